@@ -1,0 +1,18 @@
+# Warnings, hardening and sanitizers, the same for every target.
+add_compile_options(
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+    -fno-strict-aliasing -fno-common -fstack-protector-strong -fno-omit-frame-pointer)
+add_compile_definitions(_GNU_SOURCE)
+include_directories(${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+add_link_options(-Wl,-z,relro,-z,now)
+
+if(VIGIL_SANITIZE)
+    add_compile_options(-fsanitize=${VIGIL_SANITIZE} -fno-sanitize-recover=all -O1)
+    add_link_options(-fsanitize=${VIGIL_SANITIZE})
+    add_compile_definitions(VIGIL_SANITIZED=1)
+else()
+    add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-clash-protection)
+endif()
+find_package(Threads REQUIRED)
+link_libraries(Threads::Threads)

@@ -1,0 +1,86 @@
+#include "base/arena.h"
+
+#include <stdlib.h>
+
+enum { ARENA_ALIGN = 16, ARENA_BLOCK_MIN = 4096 - 64 };
+
+struct arena_block {
+    struct arena_block *older;
+    size_t bytes;
+    _Alignas(ARENA_ALIGN) uint8_t data[];
+};
+
+void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t limit_bytes)
+{
+    uintptr_t start = align_up((uintptr_t)first, ARENA_ALIGN);
+    uintptr_t end = (uintptr_t)first + first_bytes;
+    *arena = (struct arena){.limit_bytes = limit_bytes};
+    if (first && start < end) {
+        arena->next = (uint8_t *)start;
+        arena->end = (uint8_t *)end;
+    }
+}
+
+void arena_fini(struct arena *arena)
+{
+    struct arena_block *block = arena->blocks;
+    while (block) {
+        struct arena_block *older = block->older;
+        free(block);
+        block = older;
+    }
+    *arena = (struct arena){0};
+}
+
+static bool arena_grow(struct arena *arena, size_t bytes)
+{
+    /* Blocks double with what is held, so a large decode takes few of them. */
+    size_t block_bytes = size_max(size_max(ARENA_BLOCK_MIN, arena->held_bytes), bytes);
+    size_t left = arena->limit_bytes - arena->held_bytes;
+    if (bytes > left)
+        return false;
+    block_bytes = size_min(block_bytes, left);
+    struct arena_block *block = malloc(sizeof(*block) + block_bytes);
+    if (!block)
+        return false;
+    block->older = arena->blocks;
+    block->bytes = block_bytes;
+    arena->blocks = block;
+    arena->held_bytes += block_bytes;
+    arena->next = block->data;
+    arena->end = block->data + block_bytes;
+    return true;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4)
+        return NULL;
+    size_t rounded = size_max(align_up(bytes, ARENA_ALIGN), ARENA_ALIGN);
+    if (rounded > (size_t)(arena->end - arena->next) && !arena_grow(arena, rounded))
+        return NULL;
+    void *result = arena->next;
+    arena->next += rounded;
+    return result;
+}
+
+void *arena_calloc(struct arena *arena, size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, bytes_each, &bytes))
+        return NULL;
+    void *result = arena_alloc(arena, bytes);
+    if (result)
+        memset(result, 0, bytes);
+    return result;
+}
+
+enum status arena_dup(struct arena *arena, struct slice bytes, struct slice *ret_copy)
+{
+    uint8_t *copy = arena_alloc(arena, bytes.len);
+    if (!copy)
+        return ST_NOMEM;
+    slice_copy(copy, bytes);
+    *ret_copy = slice_of(copy, bytes.len);
+    return ST_OK;
+}

@@ -1,0 +1,66 @@
+/* Borrowed bytes: a pointer and a length. Never freed through a slice; who lends says for how long.
+ */
+#ifndef VIGIL_BASE_SLICE_H
+#define VIGIL_BASE_SLICE_H
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+    const uint8_t *ptr; /* may be NULL when len is 0 */
+    size_t len;
+};
+
+#define SLICE_EMPTY ((struct slice){NULL, 0})
+#define SLICE_LITERAL(text) ((struct slice){(const uint8_t *)("" text), sizeof(text) - 1})
+/* For printf: "%.*s". */
+#define SLICE_ARGS(s) (int)(s).len, (const char *)(s).ptr
+
+static inline struct slice slice_of(const void *ptr, size_t len)
+{
+    return (struct slice){ptr, len};
+}
+
+static inline struct slice slice_from_text(const char *text)
+{
+    return (struct slice){(const uint8_t *)text, strlen(text)};
+}
+
+/* Bytes [from, from + len) of s, which must lie within it. */
+static inline struct slice slice_sub(struct slice s, size_t from, size_t len)
+{
+    assert(from <= s.len);
+    assert(len <= s.len - from);
+    return (struct slice){s.ptr ? s.ptr + from : NULL, len};
+}
+
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* Byte order, as etcd sorts keys: negative, zero or positive. */
+static inline int slice_compare(struct slice a, struct slice b)
+{
+    size_t common = size_min(a.len, b.len);
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+    if (order != 0)
+        return order;
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+static inline bool slice_has_prefix(struct slice s, struct slice prefix)
+{
+    return s.len >= prefix.len && slice_equal(slice_sub(s, 0, prefix.len), prefix);
+}
+
+static inline void slice_copy(void *to, struct slice from)
+{
+    if (from.len)
+        memcpy(to, from.ptr, from.len);
+}
+
+#endif
