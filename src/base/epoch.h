@@ -1,0 +1,45 @@
+/*
+ * Reclaiming memory that readers on other threads may still look at.
+ *
+ * One writer publishes numbered states; readers pin a number while they read that state. What a
+ * state replaced is retired with the new state's number and freed when no reader pins an
+ * older one. Each reader thread has a slot in which it shows the oldest number it still needs.
+ *
+ * epoch_pin is the reader's: it loads the published number, shows it, and loads again, so that
+ * the writer can never have missed it. A reader with several states in use (a long list beside
+ * quick gets) shows the oldest: struct epoch_slot counts its pins by number.
+ */
+#ifndef VIGIL_BASE_EPOCH_H
+#define VIGIL_BASE_EPOCH_H
+
+#include "base/macros.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct epoch;
+struct epoch_slot; /* one per reader thread */
+
+struct epoch *epoch_new(unsigned slots_max); /* aborts without memory */
+void epoch_free(struct epoch *epoch);        /* frees all that is retired */
+DEFINE_CLEANUP(struct epoch *, epoch_free)
+
+/* At start-up, by the thread that will read. At most slots_max. */
+struct epoch_slot *epoch_slot_add(struct epoch *epoch);
+
+/* Reader. Returns the number pinned: the newest published. Pins nest and may end in any order. */
+uint64_t epoch_pin(struct epoch_slot *slot);
+void epoch_unpin(struct epoch_slot *slot, uint64_t number);
+
+/* Writer. The number given to what is retired from now on is `number` after the next publish. */
+uint64_t epoch_next(const struct epoch *epoch);
+void epoch_retire(struct epoch *epoch, void *object, void (*free_fn)(void *ctx, void *object),
+                  void *ctx);
+void epoch_publish(struct epoch *epoch);
+/* Frees what nobody can see; at most max objects a call. Returns how many are still waiting. */
+size_t epoch_reclaim(struct epoch *epoch, size_t max);
+/* The oldest number any reader pins; the published one when none does. */
+uint64_t epoch_oldest(const struct epoch *epoch);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * Files and directories behind one table of functions, so that the same store runs on a disk and
+ * on a simulated one that tears, loses and refuses writes.
+ *
+ * fs_posix() is the machine's. fs_sim (io/file_sim.h) is the twin. A file belongs to one thread
+ * at a time; its mapping may be read by any thread.
+ */
+#ifndef VIGIL_IO_FILE_H
+#define VIGIL_IO_FILE_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+struct file;
+struct fs;
+
+enum file_open_flags {
+    FILE_READ_WRITE = 0,
+    FILE_CREATE = 1, /* must not exist yet */
+};
+
+struct file_ops {
+    enum status (*pread)(struct file *file, void *to, size_t len, uint64_t offset);
+    enum status (*pwrite)(struct file *file, struct slice bytes, uint64_t offset);
+    enum status (*sync)(struct file *file); /* data, and what is needed to read it back */
+    enum status (*size)(struct file *file, uint64_t *ret_bytes);
+    enum status (*truncate)(struct file *file, uint64_t bytes);
+    /* Read-only and shared: shows what pwrite wrote, at once. len is at most the file's size. */
+    enum status (*map)(struct file *file, size_t len, const uint8_t **ret_base);
+    void (*unmap)(struct file *file, const uint8_t *base, size_t len);
+    void (*close)(struct file *file);
+};
+
+struct file {
+    const struct file_ops *ops;
+};
+
+struct fs_ops {
+    enum status (*open)(struct fs *fs, const char *path, int flags, struct file **ret_file);
+    enum status (*rename)(struct fs *fs, const char *from, const char *to);
+    enum status (*unlink)(struct fs *fs, const char *path);
+    enum status (*make_dir)(struct fs *fs, const char *path); /* mode 0700; ST_EXISTS if there */
+    enum status (*sync_dir)(struct fs *fs, const char *path);
+    /* Calls fn with each name in the directory, "." and ".." left out, in no order. */
+    enum status (*list)(struct fs *fs, const char *path, void (*fn)(void *ctx, const char *name),
+                        void *ctx);
+    /* Takes an exclusive lock that ends with the returned file; ST_IN_USE when another holds it. */
+    enum status (*lock)(struct fs *fs, const char *path, struct file **ret_file);
+    /* Bytes free for us on the file system that holds path. */
+    enum status (*space)(struct fs *fs, const char *path, uint64_t *ret_bytes);
+};
+
+struct fs {
+    const struct fs_ops *ops;
+};
+
+struct fs *fs_posix(void);
+
+/* Short reads are an error here: every byte asked for must exist. */
+MUST_CHECK
+enum status file_pread(struct file *file, void *to, size_t len, uint64_t offset);
+MUST_CHECK
+enum status file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
+MUST_CHECK
+enum status file_sync(struct file *file);
+MUST_CHECK
+enum status file_size(struct file *file, uint64_t *ret_bytes);
+MUST_CHECK
+enum status file_truncate(struct file *file, uint64_t bytes);
+MUST_CHECK
+enum status file_map(struct file *file, size_t len, const uint8_t **ret_base);
+void file_unmap(struct file *file, const uint8_t *base, size_t len);
+void file_close(struct file *file); /* accepts NULL */
+DEFINE_CLEANUP(struct file *, file_close)
+
+MUST_CHECK
+enum status fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file);
+MUST_CHECK
+enum status fs_rename(struct fs *fs, const char *from, const char *to);
+MUST_CHECK
+enum status fs_unlink(struct fs *fs, const char *path);
+MUST_CHECK
+enum status fs_make_dir(struct fs *fs, const char *path);
+MUST_CHECK
+enum status fs_sync_dir(struct fs *fs, const char *path);
+MUST_CHECK
+enum status fs_list(struct fs *fs, const char *path, void (*fn)(void *ctx, const char *name),
+                    void *ctx);
+MUST_CHECK
+enum status fs_lock(struct fs *fs, const char *path, struct file **ret_file);
+MUST_CHECK
+enum status fs_space(struct fs *fs, const char *path, uint64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * The key index: every key that any readable revision can show, in byte order, with the place of
+ * each of its versions. A copy-on-write B+tree with live counts and bytes per subtree.
+ *
+ * One thread writes; each published state is a root with a number. Readers pin a number and walk
+ * that root without a lock; what a newer state has replaced is freed once nobody pins an older
+ * one (base/epoch.h). Items are immutable once published.
+ *
+ *   inner   child | live count | live bytes | separator key      … up to INDEX_FANOUT
+ *   leaf    item item item …
+ *   item    key, newest version, older versions (8 bytes each, oldest first)
+ *
+ * It mirrors etcd's treeIndex and keyIndex: a deleted key stays, as a tombstone, until it is
+ * compacted away. Budget: 100 bytes and the key, 8 for each further version.
+ */
+#ifndef VIGIL_STORE_INDEX_INDEX_H
+#define VIGIL_STORE_INDEX_INDEX_H
+
+#include "base/epoch.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+struct index;
+struct index_node;
+
+/* One version of a key, as the index keeps it. */
+struct index_version {
+    int64_t mod_revision;
+    int64_t create_revision; /* 0 for a tombstone, as are version and lease */
+    int64_t version;
+    int64_t lease;
+    uint64_t loc;          /* where its change lies in the log (store/change.h) */
+    uint32_t field_bytes;  /* length of its `12 len KeyValue`; 0 for a tombstone */
+    uint32_t sub_revision; /* place within its revision */
+};
+
+struct index_key {
+    uint32_t len;
+    uint32_t refs; /* item and separator in the newest tree: the writer's */
+    uint8_t bytes[];
+};
+
+struct index_item {
+    struct index_version newest;
+    const struct index_key *key;
+    const uint64_t *older; /* locations of older versions, oldest first; shared with later items */
+    uint32_t older_count;
+    uint32_t older_capacity; /* the writer's */
+};
+
+static inline struct slice index_item_key(const struct index_item *item)
+{
+    return slice_of(item->key->bytes, item->key->len);
+}
+
+static inline bool index_item_live(const struct index_item *item)
+{
+    return item->newest.create_revision != 0;
+}
+
+/* A readable state. Valid while the epoch in which it was read is pinned. */
+struct index_root {
+    const struct index_node *node; /* NULL when empty */
+    uint64_t number;               /* of the state: what to pin */
+    uint64_t live_keys;
+    uint64_t live_bytes; /* sum of field_bytes of the live keys */
+};
+
+struct index *index_new(struct epoch *epoch); /* memory: aborts when there is none */
+void index_free(struct index *index);
+DEFINE_CLEANUP(struct index *, index_free)
+
+/* -- The writer's side -- */
+
+/* NULL when the key has no item. Sees all changes, published or not. */
+const struct index_item *index_find(const struct index *index, struct slice key);
+
+/* Adds the key's next version, newer than all before (create_revision 0 makes it a tombstone). */
+void index_put(struct index *index, struct slice key, const struct index_version *version);
+
+/*
+ * Drops the oldest versions of the key: the first `drop` of its older ones. With `whole` the item
+ * goes altogether (a compacted tombstone).
+ */
+void index_trim(struct index *index, struct slice key, uint32_t drop, bool whole);
+
+/* A version moved: replaces location from by to, wherever the key's item has it. False if nowhere.
+ */
+bool index_relocate(struct index *index, struct slice key, uint64_t from, uint64_t to);
+
+/* The state with all changes so far, for the writer's own reading; not pinned, dies at the next
+ * change. */
+struct index_root index_working_root(const struct index *index);
+
+/* Makes all changes readable: the returned root is theirs. Old nodes are handed to the epoch. */
+struct index_root index_publish(struct index *index);
+
+/*
+ * Builds the whole index at start from items sorted by key; each key once. The older locations
+ * are copied. Faster than index_put by an order of magnitude.
+ */
+struct index_load {
+    struct slice key;
+    struct index_version newest;
+    const uint64_t *older;
+    uint32_t older_count;
+};
+void index_load_begin(struct index *index); /* empty so far */
+void index_load_add(struct index *index, const struct index_load *load);
+void index_load_end(struct index *index);
+
+/* -- Reading a root -- */
+
+const struct index_item *index_root_find(const struct index_root *root, struct slice key);
+
+/* [from, to), `to` empty: no upper end. Counts and bytes of live keys, from subtree sums. */
+struct index_sum {
+    uint64_t live_keys;
+    uint64_t live_bytes;
+};
+struct index_sum index_root_sum(const struct index_root *root, struct slice from, struct slice to,
+                                bool to_end);
+
+/*
+ * Walks the items of [from, to) in key order, tombstones included. Stands in one leaf at a time,
+ * so that a long list is a pointer step per key; prefetches ahead.
+ */
+enum { INDEX_DEPTH_MAX = 16 };
+struct index_cursor {
+    const struct index_node *path[INDEX_DEPTH_MAX];
+    uint16_t at[INDEX_DEPTH_MAX];
+    int depth; /* of the leaf; -1: at the end */
+};
+void index_cursor_init(struct index_cursor *cursor, const struct index_root *root,
+                       struct slice from);
+/* The next item, or NULL at the end of the index. The caller checks its own upper bound. */
+const struct index_item *index_cursor_next(struct index_cursor *cursor);
+
+/* For tests: order, sums, fill, references. */
+void index_check(const struct index *index);
+
+#endif

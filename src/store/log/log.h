@@ -1,0 +1,156 @@
+/*
+ * The value log: every request that changed something, in order, in segments of the data
+ * directory. It is the write-ahead log and the home of the values at once: nothing is written
+ * twice. Segments are mapped and immutable once published, so a value is read where it lies.
+ *
+ *   segment   head | record | record | …  zeros to the end      (NNNNNNNNNNNNNNNN.seg, hex id)
+ *   record    crc32c len type index revision durable | body | pad to 8
+ *
+ * A location names a byte: segment id and offset in it. Locations are stable until the cleaner
+ * rewrites the segment under a new id.
+ *
+ * Threads: one writer (reserve, append, write, sync); any reader of published locations. Preparing
+ * the next segment and rewriting old ones belong to the keeper's thread. A segment that was
+ * dropped stays mapped until its last reader's epoch has passed: the caller says when.
+ *
+ * Faults: a torn tail is cut. A bad record is damage only if a later record says that it was
+ * durable; then opening fails and the error names segment and offset. A failed write or sync is
+ * final: every later call fails.
+ */
+#ifndef VIGIL_STORE_LOG_LOG_H
+#define VIGIL_STORE_LOG_LOG_H
+
+#include "base/error.h"
+#include "base/slice.h"
+#include "io/file.h"
+
+struct log;
+
+/* Segment id in the upper bits, offset in the lower 34: 16 GiB a segment is plenty. 0 is none. */
+typedef uint64_t log_loc;
+enum { LOG_OFFSET_BITS = 34 };
+
+struct log_options {
+    struct fs *fs;
+    const char *dir;            /* exists; holds the segments */
+    size_t segment_bytes_first; /* capacity of the first segment; each next one doubles … */
+    size_t segment_bytes_max;   /* … up to this */
+};
+
+/* What is stored with each record. */
+struct log_record {
+    uint64_t index;    /* one more than the record before */
+    int64_t revision;  /* 0 where the record has none */
+    uint8_t type;      /* the caller's */
+    struct slice body; /* in the mapping */
+    log_loc body_loc;  /* where body begins: 8-byte aligned */
+};
+
+/* Called for every record found, in order of index. A failure ends the opening with that status. */
+typedef enum status (*log_replay_fn)(void *ctx, const struct log_record *record);
+
+/*
+ * Opens or creates the log and replays the records with index > after_index.
+ * listed: ids of the segments the checkpoint knows (NULL at first start). A file whose first index
+ * is at or below after_index and that is not listed is left over from the cleaner and is removed.
+ */
+MUST_CHECK
+enum status log_open(const struct log_options *options, uint64_t after_index,
+                     const uint64_t *listed, size_t listed_count, log_replay_fn replay, void *ctx,
+                     struct log **ret_log, struct error *ret_error);
+void log_close(struct log *log);
+DEFINE_CLEANUP(struct log *, log_close)
+
+/* -- The writer's side -- */
+
+/*
+ * Makes sure that one record with a body of that length can be appended: in the current segment, or
+ * in a new one. The only call of the writer that may fail for lack of space; nothing is changed
+ * then.
+ */
+MUST_CHECK
+enum status log_reserve(struct log *log, size_t body_bytes);
+
+/*
+ * Begins the record that was reserved: returns where its body will be, and memory to build it in.
+ * log_append_end fixes its real length (at most what was reserved) and gives it the next index.
+ * The memory is readable through log_at by the writer at once, by others after log_write.
+ */
+uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc);
+uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes);
+/* Drops the record begun: nothing was appended. */
+void log_append_abort(struct log *log);
+
+/* Bytes appended and not yet written. */
+size_t log_pending_bytes(const struct log *log);
+/* Writes what was appended to the file; not durable yet. */
+MUST_CHECK
+enum status log_write(struct log *log);
+/* Makes durable all that was written. Afterwards log_durable_index is the last written index. */
+MUST_CHECK
+enum status log_sync(struct log *log);
+uint64_t log_last_index(const struct log *log);
+uint64_t log_durable_index(const struct log *log);
+
+/* -- Reading -- */
+
+/* The bytes at a location, valid as long as the segment is. */
+const uint8_t *log_at(const struct log *log, log_loc loc);
+
+/*
+ * Sequential reading in order of index over everything written: for the checkpoint, compaction,
+ * hashes and history. A reader belongs to one thread and must not be held across log_forget of
+ * the segment it stands in: its owner's epoch pins it.
+ */
+struct log_reader {
+    const struct log *log;
+    uint64_t segment_id;
+    uint64_t offset;
+    uint64_t next_index;
+};
+/* Stands before the first record with index >= index. */
+void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index);
+/* Stands before the first record whose revision is >= revision (records without one skipped). */
+void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision);
+/* ST_END after the record with last_index. */
+MUST_CHECK
+enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
+                            struct log_record *ret_record);
+
+/* -- The keeper's side -- */
+
+/* Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. */
+MUST_CHECK
+enum status log_prepare(struct log *log);
+bool log_wants_prepare(const struct log *log); /* any thread */
+
+struct log_segment_info {
+    uint64_t id;
+    uint64_t first_index, last_index;
+    int64_t first_revision, last_revision; /* 0 when it has none */
+    uint64_t used_bytes;                   /* head and records */
+    bool full;                             /* the writer has left it */
+};
+/* Segments in order of index. Returns how many there are; fills at most max. Any thread. */
+size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max);
+
+/*
+ * Rewriting: build a new segment holding chosen records of a full one, in order, with their
+ * index and revision; make it durable; then swap it into the order in the old one's place. Old
+ * locations stay readable until log_forget.
+ */
+struct log_rewrite;
+MUST_CHECK
+enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
+MUST_CHECK
+enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
+                            struct slice body, log_loc *ret_body_loc);
+/* Syncs and swaps. *ret_new_id is 0 when nothing was added: the old one has no successor. */
+MUST_CHECK
+enum status log_rewrite_commit(struct log_rewrite *rewrite, uint64_t *ret_new_id);
+void log_rewrite_abort(struct log_rewrite *rewrite); /* accepts NULL */
+/* Unmaps and unlinks a segment that was swapped out and that no reader can reach any more. */
+MUST_CHECK
+enum status log_forget(struct log *log, uint64_t old_id);
+
+#endif
