@@ -1,0 +1,64 @@
+# The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
+.DEFAULT_GOAL := help
+.PHONY: help run build test tsan conformance bench lint format fuzz clean
+
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 30
+C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+
+cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
+ninja = ninja -C $(1) -j $(JOBS) --quiet
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
+	@tools/run-server
+
+build: ## release build: build/vigil
+	@tools/install-deps build
+	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
+	@$(call ninja,build) vigil
+
+test: ## unit and live tests under address and undefined-behaviour sanitizers
+	@tools/install-deps build test
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test)
+	@tools/run-tests --build build-test unit tools live crash
+
+tsan: ## unit tests and the busiest live tests under the thread sanitizer
+	@tools/install-deps build test
+	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
+	@$(call ninja,build-tsan)
+	@tools/run-tests --build build-tsan unit live:etcdctl,attacks crash:30
+
+conformance: ## official Go clients, and the same random requests to Vigil and to a real etcd
+	@tools/install-deps build test
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil
+	@tools/build-peer >/dev/null
+	@tools/run-tests --build build-test conformance differential
+
+bench: build ## Vigil and a real etcd side by side; results in bench/results
+	@tools/install-deps test
+	@bench/run
+
+lint: ## clang-tidy, cppcheck, layers and sizes
+	@tools/install-deps build lint
+	@$(call cmake,build-lint,)
+	@tools/lint build-lint
+
+format: ## clang-format everything
+	@tools/install-deps lint
+	@clang-format-14 -i $(C_FILES)
+
+fuzz: ## each fuzzer for FUZZ_SECONDS on its corpus
+	@tools/install-deps build fuzz
+	@$(call cmake,build-fuzz,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_FUZZ=ON -DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-fuzz)
+	@tools/run-fuzzers build-fuzz/fuzz $(FUZZ_SECONDS)
+
+clean: ## remove every build directory; data stays
+	rm -rf build build-test build-tsan build-lint build-fuzz
+
+comma := ,

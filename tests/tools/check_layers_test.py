@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""The gate over layers and sizes, proved with planted violations."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CMAKE = """
+vigil_layer(base)
+vigil_layer(codec  USES base)
+vigil_layer(store  USES base codec LIBS lmdb)
+"""
+
+
+class CheckLayers(unittest.TestCase):
+    def check(self, files, cmake=CMAKE):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / "CMakeLists.txt").write_text(cmake)
+            for path, text in files.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            done = subprocess.run([ROOT / "tools/check-layers", root], capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+    def assert_fault(self, fault, files, cmake=CMAKE):
+        code, output = self.check(files, cmake)
+        self.assertEqual(code, 1, output)
+        self.assertIn(fault, output)
+
+    def test_downward_and_own_includes_pass(self):
+        code, output = self.check({"src/store/a.c": '#include "store/a.h"\n#include "base/b.h"\n'})
+        self.assertEqual((code, output), (0, ""))
+
+    def test_upward_include_fails_with_place(self):
+        self.assert_fault('src/base/x.c:2: "store/a.h": base may not use store',
+                          {"src/base/x.c": '\n#include "store/a.h"\n'})
+
+    def test_include_not_from_src_fails(self):
+        self.assert_fault("not written from src/", {"src/base/x.c": '#include "x.h"\n'})
+
+    def test_foreign_library_header_fails(self):
+        self.assert_fault("belongs to src/store/backend", {"src/base/x.c": "#include <lmdb.h>\n"})
+
+    def test_long_source_fails(self):
+        self.assert_fault("the limit is 800", {"src/base/x.c": "\n" * 800})
+
+    def test_long_header_fails(self):
+        self.assert_fault("the limit is 150", {"src/base/x.h": "\n" * 150})
+
+    def test_table_with_a_cycle_fails(self):
+        self.assert_fault("which is not below it", {}, "vigil_layer(a USES b)\nvigil_layer(b USES a)\n")
+
+    def test_our_own_tree_passes(self):
+        done = subprocess.run([ROOT / "tools/check-layers"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
