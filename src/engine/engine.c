@@ -1,0 +1,97 @@
+#include "engine/engine.h"
+
+struct engine_identity engine_identity_get(const struct engine *engine)
+{
+    return engine->ops->identity(engine);
+}
+
+enum status engine_shard_new(struct engine *engine, struct loop *loop,
+                             struct engine_shard **ret_shard)
+{
+    return engine->ops->shard_new(engine, loop, ret_shard);
+}
+
+void engine_shard_free(struct engine_shard *shard)
+{
+    if (shard)
+        shard->engine->ops->shard_free(shard);
+}
+
+void engine_shard_turn_begin(struct engine_shard *shard)
+{
+    shard->engine->ops->turn_begin(shard);
+}
+
+void engine_shard_turn_end(struct engine_shard *shard)
+{
+    shard->engine->ops->turn_end(shard);
+}
+
+void engine_range_start(struct engine_shard *shard, struct engine_range *range,
+                        const struct etcd_range_request *request)
+{
+    range->op.shard = shard;
+    shard->engine->ops->range_start(shard, range, request);
+}
+
+void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                         uint64_t *ret_bytes)
+{
+    range->op.shard->engine->ops->range_window(range, keys_max, ret_keys, ret_bytes);
+}
+
+size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+{
+    return range->op.shard->engine->ops->range_fill(range, dst, room);
+}
+
+void engine_range_close(struct engine_range *range)
+{
+    if (range->op.shard)
+        range->op.shard->engine->ops->range_close(range);
+}
+
+void engine_put(struct engine_shard *shard, struct engine_write *write,
+                const struct etcd_put_request *request)
+{
+    write->op.shard = shard;
+    shard->engine->ops->put(shard, write, request);
+}
+
+void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
+                         const struct etcd_delete_range_request *request)
+{
+    write->op.shard = shard;
+    shard->engine->ops->delete_range(shard, write, request);
+}
+
+void engine_txn(struct engine_shard *shard, struct engine_write *write,
+                const struct etcd_txn_request *request)
+{
+    write->op.shard = shard;
+    shard->engine->ops->txn(shard, write, request);
+}
+
+void engine_write_close(struct engine_write *write)
+{
+    if (write->op.shard)
+        write->op.shard->engine->ops->write_close(write);
+}
+
+void engine_compact(struct engine_shard *shard, struct engine_op *op,
+                    const struct etcd_compaction_request *request)
+{
+    op->shard = shard;
+    shard->engine->ops->compact(shard, op, request);
+}
+
+void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash)
+{
+    hash->op.shard = shard;
+    shard->engine->ops->hash_kv(shard, hash);
+}
+
+void engine_status_get(struct engine_shard *shard, struct engine_status *ret_status)
+{
+    shard->engine->ops->status_get(shard, ret_status);
+}
