@@ -28,7 +28,7 @@ void engine_shard_turn_end(struct engine_shard *shard)
 }
 
 void engine_range_start(struct engine_shard *shard, struct engine_range *range,
-                        const struct etcd_range_request *request)
+                        const struct pb_range_request *request)
 {
     range->op.shard = shard;
     shard->engine->ops->range_start(shard, range, request);
@@ -52,21 +52,21 @@ void engine_range_close(struct engine_range *range)
 }
 
 void engine_put(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_put_request *request)
+                const struct pb_put_request *request)
 {
     write->op.shard = shard;
     shard->engine->ops->put(shard, write, request);
 }
 
 void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
-                         const struct etcd_delete_range_request *request)
+                         const struct pb_delete_range_request *request)
 {
     write->op.shard = shard;
     shard->engine->ops->delete_range(shard, write, request);
 }
 
 void engine_txn(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_txn_request *request)
+                const struct pb_txn_request *request)
 {
     write->op.shard = shard;
     shard->engine->ops->txn(shard, write, request);
@@ -79,7 +79,7 @@ void engine_write_close(struct engine_write *write)
 }
 
 void engine_compact(struct engine_shard *shard, struct engine_op *op,
-                    const struct etcd_compaction_request *request)
+                    const struct pb_compaction_request *request)
 {
     op->shard = shard;
     shard->engine->ops->compact(shard, op, request);

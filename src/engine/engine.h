@@ -24,11 +24,11 @@
 struct engine;
 struct engine_shard;
 
-struct etcd_range_request;
-struct etcd_put_request;
-struct etcd_delete_range_request;
-struct etcd_txn_request;
-struct etcd_compaction_request;
+struct pb_range_request;
+struct pb_put_request;
+struct pb_delete_range_request;
+struct pb_txn_request;
+struct pb_compaction_request;
 
 /* On whose behalf. Without authentication: all zero. */
 struct engine_principal {
@@ -83,7 +83,7 @@ struct engine_range {
  * answered from the index without being held anywhere.
  */
 void engine_range_start(struct engine_shard *shard, struct engine_range *range,
-                        const struct etcd_range_request *request);
+                        const struct pb_range_request *request);
 
 /*
  * Sets how far fill goes next: at most keys_max further key-values. Says how many those are and
@@ -156,16 +156,16 @@ struct engine_write {
 };
 
 void engine_put(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_put_request *request);
+                const struct pb_put_request *request);
 void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
-                         const struct etcd_delete_range_request *request);
+                         const struct pb_delete_range_request *request);
 /* Reads only or writes: the engine finds out. The request was checked by the face. */
 void engine_txn(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_txn_request *request);
+                const struct pb_txn_request *request);
 void engine_write_close(struct engine_write *write);
 
 void engine_compact(struct engine_shard *shard, struct engine_op *op,
-                    const struct etcd_compaction_request *request);
+                    const struct pb_compaction_request *request);
 
 /* -- Maintenance -- */
 
@@ -217,20 +217,20 @@ struct engine_ops {
     void (*turn_begin)(struct engine_shard *shard);
     void (*turn_end)(struct engine_shard *shard);
     void (*range_start)(struct engine_shard *shard, struct engine_range *range,
-                        const struct etcd_range_request *request);
+                        const struct pb_range_request *request);
     void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                          uint64_t *ret_bytes);
     size_t (*range_fill)(struct engine_range *range, uint8_t *dst, size_t room);
     void (*range_close)(struct engine_range *range);
     void (*put)(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_put_request *request);
+                const struct pb_put_request *request);
     void (*delete_range)(struct engine_shard *shard, struct engine_write *write,
-                         const struct etcd_delete_range_request *request);
+                         const struct pb_delete_range_request *request);
     void (*txn)(struct engine_shard *shard, struct engine_write *write,
-                const struct etcd_txn_request *request);
+                const struct pb_txn_request *request);
     void (*write_close)(struct engine_write *write);
     void (*compact)(struct engine_shard *shard, struct engine_op *op,
-                    const struct etcd_compaction_request *request);
+                    const struct pb_compaction_request *request);
     void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
     void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
 };
