@@ -1,0 +1,70 @@
+/*
+ * One client connection as bytes: what arrives is fed in, what is to be sent is filled out. Finds
+ * out whether the client speaks HTTP/2 (gRPC) or HTTP/1.1 and answers it from the tables of its
+ * server. Owns no socket and reads no clock: now_ns is monotonic and never goes back.
+ *
+ * An idle connection holds no buffers; the caller's input and output buffers may be shared by all
+ * connections of its thread. All calls on one thread.
+ */
+#ifndef VIGIL_WIRE_CONNECTION_H
+#define VIGIL_WIRE_CONNECTION_H
+
+#include "wire/grpc/service.h"
+#include "wire/http1/handler.h"
+#include "wire/limits.h"
+
+struct wire_connection;
+struct wire_server;
+
+/* What all connections of one thread share: tables, limits, recycled memory. Borrows services and
+ * routes; either may be NULL. Outlives its connections and every held call. */
+MUST_CHECK
+enum status wire_server_new(const struct grpc_services *services, const struct http1_routes *routes,
+                            const struct wire_limits *limits, struct wire_server **ret_server);
+void wire_server_free(struct wire_server *server);
+DEFINE_CLEANUP(struct wire_server *, wire_server_free)
+
+struct wire_hooks {
+    /* There is something to fill out, or close, where there was not. Called when a service wakes
+     * a call from outside feed, fill and tick; those end with a look at wants_write anyway. */
+    void (*on_output)(void *owner);
+    void *owner;
+};
+
+MUST_CHECK
+enum status wire_connection_new(struct wire_server *server, struct wire_hooks hooks, int64_t now_ns,
+                                struct wire_connection **ret_connection);
+/* Ends every call (on_end) first. */
+void wire_connection_free(struct wire_connection *connection);
+DEFINE_CLEANUP(struct wire_connection *, wire_connection_free)
+
+/* Takes all the bytes. */
+void wire_connection_feed(struct wire_connection *connection, struct slice bytes, int64_t now_ns);
+/* The client sent its last byte: answers under way may still go out. */
+void wire_connection_feed_end(struct wire_connection *connection, int64_t now_ns);
+/* False: do not read from the socket for now. Asked again after fill and on_output. */
+bool wire_connection_wants_read(const struct wire_connection *connection);
+
+bool wire_connection_wants_write(const struct wire_connection *connection);
+/* Writes at most room bytes to dst and says how many. What was filled counts as sent. */
+enum { WIRE_FILL_ROOM_MIN = 8 * 1024 };
+size_t wire_connection_fill(struct wire_connection *connection, uint8_t *dst, size_t room,
+                            int64_t now_ns);
+
+/* True once nothing more will come out: send what was filled, then close. */
+bool wire_connection_should_close(const struct wire_connection *connection);
+/* Why, for the log; never NULL. */
+const char *wire_connection_reason(const struct wire_connection *connection);
+
+/* When to call tick: a time of the same clock, INT64_MAX for never. It changes with feed, fill and
+ * on_output; a tick that comes too early or late does no harm. */
+int64_t wire_connection_timeout(const struct wire_connection *connection);
+void wire_connection_tick(struct wire_connection *connection, int64_t now_ns);
+
+/* Graceful: no new requests, those under way are answered, then should_close. */
+void wire_connection_shutdown(struct wire_connection *connection, int64_t now_ns);
+
+/* No request under way: may be closed first when there are too many connections. */
+bool wire_connection_idle(const struct wire_connection *connection);
+
+#endif

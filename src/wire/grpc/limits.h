@@ -1,0 +1,29 @@
+/* What the calls of one connection may take. Times in ns. */
+#ifndef VIGIL_WIRE_GRPC_LIMITS_H
+#define VIGIL_WIRE_GRPC_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct grpc_limits {
+    uint32_t receive_bytes_max;  /* one request message: etcd's max-request-bytes + 512 KiB */
+    size_t unfinished_bytes_max; /* all messages of a connection that have not fully arrived */
+    size_t arena_bytes_max;      /* what one call may hold besides its messages */
+    size_t queued_bytes_soft;    /* responses of a connection not yet sent: reading stops */
+    size_t queued_bytes_hard;    /* a message that would pass this is refused to its service */
+    uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
+    int64_t stall_ns;            /* a response without progress for so long is ended */
+};
+
+#define GRPC_LIMITS_DEFAULT                            \
+    ((struct grpc_limits){                             \
+        .receive_bytes_max = 1536 * 1024 + 512 * 1024, \
+        .unfinished_bytes_max = 64 * 1024 * 1024,      \
+        .arena_bytes_max = 256 * 1024 * 1024,          \
+        .queued_bytes_soft = 1024 * 1024,              \
+        .queued_bytes_hard = 256 * 1024 * 1024,        \
+        .recycled_calls_max = 1024,                    \
+        .stall_ns = 60 * INT64_C(1000000000),          \
+    })
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The decoded, checked header fields of one request: immutable, counted, one block of memory.
+ *
+ * A client that repeats a call sends the same bytes again, so many streams of a connection share
+ * one object (see hpack.h). One thread.
+ */
+#ifndef VIGIL_WIRE_H2_HEADERS_H
+#define VIGIL_WIRE_H2_HEADERS_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+struct h2_field {
+    struct slice name;
+    struct slice value;
+};
+
+struct h2_headers {
+    uint32_t refs;
+    uint32_t count;
+    uint32_t malformed : 1; /* breaks RFC 9113 section 8: the stream is reset */
+    uint32_t too_large : 1; /* past a limit; fields holds what came before */
+    int64_t content_length; /* -1 when not given */
+    struct slice method, scheme, path, authority;
+    /* What the layer above made of these fields, kept for the next stream that shares them. */
+    const void *note;
+    void *note_owner;
+    struct slice block; /* the bytes they were decoded from */
+    struct h2_field fields[];
+};
+
+void h2_headers_ref(struct h2_headers *headers);
+void h2_headers_unref(struct h2_headers *headers);
+DEFINE_CLEANUP(struct h2_headers *, h2_headers_unref)
+
+/* The first field of that lower-case name, or false. */
+bool h2_headers_get(const struct h2_headers *headers, struct slice name, struct slice *ret_value);
+
+/* How many fields of that name there are. */
+size_t h2_headers_count(const struct h2_headers *headers, struct slice name);
+
+/* Notes pseudo-fields and content length, and whether the rules for requests are kept. */
+void h2_headers_check_request(struct h2_headers *headers);
+
+/* The same for trailers, which carry no pseudo-fields. */
+void h2_headers_check_trailers(struct h2_headers *headers);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * What one HTTP/2 peer may make us do. Every field has a flag or a fixed default; every one is
+ * tested past its end. Times are nanoseconds of the caller's monotonic clock.
+ */
+#ifndef VIGIL_WIRE_H2_LIMITS_H
+#define VIGIL_WIRE_H2_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define H2_SECOND_NS INT64_C(1000000000)
+
+struct h2_limits {
+    uint32_t streams_max;         /* at the same time; more are refused (REFUSED_STREAM) */
+    uint32_t header_list_bytes;   /* of one request, decoded, 32 extra per field as HPACK counts */
+    uint32_t header_fields_max;   /* of one request */
+    uint32_t continuations_max;   /* CONTINUATION frames of one header block */
+    uint32_t control_bytes_soft;  /* queued control frames: reading stops */
+    uint32_t control_bytes_hard;  /* and here the connection ends: ENHANCE_YOUR_CALM */
+    uint32_t empty_data_max;      /* empty DATA frames without END_STREAM, in a row */
+    uint32_t reset_burst;         /* streams reset, by the peer or because of it */
+    uint32_t reset_per_s;         /* refill of reset_burst */
+    uint32_t settings_burst;      /* SETTINGS frames; refills at one a second */
+    uint32_t stream_window;       /* bytes a peer may send ahead on one stream */
+    uint32_t connection_window;   /* and on the whole connection */
+    uint32_t ping_strikes;        /* pings too early that are forgiven */
+    int64_t ping_interval_ns;     /* the shortest time between pings with a stream open */
+    int64_t ping_idle_ns;         /* the same without one */
+    int64_t keepalive_ns;         /* after this long without a byte we ask; 0: never */
+    int64_t keepalive_timeout_ns; /* and this long after asking we hang up */
+    int64_t drain_ns;             /* a graceful shutdown sends its last GOAWAY by then */
+};
+
+/* grpc-go's and etcd's numbers where they have one. */
+#define H2_LIMITS_DEFAULT                          \
+    ((struct h2_limits){                           \
+        .streams_max = 100000,                     \
+        .header_list_bytes = 16 * 1024,            \
+        .header_fields_max = 128,                  \
+        .continuations_max = 8,                    \
+        .control_bytes_soft = 16 * 1024,           \
+        .control_bytes_hard = 64 * 1024,           \
+        .empty_data_max = 100,                     \
+        .reset_burst = 1000,                       \
+        .reset_per_s = 33,                         \
+        .settings_burst = 100,                     \
+        .stream_window = 64 * 1024,                \
+        .connection_window = 1024 * 1024,          \
+        .ping_strikes = 2,                         \
+        .ping_interval_ns = 5 * H2_SECOND_NS,      \
+        .ping_idle_ns = 7200 * H2_SECOND_NS,       \
+        .keepalive_ns = 7200 * H2_SECOND_NS,       \
+        .keepalive_timeout_ns = 20 * H2_SECOND_NS, \
+        .drain_ns = 5 * H2_SECOND_NS,              \
+    })
+
+#endif

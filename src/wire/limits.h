@@ -1,0 +1,24 @@
+/* Everything a connection's peer is limited by, in one place for the flags. Times in ns. */
+#ifndef VIGIL_WIRE_LIMITS_H
+#define VIGIL_WIRE_LIMITS_H
+
+#include "wire/grpc/limits.h"
+#include "wire/h2/limits.h"
+#include "wire/http1/limits.h"
+
+struct wire_limits {
+    struct h2_limits h2;
+    struct grpc_limits grpc;
+    struct http1_limits http1;
+    int64_t handshake_ns; /* until the protocol is known and HTTP/2's first SETTINGS came */
+};
+
+#define WIRE_LIMITS_DEFAULT                       \
+    ((struct wire_limits){                        \
+        .h2 = H2_LIMITS_DEFAULT,                  \
+        .grpc = GRPC_LIMITS_DEFAULT,              \
+        .http1 = HTTP1_LIMITS_DEFAULT,            \
+        .handshake_ns = 10 * INT64_C(1000000000), \
+    })
+
+#endif
