@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "codec/answer.h"
 #include "io/loop.h"
 #include "io/mailbox.h"
 
@@ -100,59 +101,13 @@ void engine_range_close(struct engine_range *range);
 
 /* -- Writing -- */
 
-/* The answer to a range inside a transaction. Fields as above, keys_only already applied. */
-struct engine_range_answer {
-    const struct slice *fields;
-    size_t field_count;
-    uint64_t fields_bytes;
-    int64_t count;
-    bool more;
-};
-
-struct engine_put_answer {
-    struct slice prev_field; /* `12 len KeyValue` of the previous version, or empty */
-};
-
-struct engine_delete_answer {
-    int64_t deleted;
-    const struct slice *prev_fields; /* `12 len KeyValue`: in a response their tag is 1a */
-    size_t prev_field_count;
-    uint64_t prev_fields_bytes;
-};
-
-enum engine_answer_kind {
-    ENGINE_ANSWER_RANGE,
-    ENGINE_ANSWER_PUT,
-    ENGINE_ANSWER_DELETE,
-    ENGINE_ANSWER_TXN
-};
-
-struct engine_answer; /* of one operation in a transaction */
-
-struct engine_txn_answer {
-    bool succeeded;
-    struct engine_answer *answers; /* one per operation of the branch taken, in order */
-    size_t answer_count;
-};
-
-struct engine_answer {
-    enum engine_answer_kind kind;
-    int64_t revision; /* for the header of this inner response */
-    union {
-        struct engine_range_answer range;
-        struct engine_put_answer put;
-        struct engine_delete_answer delete_range;
-        struct engine_txn_answer txn;
-    };
-};
-
 /*
  * One write under way. Its answer refers to the store's own bytes: after done with ST_OK the
  * caller encodes it and then calls engine_write_close.
  */
 struct engine_write {
     struct engine_op op; /* first */
-    struct engine_answer answer;
+    struct kv_answer answer;
 };
 
 void engine_put(struct engine_shard *shard, struct engine_write *write,
