@@ -1,0 +1,68 @@
+/*
+ * Where time comes from. Nothing outside this file asks the system: a clock is handed in, so that
+ * a simulated run owns its time and replays from a seed.
+ *
+ * The monotonic clock never goes back and starts anywhere; deadlines are made of it. The real
+ * clock is for people: log lines and the like. A system clock may be read from any thread, a
+ * simulated one belongs to the thread that steps the simulation.
+ */
+#ifndef VIGIL_BASE_CLOCK_H
+#define VIGIL_BASE_CLOCK_H
+
+#include "base/macros.h"
+
+#include <stdint.h>
+
+#define NS_PER_US INT64_C(1000)
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+
+/* A moment that never comes; later than every deadline. */
+#define CLOCK_NEVER INT64_MAX
+
+struct clock;
+
+struct clock_ops {
+    int64_t (*mono_ns)(struct clock *clock);
+    int64_t (*real_ns)(struct clock *clock); /* since 1970, UTC */
+};
+
+struct clock {
+    const struct clock_ops *ops;
+};
+
+static inline int64_t clock_mono_ns(struct clock *clock)
+{
+    return clock->ops->mono_ns(clock);
+}
+
+static inline int64_t clock_real_ns(struct clock *clock)
+{
+    return clock->ops->real_ns(clock);
+}
+
+/* The machine's. One for the process, never freed. */
+struct clock *clock_system(void);
+
+/* A clock that stands still until it is told to go on. Embedded by its simulation. */
+struct clock_sim {
+    struct clock clock;
+    int64_t mono_ns;
+    int64_t real_offset_ns; /* real minus monotonic; a test may step it either way */
+};
+
+void clock_sim_init(struct clock_sim *sim, int64_t real_ns);
+void clock_sim_advance(struct clock_sim *sim, int64_t by_ns);
+/* Goes to a moment of the monotonic clock; one already past changes nothing. */
+void clock_sim_advance_to(struct clock_sim *sim, int64_t mono_ns);
+
+/* now + by, without overflow: CLOCK_NEVER when either is out of reach. */
+static inline int64_t clock_add(int64_t now_ns, int64_t by_ns)
+{
+    int64_t sum;
+    if (by_ns == CLOCK_NEVER || __builtin_add_overflow(now_ns, by_ns, &sum))
+        return CLOCK_NEVER;
+    return sum;
+}
+
+#endif

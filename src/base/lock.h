@@ -1,0 +1,50 @@
+/*
+ * A mutex that knows who holds it, so that code which needs it held can say so. Locks are for the
+ * few things threads share outside messages (the log's sinks, start and stop); no lock is taken
+ * on a request's path.
+ */
+#ifndef VIGIL_BASE_LOCK_H
+#define VIGIL_BASE_LOCK_H
+
+#include "base/macros.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct lock {
+    pthread_mutex_t mutex;
+    _Atomic(const void *) holder; /* an address of the holding thread's own; NULL when free */
+};
+
+#define LOCK_INITIALIZER                    \
+    {                                       \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, \
+    }
+
+void lock_init(struct lock *lock);
+void lock_fini(struct lock *lock); /* must be free; accepts a zeroed lock */
+
+/* Taking a lock one already holds is a bug and aborts. */
+void lock_take(struct lock *lock);
+void lock_release(struct lock *lock);
+
+/* True when the calling thread holds it. */
+bool lock_held(const struct lock *lock);
+
+/* Waits for a signal with the lock released; it is held again on return. */
+void lock_wait(struct lock *lock, pthread_cond_t *condition);
+
+static inline void lock_releasep(struct lock **lock)
+{
+    if (*lock)
+        lock_release(*lock);
+}
+
+/* Holds the lock until the end of the block. */
+#define LOCK_SCOPE(lock_pointer)                                       \
+    AUTO(lock_releasep)                                                \
+    struct lock *lock_scope_ __attribute__((unused)) = (lock_pointer); \
+    lock_take(lock_scope_)
+
+#endif
