@@ -1,0 +1,256 @@
+// Package harness starts a server for one test and takes it away again.
+//
+// The server under test is VIGIL_BIN (build-test/vigil unless told); the peer is VIGIL_PEER
+// (build/peer/etcd). A binary named etcd is started with etcd's own flags, so that every test can
+// be proved right against a real etcd: VIGIL_BIN=build/peer/etcd go test ./...
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	readyLine   = "ready to serve client requests"
+	startLimit  = 30 * time.Second
+	stopLimit   = 20 * time.Second
+	logTailSize = 64 << 10
+)
+
+// Root is the top of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Subject is the path of the server under test.
+func Subject() string {
+	return fromEnv("VIGIL_BIN", "build-test/vigil")
+}
+
+// Peer is the path of the real etcd.
+func Peer() string {
+	return fromEnv("VIGIL_PEER", "build/peer/etcd")
+}
+
+func fromEnv(name, path string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return filepath.Join(Root(), path)
+}
+
+// IsEtcd says whether a binary is a real etcd.
+func IsEtcd(binary string) bool {
+	return filepath.Base(binary) == "etcd"
+}
+
+// Options say how a server is started. The zero value is good.
+type Options struct {
+	Dir  string   // data directory; a new one by default
+	Port int      // client port; a free one by default
+	Args []string // more flags
+	Fast bool     // a real etcd need not sync: we only want its answers
+}
+
+// Server is one running process.
+type Server struct {
+	Addr    string // 127.0.0.1:port
+	URL     string // http://127.0.0.1:port
+	Dir     string
+	Options Options
+
+	binary string
+	cmd    *exec.Cmd
+	log    tail
+	ready  chan struct{}
+	exited chan struct{}
+}
+
+// Start starts the server under test and stops it when the test ends.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	return StartBinary(t, Subject(), options)
+}
+
+// StartBinary is Start for any binary.
+func StartBinary(t testing.TB, binary string, options Options) *Server {
+	t.Helper()
+	if options.Dir == "" {
+		options.Dir = filepath.Join(t.TempDir(), "data")
+	}
+	s, err := Launch(binary, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Launch starts a binary and waits until it serves.
+func Launch(binary string, options Options) (*Server, error) {
+	if options.Port == 0 {
+		options.Port = FreePort()
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(options.Port))
+	s := &Server{
+		Addr: addr, URL: "http://" + addr, Dir: options.Dir, Options: options, binary: binary,
+		ready: make(chan struct{}), exited: make(chan struct{}),
+	}
+	s.cmd = exec.Command(binary, s.arguments()...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.cmd.Stdout, s.cmd.Stderr = in, in
+	err = s.cmd.Start()
+	in.Close()
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	go s.readLog(out)
+	go func() {
+		s.cmd.Wait()
+		close(s.exited)
+	}()
+
+	select {
+	case <-s.ready:
+		return s, nil
+	case <-s.exited:
+		return nil, fmt.Errorf("%s ended before it was ready: %v\n%s", binary, s.cmd.ProcessState, s.Log())
+	case <-time.After(startLimit):
+		s.Kill()
+		return nil, fmt.Errorf("%s was not ready after %v\n%s", binary, startLimit, s.Log())
+	}
+}
+
+func (s *Server) arguments() []string {
+	flags := []string{
+		"--data-dir", s.Dir, "--listen-client-urls", s.URL, "--advertise-client-urls", s.URL,
+	}
+	if IsEtcd(s.binary) {
+		peer := "http://127.0.0.1:" + strconv.Itoa(FreePort())
+		flags = append(flags, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", "default="+peer, "--log-level", "info",
+			"--heartbeat-interval", "20", "--election-timeout", "100")
+		if s.Options.Fast {
+			flags = append(flags, "--unsafe-no-fsync")
+		}
+	} else {
+		flags = append([]string{"serve"}, flags...)
+	}
+	return append(flags, s.Options.Args...)
+}
+
+func (s *Server) readLog(out io.ReadCloser) {
+	defer out.Close()
+	reader := bufio.NewReader(out)
+	seen := false
+	for {
+		line, err := reader.ReadString('\n')
+		s.log.write(line)
+		if !seen && strings.Contains(line, readyLine) {
+			seen = true
+			close(s.ready)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Pid is the server's process id.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
+// Exited is closed when the process has ended.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// Log is the end of what the server printed.
+func (s *Server) Log() string { return s.log.String() }
+
+// Kill ends the process at once and waits for it.
+func (s *Server) Kill() {
+	s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// Stop asks the process to end; an error if it does not, or if it had died of something else.
+func (s *Server) Stop() error {
+	select {
+	case <-s.exited:
+		if code := s.cmd.ProcessState; !code.Success() && !signalled(code, syscall.SIGKILL) &&
+			!signalled(code, syscall.SIGTERM) {
+			return fmt.Errorf("server ended by itself: %v\n%s", code, s.Log())
+		}
+		return nil
+	default:
+	}
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.exited:
+		code := s.cmd.ProcessState
+		if code.Success() || code.ExitCode() == 143 || signalled(code, syscall.SIGTERM) {
+			return nil
+		}
+		return fmt.Errorf("server did not stop cleanly: %v\n%s", code, s.Log())
+	case <-time.After(stopLimit):
+		s.Kill()
+		return fmt.Errorf("server did not stop within %v\n%s", stopLimit, s.Log())
+	}
+}
+
+func signalled(state *os.ProcessState, signal syscall.Signal) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == signal
+}
+
+// FreePort returns a port that nobody listened on a moment ago.
+func FreePort() int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	lock  sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (t *tail) write(line string) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.bytes.WriteString(line)
+	if t.bytes.Len() > 2*logTailSize {
+		t.bytes.Next(t.bytes.Len() - logTailSize)
+	}
+}
+
+func (t *tail) String() string {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return t.bytes.String()
+}
