@@ -1,0 +1,87 @@
+/*
+ * The C side of codec_oracle.py: decodes messages from standard input and encodes them again.
+ *
+ *     in:   name length, name, message length, message      (lengths: 32 bits, little-endian)
+ *     out:  'y', length, message encoded again | 'n' malformed | 'l' past a limit
+ */
+#include "codec/pb/pb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ARENA_BYTES_MAX = 64 << 20, INPUT_BYTES_MAX = 64 << 20 };
+
+static void give_up(const char *why)
+{
+    fprintf(stderr, "codec_oracle: %s\n", why);
+    exit(2);
+}
+
+static bool read_block(struct buf *block)
+{
+    uint8_t head[4];
+    if (fread(head, 1, sizeof(head), stdin) != sizeof(head))
+        return false;
+    size_t len = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    if (len > INPUT_BYTES_MAX)
+        give_up("the input is out of step");
+    block->len = 0;
+    if (len && (buf_reserve(block, len) != ST_OK || fread(block->ptr, 1, len, stdin) != len))
+        give_up("the input ends early");
+    block->len = len;
+    return true;
+}
+
+static const struct pb_message *find_type(struct slice name)
+{
+    for (size_t i = 0; i < pb_message_count; i++) {
+        if (slice_equal(slice_from_text(pb_messages[i]->name), name))
+            return pb_messages[i];
+    }
+    give_up("a message has no table");
+    return NULL;
+}
+
+static void answer_message(const struct pb_message *type, const void *message)
+{
+    AUTO(buf_fini) struct buf out = {0};
+    if (pb_append(type, message, &out) != ST_OK)
+        give_up("out of memory");
+    uint8_t head[5] = {'y', (uint8_t)out.len, (uint8_t)(out.len >> 8), (uint8_t)(out.len >> 16),
+                       (uint8_t)(out.len >> 24)};
+    fwrite(head, 1, sizeof(head), stdout);
+    if (out.len)
+        fwrite(out.ptr, 1, out.len, stdout);
+}
+
+static void answer(const struct pb_message *type, struct slice bytes)
+{
+    /* Exactly as long as the message, so that a sanitizer sees a read past its end. */
+    uint8_t *copy = malloc(bytes.len ? bytes.len : 1);
+    void *message = malloc(type->struct_bytes);
+    if (!copy || !message)
+        give_up("out of memory");
+    slice_copy(copy, bytes);
+    struct arena arena;
+    arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+    enum status status = pb_decode(type, slice_of(copy, bytes.len), &arena, message);
+    if (status == ST_OK)
+        answer_message(type, message);
+    else
+        putchar(status == ST_MALFORMED ? 'n' : 'l');
+    arena_fini(&arena);
+    free(message);
+    free(copy);
+}
+
+int main(void)
+{
+    AUTO(buf_fini) struct buf name = {0};
+    AUTO(buf_fini) struct buf message = {0};
+    while (read_block(&name)) {
+        if (!read_block(&message))
+            give_up("a name without a message");
+        answer(find_type(buf_slice(&name)), buf_slice(&message));
+    }
+    return fflush(stdout) == 0 ? 0 : 2;
+}
