@@ -1,0 +1,147 @@
+#include "base/crc32c.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#endif
+
+typedef uint32_t (*crc32c_fn)(uint32_t crc, struct slice bytes);
+
+/* -- Tables: eight bytes a step; table k is the effect of a byte followed by k zero bytes -- */
+
+enum { POLYNOMIAL_REFLECTED = 0x82f63b78, SLICES = 8 };
+
+static uint32_t tables[SLICES][256];
+
+static void build_tables(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc >> 1) ^ (crc & 1 ? (uint32_t)POLYNOMIAL_REFLECTED : 0);
+        tables[0][byte] = crc;
+    }
+    for (int k = 1; k < SLICES; k++) {
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            uint32_t before = tables[k - 1][byte];
+            tables[k][byte] = (before >> 8) ^ tables[0][before & 0xff];
+        }
+    }
+}
+
+static uint32_t step_eight(uint32_t crc, const uint8_t *at)
+{
+    uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+                          (uint32_t)at[3] << 24);
+    return tables[7][low & 0xff] ^ tables[6][(low >> 8) & 0xff] ^ tables[5][(low >> 16) & 0xff] ^
+           tables[4][low >> 24] ^ tables[3][at[4]] ^ tables[2][at[5]] ^ tables[1][at[6]] ^
+           tables[0][at[7]];
+}
+
+uint32_t crc32c_portable(uint32_t crc, struct slice bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, build_tables);
+
+    crc = ~crc;
+    const uint8_t *at = bytes.ptr;
+    size_t left = bytes.len;
+    for (; left >= 8; at += 8, left -= 8)
+        crc = step_eight(crc, at);
+    for (; left; at++, left--)
+        crc = (crc >> 8) ^ tables[0][(crc ^ *at) & 0xff];
+    return ~crc;
+}
+
+/* -- Instructions -- */
+
+#if defined(__x86_64__)
+
+bool crc32c_has_hardware(void)
+{
+    return __builtin_cpu_supports("sse4.2");
+}
+
+__attribute__((target("sse4.2"))) uint32_t crc32c_hardware(uint32_t crc, struct slice bytes)
+{
+    uint64_t wide = (uint32_t)~crc;
+    const uint8_t *at = bytes.ptr;
+    size_t left = bytes.len;
+    for (; left >= 8; at += 8, left -= 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof(word));
+        wide = _mm_crc32_u64(wide, word);
+    }
+    uint32_t narrow = (uint32_t)wide;
+    for (; left; at++, left--)
+        narrow = _mm_crc32_u8(narrow, *at);
+    return ~narrow;
+}
+
+#elif defined(__aarch64__)
+
+/* The number is part of the kernel's interface; old headers lack the name. */
+enum { HWCAP_CRC32_BIT = 1 << 7 };
+
+bool crc32c_has_hardware(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_CRC32_BIT) != 0;
+}
+
+#ifdef __clang__
+__attribute__((target("crc")))
+#else
+__attribute__((target("+crc")))
+#endif
+uint32_t
+crc32c_hardware(uint32_t crc, struct slice bytes)
+{
+    crc = ~crc;
+    const uint8_t *at = bytes.ptr;
+    size_t left = bytes.len;
+    for (; left >= 8; at += 8, left -= 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof(word));
+        crc = __crc32cd(crc, word);
+    }
+    for (; left; at++, left--)
+        crc = __crc32cb(crc, *at);
+    return ~crc;
+}
+
+#else
+
+bool crc32c_has_hardware(void)
+{
+    return false;
+}
+
+uint32_t crc32c_hardware(uint32_t crc, struct slice bytes)
+{
+    return crc32c_portable(crc, bytes);
+}
+
+#endif
+
+/* -- Choosing: on the first call, once for the process -- */
+
+static uint32_t choose(uint32_t crc, struct slice bytes);
+
+static _Atomic(crc32c_fn) chosen = choose;
+
+static uint32_t choose(uint32_t crc, struct slice bytes)
+{
+    crc32c_fn best = crc32c_has_hardware() ? crc32c_hardware : crc32c_portable;
+    atomic_store_explicit(&chosen, best, memory_order_relaxed);
+    return best(crc, bytes);
+}
+
+uint32_t crc32c(uint32_t crc, struct slice bytes)
+{
+    return atomic_load_explicit(&chosen, memory_order_relaxed)(crc, bytes);
+}

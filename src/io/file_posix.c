@@ -1,0 +1,226 @@
+/* The machine's files. errno is translated here and nowhere above. */
+#include "io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+struct posix_file {
+    struct file file;
+    int fd; /* ours; -1 never */
+};
+
+static int fd_of(struct file *file)
+{
+    return CONTAINER_OF(file, struct posix_file, file)->fd;
+}
+
+static enum status status_from_last_error(void)
+{
+    return status_from_errno(errno);
+}
+
+static enum status posix_pread(struct file *file, void *to, size_t len, uint64_t offset)
+{
+    uint8_t *at = to;
+    while (len) {
+        ssize_t got = pread(fd_of(file), at, len, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return status_from_last_error();
+        if (got == 0)
+            return ST_IO;
+        at += got;
+        len -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return ST_OK;
+}
+
+static enum status posix_pwrite(struct file *file, struct slice bytes, uint64_t offset)
+{
+    while (bytes.len) {
+        ssize_t put = pwrite(fd_of(file), bytes.ptr, bytes.len, (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return status_from_last_error();
+        bytes = slice_sub(bytes, (size_t)put, bytes.len - (size_t)put);
+        offset += (uint64_t)put;
+    }
+    return ST_OK;
+}
+
+static enum status posix_sync(struct file *file)
+{
+    /* Interrupted is not failed; anything else is final for the caller. */
+    int result;
+    do
+        result = fdatasync(fd_of(file));
+    while (result < 0 && errno == EINTR);
+    return result < 0 ? status_from_last_error() : ST_OK;
+}
+
+static enum status posix_size(struct file *file, uint64_t *ret_bytes)
+{
+    struct stat st;
+    if (fstat(fd_of(file), &st) < 0)
+        return status_from_last_error();
+    *ret_bytes = (uint64_t)st.st_size;
+    return ST_OK;
+}
+
+static enum status posix_truncate(struct file *file, uint64_t bytes)
+{
+    return ftruncate(fd_of(file), (off_t)bytes) < 0 ? status_from_last_error() : ST_OK;
+}
+
+static enum status posix_map(struct file *file, size_t len, const uint8_t **ret_base)
+{
+    void *base = mmap(NULL, len, PROT_READ, MAP_SHARED, fd_of(file), 0);
+    if (base == MAP_FAILED)
+        return status_from_last_error();
+    *ret_base = base;
+    return ST_OK;
+}
+
+static void posix_unmap(struct file *file, const uint8_t *base, size_t len)
+{
+    (void)file;
+    int result = munmap((void *)(uintptr_t)base, len);
+    assert(result == 0);
+}
+
+static void posix_close(struct file *file)
+{
+    /* What had to be durable was synced; close has nothing to say that could be acted on. */
+    close(fd_of(file));
+    free(CONTAINER_OF(file, struct posix_file, file));
+}
+
+static const struct file_ops posix_file_ops = {
+    .pread = posix_pread,
+    .pwrite = posix_pwrite,
+    .sync = posix_sync,
+    .size = posix_size,
+    .truncate = posix_truncate,
+    .map = posix_map,
+    .unmap = posix_unmap,
+    .close = posix_close,
+};
+
+static enum status open_with(const char *path, int open_flags, struct file **ret_file)
+{
+    struct posix_file *file = malloc(sizeof(*file));
+    if (!file)
+        return ST_NOMEM;
+    file->file.ops = &posix_file_ops;
+    file->fd = open(path, open_flags | O_CLOEXEC, 0600);
+    if (file->fd < 0) {
+        enum status failed = status_from_last_error();
+        free(file);
+        return failed;
+    }
+    *ret_file = &file->file;
+    return ST_OK;
+}
+
+static enum status posix_open(struct fs *fs, const char *path, int flags, struct file **ret_file)
+{
+    (void)fs;
+    return open_with(path, flags & FILE_CREATE ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, ret_file);
+}
+
+static enum status posix_rename(struct fs *fs, const char *from, const char *to)
+{
+    (void)fs;
+    return rename(from, to) < 0 ? status_from_last_error() : ST_OK;
+}
+
+static enum status posix_unlink(struct fs *fs, const char *path)
+{
+    (void)fs;
+    return unlink(path) < 0 ? status_from_last_error() : ST_OK;
+}
+
+static enum status posix_make_dir(struct fs *fs, const char *path)
+{
+    (void)fs;
+    return mkdir(path, 0700) < 0 ? status_from_last_error() : ST_OK;
+}
+
+static enum status posix_sync_dir(struct fs *fs, const char *path)
+{
+    (void)fs;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return status_from_last_error();
+    enum status status = fsync(fd) < 0 ? status_from_last_error() : ST_OK;
+    close(fd);
+    return status;
+}
+
+static enum status posix_list(struct fs *fs, const char *path,
+                              void (*fn)(void *ctx, const char *name), void *ctx)
+{
+    (void)fs;
+    DIR *dir = opendir(path);
+    if (!dir)
+        return status_from_last_error();
+    struct dirent *entry;
+    errno = 0;
+    while ((entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            fn(ctx, entry->d_name);
+        errno = 0;
+    }
+    enum status status = status_from_last_error();
+    closedir(dir);
+    return status;
+}
+
+static enum status posix_lock(struct fs *fs, const char *path, struct file **ret_file)
+{
+    (void)fs;
+    AUTO(file_closep) struct file *file = NULL;
+    TRY(open_with(path, O_RDWR | O_CREAT, &file));
+    if (flock(fd_of(file), LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? ST_IN_USE : status_from_last_error();
+    *ret_file = TAKE(file);
+    return ST_OK;
+}
+
+static enum status posix_space(struct fs *fs, const char *path, uint64_t *ret_bytes)
+{
+    (void)fs;
+    struct statvfs st;
+    if (statvfs(path, &st) < 0)
+        return status_from_last_error();
+    *ret_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    return ST_OK;
+}
+
+static const struct fs_ops posix_fs_ops = {
+    .open = posix_open,
+    .rename = posix_rename,
+    .unlink = posix_unlink,
+    .make_dir = posix_make_dir,
+    .sync_dir = posix_sync_dir,
+    .list = posix_list,
+    .lock = posix_lock,
+    .space = posix_space,
+};
+
+struct fs *fs_posix(void)
+{
+    static struct fs fs = {.ops = &posix_fs_ops};
+    return &fs;
+}
