@@ -32,11 +32,24 @@ struct epoch_slot *epoch_slot_add(struct epoch *epoch);
 uint64_t epoch_pin(struct epoch_slot *slot);
 void epoch_unpin(struct epoch_slot *slot, uint64_t number);
 
-/* Writer. The number given to what is retired from now on is `number` after the next publish. */
-uint64_t epoch_next(const struct epoch *epoch);
+/*
+ * Writer. States are built one after the other and numbered in order. What is retired while state
+ * n is being built was last visible in n - 1.
+ *
+ *   building n ── epoch_seal ──► sealed: complete, nobody reads it yet ── publish ──► readers pin n
+ *
+ * A writer that must wait before others may see a state seals it, builds on, and publishes its
+ * number later; states may be published together. The caller makes what readers start from (a
+ * root) reachable before it publishes the number.
+ */
+uint64_t epoch_next(const struct epoch *epoch);                  /* the number being built */
+uint64_t epoch_seal(struct epoch *epoch);                        /* returns the number sealed */
+void epoch_publish_number(struct epoch *epoch, uint64_t number); /* sealed; never moves back */
+void epoch_publish(struct epoch *epoch);                         /* seals, and publishes that */
+
+/* free_fn is called by the writer once no reader can see the object. */
 void epoch_retire(struct epoch *epoch, void *object, void (*free_fn)(void *ctx, void *object),
                   void *ctx);
-void epoch_publish(struct epoch *epoch);
 /* Frees what nobody can see; at most max objects a call. Returns how many are still waiting. */
 size_t epoch_reclaim(struct epoch *epoch, size_t max);
 /* The oldest number any reader pins; the published one when none does. */

@@ -6,57 +6,21 @@
  * that root without a lock; what a newer state has replaced is freed once nobody pins an older
  * one (base/epoch.h). Items are immutable once published.
  *
- *   inner   child | live count | live bytes | separator key      … up to INDEX_FANOUT
- *   leaf    item item item …
- *   item    key, newest version, older versions (8 bytes each, oldest first)
+ *   inner   child | live keys | live bytes | separator …      up to INDEX_INNER_MAX
+ *   leaf    first bytes | item …                              up to INDEX_LEAF_MAX
+ *   item    newest version, key, older versions (8 bytes each, oldest first)
  *
  * It mirrors etcd's treeIndex and keyIndex: a deleted key stays, as a tombstone, until it is
- * compacted away. Budget: 100 bytes and the key, 8 for each further version.
+ * compacted away. Budget: 80 bytes and the key, 8 for each further version.
  */
 #ifndef VIGIL_STORE_INDEX_INDEX_H
 #define VIGIL_STORE_INDEX_INDEX_H
 
 #include "base/epoch.h"
-#include "base/slice.h"
-#include "base/status.h"
+#include "store/index/item.h"
 
 struct index;
 struct index_node;
-
-/* One version of a key, as the index keeps it. */
-struct index_version {
-    int64_t mod_revision;
-    int64_t create_revision; /* 0 for a tombstone, as are version and lease */
-    int64_t version;
-    int64_t lease;
-    uint64_t loc;          /* where its change lies in the log (store/change.h) */
-    uint32_t field_bytes;  /* length of its `12 len KeyValue`; 0 for a tombstone */
-    uint32_t sub_revision; /* place within its revision */
-};
-
-struct index_key {
-    uint32_t len;
-    uint32_t refs; /* item and separator in the newest tree: the writer's */
-    uint8_t bytes[];
-};
-
-struct index_item {
-    struct index_version newest;
-    const struct index_key *key;
-    const uint64_t *older; /* locations of older versions, oldest first; shared with later items */
-    uint32_t older_count;
-    uint32_t older_capacity; /* the writer's */
-};
-
-static inline struct slice index_item_key(const struct index_item *item)
-{
-    return slice_of(item->key->bytes, item->key->len);
-}
-
-static inline bool index_item_live(const struct index_item *item)
-{
-    return item->newest.create_revision != 0;
-}
 
 /* A readable state. Valid while the epoch in which it was read is pinned. */
 struct index_root {
@@ -75,7 +39,10 @@ DEFINE_CLEANUP(struct index *, index_free)
 /* NULL when the key has no item. Sees all changes, published or not. */
 const struct index_item *index_find(const struct index *index, struct slice key);
 
-/* Adds the key's next version, newer than all before (create_revision 0 makes it a tombstone). */
+/*
+ * Adds the key's next version, newer than all before (create_revision 0 makes it a tombstone).
+ * An item found before stays as it was, and readable until the epoch passes.
+ */
 void index_put(struct index *index, struct slice key, const struct index_version *version);
 
 /*
@@ -92,7 +59,12 @@ bool index_relocate(struct index *index, struct slice key, uint64_t from, uint64
  * change. */
 struct index_root index_working_root(const struct index *index);
 
-/* Makes all changes readable: the returned root is theirs. Old nodes are handed to the epoch. */
+/*
+ * Closes the state: all changes so far are in the returned root, whose number is epoch_next().
+ * Then the caller makes the root reachable for readers and calls epoch_publish, in that order; if
+ * readers must wait (for a sync), it calls epoch_seal at once and epoch_publish_number later.
+ * Either must come before the next change.
+ */
 struct index_root index_publish(struct index *index);
 
 /*
@@ -129,14 +101,25 @@ enum { INDEX_DEPTH_MAX = 16 };
 struct index_cursor {
     const struct index_node *path[INDEX_DEPTH_MAX];
     uint16_t at[INDEX_DEPTH_MAX];
-    int depth; /* of the leaf; -1: at the end */
+    int depth;                      /* of the leaf; -1: at the end */
+    const struct index_node *after; /* the next leaf, or NULL: looked into ahead of time */
 };
 void index_cursor_init(struct index_cursor *cursor, const struct index_root *root,
                        struct slice from);
 /* The next item, or NULL at the end of the index. The caller checks its own upper bound. */
 const struct index_item *index_cursor_next(struct index_cursor *cursor);
+/*
+ * The item that the call of index_cursor_next after `ahead` others will return, if it is near
+ * (this leaf or the next), else NULL. Up to INDEX_PEEK_MAX ahead its memory is already on its way:
+ * for prefetching what newest.loc names.
+ */
+enum { INDEX_PEEK_MAX = 8 };
+const struct index_item *index_cursor_peek(const struct index_cursor *cursor, unsigned ahead);
 
-/* For tests: order, sums, fill, references. */
+/* Bytes of memory the index holds, retired objects included. */
+size_t index_bytes_held(const struct index *index);
+
+/* For tests: order, sums, fill, the memory of every object. */
 void index_check(const struct index *index);
 
 #endif

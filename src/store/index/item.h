@@ -1,0 +1,58 @@
+/*
+ * What the index keeps of one key: its newest version, and where its older ones lie.
+ *
+ * Items are made by the index's writer and immutable once published; readers see them under a
+ * pinned root (store/index/index.h).
+ */
+#ifndef VIGIL_STORE_INDEX_ITEM_H
+#define VIGIL_STORE_INDEX_ITEM_H
+
+#include "base/slice.h"
+
+/* One version of a key, as the index keeps it. */
+struct index_version {
+    int64_t mod_revision;
+    int64_t create_revision; /* 0 for a tombstone, as are version and lease */
+    int64_t version;
+    int64_t lease;
+    uint64_t loc;          /* where its change lies in the log (store/change.h) */
+    uint32_t field_bytes;  /* length of its `12 len KeyValue`; 0 for a tombstone */
+    uint32_t sub_revision; /* place within its revision */
+};
+
+/*
+ * A key and its versions; 8-byte aligned. After the key, aligned again, come up to
+ * INDEX_OLDER_INLINE older locations, or else a pointer to an array of them that successive items
+ * share: a later item appends past the count of the earlier ones.
+ */
+struct index_item {
+    struct index_version newest;
+    uint32_t key_len;
+    uint32_t older_count;
+    uint8_t bytes[]; /* the key first */
+};
+enum { INDEX_OLDER_INLINE = 4 };
+
+/* Far above what any face lets through; a longer key is a bug. */
+enum { INDEX_KEY_BYTES_MAX = 1 << 28 };
+
+static inline struct slice index_item_key(const struct index_item *item)
+{
+    return slice_of(item->bytes, item->key_len);
+}
+
+/* The locations of the older_count older versions, oldest first. */
+static inline const uint64_t *index_item_older(const struct index_item *item)
+{
+    const void *tail = item->bytes + align_up(item->key_len, 8);
+    if (item->older_count <= INDEX_OLDER_INLINE)
+        return tail;
+    return *(const uint64_t *const *)tail;
+}
+
+static inline bool index_item_live(const struct index_item *item)
+{
+    return item->newest.create_revision != 0;
+}
+
+#endif
