@@ -1,0 +1,293 @@
+#include "io/loop.h"
+
+#include "io/mailbox.h"
+
+#include <stdlib.h>
+
+enum {
+    READY_MAX = 256,
+    MESSAGES_PER_TURN = 1024, /* of one mailbox */
+    TIMERS_PER_TURN = 1024,   /* one that sets itself again for now holds nobody up */
+    LOOKS_AT_CLOCK_EVERY = 8, /* handles */
+};
+#define TURN_NS_MAX (1 * NS_PER_MS)
+
+struct loop {
+    struct poller *poller; /* owned */
+    struct waker *waker;   /* the poller's; NULL in a simulation */
+    struct clock *clock;
+    int64_t now_ns;
+    struct timers timers;
+    struct list mailboxes;     /* mailbox.in_loop */
+    struct list deferred;      /* deferred.in_loop */
+    struct list deferred_mark; /* among them while they are called: the end of this turn's */
+    struct loop_hooks hooks;
+    void *user;
+    atomic_bool stopping;
+
+    size_t ready_next, ready_count; /* of ready: not served yet */
+    struct io_ready ready[READY_MAX];
+};
+
+static _Thread_local struct loop *current;
+
+struct loop *loop_current(void)
+{
+    return current;
+}
+
+enum status loop_new_over(struct poller *poller, struct clock *clock, struct loop **ret_loop)
+{
+    struct loop *loop = calloc(1, sizeof(*loop));
+    if (!loop) {
+        poller->ops->free(poller);
+        return ST_NOMEM;
+    }
+    loop->poller = poller;
+    loop->waker = poller->ops->waker(poller);
+    loop->clock = clock;
+    loop->now_ns = clock_mono_ns(clock);
+    list_init(&loop->mailboxes);
+    list_init(&loop->deferred);
+    *ret_loop = loop;
+    return ST_OK;
+}
+
+enum status loop_new(struct clock *clock, struct loop **ret_loop)
+{
+    struct poller *poller;
+    TRY(poller_epoll_new(&poller));
+    return loop_new_over(poller, clock, ret_loop);
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    assert(!loop->timers.root);
+    assert(list_empty(&loop->deferred));
+    assert(list_empty(&loop->mailboxes));
+    loop->poller->ops->free(loop->poller);
+    free(loop);
+}
+
+void loop_set_hooks(struct loop *loop, struct loop_hooks hooks)
+{
+    loop->hooks = hooks;
+}
+
+void loop_set_user(struct loop *loop, void *user)
+{
+    loop->user = user;
+}
+
+void *loop_user(const struct loop *loop)
+{
+    return loop->user;
+}
+
+int64_t loop_now_ns(const struct loop *loop)
+{
+    return loop->now_ns;
+}
+
+struct clock *loop_clock(struct loop *loop)
+{
+    return loop->clock;
+}
+
+struct waker *loop_waker(struct loop *loop)
+{
+    return loop->waker;
+}
+
+struct list *loop_mailboxes(struct loop *loop)
+{
+    return &loop->mailboxes;
+}
+
+enum status loop_watch(struct loop *loop, struct io_watch *watch, unsigned events)
+{
+    assert(watch->fn);
+    assert(events && !(events & ~(unsigned)(IO_READ | IO_WRITE)));
+    if (watch->events == events)
+        return ST_OK;
+    TRY(loop->poller->ops->set(loop->poller, watch, events));
+    watch->events = events;
+    return ST_OK;
+}
+
+void loop_unwatch(struct loop *loop, struct io_watch *watch)
+{
+    if (watch->ready_at) {
+        assert(loop->ready[watch->ready_at - 1].watch == watch);
+        loop->ready[watch->ready_at - 1].watch = NULL;
+        watch->ready_at = 0;
+    }
+    if (!watch->events)
+        return;
+    enum status status = loop->poller->ops->set(loop->poller, watch, 0);
+    assert(status == ST_OK); /* withdrawing what is watched cannot fail */
+    watch->events = 0;
+}
+
+void loop_timer_set(struct loop *loop, struct timer *timer, int64_t at_ns)
+{
+    timers_set(&loop->timers, timer, at_ns);
+}
+
+void loop_timer_cancel(struct loop *loop, struct timer *timer)
+{
+    timers_cancel(&loop->timers, timer);
+}
+
+void loop_defer(struct loop *loop, struct deferred *deferred)
+{
+    assert(deferred->fn);
+    if (!deferred->in_loop.next)
+        list_init(&deferred->in_loop);
+    if (list_empty(&deferred->in_loop))
+        list_push_back(&loop->deferred, &deferred->in_loop);
+}
+
+void loop_defer_cancel(struct deferred *deferred)
+{
+    if (deferred->in_loop.next)
+        list_remove(&deferred->in_loop);
+}
+
+/* -- waiting -- */
+
+static bool has_mail(void *ctx)
+{
+    struct loop *loop = ctx;
+    struct mailbox *mailbox;
+    LIST_FOREACH (mailbox, &loop->mailboxes, in_loop)
+        if (!mailbox_empty(mailbox))
+            return true;
+    return atomic_load_explicit(&loop->stopping, memory_order_seq_cst);
+}
+
+/* What needs no wait and no other thread. */
+static bool has_work(const struct loop *loop)
+{
+    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred);
+}
+
+int64_t loop_next_ns(const struct loop *loop)
+{
+    if (has_work(loop) || has_mail((void *)(uintptr_t)loop))
+        return loop->now_ns;
+    return timers_next_ns(&loop->timers);
+}
+
+static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
+{
+    int64_t next = timers_next_ns(&loop->timers);
+    if (next == CLOCK_NEVER)
+        return wait_max_ns;
+    int64_t until = next - clock_mono_ns(loop->clock);
+    if (until < 0)
+        until = 0;
+    return until < wait_max_ns ? until : wait_max_ns;
+}
+
+static void poll_ready(struct loop *loop, int64_t wait_ns)
+{
+    loop->ready_next = 0;
+    loop->ready_count =
+        loop->poller->ops->wait(loop->poller, wait_ns, loop->ready, COUNT_OF(loop->ready));
+    for (size_t i = 0; i < loop->ready_count; i++)
+        loop->ready[i].watch->ready_at = (unsigned)i + 1;
+}
+
+static void wait_for_work(struct loop *loop, int64_t wait_max_ns)
+{
+    if (loop->ready_next < loop->ready_count)
+        return;
+    if (has_work(loop) || has_mail(loop))
+        wait_max_ns = 0;
+    int64_t wait_ns = wait_max_ns > 0 ? wait_time(loop, wait_max_ns) : 0;
+    if (wait_ns <= 0 || !loop->waker) {
+        poll_ready(loop, wait_ns);
+        return;
+    }
+    waker_announce(loop->waker);
+    poll_ready(loop, has_mail(loop) ? 0 : wait_ns);
+    waker_retract(loop->waker);
+}
+
+/* -- a turn -- */
+
+static void serve_ready(struct loop *loop)
+{
+    unsigned served = 0;
+    while (loop->ready_next < loop->ready_count) {
+        struct io_ready *ready = &loop->ready[loop->ready_next++];
+        struct io_watch *watch = ready->watch;
+        if (!watch)
+            continue;
+        watch->ready_at = 0;
+        watch->fn(watch, ready->events);
+        if (++served % LOOKS_AT_CLOCK_EVERY == 0 &&
+            clock_mono_ns(loop->clock) - loop->now_ns > TURN_NS_MAX)
+            return;
+    }
+}
+
+static void serve_mailboxes(struct loop *loop)
+{
+    struct mailbox *mailbox, *following;
+    LIST_FOREACH_SAFE (mailbox, following, &loop->mailboxes, in_loop)
+        mailbox_deliver(mailbox, MESSAGES_PER_TURN);
+}
+
+static void serve_timers(struct loop *loop)
+{
+    struct timer *timer;
+    for (int i = 0; i < TIMERS_PER_TURN; i++) {
+        if (!(timer = timers_pop_due(&loop->timers, loop->now_ns)))
+            return;
+        timer->fn(timer);
+    }
+}
+
+static void serve_deferred(struct loop *loop)
+{
+    /* Only those that stand in the list now; what they defer comes behind the mark. */
+    list_push_back(&loop->deferred, &loop->deferred_mark);
+    for (struct list *link; (link = list_pop_front(&loop->deferred)) != &loop->deferred_mark;) {
+        struct deferred *deferred = LIST_ENTRY(link, struct deferred, in_loop);
+        deferred->fn(deferred);
+    }
+}
+
+void loop_turn(struct loop *loop, int64_t wait_max_ns)
+{
+    struct loop *outer = current;
+    current = loop;
+    wait_for_work(loop, wait_max_ns);
+    loop->now_ns = clock_mono_ns(loop->clock);
+    serve_ready(loop);
+    serve_mailboxes(loop);
+    serve_timers(loop);
+    if (loop->hooks.after_input)
+        loop->hooks.after_input(loop->hooks.ctx);
+    serve_deferred(loop);
+    if (loop->hooks.end_of_turn)
+        loop->hooks.end_of_turn(loop->hooks.ctx);
+    current = outer;
+}
+
+void loop_run(struct loop *loop)
+{
+    while (!atomic_load_explicit(&loop->stopping, memory_order_seq_cst))
+        loop_turn(loop, CLOCK_NEVER);
+}
+
+void loop_stop(struct loop *loop)
+{
+    atomic_store_explicit(&loop->stopping, true, memory_order_seq_cst);
+    if (loop->waker)
+        waker_wake(loop->waker);
+}

@@ -1,0 +1,113 @@
+#include "io/mailbox.h"
+
+#include "io/loop.h"
+
+void mailbox_init(struct mailbox *mailbox, struct waker *waker)
+{
+    *mailbox = (struct mailbox){.waker = waker};
+    list_init(&mailbox->in_loop);
+}
+
+void mailbox_attach(struct mailbox *mailbox, struct loop *loop,
+                    void (*receive)(void *owner, struct mailbox_node *node), void *owner)
+{
+    assert(receive);
+    mailbox_init(mailbox, loop_waker(loop));
+    mailbox->receive = receive;
+    mailbox->owner = owner;
+    list_push_back(loop_mailboxes(loop), &mailbox->in_loop);
+}
+
+void mailbox_detach(struct mailbox *mailbox)
+{
+    if (mailbox->receive)
+        list_remove(&mailbox->in_loop);
+    mailbox->receive = NULL;
+}
+
+void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
+                        struct mailbox_node *last)
+{
+    /* The queue is linked from new to old: turn the chain round before it joins. */
+    last->next = NULL;
+    struct mailbox_node *newest = NULL;
+    struct mailbox_node *oldest = first;
+    for (struct mailbox_node *node = first; node;) {
+        struct mailbox_node *next = node->next;
+        node->next = newest;
+        newest = node;
+        node = next;
+    }
+    struct mailbox_node *was = atomic_load_explicit(&mailbox->newest, memory_order_relaxed);
+    do
+        oldest->next = was;
+    while (!atomic_compare_exchange_weak_explicit(&mailbox->newest, &was, newest,
+                                                  memory_order_seq_cst, memory_order_relaxed));
+    /* Also when the queue was not empty: who posted first may have lost its core before waking. */
+    if (mailbox->waker)
+        waker_wake(mailbox->waker);
+}
+
+void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node)
+{
+    mailbox_post_chain(mailbox, node, node);
+}
+
+bool mailbox_empty(const struct mailbox *mailbox)
+{
+    return !mailbox->taken && !atomic_load_explicit(&mailbox->newest, memory_order_seq_cst);
+}
+
+struct mailbox_node *mailbox_take(struct mailbox *mailbox)
+{
+    struct mailbox_node *oldest = NULL;
+    if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed)) {
+        struct mailbox_node *node =
+            atomic_exchange_explicit(&mailbox->newest, NULL, memory_order_acquire);
+        while (node) {
+            struct mailbox_node *older = node->next;
+            node->next = oldest;
+            oldest = node;
+            node = older;
+        }
+    }
+    if (!mailbox->taken)
+        return oldest;
+    struct mailbox_node *first = mailbox->taken;
+    struct mailbox_node *last = first;
+    while (last->next)
+        last = last->next;
+    last->next = oldest;
+    mailbox->taken = NULL;
+    return first;
+}
+
+static bool has_mail(void *mailbox)
+{
+    return !mailbox_empty(mailbox);
+}
+
+void mailbox_wait(struct mailbox *mailbox, int64_t timeout_ns)
+{
+    struct waker *waker = mailbox->waker;
+    if (timeout_ns <= 0 || waker_look(waker, has_mail, mailbox))
+        return;
+    waker_announce(waker);
+    if (mailbox_empty(mailbox))
+        waker_sleep(waker, timeout_ns);
+    waker_retract(waker);
+}
+
+bool mailbox_deliver(struct mailbox *mailbox, unsigned max)
+{
+    if (!mailbox->taken)
+        mailbox->taken = mailbox_take(mailbox);
+    while (mailbox->taken && max-- > 0) {
+        struct mailbox_node *node = mailbox->taken;
+        mailbox->taken = node->next;
+        mailbox->receive(mailbox->owner, node);
+        if (!mailbox->receive)
+            return false; /* detached by what it received */
+    }
+    return !mailbox_empty(mailbox);
+}

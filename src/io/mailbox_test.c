@@ -1,0 +1,305 @@
+#include "io/mailbox.h"
+
+#include "io/loop.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct letter {
+    struct mailbox_node node;
+    unsigned from;
+    unsigned number;
+};
+
+static struct letter *letter_of(struct mailbox_node *node)
+{
+    return CONTAINER_OF(node, struct letter, node);
+}
+
+static void messages_come_in_the_order_posted(void **state)
+{
+    (void)state;
+    struct waker waker;
+    struct mailbox mailbox;
+    waker_init_thread(&waker);
+    mailbox_init(&mailbox, &waker);
+    assert_true(mailbox_empty(&mailbox));
+
+    struct letter letters[5];
+    for (unsigned i = 0; i < 5; i++)
+        letters[i].number = i;
+    mailbox_post(&mailbox, &letters[0].node);
+    letters[1].node.next = &letters[2].node;
+    letters[2].node.next = &letters[3].node;
+    mailbox_post_chain(&mailbox, &letters[1].node, &letters[3].node);
+    mailbox_post(&mailbox, &letters[4].node);
+    assert_false(mailbox_empty(&mailbox));
+
+    unsigned expect = 0;
+    for (struct mailbox_node *node = mailbox_take(&mailbox); node; node = node->next)
+        assert_int_equal(letter_of(node)->number, expect++);
+    assert_int_equal(expect, 5);
+    assert_null(mailbox_take(&mailbox));
+}
+
+static void wait_ends_at_its_timeout(void **state)
+{
+    (void)state;
+    struct waker waker;
+    struct mailbox mailbox;
+    waker_init_thread(&waker);
+    mailbox_init(&mailbox, &waker);
+    int64_t start = clock_mono_ns(clock_system());
+    mailbox_wait(&mailbox, 3 * NS_PER_MS);
+    assert_true(clock_mono_ns(clock_system()) - start >= 2 * NS_PER_MS);
+}
+
+static unsigned received;
+
+static void receive_and_post_again(void *owner, struct mailbox_node *node)
+{
+    struct mailbox *mailbox = owner;
+    if (++received < 3)
+        mailbox_post(mailbox, node);
+}
+
+static void receiving_may_post_to_the_same_mailbox(void **state)
+{
+    (void)state;
+    struct loop *loop = NULL;
+    assert_int_equal(loop_new(clock_system(), &loop), ST_OK);
+    struct mailbox mailbox;
+    struct letter letter;
+    mailbox_attach(&mailbox, loop, receive_and_post_again, &mailbox);
+    mailbox_post(&mailbox, &letter.node);
+    received = 0;
+    while (received < 3)
+        loop_turn(loop, CLOCK_NEVER);
+    mailbox_detach(&mailbox);
+    loop_free(loop);
+}
+
+/* -- many producers, one receiver: nothing lost, nothing twice, each producer's order kept -- */
+
+enum { PRODUCERS = 4, LETTERS = 20000 };
+
+static struct letter sent[PRODUCERS][LETTERS];
+static unsigned next_from[PRODUCERS];
+static unsigned total;
+
+struct stress {
+    struct mailbox mailbox;
+    struct loop *loop; /* NULL: a plain thread receives */
+};
+
+struct producer {
+    struct mailbox *mailbox;
+    unsigned index;
+};
+
+static void *produce(void *arg)
+{
+    struct producer *me = arg;
+    struct letter *mine = sent[me->index];
+    for (unsigned i = 0; i < LETTERS;) {
+        unsigned chain = 1 + i % 7;
+        if (chain > LETTERS - i)
+            chain = LETTERS - i;
+        for (unsigned k = 0; k < chain; k++) {
+            mine[i + k] = (struct letter){.from = me->index, .number = i + k};
+            mine[i + k].node.next = k + 1 < chain ? &mine[i + k + 1].node : NULL;
+        }
+        mailbox_post_chain(me->mailbox, &mine[i].node, &mine[i + chain - 1].node);
+        i += chain;
+        if (i % 512 < 7)
+            usleep(50); /* lets the receiver fall asleep now and then */
+    }
+    return NULL;
+}
+
+static void check_letter(void *owner, struct mailbox_node *node)
+{
+    struct stress *stress = owner;
+    struct letter *letter = letter_of(node);
+    assert_int_equal(letter->number, next_from[letter->from]);
+    next_from[letter->from]++;
+    if (++total == PRODUCERS * LETTERS && stress->loop)
+        loop_stop(stress->loop);
+}
+
+static void run_stress(struct stress *stress, void (*receive_all)(struct stress *))
+{
+    struct producer producers[PRODUCERS];
+    pthread_t threads[PRODUCERS];
+    total = 0;
+    for (unsigned i = 0; i < PRODUCERS; i++) {
+        next_from[i] = 0;
+        producers[i] = (struct producer){.mailbox = &stress->mailbox, .index = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
+    }
+    receive_all(stress);
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(total, PRODUCERS * LETTERS);
+}
+
+static void receive_by_waiting(struct stress *stress)
+{
+    while (total < PRODUCERS * LETTERS) {
+        mailbox_wait(&stress->mailbox, CLOCK_NEVER);
+        for (struct mailbox_node *node = mailbox_take(&stress->mailbox); node;) {
+            struct mailbox_node *next = node->next;
+            check_letter(stress, node);
+            node = next;
+        }
+    }
+}
+
+static void receive_in_loop(struct stress *stress)
+{
+    loop_run(stress->loop);
+}
+
+static void plain_thread_gets_every_message_once(void **state)
+{
+    (void)state;
+    struct waker waker;
+    static struct stress stress;
+    waker_init_thread(&waker);
+    mailbox_init(&stress.mailbox, &waker);
+    stress.loop = NULL;
+    run_stress(&stress, receive_by_waiting);
+}
+
+static void loop_gets_every_message_once(void **state)
+{
+    (void)state;
+    static struct stress stress;
+    assert_int_equal(loop_new(clock_system(), &stress.loop), ST_OK);
+    mailbox_attach(&stress.mailbox, stress.loop, check_letter, &stress);
+    run_stress(&stress, receive_in_loop);
+    mailbox_detach(&stress.mailbox);
+    loop_free(stress.loop);
+}
+
+/* -- a message to a plain thread and back to a loop, as a put goes -- */
+
+enum { TRIPS = 20000 };
+
+struct echo {
+    struct mailbox to_writer, to_shard;
+    struct waker writer;
+    struct loop *shard;
+    struct letter letter;
+    int trips;
+    int64_t pause_ns; /* between trips */
+    struct timer timer;
+};
+
+static void *writer_main(void *arg)
+{
+    struct echo *echo = arg;
+    for (bool go_on = true; go_on;) {
+        mailbox_wait(&echo->to_writer, CLOCK_NEVER);
+        struct mailbox_node *node = mailbox_take(&echo->to_writer);
+        if (!node)
+            continue;
+        go_on = letter_of(node)->number != 0;
+        mailbox_post(&echo->to_shard, node);
+    }
+    return NULL;
+}
+
+static void send_next(struct timer *timer)
+{
+    struct echo *echo = CONTAINER_OF(timer, struct echo, timer);
+    echo->letter.number = (unsigned)--echo->trips;
+    mailbox_post(&echo->to_writer, &echo->letter.node);
+}
+
+static void came_back(void *owner, struct mailbox_node *node)
+{
+    struct echo *echo = owner;
+    if (letter_of(node)->number == 0)
+        loop_stop(echo->shard);
+    else if (echo->pause_ns)
+        loop_timer_set(echo->shard, &echo->timer, loop_now_ns(echo->shard) + echo->pause_ns);
+    else
+        send_next(&echo->timer);
+}
+
+static int64_t cpu_ns(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
+}
+
+static int64_t run_trips(int trips, int64_t pause_ns, int64_t *ret_cpu_ns)
+{
+    static struct echo echo;
+    echo = (struct echo){.trips = trips, .pause_ns = pause_ns, .timer.fn = send_next};
+    assert_int_equal(loop_new(clock_system(), &echo.shard), ST_OK);
+    waker_init_thread(&echo.writer);
+    mailbox_init(&echo.to_writer, &echo.writer);
+    mailbox_attach(&echo.to_shard, echo.shard, came_back, &echo);
+    pthread_t writer;
+    assert_int_equal(pthread_create(&writer, NULL, writer_main, &echo), 0);
+
+    int64_t cpu = cpu_ns();
+    int64_t start = clock_mono_ns(clock_system());
+    send_next(&echo.timer);
+    loop_run(echo.shard);
+    int64_t took = clock_mono_ns(clock_system()) - start;
+    *ret_cpu_ns = cpu_ns() - cpu;
+
+    pthread_join(writer, NULL);
+    mailbox_detach(&echo.to_shard);
+    loop_free(echo.shard);
+    return took;
+}
+
+static void round_trip_is_quick(void **state)
+{
+    (void)state;
+    int64_t cpu;
+    int64_t took = run_trips(TRIPS, 0, &cpu);
+    printf("mailbox round trip, loop to thread and back: %.2f us (cpu %.2f us)\n",
+           (double)took / TRIPS / 1000, (double)cpu / TRIPS / 1000);
+    assert_true(took / TRIPS < 500 * NS_PER_US); /* loose: machines and sanitizers differ */
+}
+
+/* One trip a millisecond: between trips both sides must sleep, not look. */
+static void idle_receivers_leave_the_core_alone(void **state)
+{
+    (void)state;
+    enum { PAUSED_TRIPS = 200 };
+    int64_t cpu;
+    int64_t took = run_trips(PAUSED_TRIPS, NS_PER_MS, &cpu);
+    printf("one trip a ms: %.1f us of cpu each, %.1f%% of a core\n",
+           (double)cpu / PAUSED_TRIPS / 1000, 100.0 * (double)cpu / (double)took);
+    assert_true(cpu < took / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_come_in_the_order_posted),
+        cmocka_unit_test(wait_ends_at_its_timeout),
+        cmocka_unit_test(receiving_may_post_to_the_same_mailbox),
+        cmocka_unit_test(plain_thread_gets_every_message_once),
+        cmocka_unit_test(loop_gets_every_message_once),
+        cmocka_unit_test(round_trip_is_quick),
+        cmocka_unit_test(idle_receivers_leave_the_core_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

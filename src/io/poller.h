@@ -1,0 +1,37 @@
+/*
+ * What a loop waits with: epoll, or a simulated network (io/sim.h). Only loops and the two
+ * implementations use this.
+ */
+#ifndef VIGIL_IO_POLLER_H
+#define VIGIL_IO_POLLER_H
+
+#include "base/status.h"
+#include "io/waker.h"
+
+struct io_watch;
+
+struct io_ready {
+    struct io_watch *watch; /* NULL: withdrawn since */
+    unsigned events;        /* enum io_events */
+};
+
+struct poller;
+
+struct poller_ops {
+    /* Asks for these events and no others; 0 withdraws the watch. watch->events is the old set. */
+    enum status (*set)(struct poller *poller, struct io_watch *watch, unsigned events);
+    /* Waits at most wait_ns (CLOCK_NEVER: until something happens) and says what is ready. */
+    size_t (*wait)(struct poller *poller, int64_t wait_ns, struct io_ready *ready, size_t max);
+    /* Its waker, or NULL when nobody else can wake it. */
+    struct waker *(*waker)(struct poller *poller);
+    void (*free)(struct poller *poller);
+};
+
+struct poller {
+    const struct poller_ops *ops;
+};
+
+MUST_CHECK
+enum status poller_epoll_new(struct poller **ret_poller);
+
+#endif
