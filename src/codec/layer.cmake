@@ -34,3 +34,7 @@ else()
     message(WARNING "codec/oracle is left out: it needs protobuf-compiler and python3-protobuf")
 endif()
 set_property(GLOBAL APPEND PROPERTY vigil_tests_of_codec codec_oracle)
+
+add_executable(codec_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/codec_bench.c)
+target_link_libraries(codec_bench PRIVATE vigil_codec)
+set_target_properties(codec_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)

@@ -41,16 +41,26 @@ static void *take_memory(struct decoder *d, size_t bytes)
     return memory;
 }
 
-const struct pb_field *pb_field_find(const struct pb_message *type, uint32_t number)
+/* Few messages have numbers past the direct ones, and those few have one or two. */
+static const struct pb_field *find_large(const struct pb_message *type, uint64_t number)
 {
-    if (number < PB_DIRECT_NUMBERS)
-        return type->direct[number] ? &type->fields[type->direct[number] - 1] : NULL;
-    /* Few messages have larger numbers, and those few have one or two. */
     for (size_t i = type->field_count; i-- > 0;) {
         if (pb_field_number(&type->fields[i]) <= number)
             return pb_field_number(&type->fields[i]) == number ? &type->fields[i] : NULL;
     }
     return NULL;
+}
+
+static ALWAYS_INLINE const struct pb_field *find(const struct pb_message *type, uint64_t number)
+{
+    if (UNLIKELY(number >= PB_DIRECT_NUMBERS))
+        return find_large(type, number);
+    return type->direct[number] ? &type->fields[type->direct[number] - 1] : NULL;
+}
+
+const struct pb_field *pb_field_find(const struct pb_message *type, uint32_t number)
+{
+    return find(type, number);
 }
 
 static const uint8_t *skip_bytes(struct decoder *d, const uint8_t *p, const uint8_t *end, size_t n)
@@ -316,9 +326,7 @@ static const uint8_t *decode_fields(struct decoder *d, const struct pb_message *
         p = pb_varint_read(p, end, &tag);
         if (UNLIKELY(!p))
             return malformed(d);
-        const struct pb_field *field = NULL;
-        if (LIKELY(tag >> 3 <= PB_NUMBER_MAX))
-            field = pb_field_find(type, (uint32_t)(tag >> 3));
+        const struct pb_field *field = find(type, tag >> 3);
         if (UNLIKELY(!field || field->tag != tag)) {
             p = decode_other(d, field, tag, p, end, base, depth);
             continue;

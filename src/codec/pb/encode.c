@@ -10,30 +10,24 @@ struct encoder {
     uint8_t *at; /* the first byte written so far */
 };
 
-static uint64_t load_number(const struct pb_field *field, const void *at)
-{
-    switch ((enum pb_kind)field->kind) {
-    case PB_KIND_BOOL:
-        return *(const bool *)at;
-    case PB_KIND_UINT32:
-        return *(const uint32_t *)at;
-    case PB_KIND_INT32:
-    case PB_KIND_ENUM: {
-        int32_t value = *(const int32_t *)at;
-        return (uint64_t)(int64_t)value; /* a negative one takes ten bytes */
-    }
-    default:
-        return *(const uint64_t *)at;
-    }
-}
-
-static bool is_number(const struct pb_field *field)
+static ALWAYS_INLINE bool is_number(const struct pb_field *field)
 {
     return field->kind < PB_KIND_STRING;
 }
 
+static ALWAYS_INLINE uint64_t load_number(const struct pb_field *field, const void *at)
+{
+    if (field->kind >= PB_KIND_INT64)
+        return *(const uint64_t *)at;
+    if (field->kind == PB_KIND_BOOL)
+        return *(const bool *)at;
+    if (field->kind == PB_KIND_UINT32)
+        return *(const uint32_t *)at;
+    return (uint64_t)(int64_t)(*(const int32_t *)at); /* a negative one takes ten bytes */
+}
+
 /* What `at` points at: the struct itself in an array, a pointer to it otherwise. */
-static const void *sub_message(const struct pb_field *field, const void *at)
+static ALWAYS_INLINE const void *sub_message(const struct pb_field *field, const void *at)
 {
     return field->label == PB_REPEATED ? at : *(const void *const *)at;
 }
@@ -44,7 +38,7 @@ static const void *item_at(const struct pb_field *field, const struct pb_array *
 }
 
 /* Whether a field that is not repeated goes on the wire. */
-static bool is_present(const struct pb_field *field, const void *base, const void *at)
+static ALWAYS_INLINE bool is_present(const struct pb_field *field, const void *base, const void *at)
 {
     if (field->label == PB_ONEOF) {
         const void *which = (const uint8_t *)base + field->case_offset;
@@ -53,12 +47,12 @@ static bool is_present(const struct pb_field *field, const void *base, const voi
     if (is_number(field))
         return load_number(field, at) != 0;
     if (field->kind == PB_KIND_MESSAGE)
-        return sub_message(field, at) != NULL;
+        return *(const void *const *)at != NULL;
     return ((const struct slice *)at)->len != 0;
 }
 
 /* Of the value without its tag. */
-static size_t value_size(const struct pb_field *field, const void *at)
+static ALWAYS_INLINE size_t value_size(const struct pb_field *field, const void *at)
 {
     if (is_number(field))
         return pb_varint_size(load_number(field, at));
@@ -85,8 +79,8 @@ static size_t repeated_size(const struct pb_field *field, const struct pb_array 
 size_t pb_size(const struct pb_message *type, const void *message)
 {
     size_t size = 0;
-    for (size_t i = 0; i < type->field_count; i++) {
-        const struct pb_field *field = &type->fields[i];
+    const struct pb_field *field = type->fields, *end = field + type->field_count;
+    for (; field < end; field++) {
         const void *at = (const uint8_t *)message + field->offset;
         if (field->label == PB_REPEATED)
             size += repeated_size(field, at);
@@ -96,14 +90,14 @@ size_t pb_size(const struct pb_message *type, const void *message)
     return size;
 }
 
-static void put_bytes(struct encoder *e, struct slice bytes)
+static ALWAYS_INLINE void put_bytes(struct encoder *e, struct slice bytes)
 {
     assert(bytes.len <= (size_t)(e->at - e->start));
     e->at -= bytes.len;
     slice_copy(e->at, bytes);
 }
 
-static void put_varint(struct encoder *e, uint64_t value)
+static ALWAYS_INLINE void put_varint(struct encoder *e, uint64_t value)
 {
     size_t size = pb_varint_size(value);
     assert(size <= (size_t)(e->at - e->start));
@@ -113,7 +107,7 @@ static void put_varint(struct encoder *e, uint64_t value)
 
 static void put_message(struct encoder *e, const struct pb_message *type, const void *message);
 
-static void put_value(struct encoder *e, const struct pb_field *field, const void *at)
+static ALWAYS_INLINE void put_value(struct encoder *e, const struct pb_field *field, const void *at)
 {
     if (is_number(field)) {
         put_varint(e, load_number(field, at));
