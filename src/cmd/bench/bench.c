@@ -1,0 +1,138 @@
+#include "cmd/bench/bench.h"
+
+#include "cmd/bench/context.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+enum { EXIT_CODE_OK = 0, EXIT_CODE_FAILED = 1, EXIT_CODE_USAGE = 2 };
+
+struct command {
+    const char *name;
+    enum status (*run)(struct bench_context *context);
+    const char *help;
+    uint64_t connections, pipeline, key_space;
+    const char *keys;
+};
+
+static const struct command commands[] = {
+    {"put", bench_put_run, "put keys of the key space", 100, 10, 100000, "random"},
+    {"get", bench_get_run, "get keys, linearizable", 10, 10, 1, "random"},
+    {"list", bench_list_run, "get all keys of the key space at once", 1, 1, 10000, "sequential"},
+    {"load", bench_load_all_run, "put every key of the key space once", 10, 100, 1000000,
+     "sequential"},
+    {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
+     "sequential"},
+};
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static int usage(const char *program)
+{
+    fprintf(stderr, "usage: %s COMMAND [--flag value ...]; --help after a command lists flags\n",
+            program);
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        fprintf(stderr, "  %-8s %s\n", commands[i].name, commands[i].help);
+    return EXIT_CODE_USAGE;
+}
+
+static struct bench_options defaults_of(const struct command *command)
+{
+    return (struct bench_options){
+        .endpoint = "127.0.0.1:2379",
+        .prefix = "bench/",
+        .keys = command->keys,
+        .connections = command->connections,
+        .pipeline = command->pipeline,
+        .threads = 1,
+        .key_space = command->key_space,
+        .value_bytes = 256,
+        .streams = 1,
+        .watchers = 1,
+        .duration_ns = UINT64_C(5000000000),
+        .warmup_ns = UINT64_C(1000000000),
+    };
+}
+
+static enum status parse_order(const char *text, enum bench_order *ret_order, struct error *error)
+{
+    static const char *const names[] = {[BENCH_SEQUENTIAL] = "sequential",
+                                        [BENCH_RANDOM] = "random",
+                                        [BENCH_SHUFFLED] = "shuffled"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret_order = (enum bench_order)i;
+            return ST_OK;
+        }
+    }
+    return error_set(error, ST_INVALID, "--keys: %s is not sequential, random or shuffled", text);
+}
+
+static enum status set_up(struct bench_context *context)
+{
+    const struct bench_options *options = &context->options;
+    struct error *error = &context->error;
+    size_t prefix_len = strlen(options->prefix);
+    if (prefix_len == 0 || prefix_len > BENCH_PREFIX_MAX)
+        return error_set(error, ST_INVALID, "--prefix must have 1 to %d bytes", BENCH_PREFIX_MAX);
+    if (options->threads > options->connections)
+        return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
+    TRY(parse_order(options->keys, &context->order, error));
+    context->target.authority = options->endpoint;
+    context->target.server_pid = (pid_t)options->server_pid;
+    return bench_address_resolve(options->endpoint, &context->target.address, error);
+}
+
+/* Loads with thousands of connections need as many files as the system lets us have. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int run(const struct command *command, struct bench_context *context)
+{
+    bench_report_text(&context->report, "command", command->name);
+    enum status status = command->run(context);
+    bench_report_text(&context->report, "status", status_name(status));
+    if (bench_report_print(&context->report, context->options.json) != ST_OK)
+        return EXIT_CODE_FAILED;
+    if (status == ST_OK)
+        return EXIT_CODE_OK;
+    const char *text = context->error.text[0] ? context->error.text : status_text(status);
+    fprintf(stderr, "bench %s: %s\n", command->name, text);
+    return EXIT_CODE_FAILED;
+}
+
+int bench_main(int argc, char **argv)
+{
+    const struct command *command = argc >= 2 ? find_command(argv[1]) : NULL;
+    if (!command)
+        return usage(argv[0]);
+    struct bench_context context = {.options = defaults_of(command)};
+    enum status status = bench_options_read(argc - 2, argv + 2, &context.options, &context.error);
+    if (status == ST_OK && context.options.help) {
+        bench_options_print(&context.options);
+        return EXIT_CODE_OK;
+    }
+    if (status == ST_OK)
+        status = set_up(&context);
+    if (status != ST_OK) {
+        fprintf(stderr, "bench %s: %s\n", command->name, context.error.text);
+        return EXIT_CODE_USAGE;
+    }
+    raise_file_limit();
+    int exit_code = run(command, &context);
+    bench_report_fini(&context.report);
+    return exit_code;
+}

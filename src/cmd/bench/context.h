@@ -1,0 +1,37 @@
+/* What one run of `vigil bench` carries from its flags to its report. Lives on main's stack. */
+#ifndef VIGIL_CMD_BENCH_CONTEXT_H
+#define VIGIL_CMD_BENCH_CONTEXT_H
+
+#include "cmd/bench/load.h"
+#include "cmd/bench/options.h"
+#include "cmd/bench/report.h"
+
+struct bench_context {
+    struct bench_options options;
+    struct bench_target target;
+    enum bench_order order;
+    struct bench_report report;
+    struct error error; /* set when a run does not return ST_OK */
+};
+
+/* The load that the flags describe. */
+struct bench_load bench_context_load(const struct bench_context *context, enum bench_verb verb);
+
+/* Puts every key of the key space once; any failed call fails it. */
+MUST_CHECK
+enum status bench_context_put_all(struct bench_context *context, enum bench_order order);
+
+/* The commands. Each measures, fills the report, and fails if any call failed. */
+MUST_CHECK
+enum status bench_put_run(struct bench_context *context);
+MUST_CHECK
+enum status bench_get_run(struct bench_context *context);
+MUST_CHECK
+enum status bench_list_run(struct bench_context *context);
+MUST_CHECK
+enum status bench_load_all_run(struct bench_context *context);
+/* Tries until a get of the first key succeeds, and tells when it did. */
+MUST_CHECK
+enum status bench_ready_run(struct bench_context *context);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * A closed-loop load of unary KV calls: so many connections, so many calls in flight on each, for a
+ * time or a number of calls. A load runs on worker threads of its own; the caller's thread only
+ * waits, and reads the server's usage when the measured time begins and ends.
+ */
+#ifndef VIGIL_CMD_BENCH_LOAD_H
+#define VIGIL_CMD_BENCH_LOAD_H
+
+#include "cmd/bench/conn.h"
+#include "cmd/bench/histogram.h"
+#include "cmd/bench/usage.h"
+
+#include <sys/socket.h>
+
+enum bench_verb { BENCH_PUT, BENCH_GET, BENCH_LIST };
+
+enum bench_order {
+    BENCH_SEQUENTIAL,
+    BENCH_RANDOM,   /* any key, keys may repeat */
+    BENCH_SHUFFLED, /* every key once, in random order, before any comes again */
+};
+
+enum {
+    BENCH_KEY_DIGITS = 10,
+    BENCH_PREFIX_MAX = 64,
+    BENCH_THREADS_MAX = 64,
+    BENCH_CONNECTIONS_MAX = 100000,
+    BENCH_PIPELINE_MAX = 10000,
+    BENCH_VALUE_BYTES_MAX = 60000, /* a request must fit the protocol's initial window */
+    BENCH_KEY_SPACE_MAX = 1000000000,
+};
+
+struct bench_target {
+    struct sockaddr_storage address;
+    const char *authority;
+    pid_t server_pid; /* 0: unknown, its usage is not read */
+};
+
+struct bench_load {
+    const struct bench_target *target;
+    enum bench_verb verb;
+    enum bench_order order;
+    const char *prefix; /* a key is the prefix and ten digits; a list asks for the prefix */
+    uint64_t key_space;
+    size_t value_bytes;
+    uint32_t connections;
+    uint32_t pipeline; /* calls in flight on each connection */
+    uint32_t threads;
+    uint64_t total;       /* calls to make; 0: go by time */
+    uint64_t warmup_ns;   /* not measured; only by time */
+    uint64_t duration_ns; /* measured */
+};
+
+struct bench_outcome {
+    struct bench_histogram latency; /* ns, of calls that went well */
+    uint64_t errors;
+    uint64_t connections_lost;
+    uint64_t bytes_in, bytes_out; /* on the sockets, while measured */
+    double seconds;               /* measured */
+    uint64_t own_cpu_ns;
+    bool has_usage;
+    struct bench_usage before, after; /* of the server */
+    char first_error[256];
+};
+
+/* Fills the outcome even when calls fail; the status is for a load that cannot run at all. */
+MUST_CHECK
+enum status bench_load_run(const struct bench_load *load, struct bench_outcome *ret_outcome,
+                           struct error *error);
+
+/* Notes an error of a call or a connection. */
+void bench_outcome_note(struct bench_outcome *outcome, const struct bench_verdict *verdict);
+
+#endif

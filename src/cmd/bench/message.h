@@ -1,0 +1,52 @@
+/*
+ * The few protobuf messages a load needs, by hand: requests are written once into templates, of
+ * responses only counts, revisions and values are looked at, in place.
+ */
+#ifndef VIGIL_CMD_BENCH_MESSAGE_H
+#define VIGIL_CMD_BENCH_MESSAGE_H
+
+#include "base/buf.h"
+
+/* Each appends a whole message. Keys and values are copied as they are. */
+MUST_CHECK
+enum status bench_message_put(struct buf *out, struct slice key, struct slice value);
+/* An empty range_end asks for the one key. */
+MUST_CHECK
+enum status bench_message_range(struct buf *out, struct slice key, struct slice range_end);
+/* start_revision 0: from now. */
+MUST_CHECK
+enum status bench_message_watch(struct buf *out, struct slice key, struct slice range_end,
+                                int64_t start_revision);
+
+/* The range end that makes a range of all keys with the prefix; the last byte must not be 255. */
+MUST_CHECK
+enum status bench_message_prefix_end(struct slice prefix, struct buf *ret_end);
+
+/* One field of a message; bytes lie in the message. */
+struct bench_field {
+    uint32_t number;
+    uint32_t wire_type;
+    uint64_t value;     /* of a varint */
+    struct slice bytes; /* of a length-delimited field */
+};
+
+/* Takes the next field off the front. ST_END at the end, ST_MALFORMED for what is no message. */
+MUST_CHECK
+enum status bench_message_next(struct slice *message, struct bench_field *ret_field);
+
+/* The revision in the header of any response, 0 when it has none. */
+int64_t bench_message_revision(struct slice response);
+
+struct bench_watch_answer {
+    bool created;
+    bool canceled;
+    int64_t compact_revision;
+    int64_t revision; /* of the header */
+    uint64_t events;
+    struct slice last_value; /* of the last event's key-value, empty if it had none */
+};
+
+MUST_CHECK
+enum status bench_message_watch_answer(struct slice message, struct bench_watch_answer *ret_answer);
+
+#endif
