@@ -47,7 +47,7 @@ func (f *fixture) awaitStorageVersion() {
 	for {
 		s, err := f.client.Status(f.ctx, f.server.Addr)
 		f.must(err)
-		if s.StorageVersion != "" {
+		if s.StorageVersion == "3.7.0" {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)

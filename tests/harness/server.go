@@ -106,6 +106,23 @@ func StartBinary(t testing.TB, binary string, options Options) *Server {
 
 // Launch starts a binary and waits until it serves.
 func Launch(binary string, options Options) (*Server, error) {
+	s, err := Begin(binary, options)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.ready:
+		return s, nil
+	case <-s.exited:
+		return nil, fmt.Errorf("%s ended before it was ready: %v\n%s", binary, s.cmd.ProcessState, s.Log())
+	case <-time.After(startLimit):
+		s.Kill()
+		return nil, fmt.Errorf("%s was not ready after %v\n%s", binary, startLimit, s.Log())
+	}
+}
+
+// Begin starts a binary and does not wait.
+func Begin(binary string, options Options) (*Server, error) {
 	if options.Port == 0 {
 		options.Port = FreePort()
 	}
@@ -132,16 +149,7 @@ func Launch(binary string, options Options) (*Server, error) {
 		s.cmd.Wait()
 		close(s.exited)
 	}()
-
-	select {
-	case <-s.ready:
-		return s, nil
-	case <-s.exited:
-		return nil, fmt.Errorf("%s ended before it was ready: %v\n%s", binary, s.cmd.ProcessState, s.Log())
-	case <-time.After(startLimit):
-		s.Kill()
-		return nil, fmt.Errorf("%s was not ready after %v\n%s", binary, startLimit, s.Log())
-	}
+	return s, nil
 }
 
 func (s *Server) arguments() []string {
