@@ -96,6 +96,11 @@ uint64_t log_durable_index(const struct log *log);
 
 /* The bytes at a location, valid as long as the segment is. */
 const uint8_t *log_at(const struct log *log, log_loc loc);
+/*
+ * Where every thread will find those bytes once they are written: the place in the mapping, also
+ * for a record that is still in the writer's memory.
+ */
+const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
 
 /*
  * Sequential reading in order of index over everything written: for the checkpoint, compaction,

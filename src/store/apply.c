@@ -1,0 +1,431 @@
+#include "store/apply.h"
+
+#include "codec/pb/rpc.pb.h"
+#include "store/change.h"
+#include "store/txn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * What etcd's file would grow by for one stored version: a page's share beyond key and value. Its
+ * size is what quotas and operators look at, so ours follows it roughly.
+ */
+enum { DB_BYTES_PER_CHANGE = 64 };
+
+void apply_init(struct apply *apply, struct log *log, struct index *index)
+{
+    *apply = (struct apply){.log = log, .index = index, .revision = 1, .compact_revision = -1};
+}
+
+void apply_fini(struct apply *apply)
+{
+    buf_fini(&apply->keys);
+}
+
+static struct range_state state_of(const struct apply *apply)
+{
+    return (struct range_state){
+        .root = index_working_root(apply->index),
+        .log = apply->log,
+        .revision = apply->revision + (apply->changes > 0),
+        .compact_revision = apply->compact_revision,
+    };
+}
+
+/* Past the reservation there is no way back: a transaction half done must not be seen. */
+static void must_have_memory(enum status status)
+{
+    if (status != ST_OK) {
+        fputs("vigil: out of memory while applying a write\n", stderr);
+        abort();
+    }
+}
+
+/* -- The record under way -- */
+
+static enum status record_begin(struct apply *apply, size_t changes_bytes_max)
+{
+    assert(!apply->body);
+    TRY(log_reserve(apply->log, CHANGE_BODY_HEAD_BYTES + changes_bytes_max));
+    apply->body = log_append_begin(apply->log, &apply->body_loc);
+    apply->body_bytes = CHANGE_BODY_HEAD_BYTES;
+    apply->changes = 0;
+    return ST_OK;
+}
+
+/* Ends the request: with changes it becomes a record and a revision, without it leaves no trace. */
+static void record_end(struct apply *apply)
+{
+    if (apply->changes == 0) {
+        log_append_abort(apply->log);
+    } else {
+        memcpy(apply->body, &apply->changes, sizeof(apply->changes));
+        memset(apply->body + sizeof(apply->changes), 0,
+               CHANGE_BODY_HEAD_BYTES - sizeof(apply->changes));
+        apply->revision++;
+        log_append_end(apply->log, LOG_RECORD_KV, apply->revision, apply->body_bytes);
+    }
+    apply->body = NULL;
+    apply->changes = 0;
+}
+
+static void account(struct apply *apply, size_t stored_bytes)
+{
+    apply->db_bytes += (int64_t)stored_bytes + DB_BYTES_PER_CHANGE;
+    apply->db_bytes_in_use += (int64_t)stored_bytes + DB_BYTES_PER_CHANGE;
+}
+
+void apply_account_freed(struct apply *apply, int64_t field_bytes, uint32_t versions)
+{
+    apply->db_bytes_in_use -= field_bytes + (int64_t)versions * DB_BYTES_PER_CHANGE;
+}
+
+/* Writes one change after those before it, and brings the index up to it. */
+static void change_append(struct apply *apply, const struct index_item *before,
+                          const struct change_kv *kv, bool tombstone)
+{
+    struct change_head head = {
+        .revision = apply->revision + 1,
+        .prev_revision = before ? before->newest.mod_revision : 0,
+        .prev_sub = before ? before->newest.sub_revision : 0,
+        .sub = apply->changes,
+        .flags = tombstone ? CHANGE_TOMBSTONE : 0,
+    };
+    log_loc loc = apply->body_loc + apply->body_bytes;
+    apply->body_bytes += change_write(apply->body + apply->body_bytes, &head, kv);
+    apply->changes++;
+    account(apply, head.field_bytes);
+    index_put(apply->index, kv->key,
+              &(struct index_version){
+                  .mod_revision = head.revision,
+                  .create_revision = kv->create_revision,
+                  .version = kv->version,
+                  .lease = kv->lease,
+                  .loc = loc,
+                  .field_bytes = tombstone ? 0 : head.field_bytes,
+                  .sub_revision = head.sub,
+              });
+}
+
+static struct slice prev_field_of(const struct apply *apply, const struct index_item *item)
+{
+    if (!item || !index_item_live(item))
+        return SLICE_EMPTY;
+    const uint8_t *change = log_mapped_at(apply->log, item->newest.loc);
+    return slice_of(change + CHANGE_HEAD_BYTES, item->newest.field_bytes);
+}
+
+/* -- Put -- */
+
+static enum status put_check(const struct apply *apply, const struct pb_put_request *request)
+{
+    if (request->lease &&
+        !(apply->lease_exists && apply->lease_exists(apply->lease_ctx, request->lease)))
+        return ST_LEASE_NOT_FOUND;
+    if (!request->ignore_value && !request->ignore_lease)
+        return ST_OK;
+    const struct index_item *item = index_find(apply->index, request->key);
+    return item && index_item_live(item) ? ST_OK : ST_KEY_NOT_FOUND;
+}
+
+/* The most that a put may add to a record. */
+static size_t put_bytes_max(const struct apply *apply, const struct pb_put_request *request)
+{
+    size_t value_bytes = request->value.len;
+    if (request->ignore_value) {
+        const struct index_item *item = index_find(apply->index, request->key);
+        value_bytes = item ? item->newest.field_bytes : 0;
+    }
+    return change_bytes_max(request->key.len, value_bytes);
+}
+
+static void put_run(struct apply *apply, const struct pb_put_request *request,
+                    struct kv_answer *answer)
+{
+    const struct index_item *before = index_find(apply->index, request->key);
+    bool exists = before && index_item_live(before);
+    struct change_kv kv = {
+        .key = request->key,
+        .create_revision = exists ? before->newest.create_revision : apply->revision + 1,
+        .mod_revision = apply->revision + 1,
+        .version = exists ? before->newest.version + 1 : 1,
+        .value = request->value,
+        .lease = request->lease,
+    };
+    if (request->ignore_value && exists) {
+        struct change_kv old;
+        change_read_kv(change_at(log_at(apply->log, before->newest.loc)), &old);
+        kv.value = old.value;
+    }
+    if (request->ignore_lease && exists)
+        kv.lease = before->newest.lease;
+    *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = apply->revision + 1};
+    if (request->prev_kv)
+        answer->put.prev_field = prev_field_of(apply, before);
+    change_append(apply, before, &kv, false);
+}
+
+enum status apply_put(struct apply *apply, const struct pb_put_request *request,
+                      struct arena *arena, struct kv_answer *ret_answer)
+{
+    (void)arena;
+    TRY(put_check(apply, request));
+    TRY(record_begin(apply, put_bytes_max(apply, request)));
+    put_run(apply, request, ret_answer);
+    record_end(apply);
+    return ST_OK;
+}
+
+/* -- DeleteRange -- */
+
+/* Keys that exist now, and what their tombstones may take. */
+static size_t delete_bytes_max(const struct apply *apply, struct range_bounds bounds)
+{
+    struct range_state state = state_of(apply);
+    struct range_walk walk;
+    range_walk_init(&walk, &state, bounds, 0);
+    size_t bytes = 0;
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
+        bytes += change_bytes_max(kv->item->key_len, 0);
+    return bytes;
+}
+
+/* Collects first, since deleting changes what is walked. Items stay readable meanwhile. */
+static void delete_collect(struct apply *apply, struct range_bounds bounds)
+{
+    struct range_state state = state_of(apply);
+    struct range_walk walk;
+    range_walk_init(&walk, &state, bounds, 0);
+    buf_reset(&apply->keys, 1 << 20);
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
+        must_have_memory(buf_append(&apply->keys, slice_of(&kv->item, sizeof(kv->item))));
+}
+
+static enum status delete_answer_prev(struct apply *apply, struct arena *arena,
+                                      struct kv_delete_answer *answer)
+{
+    const struct index_item *const *items = (const void *)apply->keys.ptr;
+    size_t count = (size_t)answer->deleted;
+    struct slice *fields = arena_calloc(arena, count, sizeof(*fields));
+    if (!fields)
+        return ST_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        fields[i] = prev_field_of(apply, items[i]);
+        answer->prev_fields_bytes += fields[i].len;
+    }
+    answer->prev_fields = fields;
+    answer->prev_field_count = count;
+    return ST_OK;
+}
+
+/*
+ * Deletes in any case. What can fail is the answer alone, for memory: then all is done and the
+ * caller is told that it is not known, as after a lost connection.
+ */
+static enum status delete_run(struct apply *apply, const struct pb_delete_range_request *request,
+                              struct arena *arena, struct kv_answer *answer)
+{
+    delete_collect(apply, range_bounds_of(request->key, request->range_end));
+    const struct index_item *const *items = (const void *)apply->keys.ptr;
+    size_t count = apply->keys.len / sizeof(*items);
+    *answer = (struct kv_answer){.kind = KV_ANSWER_DELETE, .delete_range.deleted = (int64_t)count};
+    enum status status = ST_OK;
+    if (request->prev_kv)
+        status = delete_answer_prev(apply, arena, &answer->delete_range);
+    for (size_t i = 0; i < count; i++) {
+        struct change_kv kv = {.key = index_item_key(items[i]),
+                               .mod_revision = apply->revision + 1};
+        change_append(apply, items[i], &kv, true);
+    }
+    answer->revision = apply->revision + (apply->changes > 0);
+    return status;
+}
+
+enum status apply_delete_range(struct apply *apply, const struct pb_delete_range_request *request,
+                               struct arena *arena, struct kv_answer *ret_answer)
+{
+    struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
+    TRY(record_begin(apply, delete_bytes_max(apply, bounds)));
+    enum status status = delete_run(apply, request, arena, ret_answer);
+    record_end(apply);
+    return status;
+}
+
+/* -- Txn -- */
+
+bool apply_txn_is_read_only(const struct pb_txn_request *request)
+{
+    for (int branch = 0; branch < 2; branch++) {
+        struct txn_branch ops = txn_branch_of(request, branch == 0);
+        for (size_t i = 0; i < ops.count; i++) {
+            if (ops.ops[i].request_case != PB_REQUEST_OP_REQUEST_RANGE)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* What the chosen operations may write, summed while they are checked. */
+struct txn_need {
+    size_t bytes;
+    size_t put_keys_bytes; /* tombstones of keys that the transaction itself puts */
+    size_t deletes;
+};
+
+static enum status txn_check(struct apply *apply, const struct pb_txn_request *request,
+                             const bool **choices, struct txn_need *need)
+{
+    struct txn_branch branch = txn_branch_of(request, *(*choices)++);
+    struct range_state state = state_of(apply);
+    for (size_t i = 0; i < branch.count; i++) {
+        const struct pb_request_op *op = &branch.ops[i];
+        switch (op->request_case) {
+        case PB_REQUEST_OP_REQUEST_RANGE:
+            TRY(txn_check_range(&state, op->request_range));
+            break;
+        case PB_REQUEST_OP_REQUEST_PUT:
+            TRY(put_check(apply, op->request_put));
+            need->bytes += put_bytes_max(apply, op->request_put);
+            need->put_keys_bytes += change_bytes_max(op->request_put->key.len, 0);
+            break;
+        case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
+            need->deletes++;
+            need->bytes +=
+                delete_bytes_max(apply, range_bounds_of(op->request_delete_range->key,
+                                                        op->request_delete_range->range_end));
+            break;
+        case PB_REQUEST_OP_REQUEST_TXN:
+            TRY(txn_check(apply, op->request_txn, choices, need));
+            break;
+        default:
+            break;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status txn_run(struct apply *apply, const struct pb_txn_request *request,
+                           const bool **choices, struct arena *arena, struct kv_answer *answer);
+
+static enum status op_run(struct apply *apply, const struct pb_request_op *op, const bool **choices,
+                          struct arena *arena, struct kv_answer *answer)
+{
+    switch (op->request_case) {
+    case PB_REQUEST_OP_REQUEST_RANGE: {
+        struct range_state state = state_of(apply);
+        *answer = (struct kv_answer){.kind = KV_ANSWER_RANGE, .revision = state.revision};
+        return range_answer(&state, op->request_range, arena, &answer->range);
+    }
+    case PB_REQUEST_OP_REQUEST_PUT:
+        put_run(apply, op->request_put, answer);
+        return ST_OK;
+    case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
+        return delete_run(apply, op->request_delete_range, arena, answer);
+    case PB_REQUEST_OP_REQUEST_TXN:
+        return txn_run(apply, op->request_txn, choices, arena, answer);
+    default:
+        assert(!"the face lets no empty operation through");
+        return ST_INTERNAL;
+    }
+}
+
+/* Runs all operations, also when memory for an answer is lacking: half a transaction is none. */
+static enum status txn_run(struct apply *apply, const struct pb_txn_request *request,
+                           const bool **choices, struct arena *arena, struct kv_answer *answer)
+{
+    bool succeeded = *(*choices)++;
+    struct txn_branch branch = txn_branch_of(request, succeeded);
+    struct kv_answer *answers = arena_calloc(arena, branch.count, sizeof(*answers));
+    enum status status = answers ? ST_OK : ST_NOMEM;
+    struct kv_answer dropped;
+    for (size_t i = 0; i < branch.count; i++) {
+        enum status one =
+            op_run(apply, &branch.ops[i], choices, arena, answers ? &answers[i] : &dropped);
+        if (status == ST_OK)
+            status = one;
+    }
+    *answer = (struct kv_answer){
+        .kind = KV_ANSWER_TXN,
+        .txn = {.succeeded = succeeded, .answers = answers, .answer_count = branch.count},
+    };
+    return status;
+}
+
+enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
+                      struct arena *arena, struct kv_answer *ret_answer)
+{
+    struct range_state state = state_of(apply);
+    struct txn_path path;
+    TRY(txn_choose(&state, request, arena, &path));
+
+    struct txn_need need = {0};
+    const bool *choices = path.choices;
+    TRY(txn_check(apply, request, &choices, &need));
+    TRY(record_begin(apply, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
+
+    choices = path.choices;
+    enum status status = txn_run(apply, request, &choices, arena, ret_answer);
+    record_end(apply);
+    ret_answer->revision = apply->revision;
+    return status;
+}
+
+/* -- Compaction and replay -- */
+
+enum status apply_compact(struct apply *apply, int64_t revision)
+{
+    if (revision <= apply->compact_revision)
+        return ST_COMPACTED;
+    if (revision > apply->revision)
+        return ST_FUTURE_REV;
+    log_loc loc;
+    TRY(log_reserve(apply->log, sizeof(revision)));
+    memcpy(log_append_begin(apply->log, &loc), &revision, sizeof(revision));
+    log_append_end(apply->log, LOG_RECORD_COMPACT, 0, sizeof(revision));
+    apply->compact_revision = revision;
+    return ST_OK;
+}
+
+static enum status replay_kv(struct apply *apply, const struct log_record *record)
+{
+    struct change_walk walk;
+    TRY(change_walk_init(&walk, record->body));
+    const struct change_head *head;
+    size_t offset;
+    for (;;) {
+        TRY(change_walk_next(&walk, &head, &offset));
+        if (!head)
+            break;
+        struct change_kv kv;
+        change_read_kv(head, &kv);
+        index_put(apply->index, kv.key,
+                  &(struct index_version){
+                      .mod_revision = head->revision,
+                      .create_revision = kv.create_revision,
+                      .version = kv.version,
+                      .lease = kv.lease,
+                      .loc = record->body_loc + offset,
+                      .field_bytes = change_is_tombstone(head) ? 0 : head->field_bytes,
+                      .sub_revision = head->sub,
+                  });
+        account(apply, head->field_bytes);
+    }
+    apply->revision = record->revision;
+    return ST_OK;
+}
+
+enum status apply_replay(struct apply *apply, const struct log_record *record)
+{
+    switch (record->type) {
+    case LOG_RECORD_KV:
+        return replay_kv(apply, record);
+    case LOG_RECORD_COMPACT:
+        if (record->body.len != sizeof(apply->compact_revision))
+            return ST_DAMAGED;
+        memcpy(&apply->compact_revision, record->body.ptr, record->body.len);
+        return ST_OK;
+    default:
+        return ST_WRONG_FORMAT;
+    }
+}

@@ -1,0 +1,73 @@
+/*
+ * Requests that change keys, applied one after the other at new revisions by the one writer.
+ *
+ * A request is first checked against the state before it, as etcd does: compares (nested ones too),
+ * leases, ignore_value and ignore_lease, revisions of ranges. Then log space for all it may write
+ * is reserved. After that nothing can fail: its changes go into one log record and the index.
+ *
+ * Answers refer to the log's bytes and are readable by others once the record is written. Ranges
+ * inside a transaction see its earlier writes.
+ */
+#ifndef VIGIL_STORE_APPLY_H
+#define VIGIL_STORE_APPLY_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "codec/answer.h"
+#include "store/index/index.h"
+#include "store/log/log.h"
+
+struct pb_put_request;
+struct pb_delete_range_request;
+struct pb_txn_request;
+
+/* What the writer works on. Owned by the writer's thread; embedded in its owner. */
+struct apply {
+    struct log *log;
+    struct index *index;
+    int64_t revision;
+    int64_t compact_revision; /* -1 before the first compaction */
+    int64_t db_bytes;         /* see store_view */
+    int64_t db_bytes_in_use;
+
+    /* Whether a lease exists. NULL: none does. */
+    bool (*lease_exists)(void *ctx, int64_t lease);
+    void *lease_ctx;
+
+    /* The request under way. */
+    uint8_t *body; /* of its record, while one is begun */
+    log_loc body_loc;
+    size_t body_bytes;
+    uint32_t changes;
+    struct buf keys; /* scratch: keys to delete */
+};
+
+void apply_init(struct apply *apply, struct log *log, struct index *index);
+void apply_fini(struct apply *apply);
+
+/* Each fills *ret_answer, whose revision is that of the response header. */
+MUST_CHECK
+enum status apply_put(struct apply *apply, const struct pb_put_request *request,
+                      struct arena *arena, struct kv_answer *ret_answer);
+MUST_CHECK
+enum status apply_delete_range(struct apply *apply, const struct pb_delete_range_request *request,
+                               struct arena *arena, struct kv_answer *ret_answer);
+MUST_CHECK
+enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
+                      struct arena *arena, struct kv_answer *ret_answer);
+
+/* Appends the record of a compaction; the index is trimmed later (store/compaction.h). */
+MUST_CHECK
+enum status apply_compact(struct apply *apply, int64_t revision);
+
+/* Compaction dropped so many versions with so many bytes of fields. */
+void apply_account_freed(struct apply *apply, int64_t field_bytes, uint32_t versions);
+
+/* At start: takes in a record of the log that the checkpoint did not have. */
+MUST_CHECK
+enum status apply_replay(struct apply *apply, const struct log_record *record);
+
+/* The transaction has ranges only: any thread can answer it from a published state. */
+bool apply_txn_is_read_only(const struct pb_txn_request *request);
+
+#endif

@@ -1,0 +1,147 @@
+#include "store/change.h"
+
+#include "codec/pb/wire.h"
+
+/* Field numbers of mvccpb.KeyValue. */
+enum { KV_KEY = 1, KV_CREATE = 2, KV_MOD = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
+/* The number the KeyValue itself has in an event and in a range response. */
+enum { FIELD_NUMBER = 2 };
+
+static size_t kv_bytes(const struct change_kv *kv)
+{
+    return pb_bytes_size(KV_KEY, kv->key.len) +
+           pb_uint_size(KV_CREATE, (uint64_t)kv->create_revision) +
+           pb_uint_size(KV_MOD, (uint64_t)kv->mod_revision) +
+           pb_uint_size(KV_VERSION, (uint64_t)kv->version) +
+           pb_bytes_size(KV_VALUE, kv->value.len) + pb_uint_size(KV_LEASE, (uint64_t)kv->lease);
+}
+
+size_t change_field_bytes(const struct change_kv *kv)
+{
+    size_t message_bytes = kv_bytes(kv);
+    return pb_message_head_size(FIELD_NUMBER, message_bytes) + message_bytes;
+}
+
+size_t change_bytes(size_t field_bytes)
+{
+    return align_up(CHANGE_HEAD_BYTES + field_bytes, 8);
+}
+
+size_t change_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    /* Two lengths, three or four numbers of ten bytes, six tags, and the field's own head. */
+    enum { NUMBERS_BYTES_MAX = 2 * 5 + 4 * 10 + 6 + 6 };
+    return change_bytes(NUMBERS_BYTES_MAX + key_bytes + value_bytes);
+}
+
+size_t change_write(uint8_t *dst, struct change_head *head, const struct change_kv *kv)
+{
+    size_t message_bytes = kv_bytes(kv);
+    uint8_t *field = dst + CHANGE_HEAD_BYTES;
+    uint8_t *p = pb_message_head_write(field, FIELD_NUMBER, message_bytes);
+    p = pb_bytes_write(p, KV_KEY, kv->key);
+    p = pb_uint_write(p, KV_CREATE, (uint64_t)kv->create_revision);
+    p = pb_uint_write(p, KV_MOD, (uint64_t)kv->mod_revision);
+    p = pb_uint_write(p, KV_VERSION, (uint64_t)kv->version);
+    p = pb_bytes_write(p, KV_VALUE, kv->value);
+    p = pb_uint_write(p, KV_LEASE, (uint64_t)kv->lease);
+
+    head->field_bytes = (uint32_t)(p - field);
+    memcpy(dst, head, sizeof(*head));
+    size_t taken = change_bytes(head->field_bytes);
+    memset(p, 0, taken - (size_t)(p - dst));
+    return taken;
+}
+
+struct slice change_message(const struct change_head *head)
+{
+    struct slice field = change_field(head);
+    size_t len = 0;
+    const uint8_t *p = pb_len_read(field.ptr + 1, field.ptr + field.len, &len);
+    assert(p);
+    return slice_of(p, len);
+}
+
+/* Reads a number field if it stands at p. */
+static const uint8_t *number_read(const uint8_t *p, const uint8_t *end, uint32_t number,
+                                  int64_t *ret_value)
+{
+    *ret_value = 0;
+    if (p == end || *p != PB_TAG(number, PB_WIRE_VARINT))
+        return p;
+    uint64_t value = 0;
+    p = pb_varint_read(p + 1, end, &value);
+    assert(p);
+    *ret_value = (int64_t)value;
+    return p;
+}
+
+static const uint8_t *bytes_read(const uint8_t *p, const uint8_t *end, uint32_t number,
+                                 struct slice *ret_bytes)
+{
+    *ret_bytes = SLICE_EMPTY;
+    if (p == end || *p != PB_TAG(number, PB_WIRE_LEN))
+        return p;
+    size_t len = 0;
+    p = pb_len_read(p + 1, end, &len);
+    assert(p);
+    *ret_bytes = slice_of(p, len);
+    return p + len;
+}
+
+/* Reads what stands before the value; returns what follows. */
+static const uint8_t *key_and_numbers_read(struct slice message, struct change_kv *kv)
+{
+    const uint8_t *end = message.ptr + message.len;
+    const uint8_t *p = bytes_read(message.ptr, end, KV_KEY, &kv->key);
+    p = number_read(p, end, KV_CREATE, &kv->create_revision);
+    p = number_read(p, end, KV_MOD, &kv->mod_revision);
+    return number_read(p, end, KV_VERSION, &kv->version);
+}
+
+void change_read_kv(const struct change_head *head, struct change_kv *ret_kv)
+{
+    struct slice message = change_message(head);
+    const uint8_t *end = message.ptr + message.len;
+    const uint8_t *p = key_and_numbers_read(message, ret_kv);
+    p = bytes_read(p, end, KV_VALUE, &ret_kv->value);
+    p = number_read(p, end, KV_LEASE, &ret_kv->lease);
+    assert(p == end);
+}
+
+struct slice change_message_without_value(const struct change_head *head)
+{
+    struct slice message = change_message(head);
+    struct change_kv kv;
+    const uint8_t *after = key_and_numbers_read(message, &kv);
+    return slice_of(message.ptr, (size_t)(after - message.ptr));
+}
+
+enum status change_walk_init(struct change_walk *walk, struct slice body)
+{
+    if (body.len < CHANGE_BODY_HEAD_BYTES)
+        return ST_DAMAGED;
+    *walk = (struct change_walk){.body = body, .offset = CHANGE_BODY_HEAD_BYTES};
+    memcpy(&walk->left, body.ptr, sizeof(walk->left));
+    return ST_OK;
+}
+
+enum status change_walk_next(struct change_walk *walk, const struct change_head **ret_head,
+                             size_t *ret_offset)
+{
+    if (walk->left == 0) {
+        *ret_head = NULL;
+        return ST_OK;
+    }
+    size_t room = walk->body.len - walk->offset;
+    if (room < CHANGE_HEAD_BYTES)
+        return ST_DAMAGED;
+    const struct change_head *head = change_at(walk->body.ptr + walk->offset);
+    if (head->field_bytes < 2 || change_bytes(head->field_bytes) > room)
+        return ST_DAMAGED;
+    *ret_head = head;
+    *ret_offset = walk->offset;
+    walk->offset += change_bytes(head->field_bytes);
+    walk->left--;
+    return ST_OK;
+}

@@ -1,0 +1,99 @@
+/*
+ * How changed keys lie in the log. One record is one request that changed something; its body
+ * holds the changes in the order they were made, all of one revision:
+ *
+ *   body     count u32 | 0 u32 | change | change …
+ *   change   head (32 bytes) | field: 12 len KeyValue | pad to 8
+ *
+ * The field is what clients are sent, byte for byte. The location of a change is that of its head.
+ * A tombstone's KeyValue has the key and mod_revision only, as in a delete event.
+ * Numbers are in the machine's byte order: the format file of the data directory tells which.
+ */
+#ifndef VIGIL_STORE_CHANGE_H
+#define VIGIL_STORE_CHANGE_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+enum log_record_type {
+    LOG_RECORD_KV = 1,      /* body as above */
+    LOG_RECORD_COMPACT = 2, /* body: the revision, 8 bytes */
+};
+
+enum { CHANGE_TOMBSTONE = 1 };
+
+struct change_head {
+    int64_t revision;
+    int64_t prev_revision; /* of the key's version before this one, tombstones included; 0: none */
+    uint32_t prev_sub;
+    uint32_t sub; /* place among the changes of its revision */
+    uint32_t field_bytes;
+    uint32_t flags;
+};
+
+enum { CHANGE_BODY_HEAD_BYTES = 8, CHANGE_HEAD_BYTES = sizeof(struct change_head) };
+_Static_assert(sizeof(struct change_head) == 32, "written to disk as it is");
+
+/* What a KeyValue says. Slices lie in the field. */
+struct change_kv {
+    struct slice key;
+    int64_t create_revision;
+    int64_t mod_revision;
+    int64_t version;
+    struct slice value;
+    int64_t lease;
+};
+
+/* Length of the field that says this. */
+size_t change_field_bytes(const struct change_kv *kv);
+/* Bytes a change takes in a body, head and padding included. */
+size_t change_bytes(size_t field_bytes);
+/* An upper bound of change_bytes for a put or delete whose numbers are not known yet. */
+size_t change_bytes_max(size_t key_bytes, size_t value_bytes);
+
+/* Writes head and field to dst (head->field_bytes is set here). Returns the bytes taken. */
+size_t change_write(uint8_t *dst, struct change_head *head, const struct change_kv *kv);
+
+/* -- Reading what is known to be intact: bytes of ours whose checksum was right -- */
+
+static inline const struct change_head *change_at(const uint8_t *bytes)
+{
+    return (const struct change_head *)(const void *)bytes;
+}
+
+static inline struct slice change_field(const struct change_head *head)
+{
+    return slice_of((const uint8_t *)head + CHANGE_HEAD_BYTES, head->field_bytes);
+}
+
+static inline bool change_is_tombstone(const struct change_head *head)
+{
+    return head->flags & CHANGE_TOMBSTONE;
+}
+
+void change_read_kv(const struct change_head *head, struct change_kv *ret_kv);
+
+/* The KeyValue alone, without `12 len`. */
+struct slice change_message(const struct change_head *head);
+
+/*
+ * The part of the KeyValue up to its value: key, revisions and version, which stand first. It is
+ * what keys_only sends.
+ */
+struct slice change_message_without_value(const struct change_head *head);
+
+/* -- Walking a body: checks bounds, since a body may come from a disk -- */
+
+struct change_walk {
+    struct slice body;
+    size_t offset; /* of the next head */
+    uint32_t left;
+};
+MUST_CHECK
+enum status change_walk_init(struct change_walk *walk, struct slice body);
+/* NULL after the last; *ret_offset is the head's place in the body. */
+MUST_CHECK
+enum status change_walk_next(struct change_walk *walk, const struct change_head **ret_head,
+                             size_t *ret_offset);
+
+#endif

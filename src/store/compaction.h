@@ -1,0 +1,33 @@
+/*
+ * Trimming the index after a compaction: the revision up to which history is gone moves at once,
+ * the work is done afterwards in small steps between the writer's groups.
+ *
+ * Compaction to C walks the records from the last C on, up to but without C, and drops for each
+ * change the versions of its key before it, and the change itself if it is a tombstone. So the
+ * changes at exactly C keep their previous versions until the next compaction: a watch that starts
+ * at C can still be told them. No reader can ask for them otherwise.
+ *
+ * The writer's. Steps may be cut off by a stop: the next start goes on from what the checkpoint
+ * has.
+ */
+#ifndef VIGIL_STORE_COMPACTION_H
+#define VIGIL_STORE_COMPACTION_H
+
+#include "store/apply.h"
+
+struct compaction {
+    struct apply *apply;
+    int64_t trimmed; /* everything below is done */
+};
+
+void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
+
+/* Nothing is left to trim. */
+bool compaction_done(const struct compaction *compaction);
+
+/* Goes on by about that many changes, over records up to last_index, which must be written. */
+MUST_CHECK
+enum status compaction_step(struct compaction *compaction, uint64_t last_index,
+                            unsigned changes_max);
+
+#endif

@@ -1,0 +1,170 @@
+#include "store/datadir.h"
+
+#include <stdio.h>
+
+/* Numbers in the log are in the machine's byte order, so the mark says which that is. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FORMAT_TEXT "vigil data directory, format 1, little endian\n"
+#else
+#define FORMAT_TEXT "vigil data directory, format 1, big endian\n"
+#endif
+
+struct contents {
+    bool format;
+    bool etcd_member;
+    bool others;
+};
+
+static void note_name(void *ctx, const char *name)
+{
+    struct contents *contents = ctx;
+    if (strcmp(name, "FORMAT") == 0)
+        contents->format = true;
+    else if (strcmp(name, "member") == 0)
+        contents->etcd_member = true;
+    else if (strcmp(name, "LOCK") != 0 && strcmp(name, "FORMAT.new") != 0 &&
+             strcmp(name, "lost+found") != 0)
+        contents->others = true;
+}
+
+static enum status join(char *to, size_t size, const char *dir, const char *name,
+                        struct error *ret_error)
+{
+    int n = snprintf(to, size, "%s/%s", dir, name);
+    if (n < 0 || (size_t)n >= size)
+        return error_set(ret_error, ST_INVALID, "the path of the data directory is too long: %s",
+                         dir);
+    return ST_OK;
+}
+
+static enum status check_contents(const char *path, const struct contents *contents,
+                                  struct error *ret_error)
+{
+    if (contents->format)
+        return ST_OK;
+    if (contents->etcd_member)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s holds the data of a real etcd (it has a member directory), which is "
+                         "left as it is; choose another directory with --data-dir",
+                         path);
+    if (contents->others)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s is not empty and is no data directory of Vigil (it has no FORMAT "
+                         "file); choose an empty or new directory with --data-dir",
+                         path);
+    return ST_OK;
+}
+
+static enum status check_format(struct fs *fs, const char *path, const char *file_path,
+                                struct error *ret_error)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot open %s: %s", file_path, status_text(status));
+    char text[sizeof(FORMAT_TEXT)] = "";
+    uint64_t bytes = 0;
+    status = file_size(file, &bytes);
+    if (status == ST_OK && bytes < sizeof(text))
+        status = file_pread(file, text, (size_t)bytes, 0);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read %s: %s", file_path, status_text(status));
+    if (strcmp(text, FORMAT_TEXT) != 0)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s was written in another format than this version of Vigil reads; its "
+                         "FORMAT file should say \"%.*s\"",
+                         path, (int)sizeof(FORMAT_TEXT) - 2, FORMAT_TEXT);
+    return ST_OK;
+}
+
+static enum status write_format(struct fs *fs, const char *path, const char *file_path)
+{
+    char new_path[4200];
+    snprintf(new_path, sizeof(new_path), "%s.new", file_path);
+    enum status removed = fs_unlink(fs, new_path);
+    if (removed != ST_OK && removed != ST_NOT_FOUND)
+        return removed;
+    AUTO(file_closep) struct file *file = NULL;
+    TRY(fs_open(fs, new_path, FILE_CREATE, &file));
+    TRY(file_pwrite(file, SLICE_LITERAL(FORMAT_TEXT), 0));
+    TRY(file_sync(file));
+    TRY(fs_rename(fs, new_path, file_path));
+    return fs_sync_dir(fs, path);
+}
+
+static enum status make_dir(struct fs *fs, const char *path)
+{
+    enum status status = fs_make_dir(fs, path);
+    return status == ST_EXISTS ? ST_OK : status;
+}
+
+static enum status take_lock(struct datadir *dir, struct fs *fs, const char *path,
+                             struct error *ret_error)
+{
+    char lock_path[4096];
+    TRY(join(lock_path, sizeof(lock_path), path, "LOCK", ret_error));
+    enum status status = fs_lock(fs, lock_path, &dir->lock);
+    if (status == ST_IN_USE)
+        return error_set(ret_error, ST_IN_USE,
+                         "the data directory %s is in use by another process; stop that one or "
+                         "choose another directory with --data-dir",
+                         path);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot lock %s: %s", lock_path, status_text(status));
+    return ST_OK;
+}
+
+static enum status prepare(struct datadir *dir, struct fs *fs, const char *path, bool marked,
+                           struct error *ret_error)
+{
+    char format_path[4096];
+    TRY(join(format_path, sizeof(format_path), path, "FORMAT", ret_error));
+    if (marked) {
+        TRY(check_format(fs, path, format_path, ret_error));
+    } else {
+        enum status status = write_format(fs, path, format_path);
+        if (status != ST_OK)
+            return error_set(ret_error, status, "cannot write %s: %s", format_path,
+                             status_text(status));
+    }
+    enum status status = make_dir(fs, dir->log_path);
+    if (status == ST_OK)
+        status = make_dir(fs, dir->meta_path);
+    if (status == ST_OK)
+        status = fs_sync_dir(fs, path);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot prepare the data directory %s: %s", path,
+                         status_text(status));
+    return ST_OK;
+}
+
+enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
+                         struct error *ret_error)
+{
+    *dir = (struct datadir){0};
+    TRY(join(dir->log_path, sizeof(dir->log_path), path, "log", ret_error));
+    TRY(join(dir->meta_path, sizeof(dir->meta_path), path, "meta", ret_error));
+    enum status status = make_dir(fs, path);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
+                         status_text(status));
+    struct contents contents = {0};
+    status = fs_list(fs, path, note_name, &contents);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
+                         status_text(status));
+    /* Before the lock, so that nothing is left behind in a directory that is not ours. */
+    TRY(check_contents(path, &contents, ret_error));
+    status = take_lock(dir, fs, path, ret_error);
+    if (status == ST_OK)
+        status = prepare(dir, fs, path, contents.format, ret_error);
+    if (status != ST_OK)
+        datadir_close(dir);
+    return status;
+}
+
+void datadir_close(struct datadir *dir)
+{
+    file_close(dir->lock);
+    dir->lock = NULL;
+}

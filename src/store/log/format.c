@@ -1,0 +1,107 @@
+#include "store/log/format.h"
+
+#include "base/crc32c.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "segments are written in little-endian order"
+#endif
+
+/* "vigilseg" when read as text. */
+static const uint64_t segment_magic = 0x6765736c69676976;
+
+static uint32_t head_crc(const struct segment_head *head)
+{
+    return crc32c(0, slice_of(head, offsetof(struct segment_head, crc)));
+}
+
+void segment_head_finish(struct segment_head *head)
+{
+    head->magic = segment_magic;
+    head->version = LOG_FORMAT_VERSION;
+    head->crc = head_crc(head);
+}
+
+enum status segment_head_check(const struct segment_head *head)
+{
+    if (head->magic != segment_magic || head->crc != head_crc(head))
+        return ST_DAMAGED;
+    if (head->version != LOG_FORMAT_VERSION)
+        return ST_WRONG_FORMAT;
+    if (head->capacity < SEGMENT_RECORDS_OFFSET || head->capacity % RECORD_ALIGN)
+        return ST_DAMAGED;
+    return ST_OK;
+}
+
+static uint32_t seal_crc(const struct segment_seal *seal)
+{
+    return crc32c(0, slice_of(seal, offsetof(struct segment_seal, crc)));
+}
+
+void segment_seal_finish(struct segment_seal *seal)
+{
+    seal->crc = seal_crc(seal);
+}
+
+enum status segment_seal_check(const struct segment_seal *seal, const struct segment_head *head)
+{
+    if (bytes_first_nonzero(slice_of(seal, sizeof(*seal))) == sizeof(*seal))
+        return ST_NOT_FOUND;
+    if (seal->crc != seal_crc(seal) || seal->id != head->id)
+        return ST_DAMAGED;
+    if (seal->used_bytes < SEGMENT_RECORDS_OFFSET || seal->used_bytes > head->capacity ||
+        seal->used_bytes % RECORD_ALIGN || seal->first_index == 0 ||
+        seal->first_index > seal->last_index)
+        return ST_DAMAGED;
+    return ST_OK;
+}
+
+static uint32_t record_crc(const uint8_t *at, size_t len, uint32_t salt)
+{
+    size_t skip = sizeof(((struct record_head *)0)->crc);
+    return crc32c(salt, slice_of(at + skip, len - skip));
+}
+
+void record_finish(uint8_t *at, uint32_t salt)
+{
+    uint32_t len;
+    memcpy(&len, at + offsetof(struct record_head, len), sizeof(len));
+    assert(len >= RECORD_HEAD_BYTES);
+    uint32_t crc = record_crc(at, len, salt);
+    memcpy(at + offsetof(struct record_head, crc), &crc, sizeof(crc));
+}
+
+enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head)
+{
+    if (bytes.len < RECORD_HEAD_BYTES)
+        return bytes_first_nonzero(bytes) == bytes.len ? RECORD_NONE : RECORD_BAD;
+    struct record_head head;
+    memcpy(&head, bytes.ptr, sizeof(head));
+    if (head.crc == 0 && head.len == 0 && head.index == 0)
+        return bytes_first_nonzero(slice_of(&head, sizeof(head))) == sizeof(head) ? RECORD_NONE
+                                                                                   : RECORD_BAD;
+    if (head.len < RECORD_HEAD_BYTES || head.len > RECORD_HEAD_BYTES + RECORD_BODY_BYTES_MAX ||
+        align_up(head.len, RECORD_ALIGN) > bytes.len)
+        return RECORD_BAD;
+    if (head.index == 0 || head.zero[0] || head.zero[1] || head.zero[2])
+        return RECORD_BAD;
+    if (head.crc != record_crc(bytes.ptr, head.len, salt))
+        return RECORD_BAD;
+    *ret_head = head;
+    return RECORD_GOOD;
+}
+
+size_t bytes_first_nonzero(struct slice bytes)
+{
+    const uint8_t *at = bytes.ptr;
+    size_t i = 0;
+    /* Whole cache lines first: the zeros behind the last record are most of a young segment. */
+    for (; i + 64 <= bytes.len; i += 64) {
+        uint64_t words[8];
+        memcpy(words, at + i, sizeof(words));
+        if (words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7])
+            break;
+    }
+    while (i < bytes.len && at[i] == 0)
+        i++;
+    return i;
+}

@@ -1,0 +1,109 @@
+/*
+ * What the bytes of a segment file mean. Everything here is plain computation on bytes, trusts
+ * none of them, and holds no state.
+ *
+ *   0     head      written once, before the file gets its name
+ *   256   seal      written once, when the writer leaves the segment; zeros until then
+ *   512   records   each at a multiple of 8, without gaps; then zeros to the end of the file
+ *
+ * The head's salt goes into the checksum of every record of the segment: bytes that a client
+ * stored as a value can not pass for a record when the log is searched after a torn write.
+ * Numbers are in the machine's byte order.
+ */
+#ifndef VIGIL_STORE_LOG_FORMAT_H
+#define VIGIL_STORE_LOG_FORMAT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+enum {
+    LOG_FORMAT_VERSION = 1,
+    SEGMENT_SEAL_OFFSET = 256,
+    SEGMENT_RECORDS_OFFSET = 512, /* a sector of its own: sealing rewrites no record's sector */
+    SEGMENT_REWRITTEN = 1,        /* flag: made by the cleaner; indexes in it may skip */
+    RECORD_ALIGN = 8,
+};
+
+struct segment_head {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t flags;
+    uint64_t id;
+    uint64_t first_index; /* 0 unless rewritten: the first record tells */
+    uint64_t capacity;    /* bytes of the whole file */
+    uint64_t spare[2];
+    uint32_t salt;
+    uint32_t crc; /* of all before it */
+};
+_Static_assert(sizeof(struct segment_head) == 64, "written to disk as it is");
+
+/* The contents of a full segment in short: it need not be read again at start. */
+struct segment_seal {
+    uint64_t id;
+    uint64_t first_index, last_index;
+    int64_t first_revision, last_revision; /* 0 when it has none */
+    uint64_t used_bytes;                   /* where the records end */
+    uint64_t next_id;                      /* the segment the writer went to */
+    uint32_t spare;
+    uint32_t crc;
+};
+_Static_assert(sizeof(struct segment_seal) == 64, "written to disk as it is");
+
+struct record_head {
+    uint32_t crc; /* of salt, the rest of the head, and the body */
+    uint32_t len; /* head and body; the next record begins at the next multiple of 8 */
+    uint64_t index;
+    int64_t revision;
+    uint32_t behind; /* index less the index known durable at the time; more than fits: all ones */
+    uint8_t type;
+    uint8_t zero[3];
+};
+enum { RECORD_HEAD_BYTES = sizeof(struct record_head) };
+_Static_assert(RECORD_HEAD_BYTES == 32, "written to disk as it is");
+
+/* Longer bodies are refused before anything is allocated. */
+enum { RECORD_BODY_BYTES_MAX = 1 << 30 };
+
+static inline size_t record_bytes(size_t body_bytes)
+{
+    return align_up(RECORD_HEAD_BYTES + body_bytes, RECORD_ALIGN);
+}
+
+/* Fills magic, version and crc. */
+void segment_head_finish(struct segment_head *head);
+/* ST_WRONG_FORMAT for another version's; ST_DAMAGED for anything else that is no head. */
+MUST_CHECK
+enum status segment_head_check(const struct segment_head *head);
+
+void segment_seal_finish(struct segment_seal *seal);
+/* ST_NOT_FOUND when there is none (zeros), ST_DAMAGED when it is not a seal of this segment. */
+MUST_CHECK
+enum status segment_seal_check(const struct segment_seal *seal, const struct segment_head *head);
+
+/* Completes a record built in place: at points to head, body and padding, all but crc set. */
+void record_finish(uint8_t *at, uint32_t salt);
+
+enum record_found {
+    RECORD_GOOD,
+    RECORD_NONE, /* zeros, or no room for a head: records may end here */
+    RECORD_BAD,
+};
+/* Looks at the bytes at the start of `bytes`, which reach to the end of the segment. */
+enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
+
+/* The index up to which the record says the log was durable when it was written. */
+static inline uint64_t record_durable_index(const struct record_head *head)
+{
+    return head->behind < head->index ? head->index - head->behind : 0;
+}
+
+static inline uint32_t record_behind(uint64_t index, uint64_t durable_index)
+{
+    uint64_t behind = index - durable_index;
+    return behind < UINT32_MAX ? (uint32_t)behind : UINT32_MAX;
+}
+
+/* Offset of the first byte that is not zero; bytes.len when all are. */
+size_t bytes_first_nonzero(struct slice bytes);
+
+#endif

@@ -1,0 +1,83 @@
+/* The inside of the log, for the files of this directory. */
+#ifndef VIGIL_STORE_LOG_INTERNAL_H
+#define VIGIL_STORE_LOG_INTERNAL_H
+
+#include "base/lock.h"
+#include "store/log/group.h"
+#include "store/log/log.h"
+#include "store/log/order.h"
+#include "store/log/segment.h"
+
+struct log {
+    struct fs *fs;
+    char *dir; /* ours */
+    size_t segment_bytes_max;
+    uint64_t salt;
+
+    struct segment_table table; /* read by any thread; written under lock */
+    struct lock lock;           /* order, retired, and writing the table */
+    struct segment_order order; /* owns what is in it; the last one is the writer's */
+    struct segment_order retired; /* swapped out, still readable; owned */
+
+    _Atomic(struct segment *) waiting; /* prepared by the keeper; who exchanges it owns it */
+    _Atomic uint64_t next_id;
+    _Atomic uint64_t next_capacity;
+    _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */
+
+    /* The writer's own */
+    struct segment *current;
+    uint64_t append_offset; /* in current, of the next record */
+    uint64_t last_index;    /* appended */
+    size_t reserved_bytes;  /* of body; valid while reserved */
+    bool reserved, building;
+    struct group group;
+
+    _Atomic uint64_t written_index;
+    _Atomic uint64_t durable_index;
+    _Atomic(struct segment *) dirty; /* linked by next_dirty: written to and not synced since */
+};
+
+static inline log_loc log_loc_of(uint64_t id, uint64_t offset)
+{
+    return id << LOG_OFFSET_BITS | offset;
+}
+
+static inline uint64_t log_loc_segment(log_loc loc)
+{
+    return loc >> LOG_OFFSET_BITS;
+}
+
+static inline uint64_t log_loc_offset(log_loc loc)
+{
+    return loc & (((uint64_t)1 << LOG_OFFSET_BITS) - 1);
+}
+
+/* Makes an empty segment with a new id that holds at least record_bytes of records. */
+MUST_CHECK
+enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment);
+
+/* Puts a segment that has just got its first index at the end of the order, and in the table. */
+MUST_CHECK
+enum status log_enter_segment(struct log *log, struct segment *segment, uint64_t first_index);
+
+/* Fills record from the mapping; the head was checked. */
+static inline void log_record_from(const struct segment *segment, uint64_t offset,
+                                   const struct record_head *head, struct log_record *ret_record)
+{
+    *ret_record = (struct log_record){
+        .index = head->index,
+        .revision = head->revision,
+        .type = head->type,
+        .body = slice_of(segment->base + offset + RECORD_HEAD_BYTES,
+                         head->len - RECORD_HEAD_BYTES),
+        .body_loc = log_loc_of(segment->head.id, offset + RECORD_HEAD_BYTES),
+    };
+}
+
+/* Finds, checks, cuts and replays; fills order, table, current and the indexes of a new log. */
+MUST_CHECK
+enum status log_recover(struct log *log, uint64_t after_index, const uint64_t *listed,
+                        size_t listed_count, log_replay_fn replay, void *ctx,
+                        struct error *ret_error);
+
+#endif

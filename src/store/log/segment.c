@@ -1,0 +1,201 @@
+#include "store/log/segment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* -- Names -- */
+
+bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, const char *suffix)
+{
+    int len = snprintf(path->text, sizeof(path->text), "%s/%016llx%s", dir,
+                       (unsigned long long)id, suffix);
+    return len > 0 && (size_t)len < sizeof(path->text);
+}
+
+bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id)
+{
+    enum { DIGITS = 16 };
+    uint64_t id = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        const char *hex = "0123456789abcdef";
+        const char *digit = name[i] ? strchr(hex, name[i]) : NULL;
+        if (!digit)
+            return false;
+        id = id << 4 | (uint64_t)(digit - hex);
+    }
+    if (strcmp(name + DIGITS, suffix) != 0)
+        return false;
+    *ret_id = id;
+    return true;
+}
+
+/* -- Files -- */
+
+enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to)
+{
+    static const uint8_t zeros[256 * 1024];
+    while (from < to) {
+        size_t len = (size_t)(to - from < sizeof(zeros) ? to - from : sizeof(zeros));
+        TRY(file_pwrite(file, slice_of(zeros, len), from));
+        from += len;
+    }
+    return ST_OK;
+}
+
+static struct segment *segment_alloc(struct file *file, const struct segment_head *head)
+{
+    struct segment *segment = calloc(1, sizeof(*segment));
+    if (!segment)
+        return NULL;
+    segment->file = file;
+    segment->head = *head;
+    segment->first_index = head->first_index;
+    atomic_init(&segment->written, SEGMENT_RECORDS_OFFSET);
+    return segment;
+}
+
+static enum status fill_new_file(struct file *file, const struct segment_head *head)
+{
+    TRY(file_pwrite(file, slice_of(head, sizeof(*head)), 0));
+    TRY(file_write_zeros(file, sizeof(*head), head->capacity));
+    return file_sync(file);
+}
+
+static enum status create_named(struct fs *fs, const char *dir, const struct segment_head *head,
+                                const char *temporary, const char *name,
+                                struct segment **ret_segment)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    TRY(fs_open(fs, temporary, FILE_CREATE, &file));
+    TRY(fill_new_file(file, head));
+    AUTO(segment_freep) struct segment *segment = segment_alloc(file, head);
+    if (!segment)
+        return ST_NOMEM;
+    (void)TAKE(file);
+    TRY(file_map(segment->file, head->capacity, &segment->base));
+    TRY(fs_rename(fs, temporary, name));
+    TRY(fs_sync_dir(fs, dir));
+    *ret_segment = TAKE(segment);
+    return ST_OK;
+}
+
+enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
+                           struct segment **ret_segment)
+{
+    struct segment_path temporary, name;
+    if (!segment_path_set(&temporary, dir, head->id, ".tmp") ||
+        !segment_path_set(&name, dir, head->id, ".seg"))
+        return ST_LIMIT;
+    struct segment_head finished = *head;
+    segment_head_finish(&finished);
+    enum status status = create_named(fs, dir, &finished, temporary.text, name.text, ret_segment);
+    if (status != ST_OK) {
+        /* Whichever of the two names it has; what can not be removed is swept at the next start. */
+        enum status gone = fs_unlink(fs, temporary.text);
+        if (gone != ST_OK)
+            gone = fs_unlink(fs, name.text);
+        (void)gone;
+    }
+    return status;
+}
+
+enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
+{
+    struct segment_path name;
+    if (!segment_path_set(&name, dir, id, ".seg"))
+        return ST_LIMIT;
+    AUTO(file_closep) struct file *file = NULL;
+    TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
+    uint64_t bytes;
+    TRY(file_size(file, &bytes));
+    struct segment_head head;
+    if (bytes < SEGMENT_RECORDS_OFFSET)
+        return ST_DAMAGED;
+    TRY(file_pread(file, &head, sizeof(head), 0));
+    TRY(segment_head_check(&head));
+    if (head.id != id || head.capacity != bytes)
+        return ST_DAMAGED;
+    AUTO(segment_freep) struct segment *segment = segment_alloc(file, &head);
+    if (!segment)
+        return ST_NOMEM;
+    (void)TAKE(file);
+    TRY(file_map(segment->file, head.capacity, &segment->base));
+    *ret_segment = TAKE(segment);
+    return ST_OK;
+}
+
+void segment_free(struct segment *segment)
+{
+    if (!segment)
+        return;
+    if (segment->base)
+        file_unmap(segment->file, segment->base, segment->head.capacity);
+    file_close(segment->file);
+    free(segment);
+}
+
+struct segment_seal segment_seal_of(const struct segment *segment)
+{
+    struct segment_seal seal = {
+        .id = segment->head.id,
+        .first_index = segment->first_index,
+        .last_index = atomic_load(&segment->last_index),
+        .first_revision = atomic_load(&segment->first_revision),
+        .last_revision = atomic_load(&segment->last_revision),
+        .used_bytes = atomic_load(&segment->written),
+        .next_id = segment->next_id,
+    };
+    segment_seal_finish(&seal);
+    return seal;
+}
+
+void segment_apply_seal(struct segment *segment, const struct segment_seal *seal)
+{
+    segment->first_index = seal->first_index;
+    segment->next_id = seal->next_id;
+    atomic_store(&segment->last_index, seal->last_index);
+    atomic_store(&segment->first_revision, seal->first_revision);
+    atomic_store(&segment->last_revision, seal->last_revision);
+    atomic_store(&segment->written, seal->used_bytes);
+    atomic_store(&segment->full, true);
+}
+
+struct segment_seal segment_seal_read(const struct segment *segment)
+{
+    struct segment_seal seal;
+    memcpy(&seal, segment->base + SEGMENT_SEAL_OFFSET, sizeof(seal));
+    return seal;
+}
+
+/* -- The table -- */
+
+enum status segment_table_init(struct segment_table *table)
+{
+    table->chunks = calloc(SEGMENT_TABLE_FANOUT, sizeof(*table->chunks));
+    return table->chunks ? ST_OK : ST_NOMEM;
+}
+
+void segment_table_fini(struct segment_table *table)
+{
+    if (!table->chunks)
+        return;
+    for (size_t i = 0; i < SEGMENT_TABLE_FANOUT; i++)
+        free(atomic_load_explicit(&table->chunks[i], memory_order_relaxed));
+    free(table->chunks);
+    table->chunks = NULL;
+}
+
+enum status segment_table_put(struct segment_table *table, uint64_t id, struct segment *segment)
+{
+    assert(id <= SEGMENT_ID_MAX);
+    _Atomic(segment_slot *) *slot = &table->chunks[id >> SEGMENT_TABLE_BITS];
+    segment_slot *chunk = atomic_load_explicit(slot, memory_order_relaxed);
+    if (!chunk) {
+        chunk = calloc(SEGMENT_TABLE_FANOUT, sizeof(*chunk));
+        if (!chunk)
+            return ST_NOMEM;
+        atomic_store_explicit(slot, chunk, memory_order_release);
+    }
+    atomic_store_explicit(&chunk[id & (SEGMENT_TABLE_FANOUT - 1)], segment, memory_order_release);
+    return ST_OK;
+}

@@ -1,0 +1,100 @@
+/*
+ * One segment: a file of fixed size, its mapping, and what is known of its contents. And the
+ * table that finds a segment by id from any thread without a lock.
+ *
+ * A segment is made or opened by one thread and handed to the log; afterwards the writer alone
+ * advances the atomic fields, and others read them.
+ */
+#ifndef VIGIL_STORE_LOG_SEGMENT_H
+#define VIGIL_STORE_LOG_SEGMENT_H
+
+#include "io/file.h"
+#include "store/log/format.h"
+
+#include <stdatomic.h>
+
+struct segment {
+    const uint8_t *base; /* the mapping, head.capacity bytes */
+    /* Where the written records end: bytes below it are in the mapping and never change. */
+    _Atomic uint64_t written;
+
+    struct segment_head head;
+    struct file *file;    /* ours */
+    uint64_t first_index; /* of the range it stands for; set before it is put in order */
+    uint64_t next_id;     /* where the writer went from here; 0 as long as it did not */
+    _Atomic uint64_t last_index; /* first_index - 1 while it has no record */
+    _Atomic int64_t first_revision, last_revision;
+    _Atomic bool full;  /* the writer has left it */
+    atomic_bool dirty;  /* written to since its last sync: is or will be in log.dirty */
+    struct segment *next_dirty;
+};
+
+enum { SEGMENT_PATH_MAX = 4096, SEGMENT_ID_MAX = (1 << 30) - 1 };
+
+struct segment_path {
+    char text[SEGMENT_PATH_MAX];
+};
+/* False when the directory's name is too long. */
+bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, const char *suffix);
+/* Reads `NNNNNNNNNNNNNNNN.seg`; false for any other name. */
+bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
+
+/*
+ * Makes a new segment, zeroed and durable under its final name: a temporary file, zeros, head, sync,
+ * rename, sync of the directory. After a failure nothing of it is left but, at worst, a
+ * temporary file.
+ */
+MUST_CHECK
+enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
+                           struct segment **ret_segment);
+
+/* Opens, checks the head against file size and name, and maps. Nothing is known of records yet. */
+MUST_CHECK
+enum status segment_open(struct fs *fs, const char *dir, uint64_t id,
+                         struct segment **ret_segment);
+
+/* Unmaps and closes; the file stays. Accepts NULL. */
+void segment_free(struct segment *segment);
+DEFINE_CLEANUP(struct segment *, segment_free)
+
+/* Writes zeros over [from, to). */
+MUST_CHECK
+enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to);
+
+/* The segment's seal as of what is written. */
+struct segment_seal segment_seal_of(const struct segment *segment);
+/* Takes over what a checked seal says. */
+void segment_apply_seal(struct segment *segment, const struct segment_seal *seal);
+
+/* Seal as it lies in the mapping. */
+struct segment_seal segment_seal_read(const struct segment *segment);
+
+/* -- The table: ids of 30 bits, two levels of 2^15 -- */
+
+enum { SEGMENT_TABLE_BITS = 15, SEGMENT_TABLE_FANOUT = 1 << SEGMENT_TABLE_BITS };
+
+typedef _Atomic(struct segment *) segment_slot;
+
+struct segment_table {
+    _Atomic(segment_slot *) *chunks;
+};
+
+MUST_CHECK
+enum status segment_table_init(struct segment_table *table);
+void segment_table_fini(struct segment_table *table); /* the segments are not the table's */
+/* Writers take turns (log.lock); readers are any. NULL removes. */
+MUST_CHECK
+enum status segment_table_put(struct segment_table *table, uint64_t id, struct segment *segment);
+
+/* NULL when there is none. */
+static inline struct segment *segment_table_get(const struct segment_table *table, uint64_t id)
+{
+    segment_slot *chunk = atomic_load_explicit(
+        &table->chunks[(id >> SEGMENT_TABLE_BITS) & (SEGMENT_TABLE_FANOUT - 1)],
+        memory_order_acquire);
+    if (UNLIKELY(!chunk))
+        return NULL;
+    return atomic_load_explicit(&chunk[id & (SEGMENT_TABLE_FANOUT - 1)], memory_order_acquire);
+}
+
+#endif

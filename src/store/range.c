@@ -1,0 +1,507 @@
+#include "store/range.h"
+
+#include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
+#include "store/change.h"
+
+#include <stdlib.h>
+
+/* -- Bounds and versions -- */
+
+struct range_bounds range_bounds_of(struct slice key, struct slice range_end)
+{
+    bool to_end = range_end.len == 1 && range_end.ptr[0] == 0;
+    return (struct range_bounds){
+        .from = key,
+        .to = range_end,
+        .single = range_end.len == 0,
+        .to_end = to_end,
+    };
+}
+
+static bool bounds_before_end(const struct range_bounds *bounds, struct slice key)
+{
+    return bounds->to_end || slice_compare(key, bounds->to) < 0;
+}
+
+/* The last of the older versions with a revision of at most at_revision; -1 when there is none. */
+static int64_t older_at(const struct log *log, const struct index_item *item, int64_t at_revision)
+{
+    const uint64_t *older = index_item_older(item);
+    int64_t low = 0, high = item->older_count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (change_at(log_at(log, older[middle]))->revision <= at_revision)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - 1;
+}
+
+bool range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
+                   struct range_kv *ret_kv)
+{
+    if (at_revision == 0 || item->newest.mod_revision <= at_revision) {
+        *ret_kv = (struct range_kv){
+            .item = item,
+            .loc = item->newest.loc,
+            .mod_revision = item->newest.mod_revision,
+            .create_revision = item->newest.create_revision,
+            .version = item->newest.version,
+            .field_bytes = item->newest.field_bytes,
+        };
+        return index_item_live(item);
+    }
+    int64_t place = older_at(log, item, at_revision);
+    if (place < 0)
+        return false;
+    const struct change_head *head = change_at(log_at(log, index_item_older(item)[place]));
+    if (change_is_tombstone(head))
+        return false;
+    struct change_kv kv;
+    change_read_kv(head, &kv);
+    *ret_kv = (struct range_kv){
+        .item = item,
+        .loc = index_item_older(item)[place],
+        .mod_revision = kv.mod_revision,
+        .create_revision = kv.create_revision,
+        .version = kv.version,
+        .field_bytes = head->field_bytes,
+    };
+    return true;
+}
+
+/* -- Walking -- */
+
+void range_walk_init(struct range_walk *walk, const struct range_state *state,
+                     struct range_bounds bounds, int64_t at_revision)
+{
+    walk->log = state->log;
+    walk->bounds = bounds;
+    walk->at_revision = at_revision;
+    walk->ended = false;
+    walk->ahead_next = walk->ahead_count = 0;
+    if (!bounds.single) {
+        index_cursor_init(&walk->cursor, &state->root, bounds.from);
+        return;
+    }
+    walk->ended = true;
+    const struct index_item *item = index_root_find(&state->root, bounds.from);
+    if (item && range_item_at(walk->log, item, at_revision, &walk->ahead[0]))
+        walk->ahead_count = 1;
+}
+
+static void walk_read_ahead(struct range_walk *walk)
+{
+    walk->ahead_next = walk->ahead_count = 0;
+    while (!walk->ended && walk->ahead_count < RANGE_AHEAD) {
+        const struct index_item *item = index_cursor_next(&walk->cursor);
+        if (!item || !bounds_before_end(&walk->bounds, index_item_key(item))) {
+            walk->ended = true;
+            return;
+        }
+        struct range_kv *kv = &walk->ahead[walk->ahead_count];
+        if (!range_item_at(walk->log, item, walk->at_revision, kv))
+            continue;
+        const uint8_t *bytes = log_at(walk->log, kv->loc);
+        __builtin_prefetch(bytes);
+        __builtin_prefetch(bytes + 64);
+        __builtin_prefetch(bytes + 128);
+        walk->ahead_count++;
+    }
+}
+
+const struct range_kv *range_walk_next(struct range_walk *walk)
+{
+    if (walk->ahead_next == walk->ahead_count) {
+        if (walk->ended)
+            return NULL;
+        walk_read_ahead(walk);
+        if (walk->ahead_count == 0)
+            return NULL;
+    }
+    return &walk->ahead[walk->ahead_next++];
+}
+
+int64_t range_count(const struct range_state *state, struct range_bounds bounds,
+                    int64_t at_revision)
+{
+    if (bounds.single || at_revision != 0) {
+        struct range_walk walk;
+        range_walk_init(&walk, state, bounds, at_revision);
+        int64_t count = 0;
+        while (range_walk_next(&walk))
+            count++;
+        return count;
+    }
+    return (int64_t)index_root_sum(&state->root, bounds.from, bounds.to, bounds.to_end).live_keys;
+}
+
+/* -- Fields as they are sent -- */
+
+/* Length of a key-value's KeyValue without value and lease. */
+static size_t keys_only_message_bytes(const struct range_kv *kv)
+{
+    return pb_bytes_size(1, kv->item->key_len) + pb_uint_size(2, (uint64_t)kv->create_revision) +
+           pb_uint_size(3, (uint64_t)kv->mod_revision) + pb_uint_size(4, (uint64_t)kv->version);
+}
+
+static int64_t lease_of(const struct log *log, const struct range_kv *kv)
+{
+    struct change_kv full;
+    change_read_kv(change_at(log_at(log, kv->loc)), &full);
+    return full.lease;
+}
+
+static size_t sent_bytes(const struct range *range, const struct range_kv *kv)
+{
+    if (!range->keys_only)
+        return kv->field_bytes;
+    size_t message = keys_only_message_bytes(kv);
+    if (range->keep_lease)
+        message += pb_uint_size(6, (uint64_t)lease_of(range->log, kv));
+    return pb_message_head_size(2, message) + message;
+}
+
+static void field_begin(struct range *range, const struct range_kv *kv)
+{
+    const struct change_head *change = change_at(log_at(range->log, kv->loc));
+    range->field_done = 0;
+    range->head_bytes = range->tail_bytes = 0;
+    if (!range->keys_only) {
+        range->body = change_field(change);
+        return;
+    }
+    range->body = change_message_without_value(change);
+    uint8_t *tail = range->tail;
+    if (range->keep_lease)
+        tail = pb_uint_write(tail, 6, (uint64_t)lease_of(range->log, kv));
+    range->tail_bytes = (uint8_t)(tail - range->tail);
+    uint8_t *head = pb_message_head_write(range->head, 2, range->body.len + range->tail_bytes);
+    range->head_bytes = (uint8_t)(head - range->head);
+}
+
+static size_t field_bytes(const struct range *range)
+{
+    return range->head_bytes + range->body.len + range->tail_bytes;
+}
+
+static size_t part_copy(struct slice part, size_t *skip, uint8_t *dst, size_t room)
+{
+    if (*skip >= part.len) {
+        *skip -= part.len;
+        return 0;
+    }
+    size_t n = size_min(part.len - *skip, room);
+    memcpy(dst, part.ptr + *skip, n);
+    *skip = 0;
+    return n;
+}
+
+/* Copies what is left of the field under way, as far as there is room. */
+static size_t field_copy(struct range *range, uint8_t *dst, size_t room)
+{
+    size_t skip = range->field_done;
+    size_t n = part_copy(slice_of(range->head, range->head_bytes), &skip, dst, room);
+    n += part_copy(range->body, &skip, dst + n, room - n);
+    n += part_copy(slice_of(range->tail, range->tail_bytes), &skip, dst + n, room - n);
+    range->field_done += n;
+    return n;
+}
+
+/* -- Sorting and filtering -- */
+
+struct range_pick {
+    struct range_kv kv;
+    struct slice value; /* when sorting by value */
+    int64_t place;      /* among the keys: breaks ties, so that sorting is stable */
+};
+
+static bool is_default_order(const struct pb_range_request *request)
+{
+    return request->sort_order == PB_SORT_ORDER_NONE ||
+           (request->sort_target == PB_SORT_TARGET_KEY &&
+            request->sort_order == PB_SORT_ORDER_ASCEND);
+}
+
+static bool has_filters(const struct pb_range_request *request)
+{
+    return request->min_mod_revision || request->max_mod_revision || request->min_create_revision ||
+           request->max_create_revision;
+}
+
+static bool passes_filters(const struct pb_range_request *request, const struct range_kv *kv)
+{
+    if (request->max_mod_revision && kv->mod_revision > request->max_mod_revision)
+        return false;
+    if (request->min_mod_revision && kv->mod_revision < request->min_mod_revision)
+        return false;
+    if (request->max_create_revision && kv->create_revision > request->max_create_revision)
+        return false;
+    return !request->min_create_revision || kv->create_revision >= request->min_create_revision;
+}
+
+static int number_compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int picks_compare(const void *left, const void *right, void *ctx)
+{
+    const struct range_pick *a = left, *b = right;
+    const struct pb_range_request *request = ctx;
+    int order = 0;
+    switch (request->sort_target) {
+    case PB_SORT_TARGET_VERSION:
+        order = number_compare(a->kv.version, b->kv.version);
+        break;
+    case PB_SORT_TARGET_CREATE:
+        order = number_compare(a->kv.create_revision, b->kv.create_revision);
+        break;
+    case PB_SORT_TARGET_MOD:
+        order = number_compare(a->kv.mod_revision, b->kv.mod_revision);
+        break;
+    case PB_SORT_TARGET_VALUE:
+        order = slice_compare(a->value, b->value);
+        break;
+    default: /* by key: places are in that order, and no two are equal */
+        order = number_compare(a->place, b->place);
+        break;
+    }
+    if (request->sort_order == PB_SORT_ORDER_DESCEND)
+        order = -order;
+    return order ? order : number_compare(a->place, b->place);
+}
+
+/* Collects at most max picks (0: no limit) that pass the filters. */
+static enum status picks_collect(struct range *range, const struct pb_range_request *request,
+                                 int64_t max, int64_t *ret_count)
+{
+    int64_t count = 0, capacity = 0;
+    const struct range_kv *kv;
+    while ((max == 0 || count < max) && (kv = range_walk_next(&range->walk))) {
+        if (!passes_filters(request, kv))
+            continue;
+        if (count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            void *grown = realloc(range->picks, (size_t)capacity * sizeof(*range->picks));
+            if (!grown)
+                return ST_NOMEM;
+            range->picks = grown;
+        }
+        struct range_pick *pick = &range->picks[count];
+        *pick = (struct range_pick){.kv = *kv, .place = count};
+        if (request->sort_target == PB_SORT_TARGET_VALUE) {
+            struct change_kv full;
+            change_read_kv(change_at(log_at(range->log, kv->loc)), &full);
+            pick->value = full.value;
+        }
+        count++;
+    }
+    *ret_count = count;
+    return ST_OK;
+}
+
+static enum status range_choose(struct range *range, const struct pb_range_request *request)
+{
+    int64_t limit = request->limit > 0 ? request->limit : 0;
+    bool limit_first = is_default_order(request) && !has_filters(request);
+    int64_t max = limit_first && limit && limit < INT64_MAX ? limit + 1 : 0;
+    int64_t count = 0;
+    TRY(picks_collect(range, request, max, &count));
+    bool sorts =
+        request->sort_target != PB_SORT_TARGET_KEY || request->sort_order == PB_SORT_ORDER_DESCEND;
+    if (sorts && count > 1)
+        qsort_r(range->picks, (size_t)count, sizeof(*range->picks), picks_compare,
+                (void *)(uintptr_t)request);
+    range->more = limit && count > limit;
+    range->kvs = range->more ? limit : count;
+    for (int64_t i = 0; i < range->kvs; i++)
+        range->kvs_bytes += sent_bytes(range, &range->picks[i].kv);
+    return ST_OK;
+}
+
+/* -- The range -- */
+
+static enum status revision_check(const struct range_state *state, int64_t revision)
+{
+    if (revision > state->revision)
+        return ST_FUTURE_REV;
+    if (revision > 0 && revision < state->compact_revision)
+        return ST_COMPACTED;
+    return ST_OK;
+}
+
+/* Sums what a walk will send: at most max key-values (0: all). */
+static void walk_measure(const struct range *range, struct range_walk *walk, int64_t max,
+                         int64_t *ret_kvs, uint64_t *ret_bytes)
+{
+    int64_t kvs = 0;
+    uint64_t bytes = 0;
+    const struct range_kv *kv;
+    while ((max == 0 || kvs < max) && (kv = range_walk_next(walk))) {
+        kvs++;
+        bytes += sent_bytes(range, kv);
+    }
+    *ret_kvs = kvs;
+    *ret_bytes = bytes;
+}
+
+static void range_measure(struct range *range, const struct range_state *state, int64_t limit)
+{
+    const struct range_bounds *bounds = &range->walk.bounds;
+    range->more = limit > 0 && range->count > limit;
+    bool sums_do = !bounds->single && range->walk.at_revision == 0 && !range->keys_only;
+    if (sums_do && !range->more) {
+        struct index_sum sum =
+            index_root_sum(&state->root, bounds->from, bounds->to, bounds->to_end);
+        range->kvs = (int64_t)sum.live_keys;
+        range->kvs_bytes = sum.live_bytes;
+        return;
+    }
+    struct range_walk walk = range->walk;
+    walk_measure(range, &walk, range->more ? limit : 0, &range->kvs, &range->kvs_bytes);
+}
+
+static void range_init_one(struct range *range)
+{
+    const struct range_walk *walk = &range->walk;
+    range->count = range->kvs = walk->ahead_count;
+    if (walk->ahead_count)
+        range->kvs_bytes = sent_bytes(range, &walk->ahead[0]);
+}
+
+enum status range_init(struct range *range, const struct range_state *state,
+                       const struct pb_range_request *request)
+{
+    TRY(revision_check(state, request->revision));
+    /* Not cleared as a whole: the walk's read-ahead is large and needs no clearing. */
+    memset(range, 0, offsetof(struct range, walk));
+    range->log = state->log;
+    range->keys_only = request->keys_only;
+    range->keep_lease = request->sort_target == PB_SORT_TARGET_VALUE;
+    int64_t at =
+        request->revision > 0 && request->revision < state->revision ? request->revision : 0;
+    struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
+
+    if (request->count_only) {
+        range->count = range_count(state, bounds, at);
+        range->walk.ended = true;
+        range->walk.ahead_next = range->walk.ahead_count = 0;
+        return ST_OK;
+    }
+    range_walk_init(&range->walk, state, bounds, at);
+    if (!is_default_order(request) || has_filters(request) ||
+        request->sort_target != PB_SORT_TARGET_KEY) {
+        range->count = range_count(state, bounds, at);
+        enum status status = range_choose(range, request);
+        if (status != ST_OK) {
+            range_fini(range);
+            return status;
+        }
+    } else if (bounds.single) {
+        range_init_one(range);
+    } else {
+        range->count = range_count(state, bounds, at);
+        range_measure(range, state, request->limit);
+    }
+    range->left = range->in_window = range->kvs;
+    return ST_OK;
+}
+
+void range_fini(struct range *range)
+{
+    free(range->picks);
+    range->picks = NULL;
+}
+
+static const struct range_kv *range_next(struct range *range)
+{
+    if (range->picks)
+        return &range->picks[range->next_pick++].kv;
+    return range_walk_next(&range->walk);
+}
+
+void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint64_t *ret_bytes)
+{
+    int64_t keys = keys_max < range->left ? keys_max : range->left;
+    uint64_t bytes = 0;
+    if (range->picks) {
+        for (int64_t i = 0; i < keys; i++)
+            bytes += sent_bytes(range, &range->picks[range->next_pick + i].kv);
+    } else if (keys) {
+        struct range_walk walk = range->walk;
+        walk_measure(range, &walk, keys, &keys, &bytes);
+    }
+    range->in_window = keys;
+    *ret_keys = keys;
+    *ret_bytes = bytes;
+}
+
+size_t range_fill(struct range *range, uint8_t *dst, size_t room)
+{
+    size_t filled = 0;
+    while (filled < room) {
+        if (range->field_done == field_bytes(range)) {
+            if (range->in_window == 0)
+                break;
+            const struct range_kv *kv = range_next(range);
+            assert(kv);
+            field_begin(range, kv);
+            range->in_window--;
+            range->left--;
+        }
+        filled += field_copy(range, dst + filled, room - filled);
+    }
+    return filled;
+}
+
+/* -- Inside a transaction -- */
+
+static enum status answer_field(struct range *range, const struct range_kv *kv, struct arena *arena,
+                                struct slice *ret_field)
+{
+    if (!range->keys_only) {
+        /* Where readers will find it, which is not where the writer has it before it is written. */
+        const uint8_t *change = log_mapped_at(range->log, kv->loc);
+        *ret_field = slice_of(change + CHANGE_HEAD_BYTES, kv->field_bytes);
+        return ST_OK;
+    }
+    field_begin(range, kv);
+    size_t bytes = field_bytes(range);
+    uint8_t *copy = arena_alloc(arena, bytes);
+    if (!copy)
+        return ST_NOMEM;
+    field_copy(range, copy, bytes);
+    *ret_field = slice_of(copy, bytes);
+    return ST_OK;
+}
+
+static enum status answer_fields(struct range *range, struct arena *arena,
+                                 struct kv_range_answer *answer)
+{
+    struct slice *fields = arena_calloc(arena, (size_t)range->kvs, sizeof(*fields));
+    if (!fields)
+        return ST_NOMEM;
+    for (int64_t i = 0; i < range->kvs; i++)
+        TRY(answer_field(range, range_next(range), arena, &fields[i]));
+    *answer = (struct kv_range_answer){
+        .fields = fields,
+        .field_count = (size_t)range->kvs,
+        .fields_bytes = range->kvs_bytes,
+        .count = range->count,
+        .more = range->more,
+    };
+    return ST_OK;
+}
+
+enum status range_answer(const struct range_state *state, const struct pb_range_request *request,
+                         struct arena *arena, struct kv_range_answer *ret_answer)
+{
+    struct range range;
+    TRY(range_init(&range, state, request));
+    enum status status = answer_fields(&range, arena, ret_answer);
+    range_fini(&range);
+    return status;
+}

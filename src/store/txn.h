@@ -1,0 +1,47 @@
+/*
+ * The parts of a transaction that only read: which branch its compares choose, and whether the
+ * operations of that branch may run. Both look at the state before the transaction; nothing here
+ * writes, so readers use it too, for transactions made of ranges.
+ *
+ * The choices form a path: one bool per transaction in the order etcd walks them, the outer one
+ * first, then those nested in the branch taken, depth first.
+ */
+#ifndef VIGIL_STORE_TXN_H
+#define VIGIL_STORE_TXN_H
+
+#include "base/arena.h"
+#include "codec/answer.h"
+#include "store/range.h"
+
+struct pb_txn_request;
+struct pb_request_op;
+struct pb_put_request;
+
+struct txn_path {
+    bool *choices; /* in the arena */
+    size_t count;
+};
+
+/* Evaluates all compares. */
+MUST_CHECK
+enum status txn_choose(const struct range_state *state, const struct pb_txn_request *request,
+                       struct arena *arena, struct txn_path *ret_path);
+
+/* The operations of the branch taken. */
+struct txn_branch {
+    const struct pb_request_op *ops;
+    size_t count;
+};
+struct txn_branch txn_branch_of(const struct pb_txn_request *request, bool succeeded);
+
+/* Whether a range inside a transaction may run: its revision is neither gone nor yet to come. */
+MUST_CHECK
+enum status txn_check_range(const struct range_state *state,
+                            const struct pb_range_request *request);
+
+/* Runs a transaction that has ranges only. */
+MUST_CHECK
+enum status txn_read(const struct range_state *state, const struct pb_txn_request *request,
+                     struct arena *arena, struct kv_answer *ret_answer);
+
+#endif

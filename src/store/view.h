@@ -1,0 +1,20 @@
+/*
+ * One published state of the store: what a reader pins and reads. Immutable; freed by the epoch
+ * once a newer one is published and nobody pins this one.
+ */
+#ifndef VIGIL_STORE_VIEW_H
+#define VIGIL_STORE_VIEW_H
+
+#include "store/index/index.h"
+#include "store/log/log.h"
+
+struct store_view {
+    struct index_root root;
+    int64_t revision;
+    int64_t compact_revision; /* -1 before the first compaction */
+    uint64_t log_index;       /* the last one this state includes; it is durable */
+    int64_t db_bytes;         /* behaves as the size of etcd's file: grows with every record */
+    int64_t db_bytes_in_use;  /* what compaction has left */
+};
+
+#endif
