@@ -1,0 +1,108 @@
+/*
+ * The checkpoint: what the log meant up to some index, so that a start need not read it all. Three
+ * tables, changed in transactions that are wholly on disk or not at all.
+ *
+ *   meta       name → number         index and revision of the checkpoint, ids, sizes …
+ *   versions   revision, sub → what the index keeps of that version, and its key
+ *   segments   id → what the cleaner knows of a segment of the log
+ *
+ * On a disk it is an LMDB environment (backend_lmdb.c); backend_memory.c is its twin for the
+ * simulator. One thread at a time: the keeper's, and the opening one before it.
+ */
+#ifndef VIGIL_STORE_BACKEND_BACKEND_H
+#define VIGIL_STORE_BACKEND_BACKEND_H
+
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+
+struct backend;
+
+/* Numbers in the meta table, all 64 bits. Absent ones read as the given default. */
+enum backend_meta {
+    BACKEND_INDEX,            /* log index of the checkpoint: everything up to it is in here */
+    BACKEND_REVISION,         /* and the revision it had */
+    BACKEND_COMPACT_REVISION, /* and what it was compacted to; -1 before the first time */
+    BACKEND_TRIMMED,          /* versions replaced below this revision are deleted here */
+    BACKEND_DB_BYTES,
+    BACKEND_DB_BYTES_IN_USE,
+    BACKEND_CLUSTER_ID,
+    BACKEND_MEMBER_ID,
+    BACKEND_TERM, /* starts of the server */
+};
+
+struct backend_version_id {
+    int64_t revision;
+    uint32_t sub;
+};
+
+struct backend_version {
+    struct backend_version_id id;
+    struct backend_version_id prev; /* revision 0: none */
+    int64_t create_revision;        /* 0 for a tombstone */
+    int64_t version;
+    int64_t lease;
+    uint64_t loc;
+    uint32_t field_bytes; /* as stored, tombstones too */
+    struct slice key;
+};
+
+struct backend_segment {
+    uint64_t id;
+    uint64_t first_index, last_index; /* last_index 0: still being written */
+    uint64_t used_bytes;
+    uint64_t live_bytes; /* of changes in versions */
+};
+
+/* Opens or makes it. map_bytes bounds how large it may ever be; address space, not memory. */
+MUST_CHECK
+enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend **ret_backend,
+                              struct error *ret_error);
+/* Closing drops a transaction under way. Accepts NULL. */
+void backend_close(struct backend *backend);
+DEFINE_CLEANUP(struct backend *, backend_close)
+
+/* -- Reading: what was committed; inside a transaction, with its own changes -- */
+
+int64_t backend_meta_get(struct backend *backend, enum backend_meta name, int64_t absent);
+/* ST_NOT_FOUND. The key lies in the backend and dies with the next change or the end of a scan. */
+MUST_CHECK
+enum status backend_version_get(struct backend *backend, struct backend_version_id id,
+                                struct backend_version *ret_version);
+/*
+ * Versions from an id on, in order, until fn returns something else than ST_OK; ST_END ends the
+ * scan well. fn must not change anything.
+ */
+typedef enum status (*backend_version_fn)(void *ctx, const struct backend_version *version);
+MUST_CHECK
+enum status backend_versions_scan(struct backend *backend, struct backend_version_id from,
+                                  backend_version_fn fn, void *ctx);
+typedef enum status (*backend_segment_fn)(void *ctx, const struct backend_segment *segment);
+MUST_CHECK
+enum status backend_segments_scan(struct backend *backend, backend_segment_fn fn, void *ctx);
+
+/* -- Changing: between begin and commit. A failure leaves the transaction to be aborted. -- */
+
+MUST_CHECK
+enum status backend_begin(struct backend *backend);
+MUST_CHECK
+enum status backend_meta_put(struct backend *backend, enum backend_meta name, int64_t value);
+/* Cheapest in the order of ids; replaces one of the same id. */
+MUST_CHECK
+enum status backend_version_put(struct backend *backend, const struct backend_version *version);
+MUST_CHECK
+enum status backend_version_delete(struct backend *backend, struct backend_version_id id);
+MUST_CHECK
+enum status backend_segment_put(struct backend *backend, const struct backend_segment *segment);
+MUST_CHECK
+enum status backend_segment_delete(struct backend *backend, uint64_t id);
+/* On disk when it returns ST_OK. */
+MUST_CHECK
+enum status backend_commit(struct backend *backend);
+void backend_abort(struct backend *backend); /* harmless without a transaction */
+
+/* Why the last call failed, for a log line. */
+const char *backend_error_text(const struct backend *backend);
+
+#endif
