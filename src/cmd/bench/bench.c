@@ -21,7 +21,12 @@ static const struct command commands[] = {
     {"list", bench_list_run, "get all keys of the key space at once", 1, 1, 10000, "sequential"},
     {"load", bench_load_all_run, "put every key of the key space once", 10, 100, 1000000,
      "sequential"},
+    {"watch", bench_watch_run, "watch a prefix while putting to it", 10, 10, 1000, "sequential"},
+    {"catchup", bench_catchup_run, "watch a prefix from the past", 10, 10, 10000, "random"},
+    {"idle", bench_idle_run, "hold connections", 1000, 1, 1, "sequential"},
     {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
+     "sequential"},
+    {"sink", bench_sink_run, "serve: answer every call with --value-size bytes", 1, 1, 1,
      "sequential"},
 };
 
@@ -56,6 +61,7 @@ static struct bench_options defaults_of(const struct command *command)
         .value_bytes = 256,
         .streams = 1,
         .watchers = 1,
+        .total = command->run == bench_catchup_run ? 100000 : 0,
         .duration_ns = UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),
     };

@@ -1,5 +1,7 @@
 #include "cmd/bench/context.h"
 
+#include "cmd/bench/sink.h"
+
 #include <time.h>
 
 struct bench_load bench_context_load(const struct bench_context *context, enum bench_verb verb)
@@ -106,4 +108,19 @@ enum status bench_ready_run(struct bench_context *context)
             return context->error.status;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
+}
+
+enum status bench_sink_run(struct bench_context *context)
+{
+    const struct bench_sink_config config = {
+        .address = context->target.address,
+        .response_bytes = context->options.value_bytes,
+        .fault = BENCH_SINK_ERROR_STATUS,
+        .fault_every = context->options.fail_every,
+    };
+    struct bench_sink *sink;
+    TRY(bench_sink_new(&config, &sink, &context->error));
+    bench_sink_serve(sink);
+    bench_sink_free(sink);
+    return ST_OK;
 }

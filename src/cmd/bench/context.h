@@ -33,5 +33,17 @@ enum status bench_load_all_run(struct bench_context *context);
 /* Tries until a get of the first key succeeds, and tells when it did. */
 MUST_CHECK
 enum status bench_ready_run(struct bench_context *context);
+/* Watchers on a prefix while it is put: events per second, and how late they are. */
+MUST_CHECK
+enum status bench_watch_run(struct bench_context *context);
+/* Watchers that begin in the past: how fast the history of --total puts comes. */
+MUST_CHECK
+enum status bench_catchup_run(struct bench_context *context);
+/* Holds connections and tells what they cost the server. */
+MUST_CHECK
+enum status bench_idle_run(struct bench_context *context);
+/* Serves as a sink until it is killed. */
+MUST_CHECK
+enum status bench_sink_run(struct bench_context *context);
 
 #endif

@@ -54,6 +54,7 @@ struct bench_load {
 struct bench_outcome {
     struct bench_histogram latency; /* ns, of calls that went well */
     uint64_t errors;
+    int64_t last_revision; /* of the last answer, when the load was a single call */
     uint64_t connections_lost;
     uint64_t bytes_in, bytes_out; /* on the sockets, while measured */
     double seconds;               /* measured */

@@ -141,10 +141,11 @@ static struct slice value_of_event(struct slice event)
     return value.bytes;
 }
 
-enum status bench_message_watch_answer(struct slice message, struct bench_watch_answer *ret_answer)
+enum status bench_message_watch_answer(struct slice message,
+                                       void (*on_event)(void *argument, struct slice value),
+                                       void *argument, struct bench_watch_answer *ret_answer)
 {
-    struct bench_watch_answer answer = {.revision = bench_message_revision(message)};
-    struct slice last_event = SLICE_EMPTY;
+    struct bench_watch_answer answer = {0};
     struct bench_field field;
     enum status status;
     while ((status = bench_message_next(&message, &field)) == ST_OK) {
@@ -156,12 +157,11 @@ enum status bench_message_watch_answer(struct slice message, struct bench_watch_
             answer.compact_revision = (int64_t)field.value;
         else if (field.number == 11) {
             answer.events++;
-            last_event = field.bytes;
+            on_event(argument, value_of_event(field.bytes));
         }
     }
     if (status != ST_END)
         return status;
-    answer.last_value = value_of_event(last_event);
     *ret_answer = answer;
     return ST_OK;
 }

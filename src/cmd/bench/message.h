@@ -41,12 +41,13 @@ struct bench_watch_answer {
     bool created;
     bool canceled;
     int64_t compact_revision;
-    int64_t revision; /* of the header */
     uint64_t events;
-    struct slice last_value; /* of the last event's key-value, empty if it had none */
 };
 
+/* Calls on_event with the value of each event's key-value, empty if it has none. */
 MUST_CHECK
-enum status bench_message_watch_answer(struct slice message, struct bench_watch_answer *ret_answer);
+enum status bench_message_watch_answer(struct slice message,
+                                       void (*on_event)(void *argument, struct slice value),
+                                       void *argument, struct bench_watch_answer *ret_answer);
 
 #endif

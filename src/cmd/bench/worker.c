@@ -1,5 +1,7 @@
 #include "cmd/bench/worker.h"
 
+#include "cmd/bench/message.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -105,7 +107,18 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
         bench_histogram_add(&worker->outcome.latency, worker->now_ns - call->start_ns);
 }
 
+/* A single put is made to learn the revision; its answer is short and comes in one piece. */
+static enum status on_data(struct bench_conn *conn, struct bench_call *call, struct slice bytes)
+{
+    struct bench_worker *worker = conn->owner;
+    if (call->data_bytes == bytes.len && bytes.len > BENCH_GRPC_PREFIX_BYTES)
+        worker->outcome.last_revision = bench_message_revision(
+            slice_sub(bytes, BENCH_GRPC_PREFIX_BYTES, bytes.len - BENCH_GRPC_PREFIX_BYTES));
+    return ST_OK;
+}
+
 static const struct bench_conn_handler handler = {.on_end = on_end};
+static const struct bench_conn_handler single_handler = {.on_data = on_data, .on_end = on_end};
 
 static void lose(struct bench_worker *worker, struct bench_conn *conn)
 {
@@ -194,7 +207,8 @@ static enum status open_all(struct bench_worker *worker, uint32_t connections, s
     const struct bench_load *load = worker->shared->load;
     for (uint32_t i = 0; i < connections; i++) {
         struct bench_conn *conn = &worker->conns[i];
-        TRY(bench_conn_open(conn, &load->target->address, load->pipeline, &handler, worker, error));
+        TRY(bench_conn_open(conn, &load->target->address, load->pipeline,
+                            load->total == 1 ? &single_handler : &handler, worker, error));
         worker->conn_count = worker->conns_open = i + 1;
         enum status status = watch_socket(worker, conn, EPOLL_CTL_ADD);
         if (status != ST_OK)
@@ -250,6 +264,7 @@ void bench_worker_collect(const struct bench_worker *worker, struct bench_outcom
     into->bytes_in += from->bytes_in;
     into->bytes_out += from->bytes_out;
     into->errors += from->errors + worker->left + worker->in_flight;
+    into->last_revision = from->last_revision;
     into->connections_lost += from->connections_lost;
     if (!into->first_error[0])
         memcpy(into->first_error, from->first_error, sizeof(into->first_error));

@@ -1,0 +1,219 @@
+#include "cmd/bench/context.h"
+#include "cmd/bench/watch_client.h"
+
+#include <time.h>
+
+#define WAIT_NS UINT64_C(20000000)
+#define CREATE_TIMEOUT_NS UINT64_C(60000000000)
+#define QUIET_NS UINT64_C(10000000000) /* without any event: what is missing does not come */
+
+/* A measurement under way. */
+struct watching {
+    struct bench_context *context;
+    struct bench_watch_client *client;
+    const struct bench_watch_counts *counts;
+    uint64_t watchers; /* in all */
+    bool has_usage;
+    struct bench_usage before, after;
+};
+
+static struct bench_watch_config config_of(const struct bench_context *context)
+{
+    const struct bench_options *options = &context->options;
+    return (struct bench_watch_config){
+        .target = &context->target,
+        .prefix = options->prefix,
+        .connections = (uint32_t)options->connections,
+        .streams = (uint32_t)options->streams,
+        .watchers = (uint32_t)options->watchers,
+        .key_space = options->key_space,
+        .value_bytes = size_max(options->value_bytes, sizeof(uint64_t)),
+        .pipeline = (uint32_t)options->pipeline,
+    };
+}
+
+static void read_usage(const struct bench_context *context, struct bench_usage *usage, bool *has)
+{
+    pid_t pid = context->target.server_pid;
+    *has = pid && bench_usage_read(pid, usage) == ST_OK;
+}
+
+static enum status begin(struct watching *watching, const struct bench_watch_config *config)
+{
+    struct error *error = &watching->context->error;
+    read_usage(watching->context, &watching->before, &watching->has_usage);
+    TRY(bench_watch_client_new(config, &watching->client, error));
+    watching->counts = bench_watch_client_counts(watching->client);
+    watching->watchers = (uint64_t)config->connections * config->streams * config->watchers;
+    return ST_OK;
+}
+
+static enum status wait_created(struct watching *watching)
+{
+    struct error *error = &watching->context->error;
+    uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS;
+    while (watching->counts->created < watching->watchers) {
+        if (bench_now_ns() > give_up_ns)
+            return error_set(error, ST_IO, "only %llu of %llu watchers were created in 60 s",
+                             (unsigned long long)watching->counts->created,
+                             (unsigned long long)watching->watchers);
+        TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
+    }
+    return ST_OK;
+}
+
+/* Until all have come, or none for a while. */
+static enum status wait_events(struct watching *watching, uint64_t wanted)
+{
+    struct error *error = &watching->context->error;
+    uint64_t started_ns = bench_now_ns();
+    while (watching->counts->events < wanted) {
+        uint64_t last_ns = watching->counts->last_event_ns;
+        if (bench_now_ns() > (last_ns > started_ns ? last_ns : started_ns) + QUIET_NS)
+            return error_set(error, ST_IO, "only %llu of %llu events came",
+                             (unsigned long long)watching->counts->events,
+                             (unsigned long long)wanted);
+        TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
+    }
+    return ST_OK;
+}
+
+/* Puts until `until_ns`, at the rate asked for or as fast as the answers come. */
+static enum status put_until(struct watching *watching, uint64_t until_ns)
+{
+    struct error *error = &watching->context->error;
+    uint64_t rate = watching->context->options.rate;
+    uint64_t step_ns = rate ? 1000000000u / rate : 0;
+    uint64_t due_ns = bench_now_ns();
+    for (uint64_t now = due_ns; now < until_ns; now = bench_now_ns()) {
+        /* A put's time is when it was due, so that a late one counts as late. */
+        if (!rate)
+            due_ns = now;
+        while (due_ns <= now && bench_watch_client_put(watching->client, due_ns))
+            due_ns += step_ns;
+        uint64_t wait_ns = rate && due_ns > now ? due_ns - now : WAIT_NS;
+        TRY(bench_watch_client_turn(watching->client, wait_ns < WAIT_NS ? wait_ns : WAIT_NS,
+                                    error));
+    }
+    return ST_OK;
+}
+
+static enum status wait_puts(struct watching *watching)
+{
+    struct error *error = &watching->context->error;
+    uint64_t give_up_ns = bench_now_ns() + QUIET_NS;
+    while (watching->counts->puts_done < watching->counts->puts_sent) {
+        if (bench_now_ns() > give_up_ns || watching->counts->trouble.errors)
+            return error_set(error, ST_IO, "puts failed: %s",
+                             watching->counts->trouble.first_error);
+        TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
+    }
+    return ST_OK;
+}
+
+static enum status tell(struct watching *watching, double seconds, uint64_t events)
+{
+    struct bench_report *report = &watching->context->report;
+    const struct bench_watch_counts *counts = watching->counts;
+    double rate = (double)events / seconds;
+    bench_report_count(report, "connections", watching->context->options.connections);
+    bench_report_count(report, "watchers", watching->watchers);
+    bench_report_number(report, "seconds", seconds);
+    bench_report_count(report, "operations", events);
+    bench_report_number(report, "operations_per_second", rate);
+    bench_report_count(report, "errors", counts->trouble.errors);
+    bench_report_count(report, "bytes_in", counts->bytes_in);
+    if (watching->has_usage)
+        bench_report_usage(report, &watching->before, &watching->after, rate);
+    if (counts->trouble.errors)
+        return error_set(&watching->context->error, ST_IO, "%s", counts->trouble.first_error);
+    return ST_OK;
+}
+
+static enum status watch(struct watching *watching)
+{
+    const struct bench_options *options = &watching->context->options;
+    const struct bench_watch_config config = config_of(watching->context);
+    TRY(begin(watching, &config));
+    TRY(wait_created(watching));
+    TRY(put_until(watching, bench_now_ns() + options->warmup_ns));
+
+    uint64_t start_ns = bench_now_ns();
+    uint64_t events_before = watching->counts->events;
+    bench_watch_client_record(watching->client, true);
+    read_usage(watching->context, &watching->before, &watching->has_usage);
+    TRY(put_until(watching, start_ns + options->duration_ns));
+    TRY(wait_puts(watching));
+    TRY(wait_events(watching, watching->counts->puts_done * watching->watchers));
+    read_usage(watching->context, &watching->after, &watching->has_usage);
+    double seconds = (double)(bench_now_ns() - start_ns) / 1e9;
+
+    struct bench_report *report = &watching->context->report;
+    bench_report_count(report, "puts", watching->counts->put_latency.count);
+    bench_report_latency(report, "put_latency", &watching->counts->put_latency);
+    bench_report_latency(report, "event_latency", &watching->counts->event_latency);
+    return tell(watching, seconds, watching->counts->events - events_before);
+}
+
+/* The store's revision, told by a put that comes before the history. */
+static enum status note_revision(struct bench_context *context, int64_t *ret_revision)
+{
+    struct bench_load load = bench_context_load(context, BENCH_PUT);
+    struct bench_outcome outcome;
+    load.total = load.connections = load.pipeline = load.threads = 1;
+    TRY(bench_load_run(&load, &outcome, &context->error));
+    if (outcome.errors)
+        return error_set(&context->error, ST_IO, "%s", outcome.first_error);
+    *ret_revision = outcome.last_revision;
+    return ST_OK;
+}
+
+static enum status put_history(struct bench_context *context)
+{
+    struct bench_load load = bench_context_load(context, BENCH_PUT);
+    struct bench_outcome outcome;
+    load.connections = 10;
+    load.pipeline = 100;
+    load.threads = 1;
+    load.value_bytes = size_max(load.value_bytes, sizeof(uint64_t));
+    TRY(bench_load_run(&load, &outcome, &context->error));
+    if (outcome.errors)
+        return error_set(&context->error, ST_IO, "%s", outcome.first_error);
+    return ST_OK;
+}
+
+static enum status catch_up(struct watching *watching)
+{
+    struct bench_context *context = watching->context;
+    struct bench_watch_config config = config_of(context);
+    int64_t revision;
+    TRY(note_revision(context, &revision));
+    TRY(put_history(context));
+    config.start_revision = revision + 1;
+    uint64_t start_ns = bench_now_ns();
+    TRY(begin(watching, &config));
+    TRY(wait_created(watching));
+    TRY(wait_events(watching, context->options.total * watching->watchers));
+    read_usage(context, &watching->after, &watching->has_usage);
+    double seconds = (double)(watching->counts->last_event_ns - start_ns) / 1e9;
+    bench_report_count(&context->report, "history", context->options.total);
+    return tell(watching, seconds, watching->counts->events);
+}
+
+enum status bench_watch_run(struct bench_context *context)
+{
+    struct watching watching = {.context = context};
+    enum status status = watch(&watching);
+    bench_watch_client_free(watching.client);
+    return status;
+}
+
+enum status bench_catchup_run(struct bench_context *context)
+{
+    if (context->options.total == 0)
+        return error_set(&context->error, ST_INVALID, "--total: the length of the history");
+    struct watching watching = {.context = context};
+    enum status status = catch_up(&watching);
+    bench_watch_client_free(watching.client);
+    return status;
+}
