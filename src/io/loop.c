@@ -23,6 +23,7 @@ struct loop {
     struct list deferred_mark; /* among them while they are called: the end of this turn's */
     struct loop_hooks hooks;
     void *user;
+    bool go_on; /* end_of_turn has more to do */
     atomic_bool stopping;
 
     size_t ready_next, ready_count; /* of ready: not served yet */
@@ -171,7 +172,7 @@ static bool has_mail(void *ctx)
 /* What needs no wait and no other thread. */
 static bool has_work(const struct loop *loop)
 {
-    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred);
+    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred) || loop->go_on;
 }
 
 int64_t loop_next_ns(const struct loop *loop)
@@ -274,8 +275,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
     if (loop->hooks.after_input)
         loop->hooks.after_input(loop->hooks.ctx);
     serve_deferred(loop);
-    if (loop->hooks.end_of_turn)
-        loop->hooks.end_of_turn(loop->hooks.ctx);
+    loop->go_on = loop->hooks.end_of_turn && loop->hooks.end_of_turn(loop->hooks.ctx);
     current = outer;
 }
 

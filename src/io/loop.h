@@ -44,7 +44,8 @@ struct deferred {
 
 struct loop_hooks {
     void (*after_input)(void *ctx); /* handles, messages and timers were served; may be NULL */
-    void (*end_of_turn)(void *ctx); /* the last thing before waiting again; may be NULL */
+    /* The last thing before waiting again; true: do not wait, there is more. May be NULL. */
+    bool (*end_of_turn)(void *ctx);
     void *ctx;
 };
 

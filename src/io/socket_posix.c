@@ -1,0 +1,220 @@
+#include "base/clock.h"
+#include "io/loop.h"
+#include "io/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 4096, /* connections that wait to be accepted */
+    UNSENT_BYTES_MAX =
+        128 * 1024,        /* in a socket: what is queued there can no longer be overtaken */
+    KEEPALIVE_IDLE_S = 30, /* as Go's listeners do */
+    KEEPALIVE_INTERVAL_S = 10,
+    KEEPALIVE_PROBES = 6,
+};
+
+static enum status from_transfer_errno(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK ? ST_AGAIN : ST_CLOSED;
+}
+
+static enum status posix_read(struct socket *socket, void *to, size_t len, size_t *ret_len)
+{
+    ssize_t n;
+    do
+        n = recv(socket->handle, to, len, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return from_transfer_errno();
+    if (n == 0)
+        return ST_END;
+    *ret_len = (size_t)n;
+    return ST_OK;
+}
+
+static enum status posix_writev(struct socket *socket, const struct iovec *parts, int count,
+                                size_t *ret_len)
+{
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                                   .msg_iovlen = (size_t)count};
+    ssize_t n;
+    do
+        n = sendmsg(socket->handle, &message, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return from_transfer_errno();
+    *ret_len = (size_t)n;
+    return ST_OK;
+}
+
+static void posix_shutdown(struct socket *socket)
+{
+    (void)shutdown(socket->handle, SHUT_WR); /* fails only when the peer is gone: reading tells */
+}
+
+static void posix_close(struct socket *socket)
+{
+    close(socket->handle);
+}
+
+static const struct socket_ops socket_posix_ops = {
+    .read = posix_read,
+    .writev = posix_writev,
+    .shutdown = posix_shutdown,
+    .close = posix_close,
+};
+
+/* Accepted sockets inherit these from their listener: no system call for each connection. */
+static void set_tcp_options(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
+    };
+    for (size_t i = 0; i < COUNT_OF(options); i++) /* each only an improvement */
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+static enum status posix_accept(struct listener *listener, struct socket *ret_socket)
+{
+    int fd = accept4(listener->handle, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = fd};
+        return ST_OK;
+    }
+    switch (errno) {
+    case EAGAIN:
+        return ST_AGAIN;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        return ST_LIMIT;
+    default: /* errors of the connection itself, which accept passes on */
+        return ST_CLOSED;
+    }
+}
+
+static void posix_close_listener(struct listener *listener)
+{
+    close(listener->handle);
+    if (address_is_path(&listener->address))
+        (void)unlink(address_path(&listener->address));
+}
+
+static const struct listener_ops listener_posix_ops = {
+    .accept = posix_accept,
+    .close = posix_close_listener,
+};
+
+static int open_socket(const struct address *address)
+{
+    int fd = socket(address->as.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && !address_is_path(address))
+        set_tcp_options(fd);
+    return fd;
+}
+
+static void closep(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+/* A socket file outlives its process. If nobody answers there, it is in the way and goes. */
+static void remove_stale_path(const struct address *address)
+{
+    struct stat found;
+    const char *path = address_path(address);
+    if (lstat(path, &found) != 0 || !S_ISSOCK(found.st_mode))
+        return;
+    AUTO(closep) int probe = open_socket(address);
+    if (probe >= 0 && connect(probe, &address->as.any, address->len) != 0 && errno == ECONNREFUSED)
+        (void)unlink(path);
+}
+
+static enum status listen_error(struct error *error, const struct address *address,
+                                const char *what)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    int error_number = errno;
+    address_format(address, text);
+    enum status status = error_number == EADDRINUSE ? ST_IN_USE : status_from_errno(error_number);
+    return error_set(error, status, "listen %s %s: %s: %s",
+                     address_is_path(address) ? "unix" : "tcp", text, what,
+                     strerrordesc_np(error_number));
+}
+
+static enum status posix_listen(struct network *network, const struct address *address,
+                                struct listener *ret_listener, struct error *error)
+{
+    (void)network;
+    if (address_is_path(address))
+        remove_stale_path(address);
+    AUTO(closep) int fd = open_socket(address);
+    if (fd < 0)
+        return listen_error(error, address, "socket");
+    const int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, &address->as.any, address->len) != 0)
+        return listen_error(error, address, "bind");
+    if (listen(fd, BACKLOG) != 0)
+        return listen_error(error, address, "listen");
+
+    struct listener listener = {.ops = &listener_posix_ops, .handle = fd, .address = *address};
+    if (!address_is_path(address)) {
+        listener.address.len = sizeof(listener.address.as);
+        if (getsockname(fd, &listener.address.as.any, &listener.address.len) != 0)
+            return listen_error(error, address, "getsockname");
+    }
+    fd = -1;
+    *ret_listener = listener;
+    return ST_OK;
+}
+
+static enum status posix_connect(struct network *network, const struct address *address,
+                                 struct socket *ret_socket)
+{
+    (void)network;
+    AUTO(closep) int fd = open_socket(address);
+    if (fd < 0)
+        return status_from_errno(errno);
+    if (connect(fd, &address->as.any, address->len) != 0 && errno != EINPROGRESS)
+        return errno == EAGAIN ? ST_AGAIN : ST_CLOSED;
+    *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = fd};
+    fd = -1;
+    return ST_OK;
+}
+
+static struct clock *posix_clock(struct network *network)
+{
+    (void)network;
+    return clock_system();
+}
+
+static enum status posix_loop_new(struct network *network, struct loop **ret_loop)
+{
+    return loop_new(posix_clock(network), ret_loop);
+}
+
+struct network *network_posix(void)
+{
+    static const struct network_ops ops = {
+        .loop_new = posix_loop_new,
+        .listen = posix_listen,
+        .connect = posix_connect,
+        .clock = posix_clock,
+    };
+    static struct network network = {.ops = &ops};
+    return &network;
+}

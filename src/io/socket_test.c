@@ -1,0 +1,162 @@
+#include "io/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct address loopback(void)
+{
+    struct address address;
+    assert_int_equal(address_from_host(SLICE_LITERAL("127.0.0.1"), 0, &address), ST_OK);
+    return address;
+}
+
+static struct listener listen_on(struct address address)
+{
+    struct listener listener = {0};
+    struct error error;
+    enum status status = network_listen(network_posix(), &address, &listener, &error);
+    if (status != ST_OK)
+        fail_msg("%s", error.text);
+    return listener;
+}
+
+static void wait_readable(int handle)
+{
+    struct pollfd one = {.fd = handle, .events = POLLIN};
+    assert_int_equal(poll(&one, 1, 5000), 1);
+}
+
+static void join(struct listener *listener, struct socket *ret_client, struct socket *ret_server)
+{
+    assert_int_equal(network_connect(network_posix(), &listener->address, ret_client), ST_OK);
+    wait_readable(listener->handle);
+    assert_int_equal(listener_accept(listener, ret_server), ST_OK);
+}
+
+static void bytes_and_ends_go_both_ways(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    assert_true(address_port(&listener.address) != 0);
+    struct socket client, server;
+    join(&listener, &client, &server);
+
+    size_t n;
+    char got[16];
+    assert_int_equal(socket_read(&server, got, sizeof(got), &n), ST_AGAIN);
+    assert_int_equal(socket_write(&client, SLICE_LITERAL("hello"), &n), ST_OK);
+    assert_int_equal(n, 5);
+    wait_readable(server.handle);
+    assert_int_equal(socket_read(&server, got, sizeof(got), &n), ST_OK);
+    assert_memory_equal(got, "hello", 5);
+
+    socket_shutdown(&client);
+    wait_readable(server.handle);
+    assert_int_equal(socket_read(&server, got, sizeof(got), &n), ST_END);
+    assert_int_equal(socket_write(&server, SLICE_LITERAL("bye"), &n), ST_OK);
+    wait_readable(client.handle);
+    assert_int_equal(socket_read(&client, got, sizeof(got), &n), ST_OK);
+    assert_int_equal(n, 3);
+
+    socket_close(&server);
+    socket_close(&client);
+    socket_close(&client);
+    listener_close(&listener);
+}
+
+static void accepted_sockets_inherit_the_options_of_their_listener(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    struct socket client, server;
+    join(&listener, &client, &server);
+    int value = 0;
+    socklen_t len = sizeof(value);
+    assert_int_equal(getsockopt(server.handle, IPPROTO_TCP, TCP_NODELAY, &value, &len), 0);
+    assert_int_equal(value, 1);
+    assert_int_equal(getsockopt(server.handle, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &value, &len), 0);
+    assert_int_equal(value, 128 * 1024);
+    socket_close(&server);
+    socket_close(&client);
+    listener_close(&listener);
+}
+
+static void writing_to_a_full_or_broken_socket_says_so(void **state)
+{
+    (void)state;
+    static char big[1 << 20];
+    struct listener listener = listen_on(loopback());
+    struct socket client, server;
+    join(&listener, &client, &server);
+    size_t n;
+    enum status status;
+    while ((status = socket_write(&server, slice_of(big, sizeof(big)), &n)) == ST_OK)
+        continue;
+    assert_int_equal(status, ST_AGAIN);
+    socket_close(&client);
+    for (int i = 0; i < 5000 && status == ST_AGAIN; i++) {
+        usleep(1000);
+        status = socket_write(&server, slice_of(big, 1), &n);
+    }
+    assert_int_equal(status, ST_CLOSED);
+    socket_close(&server);
+    listener_close(&listener);
+}
+
+static void port_in_use_is_told_in_a_sentence(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    struct listener second = {0};
+    struct error error;
+    assert_int_equal(network_listen(network_posix(), &listener.address, &second, &error),
+                     ST_IN_USE);
+    assert_non_null(strstr(error.text, "listen tcp 127.0.0.1:"));
+    assert_non_null(strstr(error.text, "bind: Address already in use"));
+    listener_close(&second);
+    listener_close(&listener);
+}
+
+static void stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/vigil-socket-test-%d.sock", getpid());
+    struct address address;
+    assert_int_equal(address_from_path(slice_from_text(path), &address), ST_OK);
+
+    struct listener first = listen_on(address);
+    struct listener second = {0};
+    struct error error;
+    assert_int_equal(network_listen(network_posix(), &address, &second, &error), ST_IN_USE);
+    close(first.handle); /* as if its process had died: the file stays */
+    second = listen_on(address);
+    struct socket client, server;
+    join(&second, &client, &server);
+    socket_close(&client);
+    socket_close(&server);
+    listener_close(&second);
+    struct stat found;
+    assert_int_not_equal(stat(path, &found), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_and_ends_go_both_ways),
+        cmocka_unit_test(accepted_sockets_inherit_the_options_of_their_listener),
+        cmocka_unit_test(writing_to_a_full_or_broken_socket_says_so),
+        cmocka_unit_test(port_in_use_is_told_in_a_sentence),
+        cmocka_unit_test(stale_socket_file_is_replaced_and_a_live_one_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
