@@ -158,7 +158,9 @@ void pb_encode(const struct pb_message *type, const void *message, uint8_t *dst,
 
     if (size == 0)
         return;
-    struct encoder e = {.start = dst, .at = dst + size};
+    struct encoder e;
+    e.start = dst;
+    e.at = dst + size;
     put_message(&e, type, message);
     assert(e.at == dst);
 }
