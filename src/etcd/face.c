@@ -1,0 +1,122 @@
+#include "etcd/face.h"
+
+#include "base/xalloc.h"
+#include "codec/utf8.h"
+#include "etcd/service.h"
+
+#include <stdio.h>
+
+static enum status face_fill(struct etcd_face *face)
+{
+    TRY(grpc_services_new(&face->services));
+    TRY(http1_routes_new(&face->routes));
+    TRY(kv_service_add(face));
+    TRY(maintenance_service_add(face));
+    TRY(cluster_service_add(face));
+    TRY(health_service_add(face));
+    return http_routes_add(face);
+}
+
+enum status etcd_face_new(const struct etcd_config *config, struct engine *engine,
+                          struct engine_shard *shard, struct etcd_face **ret_face)
+{
+    AUTO(etcd_face_freep) struct etcd_face *face = xcalloc(1, sizeof(*face));
+    face->config = config;
+    face->shard = shard;
+    face->identity = engine_identity_get(engine);
+    TRY(face_fill(face));
+    *ret_face = TAKE(face);
+    return ST_OK;
+}
+
+void etcd_face_free(struct etcd_face *face)
+{
+    if (!face)
+        return;
+    grpc_services_free(face->services);
+    http1_routes_free(face->routes);
+    free(face);
+}
+
+const struct grpc_services *etcd_face_services(const struct etcd_face *face)
+{
+    return face->services;
+}
+
+const struct http1_routes *etcd_face_routes(const struct etcd_face *face)
+{
+    return face->routes;
+}
+
+/* -- Steps of every call -- */
+
+static void fail_decoding(struct grpc_call *call, enum status status)
+{
+    if (status == ST_MALFORMED)
+        grpc_call_fail_text(call, GRPC_INTERNAL,
+                            SLICE_LITERAL("grpc: error unmarshalling request: "
+                                          "proto: cannot parse invalid wire-format data"));
+    else
+        grpc_call_fail(call, status);
+}
+
+bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
+                      void *ret_struct)
+{
+    struct slice version;
+    if (grpc_call_metadata(call, SLICE_LITERAL("client-api-version"), &version) &&
+        !utf8_valid(version)) {
+        grpc_call_fail(call, ST_INVALID_CLIENT_API_VERSION);
+        return false;
+    }
+    enum status status = pb_decode(type, message, grpc_call_arena(call), ret_struct);
+    if (status != ST_OK)
+        fail_decoding(call, status);
+    return status == ST_OK;
+}
+
+struct kv_header etcd_header(const struct etcd_face *face, int64_t revision)
+{
+    return (struct kv_header){
+        .cluster_id = face->identity.cluster_id,
+        .member_id = face->identity.member_id,
+        .revision = revision,
+        .raft_term = face->identity.raft_term,
+    };
+}
+
+struct kv_header etcd_header_now(const struct etcd_face *face)
+{
+    struct engine_status status;
+    engine_status_get(face->shard, &status);
+    return etcd_header(face, status.revision);
+}
+
+void etcd_call_reply(struct grpc_call *call, const struct pb_message *type, const void *message)
+{
+    size_t size = pb_size(type, message);
+    uint8_t *dst = grpc_call_message(call, size);
+    if (!dst) {
+        grpc_call_fail(call, ST_LIMIT);
+        return;
+    }
+    pb_encode(type, message, dst, size);
+    grpc_call_finish(call);
+}
+
+void etcd_call_fail_op(struct grpc_call *call, const struct engine_op *op)
+{
+    if (op->text.len)
+        grpc_call_fail_text(call, status_code(op->status), op->text);
+    else
+        grpc_call_fail(call, op->status);
+}
+
+void etcd_call_fail_length(struct grpc_call *call, uint64_t message_bytes)
+{
+    char text[128];
+    int len =
+        snprintf(text, sizeof(text), "grpc: trying to send message larger than max (%llu vs. %d)",
+                 (unsigned long long)message_bytes, INT32_MAX);
+    grpc_call_fail_text(call, GRPC_RESOURCE_EXHAUSTED, slice_of(text, (size_t)len));
+}

@@ -1,0 +1,47 @@
+/*
+ * The etcd face of one shard: the tables of gRPC methods and HTTP routes that its connections are
+ * answered from, and what the functions behind them share. One per I/O thread, used only on it.
+ *
+ *     wire connection ──► table ──► service (this layer) ──► engine shard
+ *                                        └──── done ◄────────────┘
+ *
+ * A service decodes and checks a request, starts an operation of the engine, and encodes the answer
+ * when it is done. Its state lives in the call's arena; a call that ends first is held until the
+ * operation is done.
+ */
+#ifndef VIGIL_ETCD_FACE_H
+#define VIGIL_ETCD_FACE_H
+
+#include "engine/engine.h"
+#include "wire/grpc/service.h"
+#include "wire/http1/handler.h"
+
+/* What every shard answers the same. Borrowed by the faces, which it outlives. */
+struct etcd_config {
+    const char *version;         /* reported to clients: "3.7.0" */
+    const char *cluster_version; /* "3.7.0": the same with the last number 0 */
+    size_t txn_ops_max;          /* operations in one list of a transaction */
+    size_t request_bytes_max;    /* a write as etcd would put it into its log */
+    const char *member_name;
+    const struct slice *peer_urls;
+    size_t peer_url_count;
+    const struct slice *client_urls;
+    size_t client_url_count;
+};
+
+#define ETCD_TXN_OPS_MAX_DEFAULT ((size_t)128)
+#define ETCD_REQUEST_BYTES_MAX_DEFAULT ((size_t)1536 * 1024)
+
+struct etcd_face;
+
+MUST_CHECK
+enum status etcd_face_new(const struct etcd_config *config, struct engine *engine,
+                          struct engine_shard *shard, struct etcd_face **ret_face);
+/* No operation may be under way. */
+void etcd_face_free(struct etcd_face *face);
+DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
+
+const struct grpc_services *etcd_face_services(const struct etcd_face *face);
+const struct http1_routes *etcd_face_routes(const struct etcd_face *face);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * grpc.health.v1 as etcd registers it: the server as a whole, named "", serves. A watch is told
+ * once and then stays open, since the answer does not change while the process runs.
+ */
+#include "codec/pb/health.pb.h"
+#include "etcd/service.h"
+
+static void check_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    (void)service;
+    struct pb_health_check_request request;
+    if (!etcd_call_decode(call, &pb_health_check_request_table, message, &request))
+        return;
+    if (request.service.len) {
+        grpc_call_fail_text(call, GRPC_NOT_FOUND, SLICE_LITERAL("unknown service"));
+        return;
+    }
+    struct pb_health_check_response response = {.status = PB_SERVING_STATUS_SERVING};
+    etcd_call_reply(call, &pb_health_check_response_table, &response);
+}
+
+static void watch_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    (void)service;
+    struct pb_health_check_request request;
+    if (!etcd_call_decode(call, &pb_health_check_request_table, message, &request))
+        return;
+    struct pb_health_check_response response = {
+        .status =
+            request.service.len ? PB_SERVING_STATUS_SERVICE_UNKNOWN : PB_SERVING_STATUS_SERVING,
+    };
+    size_t size = pb_size(&pb_health_check_response_table, &response);
+    uint8_t *dst = grpc_call_message(call, size);
+    if (dst)
+        pb_encode(&pb_health_check_response_table, &response, dst, size);
+    else
+        grpc_call_fail(call, ST_LIMIT);
+}
+
+static const struct grpc_method methods[] = {
+    {.path = PB_HEALTH_CHECK_PATH, .on_message = check_on_message},
+    {
+        .path = PB_HEALTH_WATCH_PATH,
+        .server_streams = true,
+        .parks = true,
+        .on_message = watch_on_message,
+    },
+};
+
+enum status health_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

@@ -1,0 +1,37 @@
+/*
+ * What etcd refuses before a KV request reaches its store: the same checks in the same order, so
+ * that a request with two faults is told the same one. Pure functions of the decoded request.
+ */
+#ifndef VIGIL_ETCD_KV_CHECK_H
+#define VIGIL_ETCD_KV_CHECK_H
+
+#include "base/arena.h"
+#include "base/status.h"
+
+struct pb_range_request;
+struct pb_put_request;
+struct pb_delete_range_request;
+struct pb_txn_request;
+
+MUST_CHECK
+enum status kv_check_range(const struct pb_range_request *request);
+MUST_CHECK
+enum status kv_check_put(const struct pb_put_request *request);
+MUST_CHECK
+enum status kv_check_delete_range(const struct pb_delete_range_request *request);
+
+/*
+ * A list of operations may hold ops_max of them, and a transaction nested in it ops_max less the
+ * parent's longest list. Puts and deletes of one branch may not touch the same key: see
+ * etcd/txn_overlap.h. The arena is for the work of that check.
+ */
+MUST_CHECK
+enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, struct arena *arena);
+
+/* What a range stream does not offer: NULL, or the text of an UNIMPLEMENTED. */
+const char *kv_check_range_stream(const struct pb_range_request *request);
+
+/* Ranges only, none of them inside a nested transaction: etcd serves it without its log. */
+bool kv_txn_reads_only(const struct pb_txn_request *request);
+
+#endif

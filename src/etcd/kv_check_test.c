@@ -1,0 +1,162 @@
+#include "etcd/kv_check.h"
+
+#include "codec/pb/rpc.pb.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define KEY SLICE_LITERAL("k")
+
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena_init(&arena, NULL, 0, 64 << 20);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    arena_fini(&arena);
+    return 0;
+}
+
+static void range_needs_a_key_before_a_known_sort(void **state)
+{
+    (void)state;
+    static const struct {
+        struct pb_range_request request;
+        enum status expected;
+    } rows[] = {
+        {{.key = {0}}, ST_EMPTY_KEY},
+        {{.sort_order = 9}, ST_EMPTY_KEY},
+        {{.key = KEY, .sort_order = 3}, ST_INVALID_SORT_OPTION},
+        {{.key = KEY, .sort_order = -1}, ST_INVALID_SORT_OPTION},
+        {{.key = KEY, .sort_target = 5}, ST_INVALID_SORT_OPTION},
+        {{.key = KEY, .sort_target = INT32_MIN}, ST_INVALID_SORT_OPTION},
+        {{.key = KEY, .sort_order = 2, .sort_target = 4}, ST_OK},
+        {{.key = KEY, .limit = -1, .revision = -1}, ST_OK},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(kv_check_range(&rows[i].request), rows[i].expected);
+}
+
+static void put_says_what_it_ignores_and_gets(void **state)
+{
+    (void)state;
+    static const struct {
+        struct pb_put_request request;
+        enum status expected;
+    } rows[] = {
+        {{.ignore_value = true, .value = KEY}, ST_EMPTY_KEY},
+        {{.key = KEY, .ignore_value = true, .value = KEY, .ignore_lease = true, .lease = 1},
+         ST_VALUE_PROVIDED},
+        {{.key = KEY, .ignore_lease = true, .lease = -1}, ST_LEASE_PROVIDED},
+        {{.key = KEY, .ignore_value = true, .ignore_lease = true}, ST_OK},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(kv_check_put(&rows[i].request), rows[i].expected);
+}
+
+static void range_stream_offers_key_order_only(void **state)
+{
+    (void)state;
+    assert_null(kv_check_range_stream(&(struct pb_range_request){.sort_target = 2}));
+    assert_null(kv_check_range_stream(&(struct pb_range_request){.sort_order = 1}));
+    assert_string_equal(kv_check_range_stream(&(struct pb_range_request){.sort_order = 2}),
+                        "RangeStream does not support custom sort orders");
+    assert_string_equal(
+        kv_check_range_stream(&(struct pb_range_request){.sort_order = 1, .sort_target = 1}),
+        "RangeStream does not support custom sort orders");
+    assert_string_equal(kv_check_range_stream(&(struct pb_range_request){.max_mod_revision = -1}),
+                        "RangeStream does not support revision filters");
+}
+
+/* -- Transactions -- */
+
+static struct pb_request_op op_put(const char *key)
+{
+    struct pb_put_request *put = arena_calloc(&arena, 1, sizeof(*put));
+    put->key = slice_from_text(key);
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT, .request_put = put};
+}
+
+static struct pb_request_op op_txn(struct pb_txn_request *txn)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_TXN, .request_txn = txn};
+}
+
+static void longest_list_counts_against_the_limit(void **state)
+{
+    (void)state;
+    struct pb_compare compares[4] = {{.key = KEY}, {.key = KEY}, {.key = KEY}, {.key = KEY}};
+    struct pb_request_op ops[3] = {op_put("a"), op_put("b"), op_put("c")};
+    struct pb_txn_request txn = {
+        .compare = compares, .compare_count = 4, .failure = ops, .failure_count = 3};
+    assert_int_equal(kv_check_txn(&txn, 4, &arena), ST_OK);
+    assert_int_equal(kv_check_txn(&txn, 3, &arena), ST_TOO_MANY_OPS);
+    txn.compare_count = 0;
+    assert_int_equal(kv_check_txn(&txn, 3, &arena), ST_OK);
+    assert_int_equal(kv_check_txn(&txn, 2, &arena), ST_TOO_MANY_OPS);
+}
+
+static void nesting_uses_up_the_limit(void **state)
+{
+    (void)state;
+    struct pb_request_op inner_ops[2] = {op_put("a"), op_put("b")};
+    struct pb_txn_request inner = {.success = inner_ops, .success_count = 2};
+    struct pb_request_op outer_ops[3] = {op_txn(&inner), op_put("c"), op_put("d")};
+    struct pb_txn_request outer = {.success = outer_ops, .success_count = 3};
+    assert_int_equal(kv_check_txn(&outer, 5, &arena), ST_OK);
+    assert_int_equal(kv_check_txn(&outer, 4, &arena), ST_TOO_MANY_OPS);
+}
+
+static void first_fault_in_etcds_order_is_told(void **state)
+{
+    (void)state;
+    struct pb_compare bad_compare = {0};
+    struct pb_request_op bad_put = op_put("");
+    struct pb_request_op nothing = {0};
+    struct pb_txn_request txn = {
+        .compare = &bad_compare, .compare_count = 1, .success = &nothing, .success_count = 1};
+    assert_int_equal(kv_check_txn(&txn, 1, &arena), ST_EMPTY_KEY);
+    txn.compare_count = 0;
+    assert_int_equal(kv_check_txn(&txn, 1, &arena), ST_KEY_NOT_FOUND);
+    txn.failure = &bad_put;
+    txn.failure_count = 1;
+    assert_int_equal(kv_check_txn(&txn, 1, &arena), ST_KEY_NOT_FOUND);
+    txn.success_count = 0;
+    assert_int_equal(kv_check_txn(&txn, 1, &arena), ST_EMPTY_KEY);
+}
+
+static void only_flat_ranges_are_reads(void **state)
+{
+    (void)state;
+    struct pb_range_request range = {.key = KEY};
+    struct pb_request_op get = {.request_case = PB_REQUEST_OP_REQUEST_RANGE,
+                                .request_range = &range};
+    struct pb_txn_request empty = {0};
+    struct pb_request_op nested = op_txn(&empty);
+    assert_true(kv_txn_reads_only(&empty));
+    assert_true(kv_txn_reads_only(&(struct pb_txn_request){.success = &get, .success_count = 1}));
+    assert_false(
+        kv_txn_reads_only(&(struct pb_txn_request){.failure = &nested, .failure_count = 1}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(range_needs_a_key_before_a_known_sort),
+        cmocka_unit_test(put_says_what_it_ignores_and_gets),
+        cmocka_unit_test(range_stream_offers_key_order_only),
+        cmocka_unit_test_setup_teardown(longest_list_counts_against_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(nesting_uses_up_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(first_fault_in_etcds_order_is_told, setup, teardown),
+        cmocka_unit_test(only_flat_ranges_are_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

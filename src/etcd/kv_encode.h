@@ -1,0 +1,55 @@
+/*
+ * The answers of KV as bytes, by hand: they are small, hot, and their sizes must be known before
+ * the first byte. What the store keeps, `12 len KeyValue`, goes in as it stands.
+ *
+ *     RangeResponse        0a header  12 KeyValue…  18 more  20 count
+ *     PutResponse          0a header  12 KeyValue
+ *     DeleteRangeResponse  0a header  10 deleted  1a KeyValue…
+ *     TxnResponse          0a header  10 succeeded  1a ResponseOp…
+ *
+ * Only the outermost header names cluster, member and term; those inside a transaction hold a
+ * revision alone, and a nested transaction's is empty: so etcd has it.
+ */
+#ifndef VIGIL_ETCD_KV_ENCODE_H
+#define VIGIL_ETCD_KV_ENCODE_H
+
+#include "base/arena.h"
+#include "codec/answer.h"
+#include "codec/pb/wire.h"
+
+struct kv_header {
+    uint64_t cluster_id;
+    uint64_t member_id;
+    int64_t revision;
+    uint64_t raft_term;
+};
+
+/* Field 1 of every response. */
+enum { KV_HEADER_BYTES_MAX = 2 + 4 * (1 + PB_VARINT_BYTES_MAX) };
+size_t kv_header_size(const struct kv_header *header);
+uint8_t *kv_header_write(uint8_t *dst, const struct kv_header *header);
+
+/* What follows the key-values of a RangeResponse. */
+enum { KV_RANGE_TAIL_BYTES_MAX = 2 + 1 + PB_VARINT_BYTES_MAX };
+size_t kv_range_tail_size(bool more, int64_t count);
+uint8_t *kv_range_tail_write(uint8_t *dst, bool more, int64_t count);
+
+/*
+ * The message that answers a write: sizes first, which are kept, since those of nested messages
+ * stand before them. A transaction's plan holds one number per operation that ran, in the arena.
+ */
+struct kv_plan {
+    const struct kv_answer *answer;
+    const struct kv_header *header;
+    size_t bytes;   /* of the whole message */
+    size_t *nested; /* sizes of nested answers in the order they are written */
+};
+
+/* Borrows answer and header. ST_NOMEM when the arena is exhausted. */
+MUST_CHECK
+enum status kv_plan_make(struct kv_plan *plan, const struct kv_answer *answer,
+                         const struct kv_header *header, struct arena *arena);
+/* Writes plan->bytes bytes and returns the first after them. */
+uint8_t *kv_plan_write(const struct kv_plan *plan, uint8_t *dst);
+
+#endif

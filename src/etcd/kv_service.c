@@ -1,0 +1,213 @@
+/* The KV service: the table of its methods, and those that write. */
+#include "codec/pb/rpc.pb.h"
+#include "etcd/kv_check.h"
+#include "etcd/service.h"
+
+/* One write. In the call's arena; the connection's thread. */
+struct write_call {
+    struct engine_write write; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    bool pending; /* the engine has not answered */
+    bool ended;   /* the peer is gone; held until the engine answers */
+    union {
+        struct pb_put_request put;
+        struct pb_delete_range_request delete_range;
+        struct pb_txn_request txn;
+        struct pb_compaction_request compaction;
+    };
+};
+
+/* -- Answers -- */
+
+static void reply(struct write_call *w)
+{
+    struct kv_header header = etcd_header(w->face, w->write.op.revision);
+    struct kv_plan plan;
+    enum status status = kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->call));
+    if (status != ST_OK) {
+        grpc_call_fail(w->call, status);
+        return;
+    }
+    if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
+        etcd_call_fail_length(w->call, plan.bytes);
+        return;
+    }
+    uint8_t *dst = grpc_call_message(w->call, plan.bytes);
+    if (!dst) {
+        grpc_call_fail(w->call, ST_LIMIT);
+        return;
+    }
+    kv_plan_write(&plan, dst);
+    grpc_call_finish(w->call);
+}
+
+static void write_done(struct engine_op *op)
+{
+    struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
+    struct grpc_call *call = w->call;
+    w->pending = false;
+    /* Until it is closed: an ended call may be freed by the reply that ends it. */
+    grpc_call_hold(call);
+    if (!w->ended) {
+        if (op->status == ST_OK)
+            reply(w);
+        else
+            etcd_call_fail_op(call, op);
+    } else {
+        grpc_call_release(call); /* the hold of on_end */
+    }
+    if (op->status == ST_OK)
+        engine_write_close(&w->write);
+    grpc_call_release(call);
+}
+
+static void compact_done(struct engine_op *op)
+{
+    struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
+    w->pending = false;
+    if (w->ended) {
+        grpc_call_release(w->call);
+        return;
+    }
+    if (op->status != ST_OK) {
+        etcd_call_fail_op(w->call, op);
+        return;
+    }
+    struct kv_header header = etcd_header(w->face, op->revision);
+    uint8_t *dst = grpc_call_message(w->call, kv_header_size(&header));
+    if (!dst) {
+        grpc_call_fail(w->call, ST_LIMIT);
+        return;
+    }
+    kv_header_write(dst, &header);
+    grpc_call_finish(w->call);
+}
+
+static void write_on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct write_call *w = grpc_call_user(call);
+    if (!w)
+        return; /* refused before the engine heard of it */
+    w->ended = true;
+    if (w->pending)
+        grpc_call_hold(call);
+}
+
+/* -- Requests -- */
+
+static struct write_call *write_call_new(struct grpc_call *call, struct etcd_face *face)
+{
+    struct write_call *w = arena_calloc(grpc_call_arena(call), 1, sizeof(*w));
+    if (!w) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    w->call = call;
+    w->face = face;
+    w->write.op.done = write_done;
+    w->write.op.arena = grpc_call_arena(call);
+    return w;
+}
+
+/*
+ * etcd limits the request as it goes into its log: wrapped, with a header that holds a number made
+ * of the member's last two bytes and 48 more bits.
+ */
+static enum status check_size(const struct etcd_face *face, size_t message_bytes)
+{
+    uint64_t log_id = (face->identity.member_id << 48) | (UINT64_C(1) << 47);
+    size_t log_header = 2 + 1 + 1 + pb_varint_size(log_id);
+    size_t bytes = 1 + pb_varint_size(message_bytes) + message_bytes + log_header;
+    return bytes > face->config->request_bytes_max ? ST_REQUEST_TOO_LARGE : ST_OK;
+}
+
+/* True: the request may be started, and is then pending. */
+static bool admit(struct write_call *w, enum status checked)
+{
+    if (checked != ST_OK) {
+        grpc_call_fail(w->call, checked);
+        return false;
+    }
+    grpc_call_set_user(w->call, w);
+    w->pending = true;
+    return true;
+}
+
+static void put_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct write_call *w = write_call_new(call, face);
+    if (!w || !etcd_call_decode(call, &pb_put_request_table, message, &w->put))
+        return;
+    enum status status = kv_check_put(&w->put);
+    if (status == ST_OK)
+        status = check_size(face, message.len);
+    if (admit(w, status))
+        engine_put(face->shard, &w->write, &w->put);
+}
+
+static void delete_range_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct write_call *w = write_call_new(call, face);
+    if (!w || !etcd_call_decode(call, &pb_delete_range_request_table, message, &w->delete_range))
+        return;
+    enum status status = kv_check_delete_range(&w->delete_range);
+    if (status == ST_OK)
+        status = check_size(face, message.len);
+    if (admit(w, status))
+        engine_delete_range(face->shard, &w->write, &w->delete_range);
+}
+
+static void txn_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct write_call *w = write_call_new(call, face);
+    if (!w || !etcd_call_decode(call, &pb_txn_request_table, message, &w->txn))
+        return;
+    enum status status = kv_check_txn(&w->txn, face->config->txn_ops_max, grpc_call_arena(call));
+    if (status == ST_OK && !kv_txn_reads_only(&w->txn))
+        status = check_size(face, message.len);
+    if (admit(w, status))
+        engine_txn(face->shard, &w->write, &w->txn);
+}
+
+static void compact_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct write_call *w = write_call_new(call, face);
+    if (!w || !etcd_call_decode(call, &pb_compaction_request_table, message, &w->compaction))
+        return;
+    w->write.op.done = compact_done;
+    if (admit(w, ST_OK))
+        engine_compact(face->shard, &w->write.op, &w->compaction);
+}
+
+static const struct grpc_method methods[] = {
+    {
+        .path = PB_KV_RANGE_PATH,
+        .bulk = true,
+        .on_message = kv_range_on_message,
+        .on_end = kv_range_on_end,
+    },
+    {
+        .path = PB_KV_RANGE_STREAM_PATH,
+        .server_streams = true,
+        .bulk = true,
+        .on_message = kv_range_stream_on_message,
+        .on_end = kv_range_on_end,
+    },
+    {.path = PB_KV_PUT_PATH, .on_message = put_on_message, .on_end = write_on_end},
+    {.path = PB_KV_DELETE_RANGE_PATH,
+     .on_message = delete_range_on_message,
+     .on_end = write_on_end},
+    {.path = PB_KV_TXN_PATH, .on_message = txn_on_message, .on_end = write_on_end},
+    {.path = PB_KV_COMPACT_PATH, .on_message = compact_on_message, .on_end = write_on_end},
+};
+
+enum status kv_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

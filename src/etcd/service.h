@@ -1,0 +1,49 @@
+/*
+ * What the services of the face share: its insides, the rows each file brings, and the few steps
+ * that every call takes.
+ */
+#ifndef VIGIL_ETCD_SERVICE_H
+#define VIGIL_ETCD_SERVICE_H
+
+#include "codec/pb/pb.h"
+#include "etcd/face.h"
+#include "etcd/kv_encode.h"
+
+struct etcd_face {
+    const struct etcd_config *config;
+    struct engine_shard *shard;
+    struct engine_identity identity;
+    struct grpc_services *services; /* owned */
+    struct http1_routes *routes;    /* owned */
+};
+
+enum status kv_service_add(struct etcd_face *face);
+enum status maintenance_service_add(struct etcd_face *face);
+enum status cluster_service_add(struct etcd_face *face);
+enum status health_service_add(struct etcd_face *face);
+enum status http_routes_add(struct etcd_face *face);
+
+/* The rows for KV.Range and KV.RangeStream. */
+void kv_range_on_message(struct grpc_call *call, void *face, struct slice message);
+void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice message);
+void kv_range_on_end(struct grpc_call *call, void *face);
+
+/* Checks the request's metadata and decodes its message into *ret_struct, in the call's arena.
+ * False: the call was answered with an error. */
+MUST_CHECK
+bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
+                      void *ret_struct);
+
+struct kv_header etcd_header(const struct etcd_face *face, int64_t revision);
+/* With the revision as this shard knows it. */
+struct kv_header etcd_header_now(const struct etcd_face *face);
+
+/* Answers with one message, or with an error if there is no room for it. */
+void etcd_call_reply(struct grpc_call *call, const struct pb_message *type, const void *message);
+/* Answers a failed operation. */
+void etcd_call_fail_op(struct grpc_call *call, const struct engine_op *op);
+/* grpc-go sends no longer message; this says so as it does. */
+#define ETCD_MESSAGE_BYTES_MAX ((uint64_t)INT32_MAX)
+void etcd_call_fail_length(struct grpc_call *call, uint64_t message_bytes);
+
+#endif
