@@ -3,6 +3,8 @@
  *
  *     in:   name length, name, message length, message      (lengths: 32 bits, little-endian)
  *     out:  'y', length, message encoded again | 'n' malformed | 'l' past a limit
+ *
+ * With --tables it prints what the tables say instead, a line for each field and enum value.
  */
 #include "codec/pb/pb.h"
 
@@ -74,8 +76,43 @@ static void answer(const struct pb_message *type, struct slice bytes)
     free(copy);
 }
 
-int main(void)
+static void print_enum(const struct pb_enum *enumeration)
 {
+    for (size_t i = 0; i < enumeration->value_count; i++)
+        printf("value %s %s %d\n", enumeration->name, enumeration->values[i].name,
+               enumeration->values[i].number);
+}
+
+static void print_field(const struct pb_message *type, const struct pb_field *field)
+{
+    static const char *kinds[] = {"bool",   "int32",  "uint32", "enum",   "int64",
+                                  "uint64", "string", "bytes",  "message"};
+    static const char *labels[] = {"singular", "repeated", "oneof"};
+    const char *target = "-";
+    if (field->kind == PB_KIND_MESSAGE)
+        target = field->message->name;
+    if (field->kind == PB_KIND_ENUM)
+        target = field->enumeration->name;
+    printf("field %s %u %s %s %s %s %s\n", type->name, pb_field_number(field), field->name,
+           field->json_name, kinds[field->kind], labels[field->label], target);
+    if (field->kind == PB_KIND_ENUM)
+        print_enum(field->enumeration);
+}
+
+static int print_tables(void)
+{
+    for (size_t i = 0; i < pb_message_count; i++) {
+        printf("message %s\n", pb_messages[i]->name);
+        for (size_t k = 0; k < pb_messages[i]->field_count; k++)
+            print_field(pb_messages[i], &pb_messages[i]->fields[k]);
+    }
+    return fflush(stdout) == 0 ? 0 : 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--tables") == 0)
+        return print_tables();
     AUTO(buf_fini) struct buf name = {0};
     AUTO(buf_fini) struct buf message = {0};
     while (read_block(&name)) {

@@ -3,7 +3,7 @@
 
     codec_oracle.py CODEC_ORACLE_PROGRAM PROTO_DIRECTORY [SEED]
 
-For every message type: random messages must come back from C byte for byte; damaged ones must be
+The tables must say what protoc reads in the same files. For every message type: random messages must come back from C byte for byte; damaged ones must be
 accepted by both or by neither, and mean the same when accepted. What differs on purpose is the
 list in explained(); Go, which etcd is written in, is with us there. Each run uses a new seed and
 prints it; give it to repeat a run.
@@ -279,6 +279,32 @@ def explained(data, descriptor, refused_by_us):
     return walk.long_varint
 
 
+def expected_tables(types):
+    """What codec_oracle --tables ought to print, from protoc's descriptors."""
+    lines = set()
+    for name, message_class in types.items():
+        lines.add(f"message {name}")
+        for field in message_class.DESCRIPTOR.fields:
+            label = ("repeated" if field.label == FD.LABEL_REPEATED else
+                     "oneof" if field.containing_oneof else "singular")
+            kind = descriptor_pb2.FieldDescriptorProto.Type.Name(field.type)[len("TYPE_"):].lower()
+            target = field.message_type or field.enum_type
+            lines.add(f"field {name} {field.number} {field.name} {field.json_name} {kind} {label} "
+                      f"{target.full_name if target else '-'}")
+            for value in field.enum_type.values if field.enum_type else []:
+                lines.add(f"value {field.enum_type.full_name} {value.name} {value.number}")
+    return lines
+
+
+def check_tables(program, types):
+    """Names, JSON names, numbers, kinds and labels are those protoc reads in our files."""
+    got = set(subprocess.check_output([program, "--tables"], text=True).splitlines())
+    expected = expected_tables(types)
+    for line in sorted(got ^ expected):
+        print("only in", "our tables:" if line in got else "the descriptors:", line)
+    return len(expected), len(got ^ expected)
+
+
 def check_round_trips(program, types, maker):
     cases = []
     for name, message_class in types.items():
@@ -340,10 +366,10 @@ def main(program, proto_directory, seed=None):
     print(f"codec oracle: seed {seed}")
     types, maker = load_types(proto_directory), Maker(seed)
     warnings.simplefilter("error", RuntimeWarning)
-    results = [check_round_trips(program, types, maker), check_damaged(program, types, maker),
-               check_depth(program, types)]
+    results = [check_tables(program, types), check_round_trips(program, types, maker),
+               check_damaged(program, types, maker), check_depth(program, types)]
     failed = sum(result[1] for result in results)
-    print(f"codec oracle: {len(types)} types, {sum(r[0] for r in results)} messages, {failed} failed")
+    print(f"codec oracle: {len(types)} types, {sum(r[0] for r in results)} checks, {failed} failed")
     return 1 if failed else 0
 
 

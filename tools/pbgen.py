@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-SCALARS = {  # proto type: (C type, kind, table for enum or message)
+SCALARS = {  # proto type: (C type, kind)
     "bool": ("bool", "BOOL"),
     "int32": ("int32_t", "INT32"),
     "uint32": ("uint32_t", "UINT32"),
@@ -101,7 +101,8 @@ class Message:
 class File:
     def __init__(self, name):
         self.name, self.package = name, ""
-        self.imports, self.enums, self.messages, self.services = [], [], [], []
+        self.imports, self.enums, self.messages = [], [], []
+        self.services = []  # (name, [(method, request, response)]), each type (stream, message)
 
 
 class Parser:
@@ -223,18 +224,19 @@ class Parser:
         self.next("{")
         while not self.accept("}"):
             self.next("rpc")
-            methods.append(self.name())
-            self.method_type()
+            method = self.name()
+            request = self.method_type()
             self.next("returns")
-            self.method_type()
+            methods.append((method, request, self.method_type()))
             self.next(";")
         self.file.services.append((name, methods))
 
     def method_type(self):
         self.next("(")
-        self.accept("stream")
-        self.next()
+        stream = self.accept("stream")
+        message = self.next()
         self.next(")")
+        return stream, message
 
 
 def resolve(files):
@@ -297,7 +299,7 @@ def header(file):
              f"#ifndef {guard}", f"#define {guard}", "", '#include "codec/pb/pb.h"']
     lines += [f'#include "codec/pb/{name}.pb.h"' for name in file.imports] + [""]
     for service, methods in file.services:
-        for method in methods:
+        for method, _request, _response in methods:
             macro = f"PB_{snake(service)}_{snake(method)}_PATH".upper()
             lines.append(f'#define {macro} "/{file.package}.{service}/{method}"')
         lines.append("")
