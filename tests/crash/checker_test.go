@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -13,7 +12,7 @@ import (
 // The checker sees what a server that loses or tears writes would show. The loss is planted by
 // writing behind a worker's back.
 func TestPlantedLossesAreSeen(t *testing.T) {
-	server := harness.StartBinary(t, harness.Peer(), harness.Options{Dir: filepath.Join(t.TempDir(), "data")})
+	server := harness.Start(t, harness.Options{})
 	conn, err := dial(server.Addr)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+"""What a user types: etcdctl as Debian ships it."""
+import json
+import os
+import subprocess
+import unittest
+
+from server import LiveTest
+
+
+class Etcdctl(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.vigil = self.serving()
+
+    def ctl(self, *args, text=None, code=0):
+        done = subprocess.run(
+            ["etcdctl", "--endpoints", self.vigil.url, *args], input=text, capture_output=True,
+            text=True, timeout=20, env=dict(os.environ, ETCDCTL_API="3"))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def json(self, *args):
+        return json.loads(self.ctl(*args, "-w", "json"))
+
+    def test_put_get_del(self):
+        self.assertEqual(self.ctl("put", "greeting", "hello"), "OK\n")
+        self.assertEqual(self.ctl("get", "greeting"), "greeting\nhello\n")
+        self.assertEqual(self.ctl("get", "greeting", "--print-value-only"), "hello\n")
+        self.assertEqual(self.ctl("put", "greeting", "bye", "--prev-kv"), "OK\ngreeting\nhello\n")
+        self.assertEqual(self.ctl("del", "greeting", "--prev-kv"), "1\ngreeting\nbye\n")
+        self.assertEqual(self.ctl("del", "greeting"), "0\n")
+        self.assertEqual(self.ctl("get", "greeting"), "")
+
+    def test_get_ranges_and_options(self):
+        for i in range(5):
+            self.ctl("put", f"k{i}", f"v{9 - i}")
+        self.assertEqual(self.ctl("get", "k", "--prefix", "--keys-only").split(),
+                         ["k0", "k1", "k2", "k3", "k4"])
+        self.assertEqual(self.ctl("get", "k1", "k3", "--print-value-only").split(), ["v8", "v7"])
+        self.assertEqual(self.ctl("get", "k3", "--from-key", "--keys-only").split(), ["k3", "k4"])
+        self.assertEqual(self.ctl("get", "k", "--prefix", "--limit", "2", "--keys-only").split(),
+                         ["k0", "k1"])
+        self.assertEqual(self.ctl("get", "k", "--prefix", "--sort-by", "VALUE", "--order", "ASCEND",
+                                  "--keys-only").split(), ["k4", "k3", "k2", "k1", "k0"])
+        self.assertEqual(self.ctl("get", "k", "--prefix", "--consistency", "s", "--keys-only").split()[0],
+                         "k0")
+        self.assertEqual(self.json("get", "", "--prefix", "--limit", "1")["count"], 5)
+
+    def test_get_at_revision_and_compaction(self):
+        self.ctl("put", "a", "1")
+        self.ctl("put", "a", "2")
+        self.assertEqual(self.ctl("get", "a", "--rev", "2", "--print-value-only"), "1\n")
+        self.assertIn("compacted revision 3", self.ctl("compaction", "3", "--physical"))
+        self.assertIn("required revision has been compacted", self.ctl("get", "a", "--rev", "2", code=1))
+        self.assertIn("future revision", self.ctl("get", "a", "--rev", "9", code=1))
+        self.assertIn("future revision", self.ctl("compaction", "9", code=1))
+
+    def test_txn(self):
+        self.ctl("put", "a", "1")
+        script = 'value("a") = "1"\nmod("a") > "0"\n\nput a 2\nget a\n\nput a 3\n\n'
+        self.assertEqual(self.ctl("txn", text=script), "SUCCESS\n\nOK\n\na\n2\n")
+        self.assertEqual(self.ctl("txn", text=script), "FAILURE\n\nOK\n")
+        self.assertEqual(self.ctl("get", "a", "--print-value-only"), "3\n")
+
+    def test_endpoint_status_and_health(self):
+        self.ctl("put", "a", "1")
+        status = self.json("endpoint", "status")[0]["Status"]
+        self.assertEqual(status["header"]["revision"], 2)
+        self.assertEqual(status["leader"], status["header"]["member_id"])
+        self.assertRegex(status["version"], r"^3\.7\.\d+$")
+        self.assertGreater(status["dbSize"], 0)
+        self.assertTrue(self.json("endpoint", "health")[0]["health"])
+        self.assertIn(self.vigil.url, self.ctl("endpoint", "status", "-w", "table"))
+        self.assertEqual(len(self.json("endpoint", "hashkv")), 1)
+
+    def test_member_list(self):
+        member = self.json("member", "list")["members"][0]
+        self.assertEqual(member["name"], "default")
+        self.assertEqual(member["clientURLs"], [self.vigil.url])
+        self.assertIn("started, default", self.ctl("member", "list"))
+        # --cluster asks the member list for endpoints and goes on there.
+        self.assertEqual(len(self.json("endpoint", "status", "--cluster")), 1)
+
+    def test_large_and_binary_values(self):
+        value = "x" * 1_000_000
+        self.ctl("put", "big", text=value)
+        self.assertEqual(self.ctl("get", "big", "--print-value-only"), value + "\n")
+
+    def test_check_of_a_value_that_is_too_large(self):
+        self.assertIn("request is too large", self.ctl("put", "big", text="x" * 1_600_000, code=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""A foreign gRPC stack: the C core, as Debian's python3-grpcio."""
+import concurrent.futures
+import unittest
+
+import grpc
+
+import protobuf as pb
+from server import LiveTest
+
+KV = "/etcdserverpb.KV/"
+
+
+class Grpcio(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.vigil = self.serving()
+        self.channel = self.connect()
+
+    def connect(self, **options):
+        channel = grpc.insecure_channel(f"127.0.0.1:{self.vigil.port}", **options)
+        self.addCleanup(channel.close)
+        return channel
+
+    def call(self, method, body, channel=None, **options):
+        return (channel or self.channel).unary_unary(method)(body, timeout=20, **options)
+
+    def error(self, method, body, **options):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.call(method, body, **options)
+        return caught.exception.code(), caught.exception.details()
+
+    def test_put_and_range(self):
+        header = pb.parse(pb.parse(self.call(KV + "Put", pb.put(b"a", b"1")))[1][0])
+        self.assertEqual(header[3], [2])
+        answer = pb.parse(self.call(KV + "Range", pb.range_of(b"a")))
+        self.assertEqual(answer[4], [1])
+        self.assertEqual(pb.parse(answer[2][0]), {1: [b"a"], 2: [2], 3: [2], 4: [1], 5: [b"1"]})
+
+    def test_range_stream(self):
+        for i in range(100):
+            self.call(KV + "Put", pb.put(b"k%03d" % i, b"v" * 1000))
+        chunks = list(self.channel.unary_stream(KV + "RangeStream")(pb.range_of(b"k", b"l"), timeout=20))
+        inner = [pb.parse(pb.parse(c)[1][0]) for c in chunks]
+        self.assertEqual(sum(len(c.get(2, [])) for c in inner), 100)
+        self.assertEqual([c.get(4) for c in inner[:-1]], [None] * (len(inner) - 1))
+        self.assertEqual(inner[-1][4], [100])
+
+    def test_errors_carry_code_and_text(self):
+        self.assertEqual(self.error(KV + "Put", pb.put(b"", b"1")),
+                         (grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: key is not provided"))
+        self.assertEqual(self.error(KV + "Range", pb.range_of(b"a", f4=99)),
+                         (grpc.StatusCode.OUT_OF_RANGE,
+                          "etcdserver: mvcc: required revision is a future revision"))
+        self.assertEqual(self.error("/etcdserverpb.KV/Nothing", b"")[0], grpc.StatusCode.UNIMPLEMENTED)
+
+    def test_unknown_fields_are_skipped(self):
+        body = pb.put(b"a", b"1") + pb.field(99, b"later") + pb.field(100, 7)
+        self.call(KV + "Put", body)
+        self.assertEqual(pb.parse(self.call(KV + "Range", pb.range_of(b"a") + pb.field(77, 1)))[4], [1])
+
+    def test_malformed_message_is_an_error(self):
+        for body in (b"\xff", b"\x0a\x05ab", b"\x0a", b"\x0b\x0b\x0b", b"\x08" + b"\xff" * 11):
+            self.assertEqual(self.error(KV + "Put", body)[0], grpc.StatusCode.INTERNAL, body)
+
+    def test_compressed_request_is_understood_or_refused_clearly(self):
+        # etcd takes gzip; a server that does not has to say so with this code.
+        try:
+            self.call(KV + "Put", pb.put(b"a", b"1" * 10000), compression=grpc.Compression.Gzip)
+            self.assertEqual(pb.parse(self.call(KV + "Range", pb.range_of(b"a")))[4], [1])
+        except grpc.RpcError as e:
+            self.assertEqual(e.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+    def test_last_of_a_repeated_field_counts(self):
+        self.call(KV + "Put", pb.message(f1=[b"x", b"a"], f2=[b"0", b"1"]))
+        self.assertEqual(pb.parse(self.call(KV + "Range", pb.range_of(b"a")))[4], [1])
+
+    def test_many_channels_at_once(self):
+        def work(n):
+            channel = self.connect(options=[("grpc.use_local_subchannel_pool", 1)])
+            for i in range(20):
+                self.call(KV + "Put", pb.put(b"c%d" % n, b"%d" % i), channel)
+            return pb.parse(pb.parse(self.call(KV + "Range", pb.range_of(b"c%d" % n), channel))[2][0])[4]
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            self.assertEqual(list(pool.map(work, range(16))), [[20]] * 16)
+
+    def test_health_service(self):
+        answer = self.call("/grpc.health.v1.Health/Check", b"")
+        self.assertEqual(pb.parse(answer), {1: [1]})
+
+    def test_tight_deadline_ends_the_call_not_the_connection(self):
+        for _ in range(50):
+            try:
+                self.channel.unary_unary(KV + "Put")(pb.put(b"a", b"1"), timeout=0.0005)
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        self.call(KV + "Put", pb.put(b"a", b"2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
