@@ -55,10 +55,23 @@ enum status segment_seal_check(const struct segment_seal *seal, const struct seg
     return ST_OK;
 }
 
-static uint32_t record_crc(const uint8_t *at, size_t len, uint32_t salt)
+/*
+ * One checksum runs over the record: what it is after the head's fields becomes the head's check,
+ * what it is at the end becomes crc.
+ */
+enum {
+    CRC_FROM = sizeof(uint32_t),
+    CHECK_FROM = offsetof(struct record_head, check),
+};
+
+static uint32_t record_crc_of_fields(const uint8_t *at, uint32_t salt)
 {
-    size_t skip = sizeof(((struct record_head *)0)->crc);
-    return crc32c(salt, slice_of(at + skip, len - skip));
+    return crc32c(salt, slice_of(at + CRC_FROM, CHECK_FROM - CRC_FROM));
+}
+
+static uint32_t record_crc_of_rest(const uint8_t *at, size_t len, uint32_t crc)
+{
+    return crc32c(crc, slice_of(at + CHECK_FROM, len - CHECK_FROM));
 }
 
 void record_finish(uint8_t *at, uint32_t salt)
@@ -66,25 +79,38 @@ void record_finish(uint8_t *at, uint32_t salt)
     uint32_t len;
     memcpy(&len, at + offsetof(struct record_head, len), sizeof(len));
     assert(len >= RECORD_HEAD_BYTES);
-    uint32_t crc = record_crc(at, len, salt);
-    memcpy(at + offsetof(struct record_head, crc), &crc, sizeof(crc));
+    uint32_t crc = record_crc_of_fields(at, salt);
+    memcpy(at + CHECK_FROM, &crc, sizeof(((struct record_head *)0)->check));
+    crc = record_crc_of_rest(at, len, crc);
+    memcpy(at, &crc, sizeof(crc));
+}
+
+bool record_head_check(struct slice bytes, uint32_t salt, struct record_head *ret_head)
+{
+    if (bytes.len < RECORD_HEAD_BYTES)
+        return false;
+    struct record_head head;
+    memcpy(&head, bytes.ptr, sizeof(head));
+    if (head.len < RECORD_HEAD_BYTES || head.len > RECORD_HEAD_BYTES + RECORD_BODY_BYTES_MAX ||
+        align_up(head.len, RECORD_ALIGN) > bytes.len || head.index == 0)
+        return false;
+    uint32_t crc = record_crc_of_fields(bytes.ptr, salt);
+    if (memcmp(head.check, &crc, sizeof(head.check)) != 0)
+        return false;
+    *ret_head = head;
+    return true;
 }
 
 enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head)
 {
-    if (bytes.len < RECORD_HEAD_BYTES)
-        return bytes_first_nonzero(bytes) == bytes.len ? RECORD_NONE : RECORD_BAD;
     struct record_head head;
-    memcpy(&head, bytes.ptr, sizeof(head));
-    if (head.crc == 0 && head.len == 0 && head.index == 0)
-        return bytes_first_nonzero(slice_of(&head, sizeof(head))) == sizeof(head) ? RECORD_NONE
-                                                                                   : RECORD_BAD;
-    if (head.len < RECORD_HEAD_BYTES || head.len > RECORD_HEAD_BYTES + RECORD_BODY_BYTES_MAX ||
-        align_up(head.len, RECORD_ALIGN) > bytes.len)
-        return RECORD_BAD;
-    if (head.index == 0 || head.zero[0] || head.zero[1] || head.zero[2])
-        return RECORD_BAD;
-    if (head.crc != record_crc(bytes.ptr, head.len, salt))
+    if (!record_head_check(bytes, salt, &head)) {
+        size_t look = size_min(bytes.len, RECORD_HEAD_BYTES);
+        bool zeros = bytes_first_nonzero(slice_sub(bytes, 0, look)) == look;
+        return zeros ? RECORD_NONE : RECORD_BAD;
+    }
+    uint32_t crc = record_crc_of_fields(bytes.ptr, salt);
+    if (head.crc != record_crc_of_rest(bytes.ptr, head.len, crc))
         return RECORD_BAD;
     *ret_head = head;
     return RECORD_GOOD;

@@ -56,7 +56,7 @@ struct record_head {
     int64_t revision;
     uint32_t behind; /* index less the index known durable at the time; more than fits: all ones */
     uint8_t type;
-    uint8_t zero[3];
+    uint8_t check[3]; /* of salt and the head before it: a false head is told without its body */
 };
 enum { RECORD_HEAD_BYTES = sizeof(struct record_head) };
 _Static_assert(RECORD_HEAD_BYTES == 32, "written to disk as it is");
@@ -88,6 +88,8 @@ enum record_found {
     RECORD_NONE, /* zeros, or no room for a head: records may end here */
     RECORD_BAD,
 };
+/* The head alone: true when its check is right and the record would fit in bytes. */
+bool record_head_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
 /* Looks at the bytes at the start of `bytes`, which reach to the end of the segment. */
 enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
 

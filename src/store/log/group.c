@@ -40,8 +40,8 @@ enum status group_reserve(struct group *group, struct segment *segment, uint64_t
     struct group_block *block = block_get(group, bytes);
     if (!block)
         return ST_NOMEM;
-    *block = (struct group_block){
-        .segment = segment, .offset = offset, .capacity = block->capacity};
+    *block =
+        (struct group_block){.segment = segment, .offset = offset, .capacity = block->capacity};
     if (last)
         last->next = block;
     else

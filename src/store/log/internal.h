@@ -14,9 +14,9 @@ struct log {
     size_t segment_bytes_max;
     uint64_t salt;
 
-    struct segment_table table; /* read by any thread; written under lock */
-    struct lock lock;           /* order, retired, and writing the table */
-    struct segment_order order; /* owns what is in it; the last one is the writer's */
+    struct segment_table table;   /* read by any thread; written under lock */
+    struct lock lock;             /* order, retired, and writing the table */
+    struct segment_order order;   /* owns what is in it; the last one is the writer's */
     struct segment_order retired; /* swapped out, still readable; owned */
 
     _Atomic(struct segment *) waiting; /* prepared by the keeper; who exchanges it owns it */
@@ -25,11 +25,13 @@ struct log {
     _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */
 
     /* The writer's own */
-    struct segment *current;
-    uint64_t append_offset; /* in current, of the next record */
-    uint64_t last_index;    /* appended */
-    size_t reserved_bytes;  /* of body; valid while reserved */
-    bool reserved, building;
+    struct segment *current;  /* in order */
+    struct segment *upcoming; /* ours until the record reserved in it is appended; or NULL */
+    struct segment *left;     /* in order, linked by next_left: sealed by the next write */
+    uint64_t append_offset;   /* in current, of the next record */
+    uint64_t last_index;      /* appended */
+    size_t reserved_bytes;    /* of body */
+    enum { LOG_IDLE, LOG_RESERVED, LOG_BUILDING } building;
     struct group group;
 
     _Atomic uint64_t written_index;
@@ -52,13 +54,13 @@ static inline uint64_t log_loc_offset(log_loc loc)
     return loc & (((uint64_t)1 << LOG_OFFSET_BITS) - 1);
 }
 
-/* Makes an empty segment with a new id that holds at least record_bytes of records. */
+/* Makes an empty segment with a new id, in the table and in no order. */
 MUST_CHECK
 enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment);
-
-/* Puts a segment that has just got its first index at the end of the order, and in the table. */
+/* Takes a segment out of the table, frees it and removes its file. */
 MUST_CHECK
-enum status log_enter_segment(struct log *log, struct segment *segment, uint64_t first_index);
+enum status log_remove_segment(struct log *log, struct segment *segment);
+uint32_t log_salt_for(const struct log *log, uint64_t id);
 
 /* Fills record from the mapping; the head was checked. */
 static inline void log_record_from(const struct segment *segment, uint64_t offset,
@@ -68,8 +70,7 @@ static inline void log_record_from(const struct segment *segment, uint64_t offse
         .index = head->index,
         .revision = head->revision,
         .type = head->type,
-        .body = slice_of(segment->base + offset + RECORD_HEAD_BYTES,
-                         head->len - RECORD_HEAD_BYTES),
+        .body = slice_of(segment->base + offset + RECORD_HEAD_BYTES, head->len - RECORD_HEAD_BYTES),
         .body_loc = log_loc_of(segment->head.id, offset + RECORD_HEAD_BYTES),
     };
 }

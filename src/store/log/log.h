@@ -35,6 +35,7 @@ struct log_options {
     const char *dir;            /* exists; holds the segments */
     size_t segment_bytes_first; /* capacity of the first segment; each next one doubles … */
     size_t segment_bytes_max;   /* … up to this */
+    uint64_t salt;              /* random: keeps stored values from passing for records */
 };
 
 /* What is stored with each record. */
@@ -51,8 +52,10 @@ typedef enum status (*log_replay_fn)(void *ctx, const struct log_record *record)
 
 /*
  * Opens or creates the log and replays the records with index > after_index.
- * listed: ids of the segments the checkpoint knows (NULL at first start). A file whose first index
- * is at or below after_index and that is not listed is left over from the cleaner and is removed.
+ * listed: ids of the segments the checkpoint knows: all with first_index <= after_index, and no
+ * other (NULL at first start). A file whose first index is at or below after_index and that is
+ * not listed is left over from the cleaner and is removed; a listed one that is missing is damage.
+ * When this returns, all that was replayed is durable.
  */
 MUST_CHECK
 enum status log_open(const struct log_options *options, uint64_t after_index,
@@ -86,7 +89,10 @@ size_t log_pending_bytes(const struct log *log);
 /* Writes what was appended to the file; not durable yet. */
 MUST_CHECK
 enum status log_write(struct log *log);
-/* Makes durable all that was written. Afterwards log_durable_index is the last written index. */
+/*
+ * Makes durable all that was written before the call: log_durable_index says how far that was. May
+ * run on a thread of its own, one call at a time, while the writer reserves, appends and writes.
+ */
 MUST_CHECK
 enum status log_sync(struct log *log);
 uint64_t log_last_index(const struct log *log);
@@ -94,7 +100,10 @@ uint64_t log_durable_index(const struct log *log);
 
 /* -- Reading -- */
 
-/* The bytes at a location, valid as long as the segment is. */
+/*
+ * The bytes at a location, valid as long as the segment is; those of a record not yet written,
+ * which only the writer can ask for, until log_write.
+ */
 const uint8_t *log_at(const struct log *log, log_loc loc);
 /*
  * Where every thread will find those bytes once they are written: the place in the mapping, also
@@ -142,7 +151,8 @@ size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, s
 /*
  * Rewriting: build a new segment holding chosen records of a full one, in order, with their
  * index and revision; make it durable; then swap it into the order in the old one's place. Old
- * locations stay readable until log_forget.
+ * locations stay readable until log_forget. Only segments that a checkpoint covers to their last
+ * index may be rewritten, and log_forget follows the checkpoint that lists the new one.
  */
 struct log_rewrite;
 MUST_CHECK

@@ -7,8 +7,8 @@
 
 bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, const char *suffix)
 {
-    int len = snprintf(path->text, sizeof(path->text), "%s/%016llx%s", dir,
-                       (unsigned long long)id, suffix);
+    int len = snprintf(path->text, sizeof(path->text), "%s/%016llx%s", dir, (unsigned long long)id,
+                       suffix);
     return len > 0 && (size_t)len < sizeof(path->text);
 }
 

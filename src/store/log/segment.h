@@ -19,14 +19,15 @@ struct segment {
     _Atomic uint64_t written;
 
     struct segment_head head;
-    struct file *file;    /* ours */
-    uint64_t first_index; /* of the range it stands for; set before it is put in order */
-    uint64_t next_id;     /* where the writer went from here; 0 as long as it did not */
+    struct file *file;           /* ours */
+    uint64_t first_index;        /* of the range it stands for; set before it is put in order */
+    uint64_t next_id;            /* where the writer went from here; 0 as long as it did not */
     _Atomic uint64_t last_index; /* first_index - 1 while it has no record */
     _Atomic int64_t first_revision, last_revision;
-    _Atomic bool full;  /* the writer has left it */
-    atomic_bool dirty;  /* written to since its last sync: is or will be in log.dirty */
+    _Atomic bool full; /* the writer has left it */
+    atomic_bool dirty; /* written to since its last sync: is or will be in log.dirty */
     struct segment *next_dirty;
+    struct segment *next_left; /* links log.left: its seal is to be written */
 };
 
 enum { SEGMENT_PATH_MAX = 4096, SEGMENT_ID_MAX = (1 << 30) - 1 };
@@ -40,8 +41,8 @@ bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, c
 bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
 
 /*
- * Makes a new segment, zeroed and durable under its final name: a temporary file, zeros, head, sync,
- * rename, sync of the directory. After a failure nothing of it is left but, at worst, a
+ * Makes a new segment, zeroed and durable under its final name: a temporary file, zeros, head,
+ * sync, rename, sync of the directory. After a failure nothing of it is left but, at worst, a
  * temporary file.
  */
 MUST_CHECK
@@ -50,8 +51,7 @@ enum status segment_create(struct fs *fs, const char *dir, const struct segment_
 
 /* Opens, checks the head against file size and name, and maps. Nothing is known of records yet. */
 MUST_CHECK
-enum status segment_open(struct fs *fs, const char *dir, uint64_t id,
-                         struct segment **ret_segment);
+enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment);
 
 /* Unmaps and closes; the file stays. Accepts NULL. */
 void segment_free(struct segment *segment);

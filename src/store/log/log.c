@@ -1,0 +1,402 @@
+#include "store/log/log.h"
+
+#include "store/log/internal.h"
+
+#include <stdlib.h>
+
+static enum status log_failed(const struct log *log)
+{
+    return (enum status)atomic_load_explicit(&log->failed, memory_order_relaxed);
+}
+
+/* The first failure stays. */
+static enum status log_fail(struct log *log, enum status status)
+{
+    int none = ST_OK;
+    atomic_compare_exchange_strong(&log->failed, &none, (int)status);
+    return status;
+}
+
+/* -- Making and removing segments -- */
+
+uint32_t log_salt_for(const struct log *log, uint64_t id)
+{
+    uint64_t mixed = log->salt ^ (id * 0x9e3779b97f4a7c15u);
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)(mixed ^ (mixed >> 31));
+}
+
+enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment)
+{
+    uint64_t id = atomic_fetch_add(&log->next_id, 1);
+    if (id > SEGMENT_ID_MAX || capacity > (uint64_t)1 << LOG_OFFSET_BITS)
+        return ST_LIMIT;
+    struct segment_head head = {
+        .id = id,
+        .capacity = capacity,
+        .salt = log_salt_for(log, id),
+    };
+    AUTO(segment_freep) struct segment *segment = NULL;
+    TRY(segment_create(log->fs, log->dir, &head, &segment));
+    LOCK_SCOPE(&log->lock);
+    TRY(segment_table_put(&log->table, id, segment));
+    uint64_t next = capacity < log->segment_bytes_max / 2 ? capacity * 2 : log->segment_bytes_max;
+    atomic_store(&log->next_capacity, next);
+    *ret_segment = TAKE(segment);
+    return ST_OK;
+}
+
+enum status log_remove_segment(struct log *log, struct segment *segment)
+{
+    uint64_t id = segment->head.id;
+    {
+        LOCK_SCOPE(&log->lock);
+        TRY(segment_table_put(&log->table, id, NULL));
+    }
+    segment_free(segment);
+    struct segment_path path;
+    if (!segment_path_set(&path, log->dir, id, ".seg"))
+        return ST_LIMIT;
+    return fs_unlink(log->fs, path.text);
+}
+
+/* Gives a segment nobody has used to whoever needs one next; one is enough. */
+static enum status log_offer(struct log *log, struct segment *segment)
+{
+    struct segment *none = NULL;
+    if (atomic_compare_exchange_strong(&log->waiting, &none, segment))
+        return ST_OK;
+    return log_remove_segment(log, segment);
+}
+
+bool log_wants_prepare(const struct log *log)
+{
+    return !atomic_load_explicit(&log->waiting, memory_order_relaxed) && log_failed(log) == ST_OK;
+}
+
+enum status log_prepare(struct log *log)
+{
+    if (!log_wants_prepare(log))
+        return log_failed(log);
+    struct segment *segment;
+    TRY(log_new_segment(log, atomic_load(&log->next_capacity), &segment));
+    return log_offer(log, segment);
+}
+
+/* -- Opening and closing -- */
+
+static enum status log_new(const struct log_options *options, struct log **ret_log)
+{
+    AUTO(log_closep) struct log *log = calloc(1, sizeof(*log));
+    if (!log)
+        return ST_NOMEM;
+    log->fs = options->fs;
+    log->salt = options->salt;
+    log->segment_bytes_max = align_up(options->segment_bytes_max, RECORD_ALIGN);
+    lock_init(&log->lock);
+    atomic_init(&log->next_id, 1);
+    atomic_init(&log->next_capacity, align_up(options->segment_bytes_first, RECORD_ALIGN));
+    TRY(segment_table_init(&log->table));
+    log->dir = strdup(options->dir);
+    if (!log->dir)
+        return ST_NOMEM;
+    *ret_log = TAKE(log);
+    return ST_OK;
+}
+
+enum status log_open(const struct log_options *options, uint64_t after_index,
+                     const uint64_t *listed, size_t listed_count, log_replay_fn replay, void *ctx,
+                     struct log **ret_log, struct error *ret_error)
+{
+    assert(options->segment_bytes_first > SEGMENT_RECORDS_OFFSET);
+    assert(options->segment_bytes_first <= options->segment_bytes_max);
+
+    AUTO(log_closep) struct log *log = NULL;
+    enum status status = log_new(options, &log);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "%s: %s", options->dir, status_text(status));
+    TRY(log_recover(log, after_index, listed, listed_count, replay, ctx, ret_error));
+    *ret_log = TAKE(log);
+    return ST_OK;
+}
+
+static void free_all(struct segment_order *order)
+{
+    for (size_t i = 0; i < order->count; i++)
+        segment_free(order->items[i]);
+    segment_order_fini(order);
+}
+
+void log_close(struct log *log)
+{
+    if (!log)
+        return;
+    group_fini(&log->group);
+    segment_free(log->upcoming);
+    segment_free(atomic_load(&log->waiting));
+    free_all(&log->order);
+    free_all(&log->retired);
+    segment_table_fini(&log->table);
+    lock_fini(&log->lock);
+    free(log->dir);
+    free(log);
+}
+
+/* -- Appending -- */
+
+static bool segment_has_room(const struct segment *segment, uint64_t offset, size_t bytes)
+{
+    return bytes <= segment->head.capacity - offset;
+}
+
+/* Finds the segment after the current one: what the keeper has prepared, or one made here. */
+static enum status find_upcoming(struct log *log, size_t bytes)
+{
+    if (log->upcoming && segment_has_room(log->upcoming, SEGMENT_RECORDS_OFFSET, bytes))
+        return ST_OK;
+    {
+        /* Entering the order later must not fail. */
+        LOCK_SCOPE(&log->lock);
+        TRY(segment_order_reserve(&log->order));
+    }
+    if (log->upcoming)
+        TRY(log_offer(log, TAKE(log->upcoming)));
+    struct segment *waiting = atomic_exchange(&log->waiting, NULL);
+    if (waiting && segment_has_room(waiting, SEGMENT_RECORDS_OFFSET, bytes)) {
+        log->upcoming = waiting;
+        return ST_OK;
+    }
+    if (waiting)
+        TRY(log_offer(log, waiting));
+    enum { GRAIN = 4096 };
+    uint64_t needed = align_up(SEGMENT_RECORDS_OFFSET + bytes, GRAIN);
+    uint64_t capacity = atomic_load(&log->next_capacity);
+    return log_new_segment(log, needed > capacity ? needed : capacity, &log->upcoming);
+}
+
+enum status log_reserve(struct log *log, size_t body_bytes)
+{
+    assert(log->building != LOG_BUILDING);
+    TRY(log_failed(log));
+    if (body_bytes > RECORD_BODY_BYTES_MAX)
+        return ST_LIMIT;
+    size_t bytes = record_bytes(body_bytes);
+    struct segment *segment = log->current;
+    uint64_t offset = log->append_offset;
+    if (!segment_has_room(segment, offset, bytes)) {
+        TRY(find_upcoming(log, bytes));
+        segment = log->upcoming;
+        offset = SEGMENT_RECORDS_OFFSET;
+    }
+    TRY(group_reserve(&log->group, segment, offset, bytes));
+    log->reserved_bytes = body_bytes;
+    log->building = LOG_RESERVED;
+    return ST_OK;
+}
+
+uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc)
+{
+    assert(log->building == LOG_RESERVED);
+    log->building = LOG_BUILDING;
+    struct group_block *block = log->group.last;
+    *ret_body_loc =
+        log_loc_of(block->segment->head.id, block->offset + block->len + RECORD_HEAD_BYTES);
+    return block->bytes + block->len + RECORD_HEAD_BYTES;
+}
+
+/* The record goes to the upcoming segment: from now on that is the current one. */
+static void enter_upcoming(struct log *log)
+{
+    struct segment *old = log->current, *next = TAKE(log->upcoming);
+    old->next_id = next->head.id;
+    old->next_left = log->left;
+    log->left = old;
+    next->first_index = log->last_index + 1;
+    atomic_store(&next->last_index, log->last_index);
+    LOCK_SCOPE(&log->lock);
+    segment_order_add(&log->order, next);
+    log->current = next;
+}
+
+static void note_revision(int64_t *first, int64_t *last, int64_t revision)
+{
+    if (!revision)
+        return;
+    if (!*first)
+        *first = revision;
+    *last = revision;
+}
+
+uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes)
+{
+    assert(log->building == LOG_BUILDING);
+    assert(body_bytes <= log->reserved_bytes);
+    struct group_block *block = log->group.last;
+    if (block->segment != log->current) {
+        assert(block->segment == log->upcoming);
+        enter_upcoming(log);
+    }
+
+    uint64_t index = ++log->last_index;
+    uint64_t durable = atomic_load_explicit(&log->durable_index, memory_order_relaxed);
+    struct record_head head = {
+        .len = (uint32_t)(RECORD_HEAD_BYTES + body_bytes),
+        .index = index,
+        .revision = revision,
+        .behind = record_behind(index, durable),
+        .type = type,
+    };
+    uint8_t *at = block->bytes + block->len;
+    size_t bytes = record_bytes(body_bytes);
+    memcpy(at, &head, sizeof(head));
+    memset(at + head.len, 0, bytes - head.len);
+    record_finish(at, block->segment->head.salt);
+
+    block->len += bytes;
+    block->last_index = index;
+    note_revision(&block->first_revision, &block->last_revision, revision);
+    log->group.pending_bytes += bytes;
+    log->append_offset = block->offset + block->len;
+    log->building = LOG_IDLE;
+    return index;
+}
+
+void log_append_abort(struct log *log)
+{
+    assert(log->building != LOG_IDLE);
+    log->building = LOG_IDLE;
+}
+
+size_t log_pending_bytes(const struct log *log)
+{
+    return log->group.pending_bytes;
+}
+
+uint64_t log_last_index(const struct log *log)
+{
+    return log->last_index;
+}
+
+/* -- Writing and syncing -- */
+
+static void mark_dirty(struct log *log, struct segment *segment)
+{
+    if (atomic_exchange(&segment->dirty, true))
+        return;
+    struct segment *head = atomic_load(&log->dirty);
+    do
+        segment->next_dirty = head;
+    while (!atomic_compare_exchange_weak(&log->dirty, &head, segment));
+}
+
+static enum status write_block(struct log *log, const struct group_block *block)
+{
+    if (!block->len)
+        return ST_OK;
+    struct segment *segment = block->segment;
+    TRY(file_pwrite(segment->file, slice_of(block->bytes, block->len), block->offset));
+    int64_t first = atomic_load(&segment->first_revision);
+    int64_t last = atomic_load(&segment->last_revision);
+    note_revision(&first, &last, block->first_revision);
+    note_revision(&first, &last, block->last_revision);
+    atomic_store(&segment->first_revision, first);
+    atomic_store(&segment->last_revision, last);
+    atomic_store(&segment->last_index, block->last_index);
+    atomic_store_explicit(&segment->written, block->offset + block->len, memory_order_release);
+    mark_dirty(log, segment);
+    return ST_OK;
+}
+
+static enum status write_seal(struct log *log, struct segment *segment)
+{
+    struct segment_seal seal = segment_seal_of(segment);
+    TRY(file_pwrite(segment->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
+    mark_dirty(log, segment);
+    atomic_store(&segment->full, true);
+    return ST_OK;
+}
+
+static enum status write_all(struct log *log)
+{
+    while (log->group.first) {
+        TRY(write_block(log, log->group.first));
+        group_pop(&log->group);
+    }
+    while (log->left) {
+        TRY(write_seal(log, log->left));
+        log->left = log->left->next_left;
+    }
+    return ST_OK;
+}
+
+enum status log_write(struct log *log)
+{
+    assert(log->building != LOG_BUILDING);
+    TRY(log_failed(log));
+    log->building = LOG_IDLE;
+    enum status status = write_all(log);
+    if (status != ST_OK)
+        return log_fail(log, status);
+    atomic_store_explicit(&log->written_index, log->last_index, memory_order_release);
+    return ST_OK;
+}
+
+enum status log_sync(struct log *log)
+{
+    TRY(log_failed(log));
+    /* In this order: what is in the files up to this index is in the list, or synced already. */
+    uint64_t index = atomic_load_explicit(&log->written_index, memory_order_acquire);
+    struct segment *segment = atomic_exchange(&log->dirty, NULL);
+    while (segment) {
+        struct segment *next = segment->next_dirty;
+        atomic_store(&segment->dirty, false);
+        enum status status = file_sync(segment->file);
+        if (status != ST_OK)
+            return log_fail(log, status);
+        segment = next;
+    }
+    atomic_store_explicit(&log->durable_index, index, memory_order_release);
+    return ST_OK;
+}
+
+uint64_t log_durable_index(const struct log *log)
+{
+    return atomic_load_explicit(&log->durable_index, memory_order_acquire);
+}
+
+/* -- Reading -- */
+
+const uint8_t *log_at(const struct log *log, log_loc loc)
+{
+    const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
+    uint64_t offset = log_loc_offset(loc);
+    assert(segment);
+    /* A published location is below written for whoever it was published to. */
+    if (LIKELY(offset < atomic_load_explicit(&segment->written, memory_order_relaxed)))
+        return segment->base + offset;
+    const uint8_t *pending = group_at(&log->group, segment, offset);
+    assert(pending);
+    return pending;
+}
+
+static struct log_segment_info info_of(const struct segment *segment)
+{
+    return (struct log_segment_info){
+        .id = segment->head.id,
+        .first_index = segment->first_index,
+        .last_index = atomic_load(&segment->last_index),
+        .first_revision = atomic_load(&segment->first_revision),
+        .last_revision = atomic_load(&segment->last_revision),
+        .used_bytes = atomic_load(&segment->written),
+        .full = atomic_load(&segment->full),
+    };
+}
+
+size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max)
+{
+    LOCK_SCOPE((struct lock *)&log->lock);
+    for (size_t i = 0; i < log->order.count && i < max; i++)
+        ret_infos[i] = info_of(log->order.items[i]);
+    return log->order.count;
+}

@@ -1,0 +1,284 @@
+/* The log on the machine's own files: what every start after a clean or unclean end must show. */
+#include "store/log/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct bed {
+    char dir[64];
+    struct log *log;
+    struct log_options options;
+    uint64_t replayed_first, replayed_last;
+    size_t replayed;
+};
+
+static int bed_set_up(void **state)
+{
+    struct bed *bed = calloc(1, sizeof(*bed));
+    strcpy(bed->dir, "/tmp/vigil-log-XXXXXX");
+    assert_non_null(mkdtemp(bed->dir));
+    bed->options = (struct log_options){
+        .fs = fs_posix(),
+        .dir = bed->dir,
+        .segment_bytes_first = 16 * 1024,
+        .segment_bytes_max = 64 * 1024,
+        .salt = 7,
+    };
+    *state = bed;
+    return 0;
+}
+
+static int bed_tear_down(void **state)
+{
+    struct bed *bed = *state;
+    log_close(bed->log);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
+    int result = system(command);
+    free(bed);
+    return result;
+}
+
+/* The body of the record with that index: its length and bytes follow from the index. */
+static size_t body_bytes(uint64_t index)
+{
+    return (size_t)(index * 7919 % 700);
+}
+
+static void body_fill(uint8_t *to, uint64_t index)
+{
+    for (size_t i = 0; i < body_bytes(index); i++)
+        to[i] = (uint8_t)(index * 31 + i);
+}
+
+static void assert_record(const struct log_record *record, uint64_t index)
+{
+    uint8_t want[700];
+    body_fill(want, index);
+    assert_int_equal(record->index, index);
+    assert_int_equal(record->revision, (int64_t)index * 2);
+    assert_int_equal(record->type, index % 200);
+    assert_int_equal(record->body.len, body_bytes(index));
+    assert_memory_equal(record->body.ptr, want, body_bytes(index));
+}
+
+static enum status see_record(void *ctx, const struct log_record *record)
+{
+    struct bed *bed = ctx;
+    if (!bed->replayed++)
+        bed->replayed_first = record->index;
+    bed->replayed_last = record->index;
+    assert_record(record, record->index);
+    return ST_OK;
+}
+
+static enum status bed_open(struct bed *bed, uint64_t after_index, const uint64_t *listed,
+                            size_t listed_count, struct error *ret_error)
+{
+    log_close(bed->log);
+    bed->log = NULL;
+    bed->replayed = bed->replayed_first = bed->replayed_last = 0;
+    return log_open(&bed->options, after_index, listed, listed_count, see_record, bed, &bed->log,
+                    ret_error);
+}
+
+static void bed_reopen(struct bed *bed)
+{
+    struct error error = {0};
+    enum status status = bed_open(bed, 0, NULL, 0, &error);
+    if (status != ST_OK)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, ST_OK);
+}
+
+static log_loc append(struct bed *bed)
+{
+    uint64_t index = log_last_index(bed->log) + 1;
+    log_loc loc;
+    assert_int_equal(log_reserve(bed->log, body_bytes(index) + 10), ST_OK);
+    uint8_t *body = log_append_begin(bed->log, &loc);
+    body_fill(body, index);
+    assert_int_equal(
+        log_append_end(bed->log, (uint8_t)(index % 200), (int64_t)index * 2, body_bytes(index)),
+        index);
+    return loc;
+}
+
+static void append_synced(struct bed *bed, int count)
+{
+    for (int i = 0; i < count; i++)
+        append(bed);
+    assert_int_equal(log_write(bed->log), ST_OK);
+    assert_int_equal(log_sync(bed->log), ST_OK);
+}
+
+static void everything_is_there_after_reopening(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    for (int i = 0; i < 100; i++) {
+        append_synced(bed, 1 + i % 17);
+        if (i % 5 == 0 && log_wants_prepare(bed->log))
+            assert_int_equal(log_prepare(bed->log), ST_OK);
+    }
+    uint64_t last = log_last_index(bed->log);
+    assert_int_equal(log_durable_index(bed->log), last);
+    assert_true(log_segments(bed->log, NULL, 0) > 3);
+
+    bed_reopen(bed);
+    assert_int_equal(bed->replayed, last);
+    assert_int_equal(bed->replayed_first, 1);
+    assert_int_equal(log_last_index(bed->log), last);
+
+    append_synced(bed, 50);
+    bed_reopen(bed);
+    assert_int_equal(bed->replayed, last + 50);
+}
+
+static void a_pending_record_is_read_where_it_will_be(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    log_loc locs[200];
+    for (uint64_t i = 0; i < 200; i++)
+        locs[i] = append(bed);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < 200; i++) {
+            uint8_t want[700];
+            body_fill(want, i + 1);
+            assert_int_equal(locs[i] % 8, 0);
+            if (body_bytes(i + 1))
+                assert_memory_equal(log_at(bed->log, locs[i]), want, body_bytes(i + 1));
+        }
+        assert_int_equal(log_write(bed->log), ST_OK);
+        assert_int_equal(log_pending_bytes(bed->log), 0);
+    }
+}
+
+static void an_aborted_record_leaves_nothing(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append(bed);
+    log_loc loc, again;
+    assert_int_equal(log_reserve(bed->log, 100), ST_OK);
+    memset(log_append_begin(bed->log, &loc), 0xee, 100);
+    log_append_abort(bed->log);
+    /* Neither does one that would have gone to a segment of its own. */
+    for (size_t bytes = 100000; bytes < 400000; bytes += 100000) {
+        assert_int_equal(log_reserve(bed->log, bytes), ST_OK);
+        log_append_begin(bed->log, &again);
+        log_append_abort(bed->log);
+    }
+    assert_int_equal(append(bed), loc);
+    append_synced(bed, 10);
+    bed_reopen(bed);
+    assert_int_equal(bed->replayed, 12);
+}
+
+static void a_record_larger_than_a_segment_gets_its_own(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append_synced(bed, 3);
+    assert_int_equal(log_prepare(bed->log), ST_OK);
+    size_t bytes = 1000000;
+    log_loc loc;
+    assert_int_equal(log_reserve(bed->log, bytes), ST_OK);
+    memset(log_append_begin(bed->log, &loc), 'x', bytes);
+    log_append_end(bed->log, 1, 0, bytes);
+    assert_int_equal(log_write(bed->log), ST_OK);
+    const uint8_t *at = log_at(bed->log, loc);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(at[i], 'x');
+    assert_int_equal(log_reserve(bed->log, (size_t)2 << 30), ST_LIMIT);
+}
+
+static void the_reader_walks_from_any_index_and_revision(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append_synced(bed, 300);
+    for (uint64_t from = 1; from <= 301; from += 7) {
+        struct log_reader reader;
+        struct log_record record;
+        log_reader_init(&reader, bed->log, from);
+        for (uint64_t index = from; index <= 290; index++) {
+            assert_int_equal(log_reader_next(&reader, 290, &record), ST_OK);
+            assert_record(&record, index);
+        }
+        assert_int_equal(log_reader_next(&reader, 290, &record), ST_END);
+
+        log_reader_seek_revision(&reader, bed->log, (int64_t)from * 2 - 1);
+        if (from <= 300) {
+            assert_int_equal(log_reader_next(&reader, 300, &record), ST_OK);
+            assert_record(&record, from);
+        }
+    }
+    /* A reader at the end goes on when more is written. */
+    struct log_reader reader;
+    struct log_record record;
+    log_reader_init(&reader, bed->log, 301);
+    assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_END);
+    append_synced(bed, 200);
+    for (uint64_t index = 301; index <= 500; index++) {
+        assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_OK);
+        assert_record(&record, index);
+    }
+    assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_END);
+}
+
+static void assert_same_info(const struct log_segment_info *a, const struct log_segment_info *b)
+{
+    assert_int_equal(a->id, b->id);
+    assert_int_equal(a->first_index, b->first_index);
+    assert_int_equal(a->last_index, b->last_index);
+    assert_int_equal(a->first_revision, b->first_revision);
+    assert_int_equal(a->last_revision, b->last_revision);
+    assert_int_equal(a->used_bytes, b->used_bytes);
+    assert_int_equal(a->full, b->full);
+}
+
+static void replay_starts_after_the_checkpoint(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append_synced(bed, 500);
+    struct log_segment_info infos[64], again[64];
+    size_t count = log_segments(bed->log, infos, 64);
+    assert_in_range(count, 4, 64);
+
+    for (uint64_t after = 1; after <= 500; after += 13) {
+        uint64_t listed[64];
+        size_t listed_count = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (infos[i].first_index <= after)
+                listed[listed_count++] = infos[i].id;
+        }
+        struct error error;
+        assert_int_equal(bed_open(bed, after, listed, listed_count, &error), ST_OK);
+        assert_int_equal(bed->replayed, 500 - after);
+        assert_int_equal(log_segments(bed->log, again, 64), count);
+        for (size_t i = 0; i < count; i++)
+            assert_same_info(&infos[i], &again[i]);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(everything_is_there_after_reopening),
+        TEST(a_pending_record_is_read_where_it_will_be),
+        TEST(an_aborted_record_leaves_nothing),
+        TEST(a_record_larger_than_a_segment_gets_its_own),
+        TEST(the_reader_walks_from_any_index_and_revision),
+        TEST(replay_starts_after_the_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

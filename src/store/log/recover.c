@@ -1,0 +1,552 @@
+/*
+ * Bringing a log back from its files.
+ *
+ *   old segments   wholly below the checkpoint: known from their seals, not read
+ *   chain          from the one that holds the checkpoint's index on, each naming the next in
+ *                  its seal: every record is checked and replayed
+ *   stop           the first place in the chain where no good record with the next index stands
+ *   beyond         everything after the stop, in the same file and in other ones
+ *
+ * If anything beyond, or the checkpoint, says that the record missing at the stop was durable, it
+ * is damage. Otherwise the tail was torn: what is beyond goes, and the writer continues at the
+ * stop.
+ */
+#include "store/log/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct recovery {
+    struct log *log;
+    uint64_t after_index;
+    const uint64_t *listed;
+    size_t listed_count;
+    log_replay_fn replay;
+    void *ctx;
+    struct error *error;
+
+    struct segment_order found; /* opened and not placed yet: ours */
+    uint64_t *ids;              /* of segment files, ours */
+    size_t id_count, id_capacity;
+    uint64_t *temporary_ids; /* of temporary files, ours */
+    size_t temporary_count, temporary_capacity;
+    bool nomem;
+
+    uint64_t expected;    /* the next index */
+    uint64_t claimed;     /* the greatest index that anything seen says is durable */
+    struct segment *stop; /* in log.order */
+    uint64_t stop_offset;
+};
+
+static void recovery_fini(struct recovery *r)
+{
+    for (size_t i = 0; i < r->found.count; i++)
+        segment_free(r->found.items[i]);
+    segment_order_fini(&r->found);
+    free(r->ids);
+    free(r->temporary_ids);
+}
+
+/* -- Saying what is wrong -- */
+
+#define SEGMENT_NAME "%s/%016" PRIx64 ".seg"
+
+static enum status fail_file(struct recovery *r, enum status status, uint64_t id, const char *what)
+{
+    return error_set(r->error, status, SEGMENT_NAME ": %s", r->log->dir, id, what);
+}
+
+static enum status fail_damaged(struct recovery *r, uint64_t id, uint64_t offset, const char *what)
+{
+    return error_set(r->error, ST_DAMAGED,
+                     SEGMENT_NAME ", offset %" PRIu64
+                                  ": %s; nothing was changed: look at the disk, then "
+                                  "restore the data directory from a backup or a snapshot",
+                     r->log->dir, id, offset, what);
+}
+
+/* -- Finding the files -- */
+
+static void push_id(struct recovery *r, uint64_t **ids, size_t *count, size_t *capacity,
+                    uint64_t id)
+{
+    if (*count == *capacity) {
+        size_t more = *capacity ? *capacity * 2 : 64;
+        uint64_t *grown = realloc(*ids, more * sizeof(*grown));
+        if (!grown) {
+            r->nomem = true;
+            return;
+        }
+        *ids = grown;
+        *capacity = more;
+    }
+    (*ids)[(*count)++] = id;
+}
+
+static void see_name(void *ctx, const char *name)
+{
+    struct recovery *r = ctx;
+    uint64_t id;
+    if (segment_name_parse(name, ".seg", &id))
+        push_id(r, &r->ids, &r->id_count, &r->id_capacity, id);
+    else if (segment_name_parse(name, ".tmp", &id))
+        push_id(r, &r->temporary_ids, &r->temporary_count, &r->temporary_capacity, id);
+}
+
+static enum status find_files(struct recovery *r)
+{
+    struct log *log = r->log;
+    enum status status = fs_list(log->fs, log->dir, see_name, r);
+    if (status == ST_OK && r->nomem)
+        status = ST_NOMEM;
+    if (status != ST_OK)
+        return error_set(r->error, status, "%s: the directory can not be read: %s", log->dir,
+                         status_text(status));
+    for (size_t i = 0; i < r->temporary_count; i++) {
+        struct segment_path path;
+        if (!segment_path_set(&path, log->dir, r->temporary_ids[i], ".tmp"))
+            return error_set(r->error, ST_LIMIT, "%s: the name is too long", log->dir);
+        status = fs_unlink(log->fs, path.text);
+        if (status != ST_OK)
+            return error_set(r->error, status, "%s: can not be removed: %s", path.text,
+                             status_text(status));
+    }
+    return ST_OK;
+}
+
+/* -- Opening them -- */
+
+/* What the seal, or the first record, tells of the contents. first_index stays 0 if neither does.
+ */
+static enum status learn_contents(struct recovery *r, struct segment *segment)
+{
+    struct segment_seal seal = segment_seal_read(segment);
+    enum status status = segment_seal_check(&seal, &segment->head);
+    bool rewritten = segment->head.flags & SEGMENT_REWRITTEN;
+    if (status == ST_OK) {
+        segment_apply_seal(segment, &seal);
+        return ST_OK;
+    }
+    if (status == ST_DAMAGED || rewritten)
+        return fail_damaged(r, segment->head.id, SEGMENT_SEAL_OFFSET, "the seal is damaged");
+    struct slice records = slice_of(segment->base + SEGMENT_RECORDS_OFFSET,
+                                    segment->head.capacity - SEGMENT_RECORDS_OFFSET);
+    struct record_head first;
+    if (record_check(records, segment->head.salt, &first) == RECORD_GOOD)
+        segment->first_index = first.index;
+    return ST_OK;
+}
+
+static enum status open_one(struct recovery *r, uint64_t id)
+{
+    struct log *log = r->log;
+    if (id == 0 || id > SEGMENT_ID_MAX)
+        return fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
+    AUTO(segment_freep) struct segment *segment = NULL;
+    enum status status = segment_open(log->fs, log->dir, id, &segment);
+    if (status == ST_DAMAGED)
+        return fail_damaged(r, id, 0, "the head of the segment is damaged or its length is wrong");
+    if (status == ST_WRONG_FORMAT)
+        return fail_file(r, status, id, "was written by another version of this program");
+    if (status != ST_OK)
+        return fail_file(r, status, id, status_text(status));
+    TRY(learn_contents(r, segment));
+    if (atomic_load(&log->next_id) <= id)
+        atomic_store(&log->next_id, id + 1);
+    status = segment_order_reserve(&r->found);
+    if (status != ST_OK)
+        return fail_file(r, status, id, status_text(status));
+    segment_order_add(&r->found, TAKE(segment));
+    return ST_OK;
+}
+
+static bool is_listed(const struct recovery *r, uint64_t id)
+{
+    for (size_t i = 0; i < r->listed_count; i++) {
+        if (r->listed[i] == id)
+            return true;
+    }
+    return false;
+}
+
+static enum status remove_found(struct recovery *r, size_t at)
+{
+    struct segment *segment = segment_order_remove(&r->found, at);
+    uint64_t id = segment->head.id;
+    enum status status = log_remove_segment(r->log, segment);
+    if (status != ST_OK)
+        return fail_file(r, status, id, "can not be removed");
+    return ST_OK;
+}
+
+static bool is_left_over(const struct recovery *r, const struct segment *segment)
+{
+    if (is_listed(r, segment->head.id))
+        return false;
+    return (segment->head.flags & SEGMENT_REWRITTEN) ||
+           (segment->first_index && segment->first_index <= r->after_index);
+}
+
+static enum status open_files(struct recovery *r)
+{
+    for (size_t i = 0; i < r->id_count; i++)
+        TRY(open_one(r, r->ids[i]));
+    for (size_t i = 0; i < r->listed_count; i++) {
+        if (segment_order_find(&r->found, r->listed[i]) == r->found.count)
+            return fail_file(r, ST_DAMAGED, r->listed[i],
+                             "is missing, and the checkpoint needs it: restore the data directory "
+                             "from a backup or a snapshot");
+        if (atomic_load(&r->log->next_id) <= r->listed[i])
+            atomic_store(&r->log->next_id, r->listed[i] + 1);
+    }
+    for (size_t i = r->found.count; i-- > 0;) {
+        if (is_left_over(r, r->found.items[i]))
+            TRY(remove_found(r, i));
+    }
+    return ST_OK;
+}
+
+/* -- Placing the segments, and reading the chain -- */
+
+/* Moves a found segment to the log's order. Its first index is known. */
+static enum status place(struct recovery *r, size_t at)
+{
+    struct log *log = r->log;
+    struct segment *segment = r->found.items[at];
+    LOCK_SCOPE(&log->lock);
+    enum status status = segment_order_reserve(&log->order);
+    if (status == ST_OK)
+        status = segment_table_put(&log->table, segment->head.id, segment);
+    if (status != ST_OK)
+        return fail_file(r, status, segment->head.id, status_text(status));
+    segment_order_add(&log->order, segment_order_remove(&r->found, at));
+    uint64_t doubled = segment->head.capacity * 2;
+    if (doubled > atomic_load(&log->next_capacity))
+        atomic_store(&log->next_capacity,
+                     doubled < log->segment_bytes_max ? doubled : log->segment_bytes_max);
+    return ST_OK;
+}
+
+/* Checks and replays one segment's records from expected on; *ret_offset is where that ended. */
+static enum status scan(struct recovery *r, struct segment *segment, uint64_t *ret_offset)
+{
+    const uint64_t capacity = segment->head.capacity;
+    uint64_t offset = SEGMENT_RECORDS_OFFSET;
+    int64_t first_revision = 0, last_revision = 0;
+    struct record_head head;
+    while (record_check(slice_of(segment->base + offset, capacity - offset), segment->head.salt,
+                        &head) == RECORD_GOOD &&
+           head.index == r->expected) {
+        if (head.index > r->after_index) {
+            struct log_record record;
+            log_record_from(segment, offset, &head, &record);
+            enum status status = r->replay(r->ctx, &record);
+            if (status != ST_OK)
+                return error_set(r->error, status,
+                                 SEGMENT_NAME ", offset %" PRIu64
+                                              ": the record can not be applied: %s",
+                                 r->log->dir, segment->head.id, offset, status_text(status));
+        }
+        if (record_durable_index(&head) > r->claimed)
+            r->claimed = record_durable_index(&head);
+        if (head.revision) {
+            first_revision = first_revision ? first_revision : head.revision;
+            last_revision = head.revision;
+        }
+        r->expected++;
+        offset += align_up(head.len, RECORD_ALIGN);
+    }
+    atomic_store(&segment->last_index, r->expected - 1);
+    atomic_store(&segment->first_revision, first_revision);
+    atomic_store(&segment->last_revision, last_revision);
+    *ret_offset = offset;
+    return ST_OK;
+}
+
+/* The segment the chain goes on with; found.count when there is none. */
+static size_t find_next(const struct recovery *r, const struct segment *before)
+{
+    size_t at = r->found.count;
+    if (before && before->next_id)
+        at = segment_order_find(&r->found, before->next_id);
+    if (at < r->found.count || (before && atomic_load(&before->last_index) >= r->after_index))
+        return at;
+    /* The cleaner has taken what stood between: the one being written has no record yet. */
+    for (size_t i = 0; i < r->found.count; i++) {
+        const struct segment *segment = r->found.items[i];
+        if (!segment->first_index &&
+            (at == r->found.count || segment->head.id < r->found.items[at]->head.id))
+            at = i;
+    }
+    return at;
+}
+
+static enum status fail_missing(struct recovery *r, const struct segment *before)
+{
+    if (before && before->next_id && atomic_load(&before->last_index) >= r->after_index)
+        return fail_file(r, ST_DAMAGED, before->next_id,
+                         "is missing, and the segment before it names it: restore the data "
+                         "directory from a backup or a snapshot");
+    return error_set(r->error, ST_DAMAGED,
+                     "%s: the segment with record %" PRIu64
+                     " is missing: restore the data directory from a backup or a snapshot",
+                     r->log->dir, r->expected);
+}
+
+/* Old segments to their places; the last of them, where the chain begins, to *ret_start. */
+static enum status place_old(struct recovery *r, struct segment **ret_start)
+{
+    struct segment *start = NULL;
+    for (;;) {
+        size_t at = 0;
+        while (at < r->found.count && !r->found.items[at]->first_index)
+            at++;
+        if (at == r->found.count || r->found.items[at]->first_index > r->after_index + 1)
+            break;
+        struct segment *segment = r->found.items[at];
+        bool after_all = segment->first_index > r->after_index;
+        if (start && !atomic_load(&start->full) && after_all)
+            break; /* the writer's next one; its seal before it was not durable */
+        if (start && start->first_index == segment->first_index)
+            return fail_file(r, ST_DAMAGED, segment->head.id, "holds what another segment holds");
+        if (start && !atomic_load(&start->full))
+            return fail_damaged(r, start->head.id, SEGMENT_SEAL_OFFSET, "the seal is missing");
+        TRY(place(r, at));
+        start = segment;
+    }
+    *ret_start = start;
+    return ST_OK;
+}
+
+/* True when the segment was read, or need not be, up to the end its seal tells. */
+static enum status read_segment(struct recovery *r, struct segment *segment, bool *ret_whole)
+{
+    bool sealed = atomic_load(&segment->full);
+    uint64_t used = atomic_load(&segment->written);
+    uint64_t last = atomic_load(&segment->last_index);
+    if (sealed && last <= r->after_index) {
+        r->expected = last + 1;
+        *ret_whole = true;
+        return ST_OK;
+    }
+    if (segment->head.flags & SEGMENT_REWRITTEN)
+        return fail_damaged(r, segment->head.id, 0, "was rewritten before a checkpoint covered it");
+    uint64_t offset;
+    TRY(scan(r, segment, &offset));
+    atomic_store(&segment->written, offset);
+    *ret_whole = sealed && offset == used && r->expected == last + 1;
+    if (!*ret_whole) {
+        atomic_store(&segment->full, false);
+        segment->next_id = 0;
+    }
+    r->stop = segment;
+    r->stop_offset = offset;
+    return ST_OK;
+}
+
+static enum status read_chain(struct recovery *r, struct segment *segment)
+{
+    r->expected = segment ? segment->first_index : r->after_index + 1;
+    for (;;) {
+        if (segment) {
+            bool whole;
+            TRY(read_segment(r, segment, &whole));
+            if (!whole)
+                return ST_OK;
+        }
+        size_t at = find_next(r, segment);
+        if (at == r->found.count)
+            return fail_missing(r, segment);
+        if (r->expected <= r->after_index)
+            r->expected = r->after_index + 1;
+        segment = r->found.items[at];
+        segment->first_index = r->expected;
+        TRY(place(r, at));
+    }
+}
+
+/* -- The stop: damage, or a torn tail -- */
+
+/* The greatest index that any record in [from, capacity) says was durable. */
+static uint64_t greatest_claim(const struct segment *segment, uint64_t from)
+{
+    uint64_t claim = 0, capacity = segment->head.capacity;
+    for (uint64_t offset = from; offset < capacity; offset += RECORD_ALIGN) {
+        struct slice rest = slice_of(segment->base + offset, capacity - offset);
+        size_t zeros = bytes_first_nonzero(rest) & ~(size_t)(RECORD_ALIGN - 1);
+        if (zeros) {
+            offset += zeros - RECORD_ALIGN;
+            continue;
+        }
+        struct record_head head;
+        if (record_head_check(rest, segment->head.salt, &head) &&
+            record_durable_index(&head) > claim &&
+            record_check(rest, segment->head.salt, &head) == RECORD_GOOD)
+            claim = record_durable_index(&head);
+    }
+    return claim;
+}
+
+static enum status refuse_damage(struct recovery *r)
+{
+    uint64_t claim = greatest_claim(r->stop, r->stop_offset);
+    for (size_t i = 0; i < r->found.count; i++) {
+        uint64_t other = greatest_claim(r->found.items[i], SEGMENT_RECORDS_OFFSET);
+        claim = other > claim ? other : claim;
+    }
+    if (claim >= r->expected)
+        return fail_damaged(r, r->stop->head.id, r->stop_offset,
+                            "the record is damaged, and a later one says that it was durable");
+    if (r->after_index >= r->expected)
+        return fail_damaged(r, r->stop->head.id, r->stop_offset,
+                            "the record is damaged, and the checkpoint says that it was durable");
+    return ST_OK;
+}
+
+static bool all_zeros(const struct segment *segment, uint64_t from, uint64_t to)
+{
+    return bytes_first_nonzero(slice_of(segment->base + from, to - from)) == to - from;
+}
+
+/* Writes zeros where there are none, from the stop to the end, and takes the seal away. */
+static enum status cut_tail(struct segment *segment, uint64_t from)
+{
+    enum { STEP = 64 * 1024 };
+    uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
+    if (!all_zeros(segment, SEGMENT_SEAL_OFFSET, seal_end))
+        TRY(file_write_zeros(segment->file, SEGMENT_SEAL_OFFSET, seal_end));
+    for (uint64_t at = from; at < segment->head.capacity;) {
+        uint64_t end = at + STEP < segment->head.capacity ? at + STEP : segment->head.capacity;
+        if (!all_zeros(segment, at, end))
+            TRY(file_write_zeros(segment->file, at, end));
+        at = end;
+    }
+    return ST_OK;
+}
+
+/*
+ * Writes again what nobody has called durable, and syncs. After a failed sync the system may hold
+ * pages that look written and are not on the disk; only a new write brings them there.
+ */
+static enum status make_durable(struct recovery *r, struct segment *segment)
+{
+    uint64_t end = atomic_load(&segment->written), offset = SEGMENT_RECORDS_OFFSET;
+    struct record_head head;
+    for (; offset < end; offset += align_up(head.len, RECORD_ALIGN)) {
+        memcpy(&head, segment->base + offset, sizeof(head));
+        if (head.index > r->claimed)
+            break;
+    }
+    uint8_t copy[16 * 1024];
+    while (offset < end) {
+        size_t len = size_min(sizeof(copy), end - offset);
+        memcpy(copy, segment->base + offset, len);
+        TRY(file_pwrite(segment->file, slice_of(copy, len), offset));
+        offset += len;
+    }
+    if (atomic_load(&segment->full)) {
+        struct segment_seal seal = segment_seal_read(segment);
+        TRY(file_pwrite(segment->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
+    }
+    return file_sync(segment->file);
+}
+
+static enum status settle_chain(struct recovery *r)
+{
+    struct segment_order *order = &r->log->order;
+    r->claimed = r->claimed > r->after_index ? r->claimed : r->after_index;
+    enum status status = cut_tail(r->stop, r->stop_offset);
+    for (size_t i = 0; i < order->count && status == ST_OK; i++) {
+        struct segment *segment = order->items[i];
+        if (segment == r->stop || atomic_load(&segment->last_index) > r->claimed)
+            status = make_durable(r, segment);
+    }
+    if (status != ST_OK)
+        return fail_file(r, status, r->stop->head.id, status_text(status));
+    return ST_OK;
+}
+
+/* Only after the tail is cut on disk: a file that is still named by a seal must not be gone. */
+static enum status drop_beyond(struct recovery *r)
+{
+    struct log *log = r->log;
+    while (r->found.count) {
+        struct segment *segment = r->found.items[r->found.count - 1];
+        bool unused = all_zeros(segment, SEGMENT_SEAL_OFFSET, segment->head.capacity);
+        if (!unused || atomic_load(&log->waiting)) {
+            TRY(remove_found(r, r->found.count - 1));
+            continue;
+        }
+        LOCK_SCOPE(&log->lock);
+        enum status status = segment_table_put(&log->table, segment->head.id, segment);
+        if (status != ST_OK)
+            return fail_file(r, status, segment->head.id, status_text(status));
+        atomic_store(&log->waiting, segment_order_remove(&r->found, r->found.count - 1));
+    }
+    enum status status = fs_sync_dir(log->fs, log->dir);
+    if (status != ST_OK)
+        return error_set(r->error, status, "%s: %s", log->dir, status_text(status));
+    return ST_OK;
+}
+
+/* -- All together -- */
+
+static enum status begin_first(struct recovery *r)
+{
+    struct log *log = r->log;
+    struct segment *first;
+    enum status status = segment_order_reserve(&log->order);
+    if (status == ST_OK)
+        status = log_new_segment(log, atomic_load(&log->next_capacity), &first);
+    if (status != ST_OK)
+        return error_set(r->error, status, "%s: the first segment can not be made: %s", log->dir,
+                         status_text(status));
+    first->first_index = 1;
+    segment_order_add(&log->order, first);
+    r->stop = first;
+    r->stop_offset = SEGMENT_RECORDS_OFFSET;
+    r->expected = 1;
+    return ST_OK;
+}
+
+static enum status recover(struct recovery *r)
+{
+    TRY(find_files(r));
+    TRY(open_files(r));
+    if (!r->found.count && !r->after_index) {
+        TRY(begin_first(r));
+    } else {
+        struct segment *start;
+        TRY(place_old(r, &start));
+        TRY(read_chain(r, start));
+        TRY(refuse_damage(r));
+        TRY(settle_chain(r));
+        TRY(drop_beyond(r));
+    }
+
+    struct log *log = r->log;
+    log->current = r->stop;
+    log->append_offset = r->stop_offset;
+    log->last_index = r->expected - 1;
+    atomic_store(&log->written_index, log->last_index);
+    atomic_store(&log->durable_index, log->last_index);
+    return ST_OK;
+}
+
+enum status log_recover(struct log *log, uint64_t after_index, const uint64_t *listed,
+                        size_t listed_count, log_replay_fn replay, void *ctx,
+                        struct error *ret_error)
+{
+    struct recovery r = {
+        .log = log,
+        .after_index = after_index,
+        .listed = listed,
+        .listed_count = listed_count,
+        .replay = replay,
+        .ctx = ctx,
+        .error = ret_error,
+    };
+    enum status status = recover(&r);
+    recovery_fini(&r);
+    return status;
+}
