@@ -7,12 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*
- * What etcd's file would grow by for one stored version: a page's share beyond key and value. Its
- * size is what quotas and operators look at, so ours follows it roughly.
- */
-enum { DB_BYTES_PER_CHANGE = 64 };
-
 void apply_init(struct apply *apply, struct log *log, struct index *index)
 {
     *apply = (struct apply){.log = log, .index = index, .revision = 1, .compact_revision = -1};
@@ -70,15 +64,10 @@ static void record_end(struct apply *apply)
     apply->changes = 0;
 }
 
-static void account(struct apply *apply, size_t stored_bytes)
+static void account(struct apply *apply, size_t field_bytes)
 {
-    apply->db_bytes += (int64_t)stored_bytes + DB_BYTES_PER_CHANGE;
-    apply->db_bytes_in_use += (int64_t)stored_bytes + DB_BYTES_PER_CHANGE;
-}
-
-void apply_account_freed(struct apply *apply, int64_t field_bytes, uint32_t versions)
-{
-    apply->db_bytes_in_use -= field_bytes + (int64_t)versions * DB_BYTES_PER_CHANGE;
+    apply->db_bytes += apply_db_bytes(field_bytes);
+    apply->db_bytes_in_use += apply_db_bytes(field_bytes);
 }
 
 /* Writes one change after those before it, and brings the index up to it. */

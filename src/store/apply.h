@@ -17,6 +17,16 @@
 #include "store/index/index.h"
 #include "store/log/log.h"
 
+/*
+ * What one stored version adds to the size that operators see: its bytes, and about what etcd's
+ * file takes beside them. Quotas are held against it.
+ */
+static inline int64_t apply_db_bytes(size_t field_bytes)
+{
+    enum { BESIDE_BYTES = 64 };
+    return (int64_t)field_bytes + BESIDE_BYTES;
+}
+
 struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
@@ -59,9 +69,6 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
 /* Appends the record of a compaction; the index is trimmed later (store/compaction.h). */
 MUST_CHECK
 enum status apply_compact(struct apply *apply, int64_t revision);
-
-/* Compaction dropped so many versions with so many bytes of fields. */
-void apply_account_freed(struct apply *apply, int64_t field_bytes, uint32_t versions);
 
 /* At start: takes in a record of the log that the checkpoint did not have. */
 MUST_CHECK

@@ -36,13 +36,13 @@ static void change_trim(struct compaction *compaction, const struct change_head 
                                    !version_before(version, change);
         if (!version_before(version, change) && !is_tombstone_itself)
             break;
-        freed_bytes += version->field_bytes;
+        freed_bytes += apply_db_bytes(version->field_bytes);
     }
     bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
                  item->newest.sub_revision == change->sub;
     if (drop || whole) {
         index_trim(apply->index, kv.key, drop, whole);
-        apply_account_freed(apply, freed_bytes + (whole ? change->field_bytes : 0), drop + whole);
+        apply->db_bytes_in_use -= freed_bytes + (whole ? apply_db_bytes(change->field_bytes) : 0);
     }
 }
 

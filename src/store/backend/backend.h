@@ -66,7 +66,7 @@ DEFINE_CLEANUP(struct backend *, backend_close)
 /* -- Reading: what was committed; inside a transaction, with its own changes -- */
 
 int64_t backend_meta_get(struct backend *backend, enum backend_meta name, int64_t absent);
-/* ST_NOT_FOUND. The key lies in the backend and dies with the next change or the end of a scan. */
+/* ST_NOT_FOUND. The key lies in the backend until the next change. */
 MUST_CHECK
 enum status backend_version_get(struct backend *backend, struct backend_version_id id,
                                 struct backend_version *ret_version);

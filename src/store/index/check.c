@@ -1,0 +1,90 @@
+/* What must hold of the newest tree, for tests. */
+#include "store/index/item_make.h"
+#include "store/index/search.h"
+#include "store/index/tree.h"
+
+struct check {
+    size_t objects;    /* of the pool, found in the tree */
+    struct slice last; /* key seen before */
+    bool any;
+    uint64_t stamp_limit; /* no node is from a later state */
+};
+
+static void check_leaf(struct check *check, const struct index_leaf *leaf, struct slice low,
+                       const struct slice *high)
+{
+    for (unsigned i = 0; i < leaf->head.count; i++) {
+        const struct index_item *item = leaf->entries[i].item;
+        struct slice key = index_item_key(item);
+        assert(!check->any || slice_compare(check->last, key) < 0);
+        assert(slice_compare(low, key) <= 0);
+        assert(!high || slice_compare(key, *high) < 0);
+        assert(key.len >= leaf->head.skip);
+        assert(common_prefix(key, index_item_key(leaf->entries[0].item), leaf->head.skip) ==
+               leaf->head.skip);
+        assert(leaf->entries[i].prefix == key_prefix(key, leaf->head.skip));
+        item_check(item);
+        check->objects += item_objects(item);
+        check->last = key;
+        check->any = true;
+    }
+}
+
+static void check_separator(const struct index_inner *inner, unsigned at)
+{
+    struct slice key = separator_slice(inner->separator[at]);
+    struct slice first = separator_slice(inner->separator[1]);
+    assert(common_prefix(key, first, inner->head.skip) == inner->head.skip);
+    assert(inner->prefix[at] == key_prefix(key, inner->head.skip));
+}
+
+/* Keys lie in [low, high); high NULL: no upper end. */
+static struct index_sum check_node(struct check *check, const struct index_node *node,
+                                   struct slice low, const struct slice *high)
+{
+    check->objects++;
+    assert(node->stamp <= check->stamp_limit);
+    assert(node->count > 0);
+    assert(node->count <= node->capacity);
+    if (node->level == 0) {
+        assert(node->capacity <= INDEX_LEAF_MAX);
+        check_leaf(check, node_leaf(node), low, high);
+        return node_sum(node);
+    }
+    const struct index_inner *inner = node_inner(node);
+    for (unsigned i = 0; i < node->count; i++) {
+        struct slice child_low = low, child_high;
+        const struct slice *child_end = high;
+        assert(inner->child[i]->level == node->level - 1);
+        if (i > 0) {
+            check->objects++;
+            check_separator(inner, i);
+            child_low = separator_slice(inner->separator[i]);
+        } else {
+            assert(!inner->separator[0]);
+        }
+        if (i + 1u < node->count) {
+            child_high = separator_slice(inner->separator[i + 1]);
+            child_end = &child_high;
+        }
+        struct index_sum sum = check_node(check, inner->child[i], child_low, child_end);
+        assert(sum.live_keys == inner->live_keys[i]);
+        assert(sum.live_bytes == inner->live_bytes[i]);
+    }
+    return node_sum(node);
+}
+
+void index_check(const struct index *index)
+{
+    struct check check = {.stamp_limit = epoch_next(index->memory.epoch)};
+    struct index_sum sum = {0};
+    assert(!index->loading);
+    if (index->root) {
+        assert(index->root->level == 0 || index->root->count > 1);
+        sum = check_node(&check, index->root, SLICE_EMPTY, NULL);
+    }
+    assert(sum.live_keys == index->live.live_keys);
+    assert(sum.live_bytes == index->live.live_bytes);
+    /* The pool also has what is retired; what the tree has not, the epoch must. */
+    assert(check.objects <= pool_objects(index->memory.pool));
+}

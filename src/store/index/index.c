@@ -1,0 +1,190 @@
+#include "store/index/index.h"
+
+#include "base/xalloc.h"
+#include "store/index/item_make.h"
+#include "store/index/search.h"
+#include "store/index/tree.h"
+
+struct index *index_new(struct epoch *epoch)
+{
+    struct index *index = xcalloc(1, sizeof(*index));
+    index->memory = (struct index_memory){.pool = pool_new(), .epoch = epoch};
+    return index;
+}
+
+/* Everything in the newest tree; what is retired is the epoch's. */
+static void node_free_all(struct index_memory *memory, struct index_node *node)
+{
+    for (unsigned i = 0; i < node->count; i++) {
+        if (node->level == 0) {
+            item_free_whole(memory, node_leaf(node)->entries[i].item);
+        } else {
+            node_free_all(memory, node_inner(node)->child[i]);
+            pool_free_object(memory->pool, node_inner(node)->separator[i]);
+        }
+    }
+    pool_free_object(memory->pool, node);
+}
+
+void index_free(struct index *index)
+{
+    if (!index)
+        return;
+    if (index->root)
+        node_free_all(&index->memory, index->root);
+    pool_free(index->memory.pool);
+    free(index);
+}
+
+/*
+ * Before each change. A change to a state that was closed would reach into what readers see, and
+ * what it replaces would be freed under them.
+ */
+static void index_begin_change(struct index *index)
+{
+    assert(!index->loading);
+    index->memory.stamp = epoch_next(index->memory.epoch);
+    assert(index->memory.stamp > index->closed_number);
+}
+
+static struct index_sum sum_change(const struct index_item *before, const struct index_item *after)
+{
+    struct index_sum a = item_sum(before), b = item_sum(after);
+    return (struct index_sum){.live_keys = b.live_keys - a.live_keys,
+                              .live_bytes = b.live_bytes - a.live_bytes};
+}
+
+static void index_put_first(struct index *index, struct index_item *item)
+{
+    struct index_leaf *leaf = leaf_new(&index->memory, 1);
+    leaf_insert(leaf, 0, item);
+    index->root = &leaf->head;
+    index->live = item_sum(item);
+}
+
+static void index_insert(struct index *index, struct index_path *path, unsigned at,
+                         struct index_item *item)
+{
+    struct index_leaf *leaf = path_leaf(path);
+    path_add(index, path, item_sum(item));
+    if (leaf->head.count == INDEX_LEAF_MAX) {
+        tree_split_leaf(index, path, at, item);
+        return;
+    }
+    struct index_leaf *writable = leaf_writable(&index->memory, leaf, leaf->head.count + 1u);
+    if (writable != leaf)
+        path_replace(index, path, path->depth, &writable->head);
+    leaf_insert(writable, at, item);
+}
+
+/* Puts the item in place of the one at `at`, and retires that one. */
+static void index_replace(struct index *index, struct index_path *path, unsigned at,
+                          struct index_item *item)
+{
+    struct index_leaf *leaf = path_leaf(path);
+    struct index_item *old = leaf->entries[at].item;
+    path_add(index, path, sum_change(old, item));
+    struct index_leaf *writable = leaf_writable(&index->memory, leaf, leaf->head.count);
+    if (writable != leaf)
+        path_replace(index, path, path->depth, &writable->head);
+    writable->entries[at].item = item;
+    memory_retire(&index->memory, old);
+}
+
+void index_put(struct index *index, struct slice key, const struct index_version *version)
+{
+    struct index_memory *memory = &index->memory;
+    index_begin_change(index);
+    if (!index->root) {
+        index_put_first(index, item_new(memory, key, version, NULL, 0));
+        return;
+    }
+    struct index_path path;
+    bool found;
+    path_find(index, key, &path);
+    struct index_leaf *leaf = path_leaf(&path);
+    unsigned at = leaf_locate(leaf, key, &found);
+    if (found)
+        index_replace(index, &path, at, item_with_version(memory, leaf->entries[at].item, version));
+    else
+        index_insert(index, &path, at, item_new(memory, key, version, NULL, 0));
+}
+
+static void index_remove(struct index *index, struct index_path *path, unsigned at)
+{
+    struct index_leaf *leaf = path_leaf(path);
+    struct index_item *old = leaf->entries[at].item;
+    path_add(index, path, sum_change(old, NULL));
+    struct index_leaf *writable = leaf_writable(&index->memory, leaf, leaf->head.count);
+    if (writable != leaf)
+        path_replace(index, path, path->depth, &writable->head);
+    leaf_remove(writable, at);
+    item_retire_whole(&index->memory, old);
+    tree_shrink(index, path);
+}
+
+void index_trim(struct index *index, struct slice key, uint32_t drop, bool whole)
+{
+    const struct index_item *item = index_find(index, key);
+    assert(item);
+    assert(whole || drop <= item->older_count);
+    if (!whole && drop == 0)
+        return;
+    index_begin_change(index);
+    struct index_path path;
+    bool found;
+    path_find(index, key, &path);
+    unsigned at = leaf_locate(path_leaf(&path), key, &found);
+    assert(found);
+    if (whole)
+        index_remove(index, &path, at);
+    else
+        index_replace(index, &path, at, item_trimmed(&index->memory, item, drop));
+}
+
+bool index_relocate(struct index *index, struct slice key, uint64_t from, uint64_t to)
+{
+    /* Looked at before the path is copied: most misses are keys that have moved on. */
+    struct index_item *item = (struct index_item *)(uintptr_t)index_find(index, key);
+    if (!item)
+        return false;
+    index_begin_change(index);
+    struct index_item *moved = item_relocated(&index->memory, item, from, to);
+    if (!moved || moved == item)
+        return moved != NULL;
+    struct index_path path;
+    bool found;
+    path_find(index, key, &path);
+    unsigned at = leaf_locate(path_leaf(&path), key, &found);
+    assert(found);
+    index_replace(index, &path, at, moved);
+    return true;
+}
+
+struct index_root index_working_root(const struct index *index)
+{
+    return (struct index_root){
+        .node = index->root,
+        .number = epoch_next(index->memory.epoch),
+        .live_keys = index->live.live_keys,
+        .live_bytes = index->live.live_bytes,
+    };
+}
+
+const struct index_item *index_find(const struct index *index, struct slice key)
+{
+    struct index_root root = index_working_root(index);
+    return index_root_find(&root, key);
+}
+
+struct index_root index_publish(struct index *index)
+{
+    assert(!index->loading);
+    index->closed_number = epoch_next(index->memory.epoch);
+    return index_working_root(index);
+}
+
+size_t index_bytes_held(const struct index *index)
+{
+    return sizeof(*index) + pool_bytes_held(index->memory.pool);
+}

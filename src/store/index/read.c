@@ -1,0 +1,183 @@
+/* Reading a root: on any thread that pins it. */
+#include "store/index/search.h"
+
+enum { PREFETCH_INNER_BYTES = sizeof(struct index_node) + 8 * INDEX_INNER_MAX };
+enum { PREFETCH_LEAF_BYTES = sizeof(struct index_leaf) + 16 * INDEX_LEAF_MAX };
+enum { ITEMS_AHEAD = 2 * INDEX_PEEK_MAX };
+
+static void prefetch_item(const struct index_item *item)
+{
+    __builtin_prefetch(item);
+    __builtin_prefetch((const char *)item + 64);
+}
+
+static const struct index_node *prefetched_child(const struct index_inner *inner, unsigned at)
+{
+    const struct index_node *child = inner->child[at];
+    node_prefetch(child, inner->head.level == 1 ? PREFETCH_LEAF_BYTES : PREFETCH_INNER_BYTES);
+    return child;
+}
+
+const struct index_item *index_root_find(const struct index_root *root, struct slice key)
+{
+    const struct index_node *node = root->node;
+    if (!node)
+        return NULL;
+    while (node->level > 0) {
+        const struct index_inner *inner = node_inner(node);
+        node = prefetched_child(inner, inner_locate(inner, key));
+    }
+    return leaf_find(node_leaf(node), key);
+}
+
+/* -- Sums -- */
+
+static struct index_sum leaf_sum_before(const struct index_leaf *leaf, unsigned at)
+{
+    struct index_sum sum = {0};
+    for (unsigned i = 0; i < at; i++)
+        __builtin_prefetch(leaf->entries[i].item);
+    for (unsigned i = 0; i < at; i++) {
+        struct index_sum one = item_sum(leaf->entries[i].item);
+        sum.live_keys += one.live_keys;
+        sum.live_bytes += one.live_bytes;
+    }
+    return sum;
+}
+
+/* Of all keys less than this one. */
+static struct index_sum root_sum_before(const struct index_root *root, struct slice key)
+{
+    struct index_sum sum = {0};
+    const struct index_node *node = root->node;
+    if (!node)
+        return sum;
+    while (node->level > 0) {
+        const struct index_inner *inner = node_inner(node);
+        unsigned at = inner_locate(inner, key);
+        node = prefetched_child(inner, at);
+        for (unsigned i = 0; i < at; i++) {
+            sum.live_keys += inner->live_keys[i];
+            sum.live_bytes += inner->live_bytes[i];
+        }
+    }
+    bool equal;
+    struct index_sum rest =
+        leaf_sum_before(node_leaf(node), leaf_locate(node_leaf(node), key, &equal));
+    return (struct index_sum){.live_keys = sum.live_keys + rest.live_keys,
+                              .live_bytes = sum.live_bytes + rest.live_bytes};
+}
+
+struct index_sum index_root_sum(const struct index_root *root, struct slice from, struct slice to,
+                                bool to_end)
+{
+    struct index_sum end = {.live_keys = root->live_keys, .live_bytes = root->live_bytes};
+    to_end = to_end || to.len == 0;
+    if (!to_end && slice_compare(from, to) >= 0)
+        return (struct index_sum){0};
+    if (!to_end)
+        end = root_sum_before(root, to);
+    if (from.len == 0)
+        return end;
+    struct index_sum begin = root_sum_before(root, from);
+    return (struct index_sum){.live_keys = end.live_keys - begin.live_keys,
+                              .live_bytes = end.live_bytes - begin.live_bytes};
+}
+
+/* -- The cursor -- */
+
+/* The depth of the last inner node on the path with a child to the right; -1: none. */
+static int cursor_turn(const struct index_cursor *cursor)
+{
+    int depth = cursor->depth - 1;
+    while (depth >= 0 && cursor->at[depth] + 1u >= cursor->path[depth]->count)
+        depth--;
+    return depth;
+}
+
+/* Finds the leaf after this one and starts fetching it and our own items. */
+static void cursor_enter_leaf(struct index_cursor *cursor)
+{
+    const struct index_leaf *leaf = node_leaf(cursor->path[cursor->depth]);
+    int turn = cursor_turn(cursor);
+    cursor->after = NULL;
+    if (turn >= 0) {
+        const struct index_node *node = node_inner(cursor->path[turn])->child[cursor->at[turn] + 1];
+        for (int depth = turn + 1; depth < cursor->depth; depth++)
+            node = node_inner(node)->child[0];
+        node_prefetch(node, PREFETCH_LEAF_BYTES);
+        cursor->after = node;
+    }
+    unsigned at = cursor->at[cursor->depth];
+    for (unsigned i = at; i < leaf->head.count && i < at + ITEMS_AHEAD; i++)
+        prefetch_item(leaf->entries[i].item);
+}
+
+void index_cursor_init(struct index_cursor *cursor, const struct index_root *root,
+                       struct slice from)
+{
+    const struct index_node *node = root->node;
+    cursor->depth = -1;
+    cursor->after = NULL;
+    if (!node)
+        return;
+    int depth = 0;
+    for (; node->level > 0; depth++) {
+        const struct index_inner *inner = node_inner(node);
+        cursor->path[depth] = node;
+        cursor->at[depth] = (uint16_t)inner_locate(inner, from);
+        node = prefetched_child(inner, cursor->at[depth]);
+    }
+    bool equal;
+    cursor->path[depth] = node;
+    cursor->at[depth] = (uint16_t)leaf_locate(node_leaf(node), from, &equal);
+    cursor->depth = depth;
+    cursor_enter_leaf(cursor);
+}
+
+static bool cursor_next_leaf(struct index_cursor *cursor)
+{
+    int turn = cursor_turn(cursor);
+    if (turn < 0) {
+        cursor->depth = -1;
+        return false;
+    }
+    cursor->at[turn]++;
+    for (int depth = turn; depth < cursor->depth; depth++) {
+        cursor->path[depth + 1] = node_inner(cursor->path[depth])->child[cursor->at[depth]];
+        cursor->at[depth + 1] = 0;
+    }
+    cursor_enter_leaf(cursor);
+    return true;
+}
+
+const struct index_item *index_cursor_peek(const struct index_cursor *cursor, unsigned ahead)
+{
+    if (cursor->depth < 0)
+        return NULL;
+    const struct index_leaf *leaf = node_leaf(cursor->path[cursor->depth]);
+    unsigned at = cursor->at[cursor->depth] + ahead;
+    if (at < leaf->head.count)
+        return leaf->entries[at].item;
+    if (!cursor->after)
+        return NULL;
+    at -= leaf->head.count;
+    const struct index_leaf *after = node_leaf(cursor->after);
+    return at < after->head.count ? after->entries[at].item : NULL;
+}
+
+const struct index_item *index_cursor_next(struct index_cursor *cursor)
+{
+    if (cursor->depth < 0)
+        return NULL;
+    const struct index_leaf *leaf = node_leaf(cursor->path[cursor->depth]);
+    while (UNLIKELY(cursor->at[cursor->depth] == leaf->head.count)) {
+        if (!cursor_next_leaf(cursor))
+            return NULL;
+        leaf = node_leaf(cursor->path[cursor->depth]);
+    }
+    const struct index_item *later = index_cursor_peek(cursor, ITEMS_AHEAD);
+    if (later)
+        prefetch_item(later);
+    return leaf->entries[cursor->at[cursor->depth]++].item;
+}

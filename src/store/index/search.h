@@ -1,0 +1,166 @@
+/*
+ * Searching within one node: a branch-free binary search over 8-byte numbers, then a look at the
+ * keys that tie. Inline, since every read and write goes through it. Inside store/index only.
+ */
+#ifndef VIGIL_STORE_INDEX_SEARCH_H
+#define VIGIL_STORE_INDEX_SEARCH_H
+
+#include "store/index/node.h"
+
+#include <endian.h>
+
+static inline uint64_t load_big_endian(const uint8_t *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return be64toh(word);
+}
+
+/* The 8 bytes of the key after the first skip, zeros past its end, in byte order. */
+static inline uint64_t key_prefix(struct slice key, size_t skip)
+{
+    if (key.len >= skip + 8)
+        return load_big_endian(key.ptr + skip);
+    if (key.len <= skip)
+        return 0;
+    size_t missing = 8 - (key.len - skip); /* 1 to 7 bytes */
+    if (LIKELY(key.len >= 8))
+        return load_big_endian(key.ptr + key.len - 8) << (8 * missing);
+    uint64_t word = 0;
+    memcpy(&word, key.ptr + skip, key.len - skip);
+    return be64toh(word);
+}
+
+/* Length of the common beginning, at most `most`. */
+static inline size_t common_prefix(struct slice a, struct slice b, size_t most)
+{
+    size_t limit = size_min(size_min(a.len, b.len), most);
+    size_t n = 0;
+    while (n + 8 <= limit) {
+        uint64_t x, y;
+        memcpy(&x, a.ptr + n, 8);
+        memcpy(&y, b.ptr + n, 8);
+        if (x != y)
+            break;
+        n += 8;
+    }
+    while (n < limit && a.ptr[n] == b.ptr[n])
+        n++;
+    return n;
+}
+
+/*
+ * How the key compares with the bytes that all of a node's keys begin with; sample is one of
+ * them. 0: it begins with them too.
+ */
+static inline int compare_skipped(struct slice key, struct slice sample, size_t skip)
+{
+    size_t common = size_min(key.len, skip);
+    int order = common ? memcmp(key.ptr, sample.ptr, common) : 0;
+    if (order != 0)
+        return order;
+    return key.len < skip ? -1 : 0;
+}
+
+static inline void node_prefetch(const struct index_node *node, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)node + i);
+}
+
+/* How many of the leaf's prefixes are less. */
+static inline unsigned leaf_prefixes_below(const struct index_leaf *leaf, uint64_t prefix)
+{
+    const struct index_leaf_entry *base = leaf->entries;
+    unsigned n = leaf->head.count;
+    if (n == 0)
+        return 0;
+    while (n > 1) {
+        unsigned half = n / 2;
+        base = base[half - 1].prefix < prefix ? base + half : base;
+        n -= half;
+    }
+    return (unsigned)(base - leaf->entries) + (base->prefix < prefix);
+}
+
+/* The item with that key, or NULL: no need to know where it would be. */
+static inline struct index_item *leaf_find(const struct index_leaf *leaf, struct slice key)
+{
+    uint64_t prefix = key_prefix(key, leaf->head.skip);
+    unsigned at = leaf_prefixes_below(leaf, prefix);
+    for (; at < leaf->head.count && leaf->entries[at].prefix == prefix; at++) {
+        struct index_item *item = leaf->entries[at].item;
+        if (slice_equal(index_item_key(item), key))
+            return item;
+    }
+    return NULL;
+}
+
+/* Where the first item lies whose key is not less. */
+static inline unsigned leaf_locate(const struct index_leaf *leaf, struct slice key, bool *ret_equal)
+{
+    unsigned count = leaf->head.count;
+    uint64_t prefix = key_prefix(key, leaf->head.skip);
+    unsigned low = leaf_prefixes_below(leaf, prefix);
+    *ret_equal = false;
+    if (leaf->head.skip > 0) {
+        const struct index_item *sample = leaf->entries[low < count ? low : count - 1].item;
+        int order = compare_skipped(key, index_item_key(sample), leaf->head.skip);
+        if (order != 0)
+            return order < 0 ? 0 : count;
+    }
+    unsigned high = low;
+    while (high < count && leaf->entries[high].prefix == prefix)
+        high++;
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        int order = slice_compare(index_item_key(leaf->entries[middle].item), key);
+        if (order == 0) {
+            *ret_equal = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The child whose keys include this one: how many separators are not greater. */
+static inline unsigned inner_locate(const struct index_inner *inner, struct slice key)
+{
+    unsigned count = inner->head.count;
+    if (UNLIKELY(count < 2))
+        return 0;
+    uint64_t prefix = key_prefix(key, inner->head.skip);
+    const uint64_t *base = inner->prefix + 1;
+    unsigned n = count - 1;
+    while (n > 1) {
+        unsigned half = n / 2;
+        base = base[half - 1] < prefix ? base + half : base;
+        n -= half;
+    }
+    /* Separators 1 … below are less by their prefixes; those that tie follow. */
+    unsigned below = (unsigned)(base - (inner->prefix + 1)) + (*base < prefix);
+    if (inner->head.skip > 0) {
+        unsigned sample = below + 1 < count ? below + 1 : below;
+        int order =
+            compare_skipped(key, separator_slice(inner->separator[sample]), inner->head.skip);
+        if (order != 0)
+            return order < 0 ? 0 : count - 1;
+    }
+    unsigned high = below;
+    while (high + 1 < count && inner->prefix[high + 1] == prefix)
+        high++;
+    while (below < high) {
+        unsigned middle = (below + high + 1) / 2;
+        if (slice_compare(separator_slice(inner->separator[middle]), key) <= 0)
+            below = middle;
+        else
+            high = middle - 1;
+    }
+    return below;
+}
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * The cleaner's hand: a new segment with what is worth keeping of an old one. Belongs to the
+ * keeper. Until it is committed the file has a temporary name, so a crash leaves nothing to decide.
+ */
+#include "base/buf.h"
+#include "store/log/internal.h"
+
+#include <stdlib.h>
+
+enum { REWRITE_CHUNK_BYTES = 256 * 1024 };
+
+struct log_rewrite {
+    struct log *log;
+    struct segment *old; /* in the log's order until the commit */
+    struct segment_head head;
+    struct segment_path temporary, name;
+    struct file *file; /* ours; NULL before the first record */
+    struct buf chunk;  /* records not yet written; begins at chunk_offset */
+    uint64_t chunk_offset;
+    uint64_t last_index; /* of the last record added */
+    int64_t first_revision, last_revision;
+};
+
+static struct segment *find_full(struct log *log, uint64_t id)
+{
+    LOCK_SCOPE(&log->lock);
+    size_t at = segment_order_find(&log->order, id);
+    if (at == log->order.count || !atomic_load(&log->order.items[at]->full))
+        return NULL;
+    return log->order.items[at];
+}
+
+enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite)
+{
+    struct segment *old = find_full(log, old_id);
+    if (!old)
+        return ST_NOT_FOUND;
+    assert(atomic_load(&old->last_index) <= log_durable_index(log));
+    AUTO(log_rewrite_abortp) struct log_rewrite *rewrite = calloc(1, sizeof(*rewrite));
+    if (!rewrite)
+        return ST_NOMEM;
+    uint64_t id = atomic_fetch_add(&log->next_id, 1);
+    if (id > SEGMENT_ID_MAX)
+        return ST_LIMIT;
+    rewrite->log = log;
+    rewrite->old = old;
+    rewrite->head = (struct segment_head){
+        .id = id,
+        .flags = SEGMENT_REWRITTEN,
+        .first_index = old->first_index,
+        .salt = log_salt_for(log, id),
+    };
+    rewrite->chunk_offset = SEGMENT_RECORDS_OFFSET;
+    if (!segment_path_set(&rewrite->temporary, log->dir, id, ".tmp") ||
+        !segment_path_set(&rewrite->name, log->dir, id, ".seg"))
+        return ST_LIMIT;
+    *ret_rewrite = TAKE(rewrite);
+    return ST_OK;
+}
+
+static enum status flush(struct log_rewrite *rewrite)
+{
+    TRY(file_pwrite(rewrite->file, buf_slice(&rewrite->chunk), rewrite->chunk_offset));
+    rewrite->chunk_offset += rewrite->chunk.len;
+    buf_reset(&rewrite->chunk, REWRITE_CHUNK_BYTES * 2);
+    return ST_OK;
+}
+
+enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
+                            struct slice body, log_loc *ret_body_loc)
+{
+    assert(like->index >= rewrite->old->first_index && like->index > rewrite->last_index);
+    assert(like->index <= atomic_load(&rewrite->old->last_index));
+    if (body.len > RECORD_BODY_BYTES_MAX)
+        return ST_LIMIT;
+    uint64_t offset = rewrite->chunk_offset + rewrite->chunk.len;
+    size_t bytes = record_bytes(body.len);
+    if (bytes > ((uint64_t)1 << LOG_OFFSET_BITS) - offset)
+        return ST_LIMIT;
+    if (!rewrite->file)
+        TRY(fs_open(rewrite->log->fs, rewrite->temporary.text, FILE_CREATE, &rewrite->file));
+    TRY(buf_reserve(&rewrite->chunk, bytes));
+
+    struct record_head head = {
+        .len = (uint32_t)(RECORD_HEAD_BYTES + body.len),
+        .index = like->index,
+        .revision = like->revision,
+        .type = like->type,
+    };
+    uint8_t *at = rewrite->chunk.ptr + rewrite->chunk.len;
+    memcpy(at, &head, sizeof(head));
+    slice_copy(at + RECORD_HEAD_BYTES, body);
+    memset(at + head.len, 0, bytes - head.len);
+    record_finish(at, rewrite->head.salt);
+    rewrite->chunk.len += bytes;
+    rewrite->last_index = like->index;
+    if (like->revision) {
+        rewrite->first_revision =
+            rewrite->first_revision ? rewrite->first_revision : like->revision;
+        rewrite->last_revision = like->revision;
+    }
+    if (rewrite->chunk.len >= REWRITE_CHUNK_BYTES)
+        TRY(flush(rewrite));
+    *ret_body_loc = log_loc_of(rewrite->head.id, offset + RECORD_HEAD_BYTES);
+    return ST_OK;
+}
+
+/* Head and seal, then the final name: from here on a start finds it whole. */
+static enum status finish_file(struct log_rewrite *rewrite)
+{
+    struct log *log = rewrite->log;
+    TRY(flush(rewrite));
+    rewrite->head.capacity = rewrite->chunk_offset;
+    segment_head_finish(&rewrite->head);
+    struct segment_seal seal = {
+        .id = rewrite->head.id,
+        .first_index = rewrite->old->first_index,
+        .last_index = atomic_load(&rewrite->old->last_index),
+        .first_revision = rewrite->first_revision,
+        .last_revision = rewrite->last_revision,
+        .used_bytes = rewrite->chunk_offset,
+        .next_id = rewrite->old->next_id,
+    };
+    segment_seal_finish(&seal);
+    TRY(file_pwrite(rewrite->file, slice_of(&rewrite->head, sizeof(rewrite->head)), 0));
+    TRY(file_pwrite(rewrite->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
+    TRY(file_sync(rewrite->file));
+    TRY(fs_rename(log->fs, rewrite->temporary.text, rewrite->name.text));
+    return fs_sync_dir(log->fs, log->dir);
+}
+
+/* The new one, if any, takes the old one's place; the old one stays readable. */
+static enum status swap(struct log *log, struct segment *old, struct segment *new)
+{
+    LOCK_SCOPE(&log->lock);
+    TRY(segment_order_reserve(&log->retired));
+    if (new)
+        TRY(segment_table_put(&log->table, new->head.id, new));
+    segment_order_remove(&log->order, segment_order_find(&log->order, old->head.id));
+    segment_order_add(&log->retired, old);
+    if (new)
+        segment_order_add(&log->order, new);
+    return ST_OK;
+}
+
+static enum status commit(struct log_rewrite *rewrite, uint64_t *ret_new_id)
+{
+    struct log *log = rewrite->log;
+    AUTO(segment_freep) struct segment *segment = NULL;
+    if (rewrite->file) {
+        TRY(finish_file(rewrite));
+        TRY(segment_open(log->fs, log->dir, rewrite->head.id, &segment));
+        struct segment_seal seal = segment_seal_read(segment);
+        TRY(segment_seal_check(&seal, &segment->head));
+        segment_apply_seal(segment, &seal);
+    }
+    TRY(swap(log, rewrite->old, segment));
+    *ret_new_id = segment ? segment->head.id : 0;
+    (void)TAKE(segment);
+    return ST_OK;
+}
+
+static void rewrite_free(struct log_rewrite *rewrite)
+{
+    file_close(rewrite->file);
+    buf_fini(&rewrite->chunk);
+    free(rewrite);
+}
+
+enum status log_rewrite_commit(struct log_rewrite *rewrite, uint64_t *ret_new_id)
+{
+    enum status status = commit(rewrite, ret_new_id);
+    if (status == ST_OK)
+        rewrite_free(rewrite);
+    else
+        log_rewrite_abort(rewrite);
+    return status;
+}
+
+void log_rewrite_abort(struct log_rewrite *rewrite)
+{
+    if (!rewrite)
+        return;
+    if (rewrite->file) {
+        /* Whichever name it has by now; the next start removes what stays. */
+        enum status gone = fs_unlink(rewrite->log->fs, rewrite->temporary.text);
+        if (gone != ST_OK)
+            gone = fs_unlink(rewrite->log->fs, rewrite->name.text);
+        (void)gone;
+    }
+    rewrite_free(rewrite);
+}
+
+enum status log_forget(struct log *log, uint64_t old_id)
+{
+    struct segment *old = NULL;
+    {
+        LOCK_SCOPE(&log->lock);
+        size_t at = segment_order_find(&log->retired, old_id);
+        if (at == log->retired.count)
+            return ST_NOT_FOUND;
+        old = segment_order_remove(&log->retired, at);
+    }
+    return log_remove_segment(log, old);
+}
+
+/* -- Checking what lies on the disk -- */
+
+enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error)
+{
+    const struct segment *segment = segment_table_get(&log->table, segment_id);
+    if (!segment)
+        return error_set(ret_error, ST_NOT_FOUND, "%s/%016llx.seg: no such segment", log->dir,
+                         (unsigned long long)segment_id);
+    uint64_t end = atomic_load_explicit(&segment->written, memory_order_acquire);
+    struct record_head head;
+    for (uint64_t offset = SEGMENT_RECORDS_OFFSET; offset < end;
+         offset += align_up(head.len, RECORD_ALIGN)) {
+        if (record_check(slice_of(segment->base + offset, end - offset), segment->head.salt,
+                         &head) != RECORD_GOOD)
+            return error_set(ret_error, ST_DAMAGED,
+                             "%s/%016llx.seg, offset %llu: the record is damaged", log->dir,
+                             (unsigned long long)segment_id, (unsigned long long)offset);
+    }
+    return ST_OK;
+}

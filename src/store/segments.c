@@ -1,0 +1,138 @@
+#include "store/segments.h"
+
+#include "base/xalloc.h"
+
+#include <stdlib.h>
+
+static struct backend_segment *row_of(struct segments *segments, uint64_t id)
+{
+    size_t at = segments->count;
+    while (at > 0 && segments->rows[at - 1].id > id)
+        at--;
+    if (at > 0 && segments->rows[at - 1].id == id)
+        return &segments->rows[at - 1];
+    if (segments->count == segments->capacity) {
+        segments->capacity = segments->capacity ? segments->capacity * 2 : 16;
+        segments->rows = xrealloc(segments->rows, segments->capacity * sizeof(*segments->rows));
+    }
+    memmove(&segments->rows[at + 1], &segments->rows[at],
+            (segments->count - at) * sizeof(*segments->rows));
+    segments->count++;
+    segments->rows[at] = (struct backend_segment){.id = id};
+    return &segments->rows[at];
+}
+
+static enum status take_row(void *ctx, const struct backend_segment *row)
+{
+    *row_of(ctx, row->id) = *row;
+    return ST_OK;
+}
+
+void segments_init(struct segments *segments, struct backend *backend)
+{
+    *segments = (struct segments){.backend = backend};
+    enum status status = backend_segments_scan(backend, take_row, segments);
+    assert(status == ST_OK); /* the store has just read it */
+}
+
+void segments_fini(struct segments *segments)
+{
+    free(segments->rows);
+    *segments = (struct segments){0};
+}
+
+void segments_add_live(struct segments *segments, log_loc loc, int64_t bytes)
+{
+    struct backend_segment *row = row_of(segments, loc >> LOG_OFFSET_BITS);
+    assert(bytes >= 0 || row->live_bytes >= (uint64_t)-bytes);
+    row->live_bytes += (uint64_t)bytes;
+}
+
+/* All there are; *ret_infos is to be freed. */
+static size_t infos_of(const struct log *log, struct log_segment_info **ret_infos)
+{
+    size_t max = log_segments(log, NULL, 0) + 8;
+    struct log_segment_info *infos = xmalloc(max * sizeof(*infos));
+    size_t count = log_segments(log, infos, max);
+    *ret_infos = infos;
+    return size_min(count, max);
+}
+
+enum status segments_write(struct segments *segments, const struct log *log, uint64_t index)
+{
+    struct log_segment_info *infos;
+    size_t count = infos_of(log, &infos);
+    enum status status = ST_OK;
+    for (size_t i = 0; i < count && status == ST_OK; i++) {
+        if (infos[i].first_index > index)
+            continue;
+        struct backend_segment *row = row_of(segments, infos[i].id);
+        row->first_index = infos[i].first_index;
+        row->last_index = infos[i].full ? infos[i].last_index : 0;
+        row->used_bytes = infos[i].used_bytes;
+        status = backend_segment_put(segments->backend, row);
+    }
+    free(infos);
+    return status;
+}
+
+enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id,
+                             uint64_t live_bytes)
+{
+    struct backend_segment *old = row_of(segments, old_id);
+    struct backend_segment copy = *old;
+    size_t at = (size_t)(old - segments->rows);
+    segments->count--;
+    memmove(old, old + 1, (segments->count - at) * sizeof(*old));
+    TRY(backend_segment_delete(segments->backend, old_id));
+    if (new_id == 0)
+        return ST_OK;
+    struct backend_segment *row = row_of(segments, new_id);
+    row->first_index = copy.first_index;
+    row->last_index = copy.last_index;
+    row->live_bytes = live_bytes;
+    return backend_segment_put(segments->backend, row);
+}
+
+static const struct backend_segment *row_find(const struct segments *segments, uint64_t id)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        if (segments->rows[i].id == id)
+            return &segments->rows[i];
+    }
+    return NULL;
+}
+
+uint64_t segments_most_dead(const struct segments *segments, const struct log *log, uint64_t index)
+{
+    struct log_segment_info *infos;
+    size_t count = infos_of(log, &infos);
+    uint64_t best_id = 0;
+    double best_part = 0.5;
+    for (size_t i = 0; i < count; i++) {
+        const struct backend_segment *row = row_find(segments, infos[i].id);
+        if (!row || !infos[i].full || infos[i].last_index > index)
+            continue;
+        double part = (double)row->live_bytes / (double)infos[i].used_bytes;
+        if (part < best_part) {
+            best_part = part;
+            best_id = infos[i].id;
+        }
+    }
+    free(infos);
+    return best_id;
+}
+
+uint64_t segments_bytes_after(const struct segments *segments, const struct log *log)
+{
+    struct log_segment_info *infos;
+    size_t count = infos_of(log, &infos);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct backend_segment *row = row_find(segments, infos[i].id);
+        uint64_t known = row ? row->used_bytes : 0;
+        bytes += infos[i].used_bytes > known ? infos[i].used_bytes - known : 0;
+    }
+    free(infos);
+    return bytes;
+}

@@ -1,0 +1,314 @@
+#include "store/store.h"
+
+#include "base/xalloc.h"
+#include "store/change.h"
+#include "store/compaction.h"
+#include "store/datadir.h"
+#include "store/load.h"
+
+#include <stdlib.h>
+
+enum {
+    TRIM_CHANGES_PER_STEP = 512,
+    RECLAIM_PER_COMMIT = 4096, /* more than one group retires, so that waiting ones get fewer */
+    RECLAIM_PER_STEP = 8192,
+};
+
+struct store {
+    struct datadir dir;
+    struct epoch *epoch;
+    struct log *log;
+    struct index *index;
+    struct backend *backend;
+    struct apply apply;           /* the writer's */
+    struct compaction compaction; /* the writer's */
+    bool index_changed;           /* since the last publish, other than by what is in the log */
+    size_t retired;               /* objects waiting for readers */
+    _Atomic(const struct store_view *) view;
+    uint64_t term;
+};
+
+/* -- Publishing -- */
+
+static void free_view(void *ctx, void *object)
+{
+    (void)ctx;
+    free(object);
+}
+
+static void publish(struct store *store)
+{
+    struct store_view *view = xmalloc(sizeof(*view));
+    *view = (struct store_view){
+        .root = index_publish(store->index),
+        .revision = store->apply.revision,
+        .compact_revision = store->apply.compact_revision,
+        .trimmed = store->compaction.trimmed,
+        .log_index = log_durable_index(store->log),
+        .db_bytes = store->apply.db_bytes,
+        .db_bytes_in_use = store->apply.db_bytes_in_use,
+    };
+    const struct store_view *old =
+        atomic_exchange_explicit(&store->view, view, memory_order_acq_rel);
+    if (old)
+        epoch_retire(store->epoch, (void *)(uintptr_t)old, free_view, NULL);
+    epoch_publish(store->epoch);
+    store->index_changed = false;
+}
+
+/* -- Opening -- */
+
+static enum status note_segment(void *ctx, const struct backend_segment *segment)
+{
+    struct buf *ids = ctx;
+    return buf_append(ids, slice_of(&segment->id, sizeof(segment->id)));
+}
+
+static enum status replay(void *ctx, const struct log_record *record)
+{
+    struct store *store = ctx;
+    return apply_replay(&store->apply, record);
+}
+
+static enum status open_log(struct store *store, const struct store_options *options,
+                            struct error *ret_error)
+{
+    struct buf ids = {0};
+    enum status status = backend_segments_scan(store->backend, note_segment, &ids);
+    uint64_t index = (uint64_t)backend_meta_get(store->backend, BACKEND_INDEX, 0);
+    if (status == ST_OK)
+        status = log_open(
+            &(struct log_options){
+                .fs = options->fs,
+                .dir = store->dir.log_path,
+                .segment_bytes_first = options->segment_bytes_first,
+                .segment_bytes_max = options->segment_bytes_max,
+            },
+            index, index ? (const uint64_t *)(const void *)ids.ptr : NULL,
+            ids.len / sizeof(uint64_t), replay, store, &store->log, ret_error);
+    else
+        error_set(ret_error, status, "cannot read the checkpoint in %s: %s", store->dir.meta_path,
+                  backend_error_text(store->backend));
+    buf_fini(&ids);
+    return status;
+}
+
+static enum status load_checkpoint(struct store *store, struct error *ret_error)
+{
+    struct backend *backend = store->backend;
+    apply_init(&store->apply, NULL, store->index);
+    store->apply.revision = backend_meta_get(backend, BACKEND_REVISION, 1);
+    store->apply.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
+    store->apply.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
+    store->apply.db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    compaction_init(&store->compaction, &store->apply,
+                    backend_meta_get(backend, BACKEND_TRIMMED, 0));
+    enum status status = store_load_index(backend, store->index);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot load the checkpoint in %s: %s",
+                         store->dir.meta_path, backend_error_text(backend));
+    return ST_OK;
+}
+
+/* Counts the start, and at the first one keeps who we are. */
+static enum status sign_in(struct store *store, const struct store_options *options)
+{
+    struct backend *backend = store->backend;
+    bool first = backend_meta_get(backend, BACKEND_TERM, 0) == 0;
+    store->term = (uint64_t)backend_meta_get(backend, BACKEND_TERM, 1) + 1;
+    TRY(backend_begin(backend));
+    TRY(backend_meta_put(backend, BACKEND_TERM, (int64_t)store->term));
+    if (first) {
+        TRY(backend_meta_put(backend, BACKEND_CLUSTER_ID, (int64_t)options->cluster_id));
+        TRY(backend_meta_put(backend, BACKEND_MEMBER_ID, (int64_t)options->member_id));
+    }
+    return backend_commit(backend);
+}
+
+static enum status open_backend(struct store *store, const struct store_options *options,
+                                struct error *ret_error)
+{
+    if (options->backend)
+        store->backend = options->backend;
+    else
+        TRY(backend_lmdb_open(store->dir.meta_path, options->checkpoint_map_bytes, &store->backend,
+                              ret_error));
+    enum status status = sign_in(store, options);
+    if (status != ST_OK) {
+        error_set(ret_error, status, "cannot write the checkpoint in %s: %s", store->dir.meta_path,
+                  backend_error_text(store->backend));
+        backend_abort(store->backend);
+    }
+    return status;
+}
+
+static enum status open_parts(struct store *store, const struct store_options *options,
+                              struct error *ret_error)
+{
+    TRY(datadir_open(&store->dir, options->fs, options->dir, ret_error));
+    TRY(open_backend(store, options, ret_error));
+    TRY(load_checkpoint(store, ret_error));
+    TRY(open_log(store, options, ret_error));
+    store->apply.log = store->log;
+    publish(store);
+    return ST_OK;
+}
+
+enum status store_open(const struct store_options *options, struct store **ret_store,
+                       struct error *ret_error)
+{
+    AUTO(store_closep) struct store *store = xcalloc(1, sizeof(*store));
+    store->epoch = epoch_new(options->readers_max);
+    store->index = index_new(store->epoch);
+    TRY(open_parts(store, options, ret_error));
+    *ret_store = TAKE(store);
+    return ST_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    apply_fini(&store->apply);
+    epoch_free(store->epoch); /* may forget segments, so before the log */
+    index_free(store->index);
+    log_close(store->log);
+    backend_close(store->backend);
+    datadir_close(&store->dir);
+    free((void *)(uintptr_t)atomic_load(&store->view));
+    free(store);
+}
+
+/* -- Readers -- */
+
+struct epoch *store_epoch(struct store *store)
+{
+    return store->epoch;
+}
+
+const struct store_view *store_view(const struct store *store)
+{
+    return atomic_load_explicit(&store->view, memory_order_acquire);
+}
+
+const struct log *store_log(const struct store *store)
+{
+    return store->log;
+}
+
+uint64_t store_cluster_id(const struct store *store)
+{
+    return (uint64_t)backend_meta_get(store->backend, BACKEND_CLUSTER_ID, 0);
+}
+
+uint64_t store_member_id(const struct store *store)
+{
+    return (uint64_t)backend_meta_get(store->backend, BACKEND_MEMBER_ID, 0);
+}
+
+uint64_t store_term(const struct store *store)
+{
+    return store->term;
+}
+
+/* -- The writer -- */
+
+struct apply *store_apply(struct store *store)
+{
+    return &store->apply;
+}
+
+size_t store_pending_bytes(const struct store *store)
+{
+    return log_pending_bytes(store->log);
+}
+
+enum status store_commit(struct store *store)
+{
+    if (log_pending_bytes(store->log)) {
+        TRY(log_write(store->log));
+        TRY(log_sync(store->log));
+        store->index_changed = true;
+    }
+    if (store->index_changed)
+        publish(store);
+    store->retired = epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT);
+    return ST_OK;
+}
+
+bool store_has_work(const struct store *store)
+{
+    return !compaction_done(&store->compaction);
+}
+
+bool store_has_retired(const struct store *store)
+{
+    return store->retired > 0;
+}
+
+bool store_compaction_done(const struct store *store)
+{
+    return compaction_done(&store->compaction) && !store->index_changed;
+}
+
+enum status store_work(struct store *store)
+{
+    if (!compaction_done(&store->compaction)) {
+        TRY(compaction_step(&store->compaction, log_durable_index(store->log),
+                            TRIM_CHANGES_PER_STEP));
+        publish(store);
+    }
+    store->retired = epoch_reclaim(store->epoch, RECLAIM_PER_STEP);
+    return ST_OK;
+}
+
+enum status store_relocate(struct store *store, struct relocation *relocation, size_t max,
+                           bool *ret_done)
+{
+    size_t end = relocation->done + size_min(max, relocation->count - relocation->done);
+    for (; relocation->done < end; relocation->done++) {
+        const struct relocated *move = &relocation->moves[relocation->done];
+        struct change_kv kv;
+        change_read_kv(change_at(log_at(store->log, move->from)), &kv);
+        /* Not found: compacted away meanwhile. */
+        (void)index_relocate(store->index, kv.key, move->from, move->to);
+        store->index_changed = true;
+    }
+    *ret_done = relocation->done == relocation->count;
+    return store_commit(store);
+}
+
+struct forgotten {
+    struct store *store;
+    uint64_t segment_id;
+};
+
+static void forget_segment(void *ctx, void *object)
+{
+    (void)ctx;
+    struct forgotten *forgotten = object;
+    /* A file that cannot be removed is found and removed at the next start. */
+    enum status ignored = log_forget(forgotten->store->log, forgotten->segment_id);
+    (void)ignored;
+    free(forgotten);
+}
+
+void store_forget_segment(struct store *store, uint64_t segment_id)
+{
+    struct forgotten *forgotten = xmalloc(sizeof(*forgotten));
+    *forgotten = (struct forgotten){.store = store, .segment_id = segment_id};
+    epoch_retire(store->epoch, forgotten, forget_segment, NULL);
+    store->index_changed = true; /* a new state must be published before the old one can end */
+}
+
+/* -- For the keeper -- */
+
+struct log *store_log_of_keeper(struct store *store)
+{
+    return store->log;
+}
+
+struct backend *store_backend(struct store *store)
+{
+    return store->backend;
+}

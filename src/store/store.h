@@ -1,0 +1,88 @@
+/*
+ * The durable, multi-version store: log, index and checkpoint put together.
+ *
+ * Three kinds of thread meet here. The writer applies requests through store_apply() and makes each
+ * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
+ * newest view. The keeper (store/keeper.h) prepares segments, writes checkpoints and cleans.
+ *
+ * Nothing is visible before it is durable: the view is published after the sync.
+ */
+#ifndef VIGIL_STORE_STORE_H
+#define VIGIL_STORE_STORE_H
+
+#include "base/epoch.h"
+#include "base/error.h"
+#include "store/apply.h"
+#include "store/backend/backend.h"
+#include "store/relocation.h"
+#include "store/view.h"
+
+struct store;
+
+struct store_options {
+    struct fs *fs;
+    const char *dir;
+    size_t segment_bytes_first;
+    size_t segment_bytes_max;
+    size_t checkpoint_map_bytes;    /* upper bound of the checkpoint's size */
+    unsigned readers_max;           /* threads that will pin */
+    uint64_t cluster_id, member_id; /* kept at the first start; later starts keep what is there */
+    struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */
+};
+
+/* Opens or makes it: loads the checkpoint and replays the log after it. */
+MUST_CHECK
+enum status store_open(const struct store_options *options, struct store **ret_store,
+                       struct error *ret_error);
+void store_close(struct store *store); /* accepts NULL; no reader may be left */
+DEFINE_CLEANUP(struct store *, store_close)
+
+/* -- Readers -- */
+
+struct epoch *store_epoch(struct store *store);
+/* The newest published state. To be read only while the calling thread pins the epoch. */
+const struct store_view *store_view(const struct store *store);
+const struct log *store_log(const struct store *store);
+
+uint64_t store_cluster_id(const struct store *store);
+uint64_t store_member_id(const struct store *store);
+uint64_t store_term(const struct store *store); /* grows with every start */
+
+/* -- The writer -- */
+
+struct apply *store_apply(struct store *store);
+
+/* Bytes applied since the last commit. */
+size_t store_pending_bytes(const struct store *store);
+
+/*
+ * Makes everything applied so far durable and then visible. A failure is final: nothing may be
+ * answered any more, and the process should stop.
+ */
+MUST_CHECK
+enum status store_commit(struct store *store);
+
+/* Whether store_work has something to do. */
+bool store_has_work(const struct store *store);
+/* One small step of what waits between groups: trimming after a compaction, freeing memory. */
+MUST_CHECK
+enum status store_work(struct store *store);
+/* Memory waits for readers to let go of it: call store_work now and then. */
+bool store_has_retired(const struct store *store);
+/* The index is trimmed up to the compact revision, and that is visible. */
+bool store_compaction_done(const struct store *store);
+
+/* Points the index to where the cleaner has moved versions; at most max of them. True: all done
+ * and visible. */
+MUST_CHECK
+enum status store_relocate(struct store *store, struct relocation *relocation, size_t max,
+                           bool *ret_done);
+/* Drops the segment that was left once no reader can see it. store_commit must follow. */
+void store_forget_segment(struct store *store, uint64_t segment_id);
+
+/* -- For the keeper -- */
+
+struct log *store_log_of_keeper(struct store *store);
+struct backend *store_backend(struct store *store);
+
+#endif
