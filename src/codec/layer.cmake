@@ -38,3 +38,10 @@ set_property(GLOBAL APPEND PROPERTY vigil_tests_of_codec codec_oracle)
 add_executable(codec_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/codec_bench.c)
 target_link_libraries(codec_bench PRIVATE vigil_codec)
 set_target_properties(codec_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
+
+# What the fuzzer has found interesting, as an ordinary test.
+add_executable(codec_pb_corpus ${CMAKE_SOURCE_DIR}/fuzz/fuzz_codec_pb.c ${CMAKE_SOURCE_DIR}/fuzz/run_corpus.c)
+target_link_libraries(codec_pb_corpus PRIVATE vigil_codec)
+set_target_properties(codec_pb_corpus PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
+add_test(NAME codec/pb/corpus COMMAND codec_pb_corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/codec_pb)
+set_property(GLOBAL APPEND PROPERTY vigil_tests_of_codec codec_pb_corpus)

@@ -79,8 +79,8 @@ static size_t repeated_size(const struct pb_field *field, const struct pb_array 
 size_t pb_size(const struct pb_message *type, const void *message)
 {
     size_t size = 0;
-    const struct pb_field *field = type->fields, *end = field + type->field_count;
-    for (; field < end; field++) {
+    for (size_t i = 0; i < type->field_count; i++) {
+        const struct pb_field *field = &type->fields[i];
         const void *at = (const uint8_t *)message + field->offset;
         if (field->label == PB_REPEATED)
             size += repeated_size(field, at);
