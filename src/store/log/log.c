@@ -380,6 +380,13 @@ const uint8_t *log_at(const struct log *log, log_loc loc)
     return pending;
 }
 
+const uint8_t *log_mapped_at(const struct log *log, log_loc loc)
+{
+    const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
+    assert(segment);
+    return segment->base + log_loc_offset(loc);
+}
+
 static struct log_segment_info info_of(const struct segment *segment)
 {
     return (struct log_segment_info){

@@ -111,26 +111,6 @@ const uint8_t *log_at(const struct log *log, log_loc loc);
  */
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
 
-/*
- * Sequential reading in order of index over everything written: for the checkpoint, compaction,
- * hashes and history. A reader belongs to one thread and must not be held across log_forget of
- * the segment it stands in: its owner's epoch pins it.
- */
-struct log_reader {
-    const struct log *log;
-    uint64_t segment_id;
-    uint64_t offset;
-    uint64_t next_index;
-};
-/* Stands before the first record with index >= index. */
-void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index);
-/* Stands before the first record whose revision is >= revision (records without one skipped). */
-void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision);
-/* ST_END after the record with last_index. */
-MUST_CHECK
-enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
-                            struct log_record *ret_record);
-
 /* -- The keeper's side -- */
 
 /* Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. */
@@ -148,32 +128,8 @@ struct log_segment_info {
 /* Segments in order of index. Returns how many there are; fills at most max. Any thread. */
 size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max);
 
-/*
- * Rewriting: build a new segment holding chosen records of a full one, in order, with their
- * index and revision; make it durable; then swap it into the order in the old one's place. Old
- * locations stay readable until log_forget. Only segments that a checkpoint covers to their last
- * index may be rewritten, and log_forget follows the checkpoint that lists the new one.
- */
-struct log_rewrite;
-MUST_CHECK
-enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
-MUST_CHECK
-enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
-                            struct slice body, log_loc *ret_body_loc);
-/*
- * Syncs and swaps. *ret_new_id is 0 when nothing was added: the old one has no successor. Ends the
- * rewrite, also when it fails.
- */
-MUST_CHECK
-enum status log_rewrite_commit(struct log_rewrite *rewrite, uint64_t *ret_new_id);
-void log_rewrite_abort(struct log_rewrite *rewrite); /* accepts NULL */
-DEFINE_CLEANUP(struct log_rewrite *, log_rewrite_abort)
-/* Unmaps and unlinks a segment that was swapped out and that no reader can reach any more. */
-MUST_CHECK
-enum status log_forget(struct log *log, uint64_t old_id);
-
-/* Reads a segment and checks every record: for the cleaner and the scrubber. */
-MUST_CHECK
-enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error);
+/* The rest of the log, in headers of its own. */
+#include "store/log/reader.h"
+#include "store/log/rewrite.h"
 
 #endif

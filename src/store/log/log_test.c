@@ -269,6 +269,126 @@ static void replay_starts_after_the_checkpoint(void **state)
     }
 }
 
+/* Rewrites the segment, keeping the records whose index is a multiple of every. */
+static uint64_t rewrite(struct bed *bed, const struct log_segment_info *info, uint64_t every)
+{
+    struct log_rewrite *rewrite = NULL;
+    assert_int_equal(log_rewrite_begin(bed->log, info->id, &rewrite), ST_OK);
+    struct log_reader reader;
+    struct log_record record;
+    log_reader_init(&reader, bed->log, info->first_index);
+    while (log_reader_next(&reader, info->last_index, &record) == ST_OK) {
+        if (every && record.index % every == 0) {
+            log_loc loc;
+            assert_int_equal(log_rewrite_add(rewrite, &record, record.body, &loc), ST_OK);
+        }
+    }
+    uint64_t new_id = 99;
+    assert_int_equal(log_rewrite_commit(rewrite, &new_id), ST_OK);
+    return new_id;
+}
+
+static size_t list_ids(struct bed *bed, uint64_t after_index, uint64_t *ret_ids, size_t max)
+{
+    struct log_segment_info infos[64];
+    size_t count = log_segments(bed->log, infos, 64), listed = 0;
+    assert_in_range(count, 1, max);
+    for (size_t i = 0; i < count; i++) {
+        if (infos[i].first_index <= after_index)
+            ret_ids[listed++] = infos[i].id;
+    }
+    return listed;
+}
+
+static void assert_kept(struct bed *bed, const struct log_segment_info *thinned,
+                        const struct log_segment_info *emptied, uint64_t last)
+{
+    struct log_reader reader;
+    struct log_record record;
+    log_reader_init(&reader, bed->log, 1);
+    for (uint64_t index = 1; index <= last; index++) {
+        if (index >= emptied->first_index && index <= emptied->last_index)
+            continue;
+        if (index >= thinned->first_index && index <= thinned->last_index && index % 10)
+            continue;
+        assert_int_equal(log_reader_next(&reader, last, &record), ST_OK);
+        assert_record(&record, index);
+    }
+    assert_int_equal(log_reader_next(&reader, last, &record), ST_END);
+}
+
+static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append_synced(bed, 500);
+    uint64_t before[64], after[64];
+    size_t before_count = list_ids(bed, 500, before, 64);
+    struct log_segment_info infos[64];
+    size_t count = log_segments(bed->log, infos, 64);
+    assert_false(infos[count - 1].full);
+    assert_in_range(count, 4, 64);
+
+    uint64_t thinned = rewrite(bed, &infos[1], 10);
+    assert_int_not_equal(thinned, 0);
+    assert_int_equal(rewrite(bed, &infos[2], 0), 0);
+    assert_kept(bed, &infos[1], &infos[2], 500);
+    struct error error;
+    assert_int_equal(log_verify(bed->log, thinned, &error), ST_OK);
+    size_t after_count = list_ids(bed, 500, after, 64);
+    assert_int_equal(after_count, before_count - 1);
+
+    /* Down before the checkpoint knew of it: the old ones count. */
+    assert_int_equal(bed_open(bed, 500, before, before_count, &error), ST_OK);
+    assert_int_equal(log_segments(bed->log, infos, 64), count);
+    struct log_reader reader;
+    struct log_record record;
+    log_reader_init(&reader, bed->log, 1);
+    for (uint64_t index = 1; index <= 500; index++) {
+        assert_int_equal(log_reader_next(&reader, 500, &record), ST_OK);
+        assert_record(&record, index);
+    }
+
+    /* Down after it, before the old ones were forgotten: the new one counts. */
+    thinned = rewrite(bed, &infos[1], 10);
+    assert_int_equal(rewrite(bed, &infos[2], 0), 0);
+    after_count = list_ids(bed, 500, after, 64);
+    assert_int_equal(bed_open(bed, 500, after, after_count, &error), ST_OK);
+    assert_kept(bed, &infos[1], &infos[2], 500);
+    append_synced(bed, 100);
+    assert_kept(bed, &infos[1], &infos[2], 600);
+
+    /* And what is rewritten can be rewritten. */
+    uint64_t gone = rewrite(bed, &infos[0], 3);
+    assert_int_equal(log_forget(bed->log, infos[0].id), ST_OK);
+    assert_int_equal(log_forget(bed->log, infos[0].id), ST_NOT_FOUND);
+    assert_int_equal(log_segments(bed->log, infos, 64), count - 1);
+    assert_int_equal(infos[0].id, gone);
+    rewrite(bed, &infos[0], 9);
+    assert_int_equal(log_forget(bed->log, gone), ST_OK);
+}
+
+static void nothing_but_the_writers_segment_may_be_left(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    append_synced(bed, 500);
+    struct log_segment_info infos[64];
+    size_t count = log_segments(bed->log, infos, 64);
+    for (size_t i = 0; i + 1 < count; i++) {
+        assert_int_equal(rewrite(bed, &infos[i], 0), 0);
+        assert_int_equal(log_forget(bed->log, infos[i].id), ST_OK);
+    }
+    uint64_t ids[64];
+    size_t listed = list_ids(bed, 500, ids, 64);
+    assert_int_equal(listed, 1);
+    struct error error;
+    assert_int_equal(bed_open(bed, 500, ids, listed, &error), ST_OK);
+    append_synced(bed, 10);
+    assert_int_equal(bed_open(bed, 500, ids, listed, &error), ST_OK);
+    assert_int_equal(bed->replayed, 10);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
@@ -279,6 +399,8 @@ int main(void)
         TEST(a_record_larger_than_a_segment_gets_its_own),
         TEST(the_reader_walks_from_any_index_and_revision),
         TEST(replay_starts_after_the_checkpoint),
+        TEST(a_rewritten_segment_takes_the_place_of_the_old),
+        TEST(nothing_but_the_writers_segment_may_be_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+/*
+ * Sequential reading in order of index over everything written: for the checkpoint, compaction,
+ * hashes and history. A reader belongs to one thread and must not be held across log_forget of
+ * the segment it stands in: its owner's epoch pins it.
+ */
+#ifndef VIGIL_STORE_LOG_READER_H
+#define VIGIL_STORE_LOG_READER_H
+
+#include "store/log/log.h"
+
+struct log_reader {
+    const struct log *log;
+    uint64_t segment_id;
+    uint64_t offset;
+    uint64_t next_index;
+};
+/* Stands before the first record with index >= index. */
+void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index);
+/* Stands before the first record whose revision is >= revision (records without one skipped). */
+void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision);
+/* ST_END after the record with last_index. */
+MUST_CHECK
+enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
+                            struct log_record *ret_record);
+
+#endif
