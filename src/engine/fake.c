@@ -1,0 +1,372 @@
+#include "engine/fake.h"
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/fake_model.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 30 };
+
+enum fake_kind { FAKE_RANGE, FAKE_PUT, FAKE_DELETE, FAKE_TXN, FAKE_COMPACT, FAKE_HASH };
+
+struct fake {
+    struct engine engine; /* first */
+    struct fake_options options;
+    struct random random;
+    struct fake_model *model;
+    struct engine_op **waiting; /* owned array of the callers' operations */
+    size_t waiting_count;
+    size_t open_count;
+    uint64_t index;
+    enum status fail_status; /* ST_OK: the next one does not fail */
+    struct slice fail_text;
+};
+
+struct fake_shard {
+    struct engine_shard shard; /* first */
+};
+
+/* What answers of one operation lie in. */
+struct fake_answer {
+    struct arena arena;
+    struct kv_range_answer range;
+    size_t field;      /* the next to be filled */
+    size_t field_at;   /* bytes of it filled */
+    size_t window_end; /* fields before it may be filled */
+};
+
+static struct fake *fake_of(const struct engine *engine)
+{
+    return CONTAINER_OF(engine, struct fake, engine);
+}
+
+static struct fake *fake_of_op(const struct engine_op *op)
+{
+    return fake_of(op->shard->engine);
+}
+
+/* -- Answers -- */
+
+static struct fake_answer *answer_new(struct fake *fake)
+{
+    struct fake_answer *answer = xcalloc(1, sizeof(*answer));
+    arena_init(&answer->arena, NULL, 0, ANSWER_BYTES_MAX);
+    fake->open_count++;
+    return answer;
+}
+
+static void answer_free(struct fake *fake, struct fake_answer *answer)
+{
+    assert(fake->open_count > 0);
+    fake->open_count--;
+    arena_fini(&answer->arena);
+    free(answer);
+}
+
+static enum status run_range(struct fake *fake, struct engine_range *range)
+{
+    struct fake_answer *answer = answer_new(fake);
+    enum status status =
+        fake_model_range(fake->model, range->op.request, &answer->arena, &answer->range);
+    if (status != ST_OK) {
+        answer_free(fake, answer);
+        return status;
+    }
+    answer->window_end = answer->range.field_count;
+    range->count = answer->range.count;
+    range->more = answer->range.more;
+    range->kvs = (int64_t)answer->range.field_count;
+    range->kvs_bytes = answer->range.fields_bytes;
+    range->state = answer;
+    return ST_OK;
+}
+
+static enum status run_write(struct fake *fake, struct engine_write *write)
+{
+    struct fake_answer *answer = answer_new(fake);
+    struct arena *arena = &answer->arena;
+    const void *request = write->op.request;
+    enum status status;
+    if (write->op.kind == FAKE_PUT)
+        status = fake_model_put(fake->model, request, arena, &write->answer);
+    else if (write->op.kind == FAKE_DELETE)
+        status = fake_model_delete(fake->model, request, arena, &write->answer);
+    else
+        status = fake_model_txn(fake->model, request, arena, &write->answer);
+    fake->index++;
+    if (status == ST_OK)
+        write->op.pinned = (uint64_t)(uintptr_t)answer;
+    else
+        answer_free(fake, answer);
+    return status;
+}
+
+static enum status run_compact(struct fake *fake, const struct pb_compaction_request *request)
+{
+    fake->index++;
+    return fake_model_compact(fake->model, request->revision);
+}
+
+/* Not etcd's sum: one that changes with what is stored. */
+static enum status run_hash(struct fake *fake, struct engine_hash *hash)
+{
+    struct pb_range_request everything = {.key = SLICE_LITERAL("\0"),
+                                          .range_end = SLICE_LITERAL("\0"),
+                                          .revision = hash->at_revision};
+    struct fake_answer *answer = answer_new(fake);
+    enum status status = fake_model_range(fake->model, &everything, &answer->arena, &answer->range);
+    uint32_t sum = 0;
+    for (size_t i = 0; status == ST_OK && i < answer->range.field_count; i++)
+        sum = crc32c(sum, answer->range.fields[i]);
+    answer_free(fake, answer);
+    hash->hash = sum;
+    hash->compact_revision = fake_model_compact_revision(fake->model);
+    hash->hash_revision = hash->at_revision ? hash->at_revision : fake_model_revision(fake->model);
+    return status;
+}
+
+/* -- Operations -- */
+
+static enum status run(struct fake *fake, struct engine_op *op)
+{
+    switch ((enum fake_kind)op->kind) {
+    case FAKE_RANGE:
+        return run_range(fake, CONTAINER_OF(op, struct engine_range, op));
+    case FAKE_PUT:
+    case FAKE_DELETE:
+    case FAKE_TXN:
+        return run_write(fake, CONTAINER_OF(op, struct engine_write, op));
+    case FAKE_COMPACT:
+        return run_compact(fake, op->request);
+    case FAKE_HASH:
+        return run_hash(fake, CONTAINER_OF(op, struct engine_hash, op));
+    }
+    return ST_INTERNAL;
+}
+
+static void complete(struct fake *fake, struct engine_op *op)
+{
+    op->text = SLICE_EMPTY;
+    if (fake->fail_status != ST_OK) {
+        op->status = fake->fail_status;
+        op->text = fake->fail_text;
+        fake->fail_status = ST_OK;
+    } else {
+        op->status = run(fake, op);
+    }
+    op->revision = fake_model_revision(fake->model);
+    op->done(op);
+}
+
+static void start(struct engine_op *op, enum fake_kind kind, const void *request)
+{
+    struct fake *fake = fake_of_op(op);
+    op->kind = (uint8_t)kind;
+    op->request = request;
+    op->pinned = 0;
+    if (random_chance(&fake->random, fake->options.inline_percent, 100)) {
+        complete(fake, op);
+        return;
+    }
+    fake->waiting = xrealloc(fake->waiting, (fake->waiting_count + 1) * sizeof(struct engine_op *));
+    fake->waiting[fake->waiting_count++] = op;
+}
+
+bool fake_step(struct engine *engine)
+{
+    struct fake *fake = fake_of(engine);
+    if (fake->waiting_count == 0)
+        return false;
+    size_t chosen = random_below(&fake->random, fake->waiting_count);
+    struct engine_op *op = fake->waiting[chosen];
+    fake->waiting[chosen] = fake->waiting[--fake->waiting_count];
+    complete(fake, op);
+    return true;
+}
+
+size_t fake_waiting(const struct engine *engine)
+{
+    return fake_of(engine)->waiting_count;
+}
+
+size_t fake_open(const struct engine *engine)
+{
+    return fake_of(engine)->open_count;
+}
+
+void fake_fail_next(struct engine *engine, enum status status, struct slice text)
+{
+    fake_of(engine)->fail_status = status;
+    fake_of(engine)->fail_text = text;
+}
+
+/* -- The engine's functions -- */
+
+static void range_start(struct engine_shard *shard, struct engine_range *range,
+                        const struct pb_range_request *request)
+{
+    (void)shard;
+    range->state = NULL;
+    start(&range->op, FAKE_RANGE, request);
+}
+
+static void range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                         uint64_t *ret_bytes)
+{
+    struct fake_answer *answer = range->state;
+    assert(answer->field_at == 0 && answer->field <= answer->window_end);
+    size_t left = answer->range.field_count - answer->field;
+    size_t keys = keys_max < (int64_t)left ? (size_t)keys_max : left;
+    answer->window_end = answer->field + keys;
+    *ret_keys = (int64_t)keys;
+    *ret_bytes = 0;
+    for (size_t i = answer->field; i < answer->window_end; i++)
+        *ret_bytes += answer->range.fields[i].len;
+}
+
+static size_t range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+{
+    struct fake_answer *answer = range->state;
+    size_t filled = 0;
+    while (filled < room && answer->field < answer->window_end) {
+        struct slice field = answer->range.fields[answer->field];
+        size_t n = size_min(room - filled, field.len - answer->field_at);
+        slice_copy(dst + filled, slice_sub(field, answer->field_at, n));
+        filled += n;
+        answer->field_at += n;
+        if (answer->field_at == field.len) {
+            answer->field++;
+            answer->field_at = 0;
+        }
+    }
+    return filled;
+}
+
+static void range_close(struct engine_range *range)
+{
+    if (range->state)
+        answer_free(fake_of_op(&range->op), range->state);
+    range->state = NULL;
+}
+
+static void put(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_put_request *request)
+{
+    (void)shard;
+    start(&write->op, FAKE_PUT, request);
+}
+
+static void delete_range(struct engine_shard *shard, struct engine_write *write,
+                         const struct pb_delete_range_request *request)
+{
+    (void)shard;
+    start(&write->op, FAKE_DELETE, request);
+}
+
+static void txn(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_txn_request *request)
+{
+    (void)shard;
+    start(&write->op, FAKE_TXN, request);
+}
+
+static void write_close(struct engine_write *write)
+{
+    if (write->op.pinned)
+        answer_free(fake_of_op(&write->op), (struct fake_answer *)(uintptr_t)write->op.pinned);
+    write->op.pinned = 0;
+}
+
+static void compact(struct engine_shard *shard, struct engine_op *op,
+                    const struct pb_compaction_request *request)
+{
+    (void)shard;
+    start(op, FAKE_COMPACT, request);
+}
+
+static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
+{
+    (void)shard;
+    start(&hash->op, FAKE_HASH, NULL);
+}
+
+static void status_get(struct engine_shard *shard, struct engine_status *ret_status)
+{
+    struct fake *fake = fake_of(shard->engine);
+    *ret_status = (struct engine_status){
+        .revision = fake_model_revision(fake->model),
+        .compact_revision = fake_model_compact_revision(fake->model),
+        .raft_index = fake->index,
+        .applied_index = fake->index,
+        .db_size_bytes = 20480,
+        .db_size_in_use_bytes = 16384,
+        .quota_bytes = INT64_C(2) << 30,
+    };
+}
+
+static struct engine_identity identity(const struct engine *engine)
+{
+    return fake_of(engine)->options.identity;
+}
+
+static enum status shard_new(struct engine *engine, struct loop *loop,
+                             struct engine_shard **ret_shard)
+{
+    (void)loop;
+    struct fake_shard *shard = xcalloc(1, sizeof(*shard));
+    shard->shard.engine = engine;
+    *ret_shard = &shard->shard;
+    return ST_OK;
+}
+
+static void shard_free(struct engine_shard *shard)
+{
+    free(CONTAINER_OF(shard, struct fake_shard, shard));
+}
+
+static void no_turn(struct engine_shard *shard)
+{
+    (void)shard;
+}
+
+static const struct engine_ops fake_ops = {
+    .identity = identity,
+    .shard_new = shard_new,
+    .shard_free = shard_free,
+    .turn_begin = no_turn,
+    .turn_end = no_turn,
+    .range_start = range_start,
+    .range_window = range_window,
+    .range_fill = range_fill,
+    .range_close = range_close,
+    .put = put,
+    .delete_range = delete_range,
+    .txn = txn,
+    .write_close = write_close,
+    .compact = compact,
+    .hash_kv = hash_kv,
+    .status_get = status_get,
+};
+
+struct engine *fake_new(const struct fake_options *options)
+{
+    struct fake *fake = xcalloc(1, sizeof(*fake));
+    fake->engine.ops = &fake_ops;
+    fake->options = *options;
+    fake->model = fake_model_new();
+    random_init(&fake->random, options->seed);
+    return &fake->engine;
+}
+
+void fake_free(struct engine *engine)
+{
+    if (!engine)
+        return;
+    struct fake *fake = fake_of(engine);
+    assert(fake->waiting_count == 0);
+    assert(fake->open_count == 0);
+    fake_model_free(fake->model);
+    free(fake->waiting);
+    free(fake);
+}

@@ -1,0 +1,35 @@
+/*
+ * An engine for the tests of the faces: a naive model in memory whose operations complete when the
+ * test says so, in an order drawn from a seed. What an engine may do, it does: complete before the
+ * starting call returns, much later, after others that were started later. Answers live in memory
+ * of their own that is freed by close, so that a sanitizer sees who looks too long or never closes.
+ *
+ * One shard, one thread.
+ */
+#ifndef VIGIL_ENGINE_FAKE_H
+#define VIGIL_ENGINE_FAKE_H
+
+#include "engine/engine.h"
+
+struct fake_options {
+    uint64_t seed;
+    /* Of 100 operations so many complete inline; the others wait for fake_step. */
+    unsigned inline_percent;
+    struct engine_identity identity;
+};
+
+struct engine *fake_new(const struct fake_options *options); /* aborts without memory */
+/* Nothing may be pending or open. */
+void fake_free(struct engine *engine);
+
+/* Takes effect and completes one waiting operation, any one. False: none waits. */
+bool fake_step(struct engine *engine);
+
+size_t fake_waiting(const struct engine *engine);
+/* Ranges and writes that were answered and not closed. */
+size_t fake_open(const struct engine *engine);
+
+/* The next operation fails with this status and, if not empty, an upstream's text. */
+void fake_fail_next(struct engine *engine, enum status status, struct slice text);
+
+#endif
