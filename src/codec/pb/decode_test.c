@@ -548,7 +548,7 @@ static void merging_many_pieces_stays_in_proportion(void **state)
         ST_OK);
     assert_int_equal(stream.range_response->kvs_count, PIECES);
     /* Doubling leaves as much behind as it keeps; the arena doubles its blocks once more. */
-    assert_true(d.arena.held_bytes <= 8 * PIECES * sizeof(struct pb_key_value));
+    assert_true(d.arena.held_bytes <= sizeof(struct pb_key_value) * PIECES * 8);
 }
 
 static void unpacked_numbers_stay_in_proportion(void **state)
@@ -564,7 +564,7 @@ static void unpacked_numbers_stay_in_proportion(void **state)
         decode_within(&d, &pb_watch_create_request_table, buf_slice(&bytes), 4 << 20, &create),
         ST_OK);
     assert_int_equal(create.filters_count, NUMBERS);
-    assert_true(d.arena.held_bytes <= 8 * NUMBERS * sizeof(int32_t));
+    assert_true(d.arena.held_bytes <= sizeof(int32_t) * NUMBERS * 8);
 }
 
 static void every_cut_of_a_message_is_survived(void **state)

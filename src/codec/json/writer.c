@@ -1,0 +1,178 @@
+#include "codec/json/writer.h"
+
+#include "codec/utf8.h"
+
+#include <inttypes.h>
+
+void json_writer_init(struct json_writer *writer, struct buf *out)
+{
+    assert(writer);
+    assert(out);
+    *writer = (struct json_writer){.out = out, .status = ST_OK};
+}
+
+enum status json_writer_finish(const struct json_writer *writer)
+{
+    assert(writer->depth == 0);
+    return writer->status;
+}
+
+static void put(struct json_writer *writer, struct slice bytes)
+{
+    if (writer->status == ST_OK)
+        writer->status = buf_append(writer->out, bytes);
+}
+
+/* What goes before each value or key, and the promise of what goes before the next. */
+static void put_separator(struct json_writer *writer)
+{
+    if (writer->needs_comma)
+        put(writer, SLICE_LITERAL(","));
+    writer->needs_comma = true;
+}
+
+static void begin(struct json_writer *writer, struct slice bracket)
+{
+    put_separator(writer);
+    put(writer, bracket);
+    writer->depth++;
+    writer->needs_comma = false;
+}
+
+static void end(struct json_writer *writer, struct slice bracket)
+{
+    assert(writer->depth > 0);
+    put(writer, bracket);
+    writer->depth--;
+    writer->needs_comma = true;
+}
+
+void json_begin_object(struct json_writer *writer)
+{
+    begin(writer, SLICE_LITERAL("{"));
+}
+
+void json_end_object(struct json_writer *writer)
+{
+    end(writer, SLICE_LITERAL("}"));
+}
+
+void json_begin_array(struct json_writer *writer)
+{
+    begin(writer, SLICE_LITERAL("["));
+}
+
+void json_end_array(struct json_writer *writer)
+{
+    end(writer, SLICE_LITERAL("]"));
+}
+
+static bool is_plain(uint8_t byte)
+{
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+/* Bytes at the beginning that stand for themselves. */
+static size_t plain_run(struct slice text)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        size_t len = is_plain(text.ptr[at]) ? 1 : 0;
+        if (text.ptr[at] >= 0x80)
+            len = utf8_char_len(slice_sub(text, at, text.len - at));
+        if (len == 0)
+            break;
+        at += len;
+    }
+    return at;
+}
+
+static void put_escape(struct json_writer *writer, uint8_t byte)
+{
+    static const char hex[] = "0123456789abcdef";
+    switch (byte) {
+    case '"':
+        put(writer, SLICE_LITERAL("\\\""));
+        return;
+    case '\\':
+        put(writer, SLICE_LITERAL("\\\\"));
+        return;
+    case '\n':
+        put(writer, SLICE_LITERAL("\\n"));
+        return;
+    case '\r':
+        put(writer, SLICE_LITERAL("\\r"));
+        return;
+    case '\t':
+        put(writer, SLICE_LITERAL("\\t"));
+        return;
+    default:
+        break;
+    }
+    if (byte >= 0x80) {
+        put(writer, SLICE_LITERAL("\\ufffd"));
+        return;
+    }
+    const char escape[] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+    put(writer, slice_of(escape, sizeof(escape)));
+}
+
+static void put_quoted(struct json_writer *writer, struct slice text)
+{
+    put(writer, SLICE_LITERAL("\""));
+    for (;;) {
+        size_t plain = plain_run(text);
+        put(writer, slice_sub(text, 0, plain));
+        if (plain == text.len)
+            break;
+        put_escape(writer, text.ptr[plain]);
+        text = slice_sub(text, plain + 1, text.len - plain - 1);
+    }
+    put(writer, SLICE_LITERAL("\""));
+}
+
+void json_key(struct json_writer *writer, const char *name)
+{
+    assert(writer->depth > 0);
+    put_separator(writer);
+    put_quoted(writer, slice_from_text(name));
+    put(writer, SLICE_LITERAL(":"));
+    writer->needs_comma = false;
+}
+
+void json_string(struct json_writer *writer, struct slice text)
+{
+    put_separator(writer);
+    put_quoted(writer, text);
+}
+
+void json_text(struct json_writer *writer, const char *text)
+{
+    json_string(writer, slice_from_text(text));
+}
+
+void json_i64(struct json_writer *writer, int64_t number)
+{
+    put_separator(writer);
+    if (writer->status == ST_OK)
+        writer->status = buf_append_format(writer->out, "%" PRId64, number);
+}
+
+void json_u64(struct json_writer *writer, uint64_t number)
+{
+    put_separator(writer);
+    if (writer->status == ST_OK)
+        writer->status = buf_append_format(writer->out, "%" PRIu64, number);
+}
+
+void json_bool(struct json_writer *writer, bool truth)
+{
+    put_separator(writer);
+    put(writer, truth ? SLICE_LITERAL("true") : SLICE_LITERAL("false"));
+}
+
+void json_null(struct json_writer *writer)
+{
+    put_separator(writer);
+    put(writer, SLICE_LITERAL("null"));
+}

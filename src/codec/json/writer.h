@@ -1,0 +1,52 @@
+/*
+ * JSON written into a buffer, item by item; commas and escapes are the writer's business.
+ *
+ *     struct json_writer w;
+ *     json_writer_init(&w, &out);
+ *     json_begin_object(&w);
+ *     json_key(&w, "health");
+ *     json_text(&w, "true");
+ *     json_end_object(&w);
+ *     TRY(json_writer_finish(&w));
+ *
+ * The first failure is kept and makes the rest do nothing, so only the end needs checking.
+ * Text that is not UTF-8 comes out with U+FFFD for each bad byte: the output is always valid.
+ * One owner, one thread; the buffer is borrowed until json_writer_finish.
+ */
+#ifndef VIGIL_CODEC_JSON_WRITER_H
+#define VIGIL_CODEC_JSON_WRITER_H
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+struct json_writer {
+    struct buf *out;
+    enum status status; /* of the first step that failed */
+    unsigned depth;     /* objects and arrays still open */
+    bool needs_comma;   /* an item stands before the next one on this level */
+};
+
+void json_writer_init(struct json_writer *writer, struct buf *out);
+
+/* Everything opened has been closed. After a failure the buffer holds a part of the text. */
+MUST_CHECK
+enum status json_writer_finish(const struct json_writer *writer);
+
+void json_begin_object(struct json_writer *writer);
+void json_end_object(struct json_writer *writer);
+void json_begin_array(struct json_writer *writer);
+void json_end_array(struct json_writer *writer);
+
+/* The name of the next value of an object. */
+void json_key(struct json_writer *writer, const char *name);
+
+void json_string(struct json_writer *writer, struct slice text);
+void json_text(struct json_writer *writer, const char *text);
+/* As many digits as needed: a reader with doubles only loses those past 2^53. */
+void json_i64(struct json_writer *writer, int64_t number);
+void json_u64(struct json_writer *writer, uint64_t number);
+void json_bool(struct json_writer *writer, bool truth);
+void json_null(struct json_writer *writer);
+
+#endif
