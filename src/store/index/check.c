@@ -85,6 +85,8 @@ void index_check(const struct index *index)
     }
     assert(sum.live_keys == index->live.live_keys);
     assert(sum.live_bytes == index->live.live_bytes);
-    /* The pool also has what is retired; what the tree has not, the epoch must. */
+    /* The pool has what the tree has, and what waits in the epoch. */
     assert(check.objects <= pool_objects(index->memory.pool));
+    if (epoch_reclaim(index->memory.epoch, 0) == 0)
+        assert(check.objects == pool_objects(index->memory.pool));
 }
