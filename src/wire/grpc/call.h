@@ -8,9 +8,10 @@
  *     open ──► on_message… ──► (on_half_close) ──► finish / fail ──► on_end
  *       └────────────── the peer resets, the connection ends ──────────┘
  *
- * on_end comes exactly once for every call whose first message was delivered, and it is the last
- * thing the service hears of the call. A service that still has an operation under way then takes
- * a hold (grpc_call_hold) so that the call's memory outlives it; no output is sent after on_end.
+ * on_end comes exactly once for every call the service has heard of (on_message or on_half_close),
+ * and it is the last thing it hears of it, never from within one of the functions below. A service
+ * that still has an operation under way then takes a hold (grpc_call_hold) so that the call's
+ * memory outlives it; no output is sent after on_end.
  */
 #ifndef VIGIL_WIRE_GRPC_CALL_H
 #define VIGIL_WIRE_GRPC_CALL_H
@@ -29,8 +30,9 @@ struct grpc_method {
     bool parks;          /* output without progress is no stall: a watch waits, it is not ended */
 
     /*
-     * A whole message arrived. Its bytes live until the call ends (a unary or server-streaming
-     * call) or until this returns (client_streams).
+     * A whole message arrived. Its bytes live as long as the call (a unary or server-streaming
+     * call) or until this returns (client_streams). A unary call is delivered as soon as its
+     * message is complete, a server-streaming one when the peer has half-closed, as grpc-go does.
      */
     void (*on_message)(struct grpc_call *call, void *service, struct slice message);
     /* The peer will send no more messages. May be NULL. Never called for a unary method. */
@@ -40,7 +42,7 @@ struct grpc_method {
 };
 
 enum grpc_fill {
-    GRPC_FILL_MORE,   /* there is more to send: ask again when there is room */
+    GRPC_FILL_MORE,   /* wrote something and has more: ask again when there is room */
     GRPC_FILL_PARKED, /* nothing to send now: ask again after grpc_call_wake */
     GRPC_FILL_DONE,   /* that was the last byte: end the call with status OK */
 };
@@ -68,6 +70,13 @@ static inline void grpc_prefix_write(uint8_t *dst, uint32_t message_len)
 /* Memory that lives until the call is freed: after on_end and the last release. */
 struct arena *grpc_call_arena(struct grpc_call *call);
 
+/* When the client stops waiting, on the connection's clock; INT64_MAX when it did not say. The call
+ * is ended then without the service's doing. */
+int64_t grpc_call_deadline(const struct grpc_call *call);
+
+/* The time of the connection's latest turn. */
+int64_t grpc_call_now(const struct grpc_call *call);
+
 /* A pointer for the service's own use; NULL at first. */
 void grpc_call_set_user(struct grpc_call *call, void *user);
 void *grpc_call_user(const struct grpc_call *call);
@@ -84,8 +93,8 @@ bool grpc_call_ended(const struct grpc_call *call);
 
 /*
  * Reserves len contiguous bytes for one response message and writes its prefix before them; the
- * service encodes straight into the output. NULL when the call is over or a limit is reached.
- * The call counts what is reserved against its connection's queued bytes.
+ * service encodes straight into the output, before it returns. NULL when the call is over or a
+ * limit is reached. What is reserved counts against the connection's queued bytes.
  */
 MUST_CHECK
 uint8_t *grpc_call_message(struct grpc_call *call, size_t len);

@@ -8,6 +8,7 @@
 struct grpc_limits {
     uint32_t receive_bytes_max;  /* one request message: etcd's max-request-bytes + 512 KiB */
     size_t unfinished_bytes_max; /* all messages of a connection that have not fully arrived */
+    size_t held_bytes_soft;      /* delivered messages of unanswered calls: reading stops */
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
     size_t queued_bytes_soft;    /* responses of a connection not yet sent: reading stops */
     size_t queued_bytes_hard;    /* a message that would pass this is refused to its service */
@@ -19,6 +20,7 @@ struct grpc_limits {
     ((struct grpc_limits){                             \
         .receive_bytes_max = 1536 * 1024 + 512 * 1024, \
         .unfinished_bytes_max = 64 * 1024 * 1024,      \
+        .held_bytes_soft = 16 * 1024 * 1024,           \
         .arena_bytes_max = 256 * 1024 * 1024,          \
         .queued_bytes_soft = 1024 * 1024,              \
         .queued_bytes_hard = 256 * 1024 * 1024,        \

@@ -21,4 +21,7 @@ enum status grpc_services_add(struct grpc_services *services, const struct grpc_
 const struct grpc_method *grpc_services_find(const struct grpc_services *services,
                                              struct slice path, void **ret_service);
 
+/* Whether any method's path begins so: "/etcdserverpb.KV/". */
+bool grpc_services_has(const struct grpc_services *services, struct slice prefix);
+
 #endif

@@ -34,7 +34,7 @@ struct h2_limits {
 /* grpc-go's and etcd's numbers where they have one. */
 #define H2_LIMITS_DEFAULT                          \
     ((struct h2_limits){                           \
-        .streams_max = 100000,                     \
+        .streams_max = 32768,                      \
         .header_list_bytes = 16 * 1024,            \
         .header_fields_max = 128,                  \
         .continuations_max = 8,                    \

@@ -48,6 +48,8 @@ size_t h2_session_fill(struct h2_session *session, uint8_t *dst, size_t room, in
 
 /* Everything was said and written: close the connection. */
 bool h2_session_over(const struct h2_session *session);
+/* A fault ended it: there are no streams any more. */
+bool h2_session_failed(const struct h2_session *session);
 /* The code it ends with (H2_NO_ERROR when in peace) and a sentence for the log, never NULL. */
 enum h2_error h2_session_error(const struct h2_session *session, const char **ret_reason);
 

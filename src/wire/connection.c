@@ -1,0 +1,235 @@
+#include "wire/connection.h"
+
+#include "wire/grpc/endpoint.h"
+#include "wire/http1/endpoint.h"
+#include "wire/sniff.h"
+
+#include <stdlib.h>
+
+enum { PREFACE_BYTES = 24 };
+
+struct wire_server {
+    struct wire_limits limits;
+    const struct http1_routes *routes;
+    struct grpc_server grpc;
+};
+
+/* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. */
+struct wire_connection {
+    struct wire_server *server;
+    struct wire_hooks hooks;
+    struct grpc_endpoint *grpc;
+    struct http1_endpoint *http1;
+    const char *reason;
+    int64_t handshake_by_ns;
+    bool closing; /* before a protocol was known, or by its client */
+    uint8_t first_len;
+    uint8_t first[PREFACE_BYTES];
+};
+
+enum status wire_server_new(const struct grpc_services *services, const struct http1_routes *routes,
+                            const struct wire_limits *limits, struct wire_server **ret_server)
+{
+    struct wire_server *server = calloc(1, sizeof(*server));
+    if (!server)
+        return ST_NOMEM;
+    server->limits = *limits;
+    server->routes = routes;
+    grpc_server_init(&server->grpc, services, &server->limits.grpc);
+    *ret_server = server;
+    return ST_OK;
+}
+
+void wire_server_free(struct wire_server *server)
+{
+    if (!server)
+        return;
+    grpc_server_fini(&server->grpc);
+    free(server);
+}
+
+enum status wire_connection_new(struct wire_server *server, struct wire_hooks hooks, int64_t now_ns,
+                                struct wire_connection **ret_connection)
+{
+    struct wire_connection *c = calloc(1, sizeof(*c));
+    if (!c)
+        return ST_NOMEM;
+    *c = (struct wire_connection){.server = server,
+                                  .hooks = hooks,
+                                  .reason = "",
+                                  .handshake_by_ns = now_ns + server->limits.handshake_ns};
+    *ret_connection = c;
+    return ST_OK;
+}
+
+void wire_connection_free(struct wire_connection *c)
+{
+    if (!c)
+        return;
+    grpc_endpoint_free(c->grpc);
+    http1_endpoint_free(c->http1);
+    free(c);
+}
+
+static void on_output(void *owner)
+{
+    struct wire_connection *c = owner;
+    if (c->hooks.on_output)
+        c->hooks.on_output(c->hooks.owner);
+}
+
+static void close_for(struct wire_connection *c, const char *reason)
+{
+    c->closing = true;
+    c->reason = reason;
+}
+
+static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_ns)
+{
+    if (bytes.len == 0)
+        return;
+    if (c->grpc)
+        grpc_endpoint_feed(c->grpc, bytes, now_ns);
+    else
+        http1_endpoint_feed(c->http1, bytes, now_ns);
+}
+
+static enum status start(struct wire_connection *c, enum sniffed protocol, int64_t now_ns)
+{
+    struct wire_server *server = c->server;
+    if (protocol == SNIFFED_HTTP2)
+        return grpc_endpoint_new(&server->grpc, &server->limits.h2, on_output, c, now_ns, &c->grpc);
+    return http1_endpoint_new(server->routes, &server->limits.http1, on_output, c, now_ns,
+                              &c->http1);
+}
+
+/* Keeps what cannot be told apart yet; at most the 23 bytes of an unfinished preface. */
+static void feed_first(struct wire_connection *c, struct slice bytes, int64_t now_ns)
+{
+    size_t n = size_min(bytes.len, (size_t)PREFACE_BYTES - c->first_len);
+    memcpy(c->first + c->first_len, bytes.ptr, n);
+    c->first_len = (uint8_t)(c->first_len + n);
+    struct slice first = slice_of(c->first, c->first_len);
+    enum sniffed protocol = sniff(first);
+    if (protocol == SNIFFED_MORE)
+        return;
+    if (start(c, protocol, now_ns) != ST_OK) {
+        close_for(c, "out of memory");
+        return;
+    }
+    feed_on(c, first, now_ns);
+    feed_on(c, slice_sub(bytes, n, bytes.len - n), now_ns);
+}
+
+void wire_connection_feed(struct wire_connection *c, struct slice bytes, int64_t now_ns)
+{
+    if (c->closing || bytes.len == 0)
+        return;
+    if (LIKELY(c->grpc || c->http1))
+        feed_on(c, bytes, now_ns);
+    else
+        feed_first(c, bytes, now_ns);
+}
+
+/* gRPC clients never half-close a connection; without their input nothing can be asked of us. */
+void wire_connection_feed_end(struct wire_connection *c, int64_t now_ns)
+{
+    if (c->http1)
+        http1_endpoint_feed_end(c->http1, now_ns);
+    else
+        close_for(c, "closed by the client");
+}
+
+bool wire_connection_wants_read(const struct wire_connection *c)
+{
+    if (c->closing)
+        return false;
+    if (c->grpc)
+        return grpc_endpoint_wants_read(c->grpc);
+    return !c->http1 || http1_endpoint_wants_read(c->http1);
+}
+
+bool wire_connection_wants_write(const struct wire_connection *c)
+{
+    if (c->closing)
+        return false;
+    if (c->grpc)
+        return h2_session_wants_write(grpc_endpoint_session(c->grpc));
+    return c->http1 && http1_endpoint_wants_write(c->http1);
+}
+
+size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    assert(room >= WIRE_FILL_ROOM_MIN);
+    if (c->closing)
+        return 0;
+    if (c->grpc)
+        return grpc_endpoint_fill(c->grpc, dst, room, now_ns);
+    return c->http1 ? http1_endpoint_fill(c->http1, dst, room, now_ns) : 0;
+}
+
+bool wire_connection_should_close(const struct wire_connection *c)
+{
+    if (c->closing)
+        return true;
+    if (c->grpc)
+        return h2_session_over(grpc_endpoint_session(c->grpc));
+    return c->http1 && http1_endpoint_over(c->http1);
+}
+
+const char *wire_connection_reason(const struct wire_connection *c)
+{
+    const char *reason = c->reason;
+    if (!c->closing && c->grpc)
+        (void)h2_session_error(grpc_endpoint_session(c->grpc), &reason);
+    else if (!c->closing && c->http1)
+        reason = http1_endpoint_reason(c->http1);
+    return reason;
+}
+
+static bool shaking_hands(const struct wire_connection *c)
+{
+    if (c->grpc)
+        return !h2_session_established(grpc_endpoint_session(c->grpc));
+    return !c->http1;
+}
+
+int64_t wire_connection_timeout(const struct wire_connection *c)
+{
+    if (c->closing)
+        return INT64_MAX;
+    if (shaking_hands(c))
+        return c->handshake_by_ns;
+    return c->grpc ? grpc_endpoint_timeout(c->grpc) : http1_endpoint_timeout(c->http1);
+}
+
+void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
+{
+    if (c->closing)
+        return;
+    if (shaking_hands(c)) {
+        if (now_ns >= c->handshake_by_ns)
+            close_for(c, "no request in time");
+    } else if (c->grpc) {
+        grpc_endpoint_tick(c->grpc, now_ns);
+    } else {
+        http1_endpoint_tick(c->http1, now_ns);
+    }
+}
+
+void wire_connection_shutdown(struct wire_connection *c, int64_t now_ns)
+{
+    if (c->grpc)
+        h2_session_shutdown(grpc_endpoint_session(c->grpc), now_ns);
+    else if (c->http1)
+        http1_endpoint_shutdown(c->http1);
+    else
+        close_for(c, "shutting down");
+}
+
+bool wire_connection_idle(const struct wire_connection *c)
+{
+    if (c->grpc)
+        return h2_session_streams(grpc_endpoint_session(c->grpc)) == 0;
+    return !c->http1 || http1_endpoint_idle(c->http1);
+}

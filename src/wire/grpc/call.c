@@ -1,0 +1,139 @@
+/* What a service does with a call. */
+#include "wire/grpc/call.h"
+
+#include "wire/grpc/state.h"
+
+#include <stdlib.h>
+
+struct arena *grpc_call_arena(struct grpc_call *call)
+{
+    return &call->arena;
+}
+
+int64_t grpc_call_deadline(const struct grpc_call *call)
+{
+    return call->deadline_ns;
+}
+
+int64_t grpc_call_now(const struct grpc_call *call)
+{
+    return call->endpoint ? call->endpoint->now_ns : 0;
+}
+
+void grpc_call_set_user(struct grpc_call *call, void *user)
+{
+    call->user = user;
+}
+
+void *grpc_call_user(const struct grpc_call *call)
+{
+    return call->user;
+}
+
+bool grpc_call_metadata(const struct grpc_call *call, struct slice name, struct slice *ret_value)
+{
+    return h2_headers_get(call->headers, name, ret_value);
+}
+
+bool grpc_call_ended(const struct grpc_call *call)
+{
+    return call->ended;
+}
+
+/* The clock starts when the next turn sees output waiting: ours may stand since the last one. */
+static void output_changed(struct grpc_call *call)
+{
+    call->progress_ns = 0;
+    h2_stream_ready(&call->stream);
+}
+
+static struct grpc_chunk *chunk_new(struct grpc_call *call, size_t len)
+{
+    size_t bytes = sizeof(struct grpc_chunk) + len;
+    struct grpc_chunk *chunk =
+        call->method->server_streams ? malloc(bytes) : arena_alloc(&call->arena, bytes);
+    if (chunk)
+        *chunk = (struct grpc_chunk){.len = len};
+    return chunk;
+}
+
+uint8_t *grpc_call_message(struct grpc_call *call, size_t len)
+{
+    if (call->finished || call->ended || len > UINT32_MAX - GRPC_PREFIX_BYTES)
+        return NULL;
+    struct grpc_endpoint *endpoint = call->endpoint;
+    size_t bytes = GRPC_PREFIX_BYTES + len;
+    if (endpoint->queued_bytes + bytes > call->server->limits->queued_bytes_hard)
+        return NULL;
+    struct grpc_chunk *chunk = chunk_new(call, bytes);
+    if (!chunk)
+        return NULL;
+    if (call->last_chunk)
+        call->last_chunk->next = chunk;
+    else
+        call->first_chunk = chunk;
+    call->last_chunk = chunk;
+    endpoint->queued_bytes += bytes;
+    grpc_prefix_write(chunk->bytes, (uint32_t)len);
+    output_changed(call);
+    return chunk->bytes + GRPC_PREFIX_BYTES;
+}
+
+enum status grpc_call_send(struct grpc_call *call, struct slice message)
+{
+    uint8_t *to = grpc_call_message(call, message.len);
+    if (!to)
+        return call->finished || call->ended ? ST_CLOSED : ST_LIMIT;
+    slice_copy(to, message);
+    return ST_OK;
+}
+
+void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)
+{
+    if (call->finished || call->ended)
+        return;
+    assert(!call->source);
+    call->source = source;
+    call->source_parked = false;
+    output_changed(call);
+}
+
+void grpc_call_wake(struct grpc_call *call)
+{
+    if (!call->source || !call->source_parked)
+        return;
+    call->source_parked = false;
+    output_changed(call);
+}
+
+static void finish(struct grpc_call *call, enum grpc_code code, struct slice text)
+{
+    if (call->finished || call->ended)
+        return;
+    call->finished = true;
+    call->source = NULL;
+    call->code = (uint8_t)code;
+    call->text = text;
+    output_changed(call);
+}
+
+void grpc_call_finish(struct grpc_call *call)
+{
+    finish(call, GRPC_OK, SLICE_EMPTY);
+}
+
+void grpc_call_fail(struct grpc_call *call, enum status status)
+{
+    finish(call, status_code(status), slice_from_text(status_text(status)));
+}
+
+void grpc_call_fail_text(struct grpc_call *call, enum grpc_code code, struct slice text)
+{
+    struct slice copy = SLICE_EMPTY;
+    if (call->finished || call->ended)
+        return;
+    text.len = size_min(text.len, GRPC_TEXT_BYTES_MAX);
+    if (arena_dup(&call->arena, text, &copy) != ST_OK)
+        copy = SLICE_EMPTY; /* the code alone must do */
+    finish(call, code, copy);
+}

@@ -1,0 +1,160 @@
+#include "wire/grpc/endpoint.h"
+
+#include "wire/grpc/state.h"
+
+#include <stdlib.h>
+
+/* Deadlines are looked at no more often than this. */
+#define CHECK_STEP_NS INT64_C(5000000)
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool may_stall(const struct grpc_call *call)
+{
+    return !call->method || !call->method->parks;
+}
+
+/* When the call needs a look at the latest. */
+static int64_t check_at(const struct grpc_call *call, int64_t now_ns)
+{
+    int64_t at = call->finished ? INT64_MAX : call->deadline_ns;
+    return may_stall(call) ? earlier(at, now_ns + call->server->limits->stall_ns) : at;
+}
+
+static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
+{
+    struct grpc_endpoint *endpoint = owner;
+    endpoint->now_ns = now_ns;
+    struct grpc_call *call = grpc_call_new(endpoint, headers);
+    if (!call)
+        return NULL;
+    grpc_call_route(call);
+    call->stream.bulk = call->method && call->method->bulk;
+    int64_t at = check_at(call, now_ns);
+    if (at != INT64_MAX) {
+        list_push_back(&endpoint->timed, &call->in_timed);
+        endpoint->check_at_ns = earlier(endpoint->check_at_ns, at);
+    }
+    return &call->stream;
+}
+
+static void on_output(void *owner)
+{
+    struct grpc_endpoint *endpoint = owner;
+    if (endpoint->on_output)
+        endpoint->on_output(endpoint->owner);
+}
+
+static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
+
+enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
+                              void (*output)(void *owner), void *owner, int64_t now_ns,
+                              struct grpc_endpoint **ret_endpoint)
+{
+    AUTO(grpc_endpoint_freep) struct grpc_endpoint *endpoint = calloc(1, sizeof(*endpoint));
+    if (!endpoint)
+        return ST_NOMEM;
+    *endpoint = (struct grpc_endpoint){.server = server,
+                                       .on_output = output,
+                                       .owner = owner,
+                                       .now_ns = now_ns,
+                                       .check_at_ns = INT64_MAX};
+    list_init(&endpoint->timed);
+    TRY(h2_session_new(limits, &session_ops, endpoint, now_ns, &endpoint->session));
+    *ret_endpoint = TAKE(endpoint);
+    return ST_OK;
+}
+
+void grpc_endpoint_free(struct grpc_endpoint *endpoint)
+{
+    if (!endpoint)
+        return;
+    h2_session_free(endpoint->session);
+    assert(endpoint->queued_bytes == 0);
+    assert(endpoint->unfinished_bytes == 0);
+    assert(endpoint->held_bytes == 0);
+    free(endpoint);
+}
+
+struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint)
+{
+    return endpoint->session;
+}
+
+void grpc_endpoint_feed(struct grpc_endpoint *endpoint, struct slice bytes, int64_t now_ns)
+{
+    endpoint->now_ns = now_ns;
+    h2_session_feed(endpoint->session, bytes, now_ns);
+}
+
+size_t grpc_endpoint_fill(struct grpc_endpoint *endpoint, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    endpoint->now_ns = now_ns;
+    return h2_session_fill(endpoint->session, dst, room, now_ns);
+}
+
+bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint)
+{
+    const struct grpc_limits *limits = endpoint->server->limits;
+    return endpoint->queued_bytes <= limits->queued_bytes_soft &&
+           endpoint->held_bytes <= limits->held_bytes_soft &&
+           h2_session_wants_read(endpoint->session);
+}
+
+int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint)
+{
+    int64_t check = list_empty(&endpoint->timed) ? INT64_MAX : endpoint->check_at_ns;
+    return earlier(check, h2_session_timeout(endpoint->session));
+}
+
+static void deadline_passed(struct grpc_call *call)
+{
+    grpc_call_drop_output(call);
+    grpc_call_fail_text(call, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+    grpc_call_end(call);
+}
+
+/* Bytes ought to move: a request that has not come whole, or an answer that does not go. */
+static bool is_stalled(struct grpc_call *call, int64_t now_ns)
+{
+    bool receiving = call->method && !call->method->client_streams && !call->delivered;
+    bool sending = call->finished || call->first_chunk || (call->source && !call->source_parked);
+    if (!may_stall(call) || !(receiving || sending))
+        return false;
+    if (!call->progress_ns)
+        call->progress_ns = now_ns;
+    return now_ns - call->progress_ns >= call->server->limits->stall_ns;
+}
+
+static void check_calls(struct grpc_endpoint *endpoint)
+{
+    int64_t now_ns = endpoint->now_ns;
+    int64_t next = INT64_MAX;
+    struct grpc_call *call, *following;
+    LIST_FOREACH_SAFE (call, following, &endpoint->timed, in_timed) {
+        if (!call->finished && call->deadline_ns <= now_ns)
+            deadline_passed(call);
+        if (is_stalled(call, now_ns)) {
+            h2_stream_reset(&call->stream, H2_CANCEL);
+            if (h2_session_failed(endpoint->session))
+                return;
+            continue;
+        }
+        next = earlier(next, check_at(call, now_ns));
+        if (call->progress_ns && may_stall(call))
+            next = earlier(next, call->progress_ns + call->server->limits->stall_ns);
+    }
+    int64_t soonest = now_ns + CHECK_STEP_NS;
+    endpoint->check_at_ns = next > soonest ? next : soonest;
+}
+
+void grpc_endpoint_tick(struct grpc_endpoint *endpoint, int64_t now_ns)
+{
+    endpoint->now_ns = now_ns;
+    if (now_ns >= endpoint->check_at_ns)
+        check_calls(endpoint);
+    h2_session_tick(endpoint->session, now_ns);
+}

@@ -1,0 +1,31 @@
+/*
+ * The gRPC side of one HTTP/2 connection: opens a call for every stream, finds its method, ends it
+ * when its deadline passes or its output stands still. Owned by its connection; its thread.
+ */
+#ifndef VIGIL_WIRE_GRPC_ENDPOINT_H
+#define VIGIL_WIRE_GRPC_ENDPOINT_H
+
+#include "wire/grpc/server.h"
+#include "wire/h2/session.h"
+
+struct grpc_endpoint;
+
+MUST_CHECK
+enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
+                              void (*on_output)(void *owner), void *owner, int64_t now_ns,
+                              struct grpc_endpoint **ret_endpoint);
+/* Ends every call first. */
+void grpc_endpoint_free(struct grpc_endpoint *endpoint);
+DEFINE_CLEANUP(struct grpc_endpoint *, grpc_endpoint_free)
+
+/* For what needs no gRPC: wants_write, shutdown, over. */
+struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint);
+
+void grpc_endpoint_feed(struct grpc_endpoint *endpoint, struct slice bytes, int64_t now_ns);
+size_t grpc_endpoint_fill(struct grpc_endpoint *endpoint, uint8_t *dst, size_t room,
+                          int64_t now_ns);
+bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint);
+int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint);
+void grpc_endpoint_tick(struct grpc_endpoint *endpoint, int64_t now_ns);
+
+#endif

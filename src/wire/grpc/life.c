@@ -1,0 +1,146 @@
+/* How a call begins and ends, and where its memory goes. */
+#include "wire/grpc/state.h"
+
+#include <stdlib.h>
+
+_Static_assert(sizeof(struct grpc_call) + 256 <= GRPC_CALL_BYTES,
+               "a call leaves its arena some first bytes");
+
+void grpc_server_init(struct grpc_server *server, const struct grpc_services *services,
+                      const struct grpc_limits *limits)
+{
+    *server = (struct grpc_server){.services = services, .limits = limits};
+}
+
+void grpc_server_fini(struct grpc_server *server)
+{
+    assert(server->calls == 0);
+    while (server->recycled) {
+        struct grpc_call *call = server->recycled;
+        server->recycled = call->next_recycled;
+        free(call);
+    }
+    *server = (struct grpc_server){0};
+}
+
+static void call_free(struct grpc_call *call)
+{
+    struct grpc_server *server = call->server;
+    assert(call->ended && !call->endpoint && call->holds == 0);
+    h2_headers_unref(call->headers);
+    buf_fini(&call->message);
+    arena_fini(&call->arena);
+    server->calls--;
+    if (server->recycled_count >= server->limits->recycled_calls_max) {
+        free(call);
+        return;
+    }
+    call->next_recycled = server->recycled;
+    server->recycled = call;
+    server->recycled_count++;
+}
+
+static void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    (void)code;
+    grpc_call_closed(grpc_call_of(stream));
+}
+
+static const struct h2_stream_ops stream_ops = {
+    .on_data = grpc_call_on_data,
+    .on_end = grpc_call_on_half_close,
+    .on_close = on_close,
+    .head = grpc_call_head,
+    .data = grpc_call_data,
+    .trailers = grpc_call_trailers,
+};
+
+static struct grpc_call *call_alloc(struct grpc_server *server)
+{
+    struct grpc_call *call = server->recycled;
+    if (!call)
+        return malloc(GRPC_CALL_BYTES);
+    server->recycled = call->next_recycled;
+    server->recycled_count--;
+    return call;
+}
+
+struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers)
+{
+    struct grpc_server *server = endpoint->server;
+    struct grpc_call *call = call_alloc(server);
+    if (!call)
+        return NULL;
+    *call = (struct grpc_call){
+        .stream.ops = &stream_ops,
+        .endpoint = endpoint,
+        .server = server,
+        .headers = headers,
+        .http_status = 200,
+        .deadline_ns = INT64_MAX,
+        .progress_ns = endpoint->now_ns,
+    };
+    h2_headers_ref(headers);
+    list_init(&call->in_timed);
+    arena_init(&call->arena, call + 1, GRPC_CALL_BYTES - sizeof(*call),
+               server->limits->arena_bytes_max);
+    server->calls++;
+    return call;
+}
+
+void grpc_call_drop_output(struct grpc_call *call)
+{
+    bool on_heap = call->method && call->method->server_streams;
+    call->source = NULL;
+    while (call->first_chunk) {
+        struct grpc_chunk *chunk = call->first_chunk;
+        call->first_chunk = chunk->next;
+        call->endpoint->queued_bytes -= chunk->len - chunk->sent;
+        if (on_heap)
+            free(chunk);
+    }
+    call->last_chunk = NULL;
+}
+
+/* A message that came in pieces is no longer being waited for. */
+void grpc_call_drop_message(struct grpc_call *call)
+{
+    call->endpoint->unfinished_bytes -= call->unfinished;
+    call->unfinished = 0;
+    call->prefix_len = 0;
+}
+
+void grpc_call_end(struct grpc_call *call)
+{
+    if (call->ended)
+        return;
+    call->ended = true;
+    if (call->known && call->method->on_end)
+        call->method->on_end(call, call->service);
+}
+
+void grpc_call_closed(struct grpc_call *call)
+{
+    grpc_call_drop_output(call);
+    call->finished = true; /* nothing more is queued by a service that hears of the end */
+    grpc_call_drop_message(call);
+    call->endpoint->held_bytes -= call->request.len;
+    list_remove(&call->in_timed);
+    call->endpoint = NULL;
+    grpc_call_end(call);
+    if (call->holds == 0)
+        call_free(call);
+}
+
+void grpc_call_hold(struct grpc_call *call)
+{
+    call->holds++;
+}
+
+void grpc_call_release(struct grpc_call *call)
+{
+    assert(call->holds > 0);
+    call->holds--;
+    if (call->holds == 0 && call->ended && !call->endpoint)
+        call_free(call);
+}

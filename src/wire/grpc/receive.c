@@ -1,0 +1,170 @@
+/* From DATA to messages: a prefix of five bytes, then as many as it says. */
+#include "wire/grpc/state.h"
+
+#include <stdio.h>
+
+static void fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+static void fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
+{
+    char text[160];
+    __builtin_va_list args;
+    __builtin_va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+    __builtin_va_end(args);
+    grpc_call_fail_text(call, code, slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
+}
+
+static void hand_over(struct grpc_call *call, struct slice message)
+{
+    call->known = true;
+    call->method->on_message(call, call->service, message);
+}
+
+/* The only message of its call: kept for as long as the call. */
+static void deliver_only(struct grpc_call *call, struct slice message, bool borrowed)
+{
+    if (borrowed && arena_dup(&call->arena, message, &message) != ST_OK) {
+        grpc_call_fail(call, ST_NOMEM);
+        return;
+    }
+    call->delivered = true;
+    call->request = message;
+    call->endpoint->held_bytes += message.len;
+    if (!call->method->server_streams)
+        hand_over(call, message);
+}
+
+static void deliver_one_of_many(struct grpc_call *call, struct slice message)
+{
+    struct buf pieces = call->message;
+    call->message = (struct buf){0};
+    hand_over(call, message);
+    buf_fini(&pieces);
+}
+
+static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
+{
+    grpc_call_drop_message(call);
+    if (call->method->client_streams)
+        deliver_one_of_many(call, message);
+    else
+        deliver_only(call, message, borrowed);
+}
+
+/* grpc-go never looks at a second message of a unary call, and refuses that of a streaming one. */
+static void second_message(struct grpc_call *call)
+{
+    if (call->method->server_streams)
+        fail_format(call, GRPC_INTERNAL,
+                    "cardinality violation: received multiple request messages for "
+                    "non-client-streaming RPC");
+}
+
+static bool check_prefix(struct grpc_call *call)
+{
+    uint32_t max = call->server->limits->receive_bytes_max;
+    if (call->message_len > max)
+        fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                    "grpc: received message larger than max (%u vs. %u)", call->message_len, max);
+    else if (call->prefix[0] == 1)
+        fail_format(call, GRPC_INTERNAL,
+                    "grpc: compressed flag set with identity or empty encoding");
+    else if (call->prefix[0] != 0)
+        fail_format(call, GRPC_INTERNAL, "grpc: received unexpected payload format %u",
+                    call->prefix[0]);
+    return !call->finished;
+}
+
+static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - call->prefix_len);
+    memcpy(call->prefix + call->prefix_len, bytes.ptr, n);
+    call->prefix_len = (uint8_t)(call->prefix_len + n);
+    bytes = slice_sub(bytes, n, bytes.len - n);
+    if (call->prefix_len < GRPC_PREFIX_BYTES)
+        return bytes;
+    call->message_len = h2_get32(call->prefix + 1);
+    if (check_prefix(call) && call->message_len > bytes.len)
+        h2_stream_expect(&call->stream, call->message_len - bytes.len);
+    return bytes;
+}
+
+/* Keeps a piece of a message that did not come whole. */
+static bool keep_piece(struct grpc_call *call, struct slice piece)
+{
+    struct grpc_endpoint *endpoint = call->endpoint;
+    if (endpoint->unfinished_bytes + piece.len > call->server->limits->unfinished_bytes_max) {
+        fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                    "vigil: too many unfinished requests on this connection");
+        return false;
+    }
+    if (buf_append(&call->message, piece) != ST_OK) {
+        grpc_call_fail(call, ST_NOMEM);
+        return false;
+    }
+    endpoint->unfinished_bytes += piece.len;
+    call->unfinished += (uint32_t)piece.len;
+    return true;
+}
+
+static struct slice take_body(struct grpc_call *call, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, call->message_len - call->message.len);
+    struct slice piece = slice_sub(bytes, 0, n);
+    if (n == call->message_len) {
+        deliver(call, piece, true);
+    } else if (keep_piece(call, piece) && call->message.len == call->message_len) {
+        deliver(call, buf_slice(&call->message), false);
+    }
+    return slice_sub(bytes, n, bytes.len - n);
+}
+
+void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
+{
+    struct grpc_call *call = grpc_call_of(stream);
+    h2_stream_consumed(stream, bytes.len);
+    call->progress_ns = call->endpoint->now_ns;
+    while (bytes.len && !call->finished && !call->delivered) {
+        if (call->prefix_len < GRPC_PREFIX_BYTES)
+            bytes = take_prefix(call, bytes);
+        if (call->prefix_len == GRPC_PREFIX_BYTES && !call->finished)
+            bytes = take_body(call, bytes);
+    }
+    if (bytes.len && call->delivered && !call->finished)
+        second_message(call);
+}
+
+static void half_close_only(struct grpc_call *call)
+{
+    if (!call->method->server_streams) {
+        if (!call->delivered)
+            fail_format(call, GRPC_UNKNOWN, "%s", call->prefix_len ? "unexpected EOF" : "EOF");
+        return;
+    }
+    if (call->prefix_len)
+        fail_format(call, GRPC_INTERNAL, "unexpected EOF");
+    else if (!call->delivered)
+        fail_format(call, GRPC_INTERNAL,
+                    "cardinality violation: received no request message from "
+                    "non-client-streaming RPC");
+    else
+        hand_over(call, call->request);
+}
+
+void grpc_call_on_half_close(struct h2_stream *stream)
+{
+    struct grpc_call *call = grpc_call_of(stream);
+    if (call->finished)
+        return;
+    if (!call->method->client_streams) {
+        half_close_only(call);
+    } else if (call->prefix_len) {
+        fail_format(call, GRPC_INTERNAL, "unexpected EOF");
+    } else {
+        call->known = true;
+        if (call->method->on_half_close)
+            call->method->on_half_close(call, call->service);
+    }
+}

@@ -1,0 +1,206 @@
+/* From a request's header fields to its method, or to grpc-go's words for why not. */
+#include "wire/grpc/state.h"
+#include "wire/grpc/timeout.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { REFUSAL_BYTES = 512, QUOTED_BYTES = 256 };
+
+void grpc_call_refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
+                      struct slice text)
+{
+    call->http_status = (uint16_t)http_status;
+    call->method = NULL;
+    grpc_call_fail_text(call, code, text);
+}
+
+static void refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
+                   const char *format, ...) PRINTF_LIKE(4, 5);
+
+static void refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
+                   const char *format, ...)
+{
+    char text[REFUSAL_BYTES];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    grpc_call_refuse(call, http_status, code,
+                     slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
+}
+
+/* As Go prints a string with %q, cut to what a refusal can hold. */
+static const char *quote(struct slice s, char to[QUOTED_BYTES])
+{
+    size_t n = 0;
+    to[n++] = '"';
+    for (size_t i = 0; i < s.len && n < QUOTED_BYTES - 8; i++) {
+        uint8_t c = s.ptr[i];
+        if (c == '"' || c == '\\') {
+            to[n++] = '\\';
+            to[n++] = (char)c;
+        } else if (c == '\t') {
+            to[n++] = '\\';
+            to[n++] = 't';
+        } else if (c >= ' ' && c != 0x7f) {
+            to[n++] = (char)c;
+        } else {
+            n += (size_t)snprintf(to + n, 5, "\\x%02x", c);
+        }
+    }
+    to[n++] = '"';
+    to[n] = '\0';
+    return to;
+}
+
+static bool is_grpc_type(struct slice type)
+{
+    struct slice base = SLICE_LITERAL("application/grpc");
+    if (!slice_has_prefix(type, base))
+        return false;
+    return type.len == base.len || type.ptr[base.len] == '+' || type.ptr[base.len] == ';';
+}
+
+static bool check_content_type(struct grpc_call *call)
+{
+    struct slice type = SLICE_EMPTY;
+    char quoted[QUOTED_BYTES];
+    (void)h2_headers_get(call->headers, SLICE_LITERAL("content-type"), &type);
+    if (is_grpc_type(type))
+        return true;
+    refuse(call, 415, GRPC_INVALID_ARGUMENT, "invalid gRPC request content-type %s",
+           quote(type, quoted));
+    return false;
+}
+
+static bool check_host(struct grpc_call *call)
+{
+    size_t hosts = h2_headers_count(call->headers, SLICE_LITERAL("host"));
+    size_t authorities = call->headers->authority.ptr ? 1 : 0;
+    if (hosts > 1) {
+        refuse(call, 400, GRPC_INTERNAL,
+               "num values of :authority: %zu, num values of host: %zu, both must only have 1 value"
+               " as per HTTP/2 spec",
+               authorities, hosts);
+        return false;
+    }
+    return true;
+}
+
+static bool check_authority(struct grpc_call *call)
+{
+    struct slice host;
+    if (call->headers->authority.ptr || h2_headers_get(call->headers, SLICE_LITERAL("host"), &host))
+        return true;
+    refuse(call, 400, GRPC_INTERNAL, "no host or :authority header present");
+    return false;
+}
+
+/* ret_fixed: the answer will be the same for every call with these fields. */
+static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
+{
+    struct slice text;
+    char quoted[QUOTED_BYTES];
+    if (!h2_headers_get(call->headers, SLICE_LITERAL("grpc-timeout"), &text))
+        return true;
+    *ret_fixed = false;
+    int64_t timeout_ns = 0;
+    const char *fault = grpc_timeout_parse(text, &timeout_ns);
+    if (fault) {
+        refuse(call, 400, GRPC_INTERNAL, "malformed grpc-timeout: transport: %s: %s", fault,
+               quote(text, quoted));
+        return false;
+    }
+    if (__builtin_add_overflow(call->endpoint->now_ns, timeout_ns, &call->deadline_ns))
+        call->deadline_ns = INT64_MAX;
+    return true;
+}
+
+static bool check_http_method(struct grpc_call *call)
+{
+    char quoted[QUOTED_BYTES];
+    if (slice_equal(call->headers->method, SLICE_LITERAL("POST")))
+        return true;
+    refuse(call, 405, GRPC_INTERNAL,
+           "Received a HEADERS frame with :method %s which should be POST",
+           quote(call->headers->method, quoted));
+    return false;
+}
+
+static bool check_time_left(struct grpc_call *call)
+{
+    if (call->deadline_ns > call->endpoint->now_ns)
+        return true;
+    refuse(call, 200, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+    return false;
+}
+
+static void refuse_path(struct grpc_call *call)
+{
+    struct slice path = call->headers->path;
+    const struct grpc_services *services = call->server->services;
+    const uint8_t *slash = path.len ? memrchr(path.ptr, '/', path.len) : NULL;
+    if (!slash || slash == path.ptr) {
+        char quoted[QUOTED_BYTES];
+        refuse(call, 200, GRPC_UNIMPLEMENTED, "malformed method name: %s", quote(path, quoted));
+        return;
+    }
+    struct slice service = slice_sub(path, 1, (size_t)(slash - path.ptr) - 1);
+    struct slice method = slice_sub(path, service.len + 2, path.len - service.len - 2);
+    service.len = size_min(service.len, QUOTED_BYTES / 2);
+    method.len = size_min(method.len, QUOTED_BYTES / 2);
+    if (services && grpc_services_has(services, slice_sub(path, 0, service.len + 2)))
+        refuse(call, 200, GRPC_UNIMPLEMENTED, "unknown method %.*s for service %.*s",
+               SLICE_ARGS(method), SLICE_ARGS(service));
+    else
+        refuse(call, 200, GRPC_UNIMPLEMENTED, "unknown service %.*s", SLICE_ARGS(service));
+}
+
+static bool check_encoding(struct grpc_call *call)
+{
+    struct slice encoding;
+    char quoted[QUOTED_BYTES];
+    if (!h2_headers_get(call->headers, SLICE_LITERAL("grpc-encoding"), &encoding) ||
+        encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")))
+        return true;
+    refuse(call, 200, GRPC_UNIMPLEMENTED,
+           "grpc: Decompressor is not installed for grpc-encoding %s", quote(encoding, quoted));
+    return false;
+}
+
+/* The order of the checks is grpc-go's. */
+static void route_anew(struct grpc_call *call)
+{
+    struct h2_headers *headers = call->headers;
+    bool fixed = true;
+    if (!check_host(call) || !check_content_type(call) || !check_timeout(call, &fixed) ||
+        !check_authority(call) || !check_http_method(call) || !check_time_left(call))
+        return;
+    void *service = NULL;
+    const struct grpc_method *method =
+        call->server->services ? grpc_services_find(call->server->services, headers->path, &service)
+                               : NULL;
+    if (!method) {
+        refuse_path(call);
+        return;
+    }
+    if (!check_encoding(call))
+        return;
+    call->method = method;
+    call->service = service;
+    if (fixed) {
+        headers->note = method;
+        headers->note_owner = service;
+    }
+}
+
+void grpc_call_route(struct grpc_call *call)
+{
+    if (LIKELY(call->headers->note != NULL)) {
+        call->method = call->headers->note;
+        call->service = call->headers->note_owner;
+    } else {
+        route_anew(call);
+    }
+}

@@ -1,0 +1,99 @@
+/* The inside of calls and endpoints, shared by the files of this directory and nobody else. */
+#ifndef VIGIL_WIRE_GRPC_STATE_H
+#define VIGIL_WIRE_GRPC_STATE_H
+
+#include "base/buf.h"
+#include "wire/grpc/endpoint.h"
+
+enum {
+    GRPC_CALL_BYTES = 768, /* a whole call with its first arena bytes */
+    GRPC_TEXT_BYTES_MAX = 4096,
+};
+
+/* Response bytes not yet sent. In the arena of a call with one response, else on the heap. */
+struct grpc_chunk {
+    struct grpc_chunk *next;
+    size_t len;
+    size_t sent;
+    uint8_t bytes[];
+};
+
+struct grpc_endpoint {
+    struct grpc_server *server;
+    struct h2_session *session; /* owned */
+    void (*on_output)(void *owner);
+    void *owner;
+    struct list timed;       /* calls with a deadline, or whose output may stall */
+    int64_t now_ns;          /* of the turn under way */
+    int64_t check_at_ns;     /* no call of timed needs a look before */
+    size_t queued_bytes;     /* in chunks */
+    size_t unfinished_bytes; /* of messages that arrive in pieces */
+    size_t held_bytes;       /* of messages delivered to calls that are not over */
+};
+
+struct grpc_call {
+    struct h2_stream stream;        /* first: on_close gets the call back from it */
+    struct grpc_endpoint *endpoint; /* NULL once the stream is closed */
+    struct grpc_server *server;
+    const struct grpc_method *method; /* NULL while refused */
+    void *service;
+    void *user;
+    struct h2_headers *headers; /* a reference */
+    struct grpc_call *next_recycled;
+    struct list in_timed; /* links endpoint.timed */
+    int64_t deadline_ns;
+    int64_t progress_ns; /* when bytes last moved, while they ought to */
+
+    /* The message that arrives. */
+    struct buf message;
+    struct slice request; /* of a call with one message, once it is there */
+    uint32_t message_len; /* as its prefix says */
+    uint32_t unfinished;  /* bytes of message counted in endpoint.unfinished_bytes */
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    uint8_t prefix_len;
+
+    /* The answer. */
+    struct grpc_source *source; /* the service's */
+    struct grpc_chunk *first_chunk, *last_chunk;
+    struct slice text; /* of the status: static or in the arena */
+    uint16_t http_status;
+    uint8_t code; /* enum grpc_code */
+
+    uint32_t holds;
+    bool known : 1;         /* the service has heard of it */
+    bool ended : 1;         /* and heard the end, or never will hear of it */
+    bool delivered : 1;     /* a call with one request: it has come */
+    bool finished : 1;      /* the status is known; after the chunks come the trailers */
+    bool source_parked : 1; /* asked in vain */
+
+    struct arena arena;
+};
+
+static inline struct grpc_call *grpc_call_of(struct h2_stream *stream)
+{
+    return CONTAINER_OF(stream, struct grpc_call, stream);
+}
+
+/* life.c */
+struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers);
+/* The service hears no more of the call; what it queued is dropped unless it is finished. */
+void grpc_call_end(struct grpc_call *call);
+void grpc_call_drop_output(struct grpc_call *call);
+void grpc_call_drop_message(struct grpc_call *call);
+void grpc_call_closed(struct grpc_call *call);
+
+/* route.c: finds the method or decides on the refusal. */
+void grpc_call_route(struct grpc_call *call);
+void grpc_call_refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
+                      struct slice text);
+
+/* receive.c */
+void grpc_call_on_data(struct h2_stream *stream, struct slice bytes);
+void grpc_call_on_half_close(struct h2_stream *stream);
+
+/* reply.c: the writers of h2_stream_ops. */
+size_t grpc_call_head(struct h2_stream *stream, uint8_t *dst, size_t room);
+enum h2_fill grpc_call_data(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len);
+size_t grpc_call_trailers(struct h2_stream *stream, uint8_t *dst, size_t room);
+
+#endif

@@ -1,0 +1,415 @@
+/* What each kind of frame other than DATA means. Every check names the error RFC 9113 gives it. */
+#include "wire/h2/state.h"
+
+static void fail(struct h2_session *s, enum h2_error code, const char *reason)
+{
+    h2_session_fail(s, code, reason);
+}
+
+static bool is_idle(const struct h2_session *s, uint32_t id)
+{
+    return id % 2 == 0 || id > s->last_id;
+}
+
+/* ---- header blocks ---- */
+
+static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h2_headers *headers)
+{
+    if (h2_table_reserve(&s->table) != ST_OK)
+        return NULL;
+    struct h2_stream *stream = s->ops->on_open(s->owner, headers, s->now_ns);
+    if (!stream)
+        return NULL;
+    bool ready = stream->place == H2_READY;
+    uint32_t window = s->limits->stream_window;
+    if (!s->settings_acked && window < H2_WINDOW_DEFAULT)
+        window = H2_WINDOW_DEFAULT; /* it does not know better yet */
+    stream->session = s;
+    stream->id = id;
+    stream->send_window = (int32_t)s->peer_window;
+    stream->recv_window = (int32_t)window;
+    stream->recv_owed = 0;
+    stream->body_left = headers->content_length;
+    stream->place = H2_NOWHERE;
+    stream->head_sent = stream->body_ended = stream->remote_closed = false;
+    list_push_back(&s->open, &stream->in_open);
+    if (!stream->bulk)
+        s->open_plain++;
+    h2_table_add(&s->table, stream);
+    if (ready)
+        h2_stream_ready(stream);
+    return stream;
+}
+
+static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h2_headers *headers)
+{
+    if (s->phase == H2_LEAVING) /* it will hear of our GOAWAY and go elsewhere */
+        return;
+    enum h2_error refusal = H2_NO_ERROR;
+    if (headers->too_large)
+        refusal = H2_FRAME_SIZE_ERROR; /* as grpc-go */
+    else if (headers->malformed || (ends && headers->content_length > 0))
+        refusal = H2_PROTOCOL_ERROR;
+    else if (s->table.count >= s->limits->streams_max)
+        refusal = H2_REFUSED_STREAM;
+    if (refusal != H2_NO_ERROR) {
+        h2_stream_fault(s, id, NULL, refusal);
+        return;
+    }
+    struct h2_stream *stream = stream_open(s, id, headers);
+    if (!stream) {
+        h2_stream_fault(s, id, NULL, H2_REFUSED_STREAM);
+        return;
+    }
+    if (ends) {
+        stream->remote_closed = true;
+        stream->ops->on_end(stream);
+    }
+}
+
+static void trailers_arrived(struct h2_session *s, struct h2_stream *stream, bool ends,
+                             const struct h2_headers *headers)
+{
+    if (stream->remote_closed) {
+        h2_stream_fault(s, stream->id, stream, H2_STREAM_CLOSED);
+    } else if (!ends || headers->malformed || headers->too_large || stream->body_left > 0) {
+        h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
+    } else {
+        stream->remote_closed = true;
+        stream->ops->on_end(stream);
+    }
+}
+
+/* HEADERS for an id that was used before. Those that we ended may still have some on the way. */
+static void headers_for_closed(struct h2_session *s, uint32_t id)
+{
+    for (size_t i = 0; i < H2_CLOSED_KEPT; i++) {
+        if (s->closed[i] == (id | H2_CLOSED_BY_US))
+            return;
+        if (s->closed[i] == id) {
+            fail(s, H2_STREAM_CLOSED, "HEADERS on a closed stream");
+            return;
+        }
+    }
+    fail(s, H2_PROTOCOL_ERROR, "stream ids must rise");
+}
+
+static void block_complete(struct h2_session *s, uint32_t id, bool ends, struct slice block)
+{
+    struct h2_stream *stream = h2_table_find(&s->table, id);
+    bool is_new = id > s->last_id;
+    struct hpack_limits limits = {s->limits->header_list_bytes, s->limits->header_fields_max};
+    AUTO(h2_headers_unrefp) struct h2_headers *headers = NULL;
+    enum status status = hpack_decode(&s->hpack, block, !is_new, &limits, &headers);
+    if (status == ST_NOMEM) {
+        fail(s, H2_INTERNAL_ERROR, "out of memory");
+    } else if (status == ST_LIMIT) {
+        fail(s, H2_ENHANCE_YOUR_CALM, "header list far too large");
+    } else if (status != ST_OK) {
+        fail(s, H2_COMPRESSION_ERROR, "broken header block");
+    } else if (is_new) {
+        s->last_id = id;
+        request_begin(s, id, ends, headers);
+    } else if (stream) {
+        trailers_arrived(s, stream, ends, headers);
+    } else {
+        headers_for_closed(s, id);
+    }
+}
+
+/* Keeps a piece of a block for the CONTINUATIONs to come. */
+static void block_append(struct h2_session *s, struct slice piece)
+{
+    if (s->block.len + piece.len > 2 * (size_t)s->limits->header_list_bytes)
+        fail(s, H2_ENHANCE_YOUR_CALM, "header block too large");
+    else if (buf_append(&s->block, piece) != ST_OK)
+        fail(s, H2_INTERNAL_ERROR, "out of memory");
+}
+
+/* Takes padding and priority off a HEADERS payload. */
+static bool headers_strip(struct h2_session *s, struct slice *payload)
+{
+    const struct h2_frame *f = &s->frame;
+    size_t front = 0, back = 0;
+    if (f->flags & H2_FLAG_PADDED) {
+        if (payload->len < 1) {
+            fail(s, H2_FRAME_SIZE_ERROR, "padded HEADERS without a pad length");
+            return false;
+        }
+        back = payload->ptr[0];
+        front = 1;
+    }
+    if (f->flags & H2_FLAG_PRIORITY) {
+        if (payload->len < front + 5) {
+            fail(s, H2_FRAME_SIZE_ERROR, "HEADERS without its priority");
+            return false;
+        }
+        if ((h2_get32(payload->ptr + front) & H2_STREAM_ID_MAX) == f->stream_id) {
+            fail(s, H2_PROTOCOL_ERROR, "a stream depends on itself");
+            return false;
+        }
+        front += 5;
+    }
+    if (front + back > payload->len) {
+        fail(s, H2_PROTOCOL_ERROR, "padding longer than its frame");
+        return false;
+    }
+    *payload = slice_sub(*payload, front, payload->len - front - back);
+    return true;
+}
+
+static void handle_headers(struct h2_session *s, struct slice payload)
+{
+    const struct h2_frame *f = &s->frame;
+    bool ends = f->flags & H2_FLAG_END_STREAM;
+    if (f->stream_id % 2 == 0) {
+        fail(s, H2_PROTOCOL_ERROR, "HEADERS on a stream no client can open");
+        return;
+    }
+    if (!headers_strip(s, &payload))
+        return;
+    if (f->flags & H2_FLAG_END_HEADERS) {
+        block_complete(s, f->stream_id, ends, payload);
+        return;
+    }
+    s->block_id = f->stream_id;
+    s->block_ends_stream = ends;
+    s->continuations = 0;
+    block_append(s, payload);
+}
+
+static void handle_continuation(struct h2_session *s, struct slice payload)
+{
+    if (++s->continuations > s->limits->continuations_max) {
+        fail(s, H2_ENHANCE_YOUR_CALM, "too many CONTINUATION frames");
+        return;
+    }
+    block_append(s, payload);
+    if (s->phase == H2_FAILED || !(s->frame.flags & H2_FLAG_END_HEADERS))
+        return;
+    uint32_t id = s->block_id;
+    s->block_id = 0;
+    block_complete(s, id, s->block_ends_stream, buf_slice(&s->block));
+    buf_fini(&s->block);
+}
+
+/* ---- the others ---- */
+
+static void handle_priority(struct h2_session *s, struct slice payload)
+{
+    uint32_t id = s->frame.stream_id;
+    if (id == 0)
+        fail(s, H2_PROTOCOL_ERROR, "PRIORITY on stream 0");
+    else if (payload.len != 5)
+        fail(s, H2_FRAME_SIZE_ERROR, "PRIORITY is five bytes");
+    else if ((h2_get32(payload.ptr) & H2_STREAM_ID_MAX) == id)
+        fail(s, H2_PROTOCOL_ERROR, "a stream depends on itself");
+}
+
+static void handle_rst_stream(struct h2_session *s, struct slice payload)
+{
+    uint32_t id = s->frame.stream_id;
+    if (payload.len != 4) {
+        fail(s, H2_FRAME_SIZE_ERROR, "RST_STREAM is four bytes");
+        return;
+    }
+    if (is_idle(s, id)) {
+        fail(s, H2_PROTOCOL_ERROR, "RST_STREAM on an idle stream");
+        return;
+    }
+    struct h2_stream *stream = h2_table_find(&s->table, id);
+    if (!stream)
+        return;
+    if (!bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
+        fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
+        return;
+    }
+    h2_stream_close(stream, H2_CANCEL, false);
+}
+
+static void peer_window_set(struct h2_session *s, uint32_t window)
+{
+    int64_t change = (int64_t)window - s->peer_window;
+    s->peer_window = window;
+    if (change == 0)
+        return;
+    struct h2_stream *stream;
+    LIST_FOREACH (stream, &s->open, in_open) {
+        if (stream->send_window + change > H2_WINDOW_MAX) {
+            fail(s, H2_FLOW_CONTROL_ERROR, "SETTINGS overflow a window");
+            return;
+        }
+        stream->send_window = (int32_t)(stream->send_window + change);
+        h2_send_window_grown(stream);
+    }
+}
+
+/* One pair; a window is only noted, so that a frame full of them moves the streams once. */
+static bool setting_apply(struct h2_session *s, unsigned id, uint32_t value, uint32_t *window)
+{
+    switch (id) {
+    case H2_SETTING_ENABLE_PUSH:
+        if (value > 1)
+            fail(s, H2_PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is 0 or 1");
+        break;
+    case H2_SETTING_INITIAL_WINDOW_SIZE:
+        if (value > H2_WINDOW_MAX)
+            fail(s, H2_FLOW_CONTROL_ERROR, "SETTINGS_INITIAL_WINDOW_SIZE too large");
+        *window = value;
+        break;
+    case H2_SETTING_MAX_FRAME_SIZE:
+        if (value < H2_FRAME_BYTES_MAX || value > 0xffffff)
+            fail(s, H2_PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE out of range");
+        s->peer_frame_bytes = value;
+        break;
+    default: /* we keep no table at the peer, open no streams, send small headers */
+        break;
+    }
+    return s->phase != H2_FAILED;
+}
+
+static void handle_settings(struct h2_session *s, struct slice payload)
+{
+    const struct h2_frame *f = &s->frame;
+    bool ack = f->flags & H2_FLAG_ACK;
+    if (f->stream_id != 0) {
+        fail(s, H2_PROTOCOL_ERROR, "SETTINGS on a stream");
+        return;
+    }
+    if (payload.len % 6 != 0 || (ack && payload.len)) {
+        fail(s, H2_FRAME_SIZE_ERROR, "SETTINGS of a wrong length");
+        return;
+    }
+    if (ack) {
+        s->settings_acked = true;
+        return;
+    }
+    s->settings_seen = true;
+    if (!bucket_take(&s->settings, s->limits->settings_burst, 1, s->now_ns)) {
+        fail(s, H2_ENHANCE_YOUR_CALM, "too many SETTINGS");
+        return;
+    }
+    uint32_t window = s->peer_window;
+    for (size_t i = 0; i < payload.len; i += 6) {
+        unsigned id = (unsigned)payload.ptr[i] << 8 | payload.ptr[i + 1];
+        if (!setting_apply(s, id, h2_get32(payload.ptr + i + 2), &window))
+            return;
+    }
+    peer_window_set(s, window);
+    if (s->phase != H2_FAILED)
+        h2_control_put(s, 0, H2_SETTINGS, H2_FLAG_ACK, 0);
+}
+
+/* grpc-go's keepalive policy: a ping is free after we sent something; otherwise one too early is a
+ * strike, and gRPC clients back off only on this very text. */
+static void ping_judge(struct h2_session *s)
+{
+    int64_t since = s->now_ns - s->last_ping_ns;
+    int64_t wanted = s->table.count ? s->limits->ping_interval_ns : s->limits->ping_idle_ns;
+    s->last_ping_ns = s->now_ns;
+    if (s->ping_pardon) {
+        s->ping_pardon = false;
+        s->ping_strikes = 0;
+        return;
+    }
+    if (since < wanted)
+        s->ping_strikes++;
+    if (s->ping_strikes > s->limits->ping_strikes)
+        fail(s, H2_ENHANCE_YOUR_CALM, "too_many_pings");
+}
+
+static void handle_ping(struct h2_session *s, struct slice payload)
+{
+    if (s->frame.stream_id != 0) {
+        fail(s, H2_PROTOCOL_ERROR, "PING on a stream");
+        return;
+    }
+    if (payload.len != 8) {
+        fail(s, H2_FRAME_SIZE_ERROR, "PING is eight bytes");
+        return;
+    }
+    if (s->frame.flags & H2_FLAG_ACK) {
+        if (slice_equal(payload, H2_DRAIN_PING))
+            h2_session_leave(s);
+        return;
+    }
+    uint8_t *answer = h2_control_put(s, 8, H2_PING, H2_FLAG_ACK, 0);
+    if (!answer)
+        return;
+    slice_copy(answer, payload);
+    ping_judge(s);
+}
+
+static void handle_goaway(struct h2_session *s, struct slice payload)
+{
+    if (s->frame.stream_id != 0)
+        fail(s, H2_PROTOCOL_ERROR, "GOAWAY on a stream");
+    else if (payload.len < 8)
+        fail(s, H2_FRAME_SIZE_ERROR, "GOAWAY is at least eight bytes");
+    /* We open no streams, so there is nothing to stop. */
+}
+
+static void session_window_grow(struct h2_session *s, uint32_t n)
+{
+    if (n == 0) {
+        fail(s, H2_PROTOCOL_ERROR, "WINDOW_UPDATE of nothing");
+    } else if ((int64_t)s->send_window + n > H2_WINDOW_MAX) {
+        fail(s, H2_FLOW_CONTROL_ERROR, "connection window overflows");
+    } else {
+        s->send_window += (int32_t)n;
+        if (s->send_window > s->send_window_peak)
+            s->send_window_peak = s->send_window;
+    }
+}
+
+static void handle_window_update(struct h2_session *s, struct slice payload)
+{
+    uint32_t id = s->frame.stream_id;
+    if (payload.len != 4) {
+        fail(s, H2_FRAME_SIZE_ERROR, "WINDOW_UPDATE is four bytes");
+        return;
+    }
+    uint32_t n = h2_get32(payload.ptr) & H2_STREAM_ID_MAX;
+    if (id == 0) {
+        session_window_grow(s, n);
+        return;
+    }
+    if (is_idle(s, id)) {
+        fail(s, H2_PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream");
+        return;
+    }
+    struct h2_stream *stream = h2_table_find(&s->table, id);
+    if (!stream)
+        return;
+    if (n == 0) {
+        h2_stream_fault(s, id, stream, H2_PROTOCOL_ERROR);
+    } else if ((int64_t)stream->send_window + n > H2_WINDOW_MAX) {
+        h2_stream_fault(s, id, stream, H2_FLOW_CONTROL_ERROR);
+    } else {
+        stream->send_window += (int32_t)n;
+        h2_send_window_grown(stream);
+    }
+}
+
+static void handle_push_promise(struct h2_session *s, struct slice payload)
+{
+    (void)payload;
+    fail(s, H2_PROTOCOL_ERROR, "a client does not push");
+}
+
+void h2_handle_frame(struct h2_session *s, struct slice payload)
+{
+    static void (*const handlers[])(struct h2_session *, struct slice) = {
+        [H2_HEADERS] = handle_headers,
+        [H2_PRIORITY] = handle_priority,
+        [H2_RST_STREAM] = handle_rst_stream,
+        [H2_SETTINGS] = handle_settings,
+        [H2_PUSH_PROMISE] = handle_push_promise,
+        [H2_PING] = handle_ping,
+        [H2_GOAWAY] = handle_goaway,
+        [H2_WINDOW_UPDATE] = handle_window_update,
+        [H2_CONTINUATION] = handle_continuation,
+    };
+    assert(s->frame.type < COUNT_OF(handlers) && handlers[s->frame.type]);
+    handlers[s->frame.type](s, payload);
+}

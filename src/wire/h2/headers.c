@@ -1,0 +1,174 @@
+#include "wire/h2/headers.h"
+
+#include <stdlib.h>
+
+void h2_headers_ref(struct h2_headers *headers)
+{
+    headers->refs++;
+}
+
+void h2_headers_unref(struct h2_headers *headers)
+{
+    if (!headers)
+        return;
+    assert(headers->refs > 0);
+    if (--headers->refs == 0)
+        free(headers);
+}
+
+bool h2_headers_get(const struct h2_headers *headers, struct slice name, struct slice *ret_value)
+{
+    for (uint32_t i = 0; i < headers->count; i++) {
+        if (slice_equal(headers->fields[i].name, name)) {
+            *ret_value = headers->fields[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t h2_headers_count(const struct h2_headers *headers, struct slice name)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < headers->count; i++)
+        n += slice_equal(headers->fields[i].name, name);
+    return n;
+}
+
+/* RFC 9110 tokens, without the upper case that HTTP/2 forbids. */
+static bool is_name_byte(uint8_t c)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+        return true;
+    return c != 0 && strchr("!#$%&'*+-.^_`|~", c);
+}
+
+static bool is_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        if (!is_name_byte(name.ptr[i]))
+            return false;
+    }
+    return name.len > 0;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool is_value(struct slice value)
+{
+    if (value.len && (is_blank(value.ptr[0]) || is_blank(value.ptr[value.len - 1])))
+        return false;
+    for (size_t i = 0; i < value.len; i++) {
+        uint8_t c = value.ptr[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+/* The fields that speak of one connection have no meaning in HTTP/2 and smuggle requests. */
+static bool is_forbidden(struct slice name, struct slice value)
+{
+    switch (name.len) {
+    case 2:
+        return slice_equal(name, SLICE_LITERAL("te")) &&
+               !slice_equal(value, SLICE_LITERAL("trailers"));
+    case 7:
+        return slice_equal(name, SLICE_LITERAL("upgrade"));
+    case 10:
+        return slice_equal(name, SLICE_LITERAL("connection")) ||
+               slice_equal(name, SLICE_LITERAL("keep-alive"));
+    case 16:
+        return slice_equal(name, SLICE_LITERAL("proxy-connection"));
+    case 17:
+        return slice_equal(name, SLICE_LITERAL("transfer-encoding"));
+    default:
+        return false;
+    }
+}
+
+static bool note_content_length(struct h2_headers *headers, struct slice value)
+{
+    if (headers->content_length >= 0 || value.len == 0 || value.len > 18)
+        return false;
+    int64_t n = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.ptr[i] < '0' || value.ptr[i] > '9')
+            return false;
+        n = n * 10 + (value.ptr[i] - '0');
+    }
+    headers->content_length = n;
+    return true;
+}
+
+static bool check_regular(struct h2_headers *headers, const struct h2_field *field)
+{
+    if (!is_name(field->name) || !is_value(field->value) || is_forbidden(field->name, field->value))
+        return false;
+    if (slice_equal(field->name, SLICE_LITERAL("content-length")))
+        return note_content_length(headers, field->value);
+    return true;
+}
+
+static struct slice *pseudo_place(struct h2_headers *headers, struct slice name)
+{
+    if (slice_equal(name, SLICE_LITERAL(":method")))
+        return &headers->method;
+    if (slice_equal(name, SLICE_LITERAL(":scheme")))
+        return &headers->scheme;
+    if (slice_equal(name, SLICE_LITERAL(":path")))
+        return &headers->path;
+    if (slice_equal(name, SLICE_LITERAL(":authority")))
+        return &headers->authority;
+    return NULL;
+}
+
+static bool check_pseudo(struct h2_headers *headers, const struct h2_field *field)
+{
+    struct slice *place = pseudo_place(headers, field->name);
+    if (!place || place->ptr || !is_value(field->value))
+        return false;
+    *place = field->value;
+    return true;
+}
+
+static bool check_request_line(const struct h2_headers *headers)
+{
+    if (headers->method.len == 0)
+        return false;
+    if (slice_equal(headers->method, SLICE_LITERAL("CONNECT")))
+        return !headers->scheme.ptr && !headers->path.ptr && headers->authority.len > 0;
+    if (headers->scheme.len == 0 || headers->path.len == 0)
+        return false;
+    return headers->path.ptr[0] == '/' || (slice_equal(headers->path, SLICE_LITERAL("*")) &&
+                                           slice_equal(headers->method, SLICE_LITERAL("OPTIONS")));
+}
+
+static bool check_fields(struct h2_headers *headers, bool pseudo_allowed)
+{
+    for (uint32_t i = 0; i < headers->count; i++) {
+        const struct h2_field *field = &headers->fields[i];
+        if (field->name.len && field->name.ptr[0] == ':') {
+            if (!pseudo_allowed || !check_pseudo(headers, field))
+                return false;
+            continue;
+        }
+        pseudo_allowed = false;
+        if (!check_regular(headers, field))
+            return false;
+    }
+    return true;
+}
+
+void h2_headers_check_request(struct h2_headers *headers)
+{
+    headers->malformed = !check_fields(headers, true) || !check_request_line(headers);
+}
+
+void h2_headers_check_trailers(struct h2_headers *headers)
+{
+    headers->malformed = !check_fields(headers, false);
+}

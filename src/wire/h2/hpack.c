@@ -1,0 +1,238 @@
+#include "wire/h2/hpack.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdlib.h>
+
+enum {
+    LIST_BYTES_MAX = 16 * 1024, /* what one decode can gather on the stack */
+    FIELDS_MAX = 128,
+    FIELD_OVERHEAD = 32,   /* RFC 7541 section 4.1 */
+    EXCESS_FACTOR = 4,     /* past this many times the limit a block is an attack */
+    MEMO_BLOCK_BYTES = 64, /* longer blocks are not remembered */
+};
+
+/* Fields gathered from a block before their count and size are known. */
+struct gathered {
+    size_t list_bytes; /* of all fields, as HPACK counts */
+    size_t bytes_len;
+    uint32_t count;
+    bool too_large;
+    struct {
+        uint16_t name_len, value_len;
+    } lengths[FIELDS_MAX];
+    uint8_t bytes[LIST_BYTES_MAX];
+};
+
+/* nghttp2 allocates through us, so that a test can make any allocation fail. */
+static void *hook_malloc(size_t size, void *user)
+{
+    (void)user;
+    return malloc(size);
+}
+static void hook_free(void *ptr, void *user)
+{
+    (void)user;
+    free(ptr);
+}
+static void *hook_calloc(size_t count, size_t size, void *user)
+{
+    (void)user;
+    return calloc(count, size);
+}
+static void *hook_realloc(void *ptr, size_t size, void *user)
+{
+    (void)user;
+    return realloc(ptr, size);
+}
+static nghttp2_mem memory_hooks = {NULL, hook_malloc, hook_free, hook_calloc, hook_realloc};
+
+static void forget_memo(struct hpack_decoder *decoder)
+{
+    for (size_t i = 0; i < HPACK_MEMO; i++) {
+        h2_headers_unref(decoder->memo[i]);
+        decoder->memo[i] = NULL;
+    }
+}
+
+void hpack_decoder_fini(struct hpack_decoder *decoder)
+{
+    forget_memo(decoder);
+    nghttp2_hd_inflate_del(decoder->inflater);
+    *decoder = (struct hpack_decoder){0};
+}
+
+static void gather(struct gathered *g, const nghttp2_nv *field, const struct hpack_limits *limits)
+{
+    g->list_bytes += field->namelen + field->valuelen + FIELD_OVERHEAD;
+    if (g->list_bytes > size_min(limits->list_bytes, LIST_BYTES_MAX) ||
+        g->count >= size_min(limits->fields_max, FIELDS_MAX))
+        g->too_large = true;
+    if (g->too_large)
+        return;
+    memcpy(g->bytes + g->bytes_len, field->name, field->namelen);
+    memcpy(g->bytes + g->bytes_len + field->namelen, field->value, field->valuelen);
+    g->bytes_len += field->namelen + field->valuelen;
+    g->lengths[g->count].name_len = (uint16_t)field->namelen;
+    g->lengths[g->count].value_len = (uint16_t)field->valuelen;
+    g->count++;
+}
+
+static enum status inflate(struct hpack_decoder *decoder, struct slice block,
+                           const struct hpack_limits *limits, struct gathered *g)
+{
+    if (!decoder->inflater && nghttp2_hd_inflate_new2(&decoder->inflater, &memory_hooks) != 0)
+        return ST_NOMEM;
+    for (;;) {
+        nghttp2_nv field;
+        int flags = 0;
+        ssize_t used =
+            nghttp2_hd_inflate_hd2(decoder->inflater, &field, &flags, block.ptr, block.len, 1);
+        if (used < 0)
+            return used == NGHTTP2_ERR_NOMEM ? ST_NOMEM : ST_MALFORMED;
+        block = slice_sub(block, (size_t)used, block.len - (size_t)used);
+        if (flags & NGHTTP2_HD_INFLATE_EMIT)
+            gather(g, &field, limits);
+        if (g->list_bytes > EXCESS_FACTOR * (size_t)limits->list_bytes)
+            return ST_LIMIT;
+        if (flags & NGHTTP2_HD_INFLATE_FINAL)
+            break;
+        if (!(flags & NGHTTP2_HD_INFLATE_EMIT) && block.len == 0)
+            return ST_MALFORMED;
+    }
+    nghttp2_hd_inflate_end_headers(decoder->inflater);
+    return ST_OK;
+}
+
+/* One allocation: the struct, its fields, their bytes, the block. */
+static struct h2_headers *headers_from(const struct gathered *g, struct slice block)
+{
+    size_t fields_bytes = g->count * sizeof(struct h2_field);
+    struct h2_headers *h = malloc(sizeof(*h) + fields_bytes + g->bytes_len + block.len);
+    if (!h)
+        return NULL;
+    uint8_t *bytes = (uint8_t *)h + sizeof(*h) + fields_bytes;
+    *h = (struct h2_headers){.refs = 1,
+                             .count = g->count,
+                             .too_large = g->too_large,
+                             .content_length = -1,
+                             .block = {bytes + g->bytes_len, block.len}};
+    memcpy(bytes, g->bytes, g->bytes_len);
+    slice_copy(bytes + g->bytes_len, block);
+    for (uint32_t i = 0; i < g->count; i++) {
+        h->fields[i].name = slice_of(bytes, g->lengths[i].name_len);
+        bytes += g->lengths[i].name_len;
+        h->fields[i].value = slice_of(bytes, g->lengths[i].value_len);
+        bytes += g->lengths[i].value_len;
+    }
+    return h;
+}
+
+/* Only references to table entries: decoding it changes nothing. */
+static bool is_pure(struct slice block)
+{
+    size_t i = 0;
+    while (i < block.len) {
+        uint8_t first = block.ptr[i++];
+        if (!(first & 0x80))
+            return false;
+        if (first != 0xff)
+            continue;
+        while (i < block.len && (block.ptr[i] & 0x80))
+            i++;
+        i++;
+    }
+    return true;
+}
+
+static struct h2_headers *memo_find(struct hpack_decoder *decoder, struct slice block)
+{
+    for (size_t i = 0; i < HPACK_MEMO; i++) {
+        struct h2_headers *h = decoder->memo[i];
+        if (h && slice_equal(h->block, block))
+            return h;
+    }
+    return NULL;
+}
+
+static void memo_add(struct hpack_decoder *decoder, struct h2_headers *headers)
+{
+    struct h2_headers **place = &decoder->memo[decoder->memo_next++ % HPACK_MEMO];
+    h2_headers_unref(*place);
+    h2_headers_ref(headers);
+    *place = headers;
+}
+
+static enum status decode_anew(struct hpack_decoder *decoder, struct slice block, bool trailers,
+                               const struct hpack_limits *limits, struct h2_headers **ret_headers)
+{
+    struct gathered g;
+    g.list_bytes = g.bytes_len = g.count = 0;
+    g.too_large = false;
+    bool pure = is_pure(block);
+    if (!pure)
+        forget_memo(decoder);
+    TRY(inflate(decoder, block, limits, &g));
+    bool remember = pure && !trailers && block.len <= MEMO_BLOCK_BYTES;
+    struct h2_headers *h = headers_from(&g, remember ? block : SLICE_EMPTY);
+    if (!h)
+        return ST_NOMEM;
+    if (trailers)
+        h2_headers_check_trailers(h);
+    else
+        h2_headers_check_request(h);
+    if (remember && !h->malformed && !h->too_large)
+        memo_add(decoder, h);
+    *ret_headers = h;
+    return ST_OK;
+}
+
+enum status hpack_decode(struct hpack_decoder *decoder, struct slice block, bool trailers,
+                         const struct hpack_limits *limits, struct h2_headers **ret_headers)
+{
+    struct h2_headers *known = trailers || !block.len ? NULL : memo_find(decoder, block);
+    if (LIKELY(known != NULL)) {
+        h2_headers_ref(known);
+        *ret_headers = known;
+        return ST_OK;
+    }
+    return decode_anew(decoder, block, trailers, limits, ret_headers);
+}
+
+/* RFC 7541 section 5.1 with a seven-bit prefix: a plain string's length. */
+static uint8_t *put_length(uint8_t *dst, size_t len)
+{
+    if (len < 0x7f) {
+        *dst++ = (uint8_t)len;
+        return dst;
+    }
+    *dst++ = 0x7f;
+    for (len -= 0x7f; len >= 0x80; len >>= 7)
+        *dst++ = (uint8_t)(0x80 | (len & 0x7f));
+    *dst++ = (uint8_t)len;
+    return dst;
+}
+
+uint8_t *hpack_put_literal(uint8_t *dst, struct slice name, struct slice value)
+{
+    *dst++ = 0x00; /* literal without indexing, new name */
+    dst = put_length(dst, name.len);
+    slice_copy(dst, name);
+    dst = put_length(dst + name.len, value.len);
+    slice_copy(dst, value);
+    return dst + value.len;
+}
+
+uint8_t *hpack_put_status(uint8_t *dst, unsigned status)
+{
+    assert(status >= 100 && status <= 999);
+    if (status == 200) {
+        *dst++ = 0x80 | 8;
+        return dst;
+    }
+    *dst++ = 8; /* literal without indexing, name of static entry 8 */
+    *dst++ = 3;
+    *dst++ = (uint8_t)('0' + status / 100);
+    *dst++ = (uint8_t)('0' + status / 10 % 10);
+    *dst++ = (uint8_t)('0' + status % 10);
+    return dst;
+}

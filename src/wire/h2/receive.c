@@ -1,0 +1,254 @@
+/* Cuts what arrives into frames. DATA is handed on as it comes, the others when they are whole. */
+#include "wire/h2/state.h"
+
+static struct slice rest_of(struct slice bytes, size_t used)
+{
+    return slice_sub(bytes, used, bytes.len - used);
+}
+
+static struct slice read_preface(struct h2_session *s, struct slice bytes)
+{
+    struct slice preface = H2_PREFACE;
+    size_t n = size_min(bytes.len, preface.len - s->head_len);
+    if (memcmp(bytes.ptr, preface.ptr + s->head_len, n) != 0) {
+        h2_session_fail(s, H2_PROTOCOL_ERROR, "not the HTTP/2 preface");
+        return SLICE_EMPTY;
+    }
+    s->head_len = (uint8_t)(s->head_len + n);
+    if (s->head_len == preface.len) {
+        s->head_len = 0;
+        s->reading = H2_READ_HEAD;
+    }
+    return rest_of(bytes, n);
+}
+
+static void skip(struct h2_session *s, uint32_t n)
+{
+    s->left = n;
+    s->reading = n ? H2_READ_SKIP : H2_READ_HEAD;
+}
+
+/* The last byte of the body of a DATA frame was handed on. */
+static void data_done(struct h2_session *s)
+{
+    struct h2_stream *stream = s->data_stream;
+    s->data_stream = NULL;
+    skip(s, s->padding);
+    if (!stream || !(s->frame.flags & H2_FLAG_END_STREAM))
+        return;
+    if (stream->body_left > 0) {
+        h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
+        return;
+    }
+    stream->remote_closed = true;
+    stream->ops->on_end(stream);
+}
+
+static void data_begin(struct h2_session *s, uint32_t padding, uint32_t overhead)
+{
+    struct h2_stream *stream = s->data_stream;
+    s->padding = padding;
+    s->left = s->frame.len - padding - overhead;
+    if (stream) {
+        if (padding + overhead)
+            h2_stream_consumed(stream, padding + overhead);
+        if (stream->body_left >= 0 && s->left > stream->body_left) {
+            h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
+            s->data_stream = NULL;
+        } else if (stream->body_left >= 0) {
+            stream->body_left -= s->left;
+        }
+    }
+    s->reading = H2_READ_DATA;
+    if (s->left == 0)
+        data_done(s);
+}
+
+static struct slice read_pad_length(struct h2_session *s, struct slice bytes)
+{
+    if (bytes.ptr[0] >= s->frame.len)
+        h2_session_fail(s, H2_PROTOCOL_ERROR, "padding longer than its frame");
+    else
+        data_begin(s, bytes.ptr[0], 1);
+    return rest_of(bytes, 1);
+}
+
+static struct slice read_data(struct h2_session *s, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, s->left);
+    s->left -= (uint32_t)n;
+    if (s->data_stream)
+        s->data_stream->ops->on_data(s->data_stream, slice_sub(bytes, 0, n));
+    if (s->left == 0)
+        data_done(s);
+    return rest_of(bytes, n);
+}
+
+static struct slice read_skip(struct h2_session *s, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, s->left);
+    skip(s, s->left - (uint32_t)n);
+    return rest_of(bytes, n);
+}
+
+static bool was_closed(const struct h2_session *s, uint32_t id, bool *ret_by_us)
+{
+    for (size_t i = 0; i < H2_CLOSED_KEPT; i++) {
+        if ((s->closed[i] & ~H2_CLOSED_BY_US) == id) {
+            *ret_by_us = s->closed[i] & H2_CLOSED_BY_US;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* DATA for a stream that is not open: of one that never was, one that ended, one that we ended. */
+static void data_for_nobody(struct h2_session *s)
+{
+    uint32_t id = s->frame.stream_id;
+    bool by_us = false;
+    if (id % 2 == 0 || id > s->last_id)
+        h2_session_fail(s, H2_PROTOCOL_ERROR, "DATA on an idle stream");
+    else if (was_closed(s, id, &by_us) && !by_us)
+        h2_stream_fault(s, id, NULL, H2_STREAM_CLOSED);
+}
+
+static void data_for(struct h2_session *s, struct h2_stream *stream)
+{
+    if (stream->remote_closed) {
+        h2_stream_fault(s, stream->id, stream, H2_STREAM_CLOSED);
+        return;
+    }
+    if ((int64_t)s->frame.len > stream->recv_window) {
+        h2_stream_fault(s, stream->id, stream, H2_FLOW_CONTROL_ERROR);
+        return;
+    }
+    stream->recv_window -= (int32_t)s->frame.len;
+    s->data_stream = stream;
+}
+
+static void data_frame(struct h2_session *s)
+{
+    const struct h2_frame *f = &s->frame;
+    bool padded = f->flags & H2_FLAG_PADDED;
+    s->data_stream = NULL;
+    if ((int64_t)f->len > s->recv_window) {
+        h2_session_fail(s, H2_FLOW_CONTROL_ERROR, "connection window exceeded");
+        return;
+    }
+    if (padded && f->len == 0) {
+        h2_session_fail(s, H2_FRAME_SIZE_ERROR, "padded DATA without a pad length");
+        return;
+    }
+    bool empty = f->len == 0 && !(f->flags & H2_FLAG_END_STREAM);
+    s->empty_data = empty ? s->empty_data + 1 : 0;
+    if (s->empty_data > s->limits->empty_data_max) {
+        h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many empty DATA frames");
+        return;
+    }
+    s->recv_window -= (int32_t)f->len;
+    h2_session_credit(s, f->len);
+    struct h2_stream *stream = h2_table_find(&s->table, f->stream_id);
+    if (LIKELY(stream != NULL))
+        data_for(s, stream);
+    else
+        data_for_nobody(s);
+    if (padded)
+        s->reading = H2_READ_PAD_LENGTH;
+    else
+        data_begin(s, 0, 0);
+}
+
+/* What may follow: SETTINGS first of all; nothing between the pieces of a header block. */
+static const char *out_of_order(const struct h2_session *s)
+{
+    const struct h2_frame *f = &s->frame;
+    if (!s->settings_seen && (f->type != H2_SETTINGS || (f->flags & H2_FLAG_ACK)))
+        return "the first frame is not SETTINGS";
+    if (s->block_id && (f->type != H2_CONTINUATION || f->stream_id != s->block_id))
+        return "a header block was interrupted";
+    if (!s->block_id && f->type == H2_CONTINUATION)
+        return "CONTINUATION without HEADERS";
+    return NULL;
+}
+
+static void frame_begin(struct h2_session *s)
+{
+    const struct h2_frame *f = &s->frame;
+    if (f->len > H2_FRAME_BYTES_MAX) {
+        h2_session_fail(s, H2_FRAME_SIZE_ERROR, "frame too large");
+        return;
+    }
+    const char *fault = out_of_order(s);
+    if (fault) {
+        h2_session_fail(s, H2_PROTOCOL_ERROR, fault);
+        return;
+    }
+    if (f->type == H2_DATA) {
+        data_frame(s);
+    } else if (f->type > H2_CONTINUATION) {
+        skip(s, f->len);
+    } else if (f->len) {
+        s->reading = H2_READ_PAYLOAD;
+    } else {
+        s->reading = H2_READ_HEAD;
+        h2_handle_frame(s, SLICE_EMPTY);
+    }
+}
+
+static struct slice read_head(struct h2_session *s, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, (size_t)H2_FRAME_HEAD_BYTES - s->head_len);
+    const uint8_t *head = bytes.ptr;
+    if (n < H2_FRAME_HEAD_BYTES) {
+        memcpy(s->head + s->head_len, bytes.ptr, n);
+        s->head_len = (uint8_t)(s->head_len + n);
+        if (s->head_len < H2_FRAME_HEAD_BYTES)
+            return SLICE_EMPTY;
+        head = s->head;
+        s->head_len = 0;
+    }
+    s->frame = h2_frame_get(head);
+    frame_begin(s);
+    return rest_of(bytes, n);
+}
+
+static struct slice read_payload(struct h2_session *s, struct slice bytes)
+{
+    size_t n = size_min(bytes.len, s->frame.len - s->partial.len);
+    struct slice payload = slice_sub(bytes, 0, n);
+    bool in_pieces = s->partial.len > 0 || n < s->frame.len;
+    if (in_pieces) {
+        if (buf_append(&s->partial, payload) != ST_OK) {
+            h2_session_fail(s, H2_INTERNAL_ERROR, "out of memory");
+            return SLICE_EMPTY;
+        }
+        if (s->partial.len < s->frame.len)
+            return SLICE_EMPTY;
+        payload = buf_slice(&s->partial);
+    }
+    s->reading = H2_READ_HEAD;
+    h2_handle_frame(s, payload);
+    if (in_pieces)
+        buf_fini(&s->partial);
+    return rest_of(bytes, n);
+}
+
+struct slice h2_receive(struct h2_session *s, struct slice bytes)
+{
+    switch (s->reading) {
+    case H2_READ_PREFACE:
+        return read_preface(s, bytes);
+    case H2_READ_HEAD:
+        return read_head(s, bytes);
+    case H2_READ_PAYLOAD:
+        return read_payload(s, bytes);
+    case H2_READ_PAD_LENGTH:
+        return read_pad_length(s, bytes);
+    case H2_READ_DATA:
+        return read_data(s, bytes);
+    case H2_READ_SKIP:
+        return read_skip(s, bytes);
+    }
+    return SLICE_EMPTY;
+}

@@ -1,0 +1,208 @@
+/* Who sends what, and how much of it: the scheduler of a session. */
+#include "wire/h2/state.h"
+
+enum {
+    CONTROL_KEPT = 256,       /* bytes of an empty control queue that are not given back */
+    BULK_RESERVE = 64 * 1024, /* of the connection's window, left to those who are not bulk */
+    DATA_ROOM_MIN = 512,      /* less room in the output is not worth a DATA frame */
+};
+
+void h2_stream_unschedule(struct h2_stream *stream)
+{
+    if (stream->place == H2_READY || stream->place == H2_NO_SESSION_WINDOW)
+        list_remove(&stream->in_ready);
+    stream->place = H2_NOWHERE;
+}
+
+static void schedule(struct h2_stream *stream, enum h2_stream_place place)
+{
+    struct h2_session *s = stream->session;
+    h2_stream_unschedule(stream);
+    stream->place = (uint8_t)place;
+    if (place == H2_READY)
+        list_push_back(stream->bulk ? &s->bulk_ready : &s->ready, &stream->in_ready);
+    else if (place == H2_NO_SESSION_WINDOW)
+        list_push_back(stream->bulk ? &s->bulk_starved : &s->starved, &stream->in_ready);
+}
+
+void h2_stream_ready(struct h2_stream *stream)
+{
+    struct h2_session *s = stream->session;
+    if (stream->place == H2_READY)
+        return;
+    if (!s) { /* within on_open: the session looks at it afterwards */
+        stream->place = H2_READY;
+        return;
+    }
+    bool quiet = s->inside || h2_session_wants_write(s);
+    schedule(stream, H2_READY);
+    if (!quiet && s->ops->on_output)
+        s->ops->on_output(s->owner);
+}
+
+void h2_send_window_grown(struct h2_stream *stream)
+{
+    if (stream->place == H2_NO_WINDOW && stream->send_window > 0)
+        schedule(stream, H2_READY);
+}
+
+/* What the stream may take of the connection's window. */
+static int32_t session_window_for(const struct h2_session *s, bool bulk)
+{
+    int32_t reserve = 0;
+    if (bulk && s->open_plain)
+        reserve = (int32_t)size_min(BULK_RESERVE, (size_t)s->send_window_peak / 4);
+    return s->send_window > reserve ? s->send_window - reserve : 0;
+}
+
+static struct h2_stream *first_of(const struct list *head)
+{
+    return list_empty(head) ? NULL : LIST_ENTRY(head->next, struct h2_stream, in_ready);
+}
+
+/* Those who waited for window go first: otherwise the others would always take it. */
+static struct h2_stream *next_stream(const struct h2_session *s)
+{
+    struct h2_stream *stream = NULL;
+    if (session_window_for(s, false) > 0)
+        stream = first_of(&s->starved);
+    if (!stream)
+        stream = first_of(&s->ready);
+    if (!stream && session_window_for(s, true) > 0)
+        stream = first_of(&s->bulk_starved);
+    if (!stream)
+        stream = first_of(&s->bulk_ready);
+    return stream;
+}
+
+bool h2_session_wants_write(const struct h2_session *s)
+{
+    if (s->control.len)
+        return true;
+    return s->phase != H2_FAILED && next_stream(s) != NULL;
+}
+
+static size_t send_control(struct h2_session *s, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, s->control.len);
+    slice_copy(dst, slice_of(s->control.ptr, n));
+    if (n == s->control.len)
+        buf_reset(&s->control, CONTROL_KEPT);
+    else
+        buf_consume(&s->control, n);
+    return n;
+}
+
+/* Our answer is complete. A peer that still sends is told to stop, as grpc-go does. */
+static void complete(struct h2_stream *stream)
+{
+    bool early = !stream->remote_closed;
+    if (early)
+        h2_reset_put(stream->session, stream->id, H2_NO_ERROR);
+    h2_stream_close(stream, H2_NO_ERROR, early);
+}
+
+/* A HEADERS frame from one of the stream's writers; 0 when there is no room for it. */
+static size_t send_block(struct h2_stream *stream, bool trailers, uint8_t *dst, size_t room)
+{
+    if (room < H2_FRAME_HEAD_BYTES + 1)
+        return 0;
+    size_t (*write)(struct h2_stream *, uint8_t *, size_t) =
+        trailers ? stream->ops->trailers : stream->ops->head;
+    size_t len = write(stream, dst + H2_FRAME_HEAD_BYTES, room - H2_FRAME_HEAD_BYTES);
+    if (len == 0)
+        return 0;
+    assert(len <= H2_BLOCK_BYTES_MAX);
+    bool last = trailers || stream->head_only;
+    h2_frame_put(dst, len, H2_HEADERS, H2_FLAG_END_HEADERS | (last ? H2_FLAG_END_STREAM : 0),
+                 stream->id);
+    stream->session->ping_pardon = true;
+    return H2_FRAME_HEAD_BYTES + len;
+}
+
+/* One DATA frame at most. Says in *ret_more what the stream said. */
+static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enum h2_fill *ret_more)
+{
+    struct h2_session *s = stream->session;
+    int32_t window = session_window_for(s, stream->bulk);
+    if (stream->send_window < window)
+        window = stream->send_window > 0 ? stream->send_window : 0;
+    size_t most = size_min((size_t)window, s->peer_frame_bytes);
+    most = size_min(most, H2_FRAME_BYTES_MAX);
+    most = size_min(most, room > H2_FRAME_HEAD_BYTES ? room - H2_FRAME_HEAD_BYTES : 0);
+    size_t len = 0;
+    *ret_more = stream->ops->data(stream, dst + H2_FRAME_HEAD_BYTES, most, &len);
+    assert(len <= most);
+    if (len == 0)
+        return 0;
+    h2_frame_put(dst, len, H2_DATA, 0, stream->id);
+    stream->send_window -= (int32_t)len;
+    s->send_window -= (int32_t)len;
+    s->ping_pardon = true;
+    return H2_FRAME_HEAD_BYTES + len;
+}
+
+/* There is more to send: to the end of the line that it waits in. */
+static void wait_in_line(struct h2_stream *stream)
+{
+    if (stream->send_window <= 0)
+        schedule(stream, H2_NO_WINDOW);
+    else if (session_window_for(stream->session, stream->bulk) <= 0)
+        schedule(stream, H2_NO_SESSION_WINDOW);
+    else
+        schedule(stream, H2_READY);
+}
+
+/* One turn of one stream. *ret_full: it needs more room than there is. */
+static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, bool *ret_full)
+{
+    size_t len = 0;
+    if (!stream->head_sent) {
+        len = send_block(stream, false, dst, room);
+        *ret_full = len == 0;
+        if (*ret_full)
+            return 0;
+        stream->head_sent = true;
+        if (stream->head_only) {
+            complete(stream);
+            return len;
+        }
+    }
+    if (!stream->body_ended) {
+        enum h2_fill more;
+        size_t data = send_data(stream, dst + len, room - len, &more);
+        len += data;
+        if (more == H2_FILL_PARKED)
+            h2_stream_unschedule(stream);
+        else if (more == H2_FILL_MORE && (data || room - len > DATA_ROOM_MIN))
+            wait_in_line(stream);
+        else if (more == H2_FILL_MORE)
+            *ret_full = true;
+        stream->body_ended = more == H2_FILL_END;
+    }
+    if (stream->body_ended) {
+        size_t trailers = send_block(stream, true, dst + len, room - len);
+        *ret_full = trailers == 0;
+        if (trailers)
+            complete(stream);
+        len += trailers;
+    }
+    return len;
+}
+
+size_t h2_session_fill(struct h2_session *s, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    assert(room >= H2_FILL_ROOM_MIN);
+    s->now_ns = now_ns;
+    h2_session_enter(s);
+    size_t len = send_control(s, dst, room);
+    bool full = false;
+    while (!full && s->phase != H2_FAILED && room - len >= DATA_ROOM_MIN) {
+        struct h2_stream *stream = next_stream(s);
+        if (!stream)
+            break;
+        len += send_turn(stream, dst + len, room - len, &full);
+    }
+    h2_session_exit(s);
+    return len;
+}

@@ -1,0 +1,394 @@
+#include "wire/h2/session.h"
+
+#include "wire/h2/state.h"
+
+#include <stdlib.h>
+
+/* Out of memory in the middle of a frame: nothing sensible can be said any more. */
+static void session_die(struct h2_session *s)
+{
+    buf_fini(&s->control);
+    s->phase = H2_FAILED;
+    s->error = H2_INTERNAL_ERROR;
+    s->reason = "out of memory";
+}
+
+static void notify(struct h2_session *s)
+{
+    if (!s->inside && s->ops->on_output)
+        s->ops->on_output(s->owner);
+}
+
+uint8_t *h2_control_put(struct h2_session *s, size_t len, enum h2_frame_type type, uint8_t flags,
+                        uint32_t stream_id)
+{
+    size_t total = H2_FRAME_HEAD_BYTES + len;
+    if (s->control.len + total > s->limits->control_bytes_hard && s->phase != H2_FAILED) {
+        h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many control frames unread");
+        return NULL;
+    }
+    if (buf_reserve(&s->control, total) != ST_OK) {
+        session_die(s);
+        return NULL;
+    }
+    uint8_t *payload = h2_frame_put(s->control.ptr + s->control.len, len, type, flags, stream_id);
+    bool first = s->control.len == 0;
+    s->control.len += total;
+    if (first)
+        notify(s);
+    return payload;
+}
+
+void h2_reset_put(struct h2_session *s, uint32_t stream_id, enum h2_error code)
+{
+    uint8_t *payload = h2_control_put(s, 4, H2_RST_STREAM, 0, stream_id);
+    if (payload)
+        h2_put32(payload, code);
+}
+
+static void goaway_put(struct h2_session *s, uint32_t last_id, enum h2_error code,
+                       struct slice debug)
+{
+    uint8_t *payload = h2_control_put(s, 8 + debug.len, H2_GOAWAY, 0, 0);
+    if (payload)
+        slice_copy(h2_put32(h2_put32(payload, last_id), code), debug);
+}
+
+void h2_stream_close(struct h2_stream *stream, enum h2_error code, bool by_us)
+{
+    struct h2_session *s = stream->session;
+    h2_stream_unschedule(stream);
+    h2_table_remove(&s->table, stream);
+    list_remove(&stream->in_open);
+    if (!stream->bulk)
+        s->open_plain--;
+    if (s->data_stream == stream)
+        s->data_stream = NULL;
+    s->closed[s->closed_next++ % H2_CLOSED_KEPT] = stream->id | (by_us ? H2_CLOSED_BY_US : 0);
+    stream->session = NULL;
+    stream->ops->on_close(stream, code);
+}
+
+void h2_stream_reset(struct h2_stream *stream, enum h2_error code)
+{
+    struct h2_session *s = stream->session;
+    h2_session_enter(s);
+    h2_reset_put(s, stream->id, code);
+    h2_stream_close(stream, code, true);
+    h2_session_exit(s);
+    notify(s);
+}
+
+/* Faults count like the peer's own resets: provoking us is no cheaper than resetting. */
+void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream *stream,
+                     enum h2_error code)
+{
+    if (!bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
+        h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
+        return;
+    }
+    h2_reset_put(s, stream_id, code);
+    if (stream)
+        h2_stream_close(stream, code, true);
+    else
+        s->closed[s->closed_next++ % H2_CLOSED_KEPT] = stream_id | H2_CLOSED_BY_US;
+}
+
+static void close_streams(struct h2_session *s, enum h2_error code)
+{
+    while (!list_empty(&s->open))
+        h2_stream_close(LIST_ENTRY(s->open.next, struct h2_stream, in_open), code, false);
+}
+
+void h2_session_enter(struct h2_session *s)
+{
+    s->inside++;
+}
+
+void h2_session_exit(struct h2_session *s)
+{
+    if (s->inside == 1 && s->phase == H2_FAILED)
+        close_streams(s, s->error);
+    s->inside--;
+}
+
+void h2_session_fail(struct h2_session *s, enum h2_error code, const char *reason)
+{
+    if (s->phase == H2_FAILED)
+        return;
+    s->phase = H2_FAILED;
+    s->error = code;
+    s->reason = reason;
+    h2_session_enter(s);
+    goaway_put(s, s->last_id, code, slice_from_text(reason));
+    h2_session_exit(s);
+    notify(s);
+}
+
+static void settings_put(struct h2_session *s)
+{
+    const struct h2_limits *l = s->limits;
+    uint8_t *p = h2_control_put(s, 18, H2_SETTINGS, 0, 0);
+    if (!p)
+        return;
+    const uint32_t rows[3][2] = {
+        {H2_SETTING_MAX_CONCURRENT_STREAMS, l->streams_max},
+        {H2_SETTING_INITIAL_WINDOW_SIZE, l->stream_window},
+        {H2_SETTING_MAX_HEADER_LIST_SIZE, l->header_list_bytes},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        *p++ = 0;
+        *p++ = (uint8_t)rows[i][0];
+        p = h2_put32(p, rows[i][1]);
+    }
+}
+
+static void window_put(struct h2_session *s, uint32_t stream_id, uint32_t n)
+{
+    uint8_t *payload = h2_control_put(s, 4, H2_WINDOW_UPDATE, 0, stream_id);
+    if (payload)
+        h2_put32(payload, n);
+}
+
+enum status h2_session_new(const struct h2_limits *limits, const struct h2_session_ops *ops,
+                           void *owner, int64_t now_ns, struct h2_session **ret_session)
+{
+    assert(limits->stream_window <= H2_WINDOW_MAX && limits->connection_window <= H2_WINDOW_MAX);
+    AUTO(h2_session_freep) struct h2_session *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    *s = (struct h2_session){
+        .limits = limits,
+        .ops = ops,
+        .owner = owner,
+        .reason = "",
+        .now_ns = now_ns,
+        .last_read_ns = now_ns,
+        .last_ping_ns = INT64_MIN / 2,
+        .peer_window = H2_WINDOW_DEFAULT,
+        .peer_frame_bytes = H2_FRAME_BYTES_MAX,
+        .send_window = H2_WINDOW_DEFAULT,
+        .send_window_peak = H2_WINDOW_DEFAULT,
+        .recv_window = H2_WINDOW_DEFAULT,
+        .drain_at_ns = INT64_MAX,
+    };
+    struct list *heads[] = {&s->open, &s->ready, &s->starved, &s->bulk_ready, &s->bulk_starved};
+    for (size_t i = 0; i < COUNT_OF(heads); i++)
+        list_init(heads[i]);
+
+    h2_session_enter(s);
+    settings_put(s);
+    if (limits->connection_window > H2_WINDOW_DEFAULT) {
+        s->recv_window = (int32_t)limits->connection_window;
+        window_put(s, 0, limits->connection_window - H2_WINDOW_DEFAULT);
+    }
+    h2_session_exit(s);
+    if (s->phase == H2_FAILED)
+        return ST_NOMEM;
+    *ret_session = TAKE(s);
+    return ST_OK;
+}
+
+void h2_session_free(struct h2_session *s)
+{
+    if (!s)
+        return;
+    h2_session_enter(s);
+    if (s->open.next)
+        close_streams(s, H2_CANCEL);
+    h2_table_fini(&s->table);
+    hpack_decoder_fini(&s->hpack);
+    buf_fini(&s->control);
+    buf_fini(&s->partial);
+    buf_fini(&s->block);
+    free(s);
+}
+
+void h2_session_feed(struct h2_session *s, struct slice bytes, int64_t now_ns)
+{
+    s->now_ns = s->last_read_ns = now_ns;
+    s->keepalive_sent_ns = 0;
+    h2_session_enter(s);
+    while (bytes.len && s->phase != H2_FAILED)
+        bytes = h2_receive(s, bytes);
+    h2_session_exit(s);
+}
+
+bool h2_session_wants_read(const struct h2_session *s)
+{
+    return s->phase != H2_FAILED && s->control.len <= s->limits->control_bytes_soft;
+}
+
+bool h2_session_over(const struct h2_session *s)
+{
+    if (s->control.len)
+        return false;
+    return s->phase == H2_FAILED || (s->phase == H2_LEAVING && s->table.count == 0);
+}
+
+bool h2_session_failed(const struct h2_session *s)
+{
+    return s->phase == H2_FAILED;
+}
+
+enum h2_error h2_session_error(const struct h2_session *s, const char **ret_reason)
+{
+    *ret_reason = s->reason;
+    return s->error;
+}
+
+/* The connection's window is given back as bytes are handed on; what a stream may hold of them is
+ * its owner's business. */
+void h2_session_credit(struct h2_session *s, size_t n)
+{
+    s->recv_owed += (uint32_t)n;
+    uint32_t window = (uint32_t)size_max(s->limits->connection_window, H2_WINDOW_DEFAULT);
+    if (s->recv_owed < window / 2 || s->phase == H2_FAILED)
+        return;
+    s->recv_window += (int32_t)s->recv_owed;
+    window_put(s, 0, s->recv_owed);
+    s->recv_owed = 0;
+}
+
+void h2_stream_consumed(struct h2_stream *stream, size_t n)
+{
+    struct h2_session *s = stream->session;
+    stream->recv_owed += (uint32_t)n;
+    if (stream->remote_closed || stream->recv_owed < s->limits->stream_window / 2)
+        return;
+    int32_t target = (int32_t)s->limits->stream_window;
+    uint32_t owed = stream->recv_owed;
+    stream->recv_owed = 0;
+    /* A window widened by h2_stream_expect shrinks back by not being given back in full. */
+    if (stream->recv_window >= target)
+        return;
+    owed = (uint32_t)size_min(owed, (size_t)(target - stream->recv_window));
+    stream->recv_window += (int32_t)owed;
+    window_put(s, stream->id, owed);
+}
+
+void h2_stream_expect(struct h2_stream *stream, size_t n)
+{
+    int64_t missing = (int64_t)n - stream->recv_window;
+    if (missing <= 0 || stream->remote_closed || n > H2_WINDOW_MAX / 2)
+        return;
+    stream->recv_window += (int32_t)missing;
+    window_put(stream->session, stream->id, (uint32_t)missing);
+}
+
+void h2_session_shutdown(struct h2_session *s, int64_t now_ns)
+{
+    if (s->phase != H2_OPEN)
+        return;
+    s->phase = H2_DRAINING;
+    s->now_ns = now_ns;
+    s->reason = "shutting down";
+    s->drain_at_ns = now_ns + s->limits->drain_ns;
+    /* Streams the client opened before it heard of this are still answered: the ping's echo says
+     * that it has heard. */
+    goaway_put(s, H2_STREAM_ID_MAX, H2_NO_ERROR, SLICE_LITERAL("graceful_stop"));
+    uint8_t *payload = h2_control_put(s, 8, H2_PING, 0, 0);
+    if (payload)
+        slice_copy(payload, H2_DRAIN_PING);
+}
+
+void h2_session_leave(struct h2_session *s)
+{
+    if (s->phase != H2_DRAINING)
+        return;
+    s->phase = H2_LEAVING;
+    s->goaway_id = s->last_id;
+    s->drain_at_ns = INT64_MAX;
+    goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_EMPTY);
+}
+
+int64_t h2_session_timeout(const struct h2_session *s)
+{
+    const struct h2_limits *l = s->limits;
+    if (s->phase == H2_FAILED)
+        return INT64_MAX;
+    int64_t at = s->drain_at_ns;
+    if (l->keepalive_ns > 0) {
+        int64_t ask = s->keepalive_sent_ns ? s->keepalive_sent_ns + l->keepalive_timeout_ns
+                                           : s->last_read_ns + l->keepalive_ns;
+        at = ask < at ? ask : at;
+    }
+    return at;
+}
+
+static void keepalive(struct h2_session *s)
+{
+    const struct h2_limits *l = s->limits;
+    if (l->keepalive_ns <= 0)
+        return;
+    if (s->keepalive_sent_ns) {
+        if (s->now_ns - s->keepalive_sent_ns >= l->keepalive_timeout_ns)
+            h2_session_fail(s, H2_NO_ERROR, "keepalive ping not acked");
+    } else if (s->now_ns - s->last_read_ns >= l->keepalive_ns) {
+        uint8_t *payload = h2_control_put(s, 8, H2_PING, 0, 0);
+        if (payload)
+            slice_copy(payload, SLICE_LITERAL("vigilhi?"));
+        s->keepalive_sent_ns = s->now_ns;
+    }
+}
+
+void h2_session_tick(struct h2_session *s, int64_t now_ns)
+{
+    s->now_ns = now_ns;
+    h2_session_enter(s);
+    if (s->phase == H2_DRAINING && now_ns >= s->drain_at_ns)
+        h2_session_leave(s);
+    if (s->phase != H2_FAILED)
+        keepalive(s);
+    h2_session_exit(s);
+}
+
+bool h2_session_established(const struct h2_session *s)
+{
+    return s->settings_seen;
+}
+
+size_t h2_session_streams(const struct h2_session *s)
+{
+    return s->table.count;
+}
+
+struct h2_stream *h2_session_next(struct h2_session *s, struct h2_stream *after)
+{
+    struct list *next = after ? after->in_open.next : s->open.next;
+    return next == &s->open ? NULL : LIST_ENTRY(next, struct h2_stream, in_open);
+}
+
+static size_t check_list(const struct list *head, bool bulk, enum h2_stream_place place)
+{
+    size_t n = 0;
+    const struct h2_stream *stream;
+    LIST_FOREACH (stream, head, in_ready) {
+        assert(stream->bulk == bulk);
+        assert(stream->place == place);
+        n++;
+    }
+    return n;
+}
+
+void h2_session_check(const struct h2_session *s)
+{
+    size_t open = 0, plain = 0, placed = 0;
+    const struct h2_stream *stream;
+    LIST_FOREACH (stream, &s->open, in_open) {
+        assert(stream->session == s);
+        assert(h2_table_find(&s->table, stream->id) == stream);
+        assert(stream->id <= s->last_id);
+        open++;
+        plain += !stream->bulk;
+        placed += stream->place == H2_READY || stream->place == H2_NO_SESSION_WINDOW;
+    }
+    assert(open == s->table.count);
+    assert(plain == s->open_plain);
+    size_t listed = check_list(&s->ready, false, H2_READY) +
+                    check_list(&s->starved, false, H2_NO_SESSION_WINDOW) +
+                    check_list(&s->bulk_ready, true, H2_READY) +
+                    check_list(&s->bulk_starved, true, H2_NO_SESSION_WINDOW);
+    assert(listed == placed);
+    assert(s->recv_window >= 0);
+}

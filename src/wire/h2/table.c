@@ -1,0 +1,86 @@
+#include "wire/h2/table.h"
+
+#include <stdlib.h>
+
+enum { CAPACITY_MIN = 8, CAPACITY_KEPT = 64 };
+
+void h2_table_fini(struct h2_table *table)
+{
+    free(table->slots);
+    *table = (struct h2_table){0};
+}
+
+static uint32_t home_of(const struct h2_table *table, uint32_t id)
+{
+    return (id >> 1) & (table->capacity - 1);
+}
+
+static uint32_t next_of(const struct h2_table *table, uint32_t slot)
+{
+    return (slot + 1) & (table->capacity - 1);
+}
+
+struct h2_stream *h2_table_find(const struct h2_table *table, uint32_t id)
+{
+    if (table->count == 0)
+        return NULL;
+    uint32_t slot = home_of(table, id);
+    while (table->slots[slot] && table->slots[slot]->id != id)
+        slot = next_of(table, slot);
+    return table->slots[slot];
+}
+
+static void place(struct h2_table *table, struct h2_stream *stream)
+{
+    uint32_t slot = home_of(table, stream->id);
+    while (table->slots[slot])
+        slot = next_of(table, slot);
+    table->slots[slot] = stream;
+}
+
+enum status h2_table_reserve(struct h2_table *table)
+{
+    if (LIKELY(table->count < table->capacity / 2))
+        return ST_OK;
+    struct h2_table wider = {.capacity = table->capacity ? table->capacity * 2 : CAPACITY_MIN};
+    wider.slots = calloc(wider.capacity, sizeof(struct h2_stream *));
+    if (!wider.slots)
+        return ST_NOMEM;
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i])
+            place(&wider, table->slots[i]);
+    }
+    wider.count = table->count;
+    free(table->slots);
+    *table = wider;
+    return ST_OK;
+}
+
+void h2_table_add(struct h2_table *table, struct h2_stream *stream)
+{
+    assert(table->count < table->capacity / 2);
+    place(table, stream);
+    table->count++;
+}
+
+void h2_table_remove(struct h2_table *table, const struct h2_stream *stream)
+{
+    uint32_t hole = home_of(table, stream->id);
+    while (table->slots[hole] != stream) {
+        assert(table->slots[hole]);
+        hole = next_of(table, hole);
+    }
+    /* Later members of the run move up, unless the hole lies before their home. */
+    for (uint32_t i = next_of(table, hole); table->slots[i]; i = next_of(table, i)) {
+        uint32_t home = home_of(table, table->slots[i]->id);
+        uint32_t mask = table->capacity - 1;
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue;
+        table->slots[hole] = table->slots[i];
+        hole = i;
+    }
+    table->slots[hole] = NULL;
+    table->count--;
+    if (table->count == 0 && table->capacity > CAPACITY_KEPT)
+        h2_table_fini(table);
+}

@@ -1,0 +1,378 @@
+#include "wire/http1/endpoint.h"
+
+#include "wire/http1/parser.h"
+#include "wire/http1/state.h"
+
+#include <stdlib.h>
+
+enum {
+    IN_KEPT = 0,                  /* an idle connection holds no buffers */
+    OUT_PIPELINE_MAX = 64 * 1024, /* queued answers: the next request waits */
+    CHUNK_LINE_MAX = 1024,        /* a chunk size with its extensions */
+    ARENA_MAX = 256 * 1024,
+};
+
+enum status http1_endpoint_new(const struct http1_routes *routes, const struct http1_limits *limits,
+                               void (*on_output)(void *owner), void *owner, int64_t now_ns,
+                               struct http1_endpoint **ret_endpoint)
+{
+    struct http1_endpoint *e = calloc(1, sizeof(*e));
+    if (!e)
+        return ST_NOMEM;
+    *e = (struct http1_endpoint){.routes = routes,
+                                 .limits = limits,
+                                 .on_output = on_output,
+                                 .owner = owner,
+                                 .reason = "",
+                                 .now_ns = now_ns,
+                                 .since_ns = now_ns};
+    *ret_endpoint = e;
+    return ST_OK;
+}
+
+static void exchange_clear(struct http1_exchange *x)
+{
+    arena_fini(&x->arena);
+    buf_fini(&x->body);
+    buf_fini(&x->extra_fields);
+    *x = (struct http1_exchange){0};
+}
+
+/* The handler hears the end; nothing of the exchange is used afterwards. */
+static void exchange_end(struct http1_endpoint *e)
+{
+    struct http1_exchange *x = &e->exchange;
+    x->complete = true;
+    if (x->route && x->route->on_end)
+        x->route->on_end(x, x->service);
+    exchange_clear(x);
+}
+
+void http1_endpoint_free(struct http1_endpoint *e)
+{
+    if (!e)
+        return;
+    e->inside++;
+    exchange_end(e);
+    buf_fini(&e->in);
+    buf_fini(&e->out);
+    free(e);
+}
+
+static void refuse(struct http1_endpoint *e, unsigned status, const char *reason)
+{
+    e->reason = reason;
+    e->reading = HTTP1_ANSWERING;
+    http1_answer_plain(e, status, true);
+}
+
+static void call_handler(struct http1_endpoint *e)
+{
+    struct http1_exchange *x = &e->exchange;
+    x->request.body = buf_slice(&x->body);
+    e->reading = HTTP1_ANSWERING;
+    x->route = e->routes ? http1_routes_find(e->routes, x->request.path, &x->service) : NULL;
+    if (x->route)
+        x->route->on_request(x, x->service, &x->request);
+    else
+        http1_answer_plain(e, 404, false);
+}
+
+/* The head moves to the exchange's own memory, so that the input may go on. */
+static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_head *head)
+{
+    struct http1_exchange *x = &e->exchange;
+    struct slice bytes;
+    arena_init(&x->arena, NULL, 0, ARENA_MAX);
+    if (arena_dup(&x->arena, slice_of(e->in.ptr, head_len), &bytes) != ST_OK) {
+        http1_die(e, "out of memory");
+        return false;
+    }
+    unsigned fault = http1_head_parse(bytes, e->limits->fields_max, head);
+    x->request = head->request;
+    x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
+    if (fault) {
+        x->request.fields = NULL;
+        x->request.field_count = 0;
+        refuse(e, fault, "bad request head");
+        return false;
+    }
+    struct slice fields = slice_of(head->fields, head->request.field_count * sizeof(*head->fields));
+    if (arena_dup(&x->arena, fields, &fields) != ST_OK) {
+        http1_die(e, "out of memory");
+        return false;
+    }
+    x->request.fields = (const struct http1_field *)(const void *)fields.ptr;
+    return true;
+}
+
+static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
+{
+    e->last = e->last || !head->request.keep_alive;
+    e->trailer_bytes = 0;
+    if (head->content_length > e->limits->body_bytes_max) {
+        refuse(e, 413, "body too large");
+        return;
+    }
+    bool has_body = head->chunked || head->content_length;
+    if (has_body && head->expects_continue && e->in.len == 0 &&
+        http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
+        return;
+    e->body_left = head->content_length;
+    if (head->chunked)
+        e->reading = HTTP1_CHUNK_SIZE;
+    else if (head->content_length)
+        e->reading = HTTP1_BODY;
+    else
+        call_handler(e);
+}
+
+static bool read_head(struct http1_endpoint *e)
+{
+    size_t len = http1_head_length(buf_slice(&e->in), &e->head_seen);
+    if (len > e->limits->head_bytes_max || (!len && e->in.len > e->limits->head_bytes_max)) {
+        refuse(e, 431, "request head too large");
+        return true;
+    }
+    if (!len)
+        return false;
+    struct http1_head head;
+    e->head_seen = 0;
+    if (keep_head(e, len, &head)) {
+        buf_consume(&e->in, len);
+        body_begin(e, &head);
+    }
+    return true;
+}
+
+/* Moves input into the body; true when there is nothing left of what was expected. */
+static bool take_body(struct http1_endpoint *e)
+{
+    struct http1_exchange *x = &e->exchange;
+    size_t n = size_min(e->in.len, e->body_left);
+    if (x->body.len + n > e->limits->body_bytes_max) {
+        refuse(e, 413, "body too large");
+        return false;
+    }
+    if (buf_append(&x->body, slice_of(e->in.ptr, n)) != ST_OK) {
+        http1_die(e, "out of memory");
+        return false;
+    }
+    buf_consume(&e->in, n);
+    e->body_left -= n;
+    return e->body_left == 0;
+}
+
+/* A line without its CRLF, or false when it is not there yet. */
+static bool peek_line(struct http1_endpoint *e, struct slice *ret_line)
+{
+    const uint8_t *end = e->in.len ? memmem(e->in.ptr, e->in.len, "\r\n", 2) : NULL;
+    if (!end) {
+        if (e->in.len > CHUNK_LINE_MAX)
+            refuse(e, 400, "chunk line too long");
+        return false;
+    }
+    *ret_line = slice_of(e->in.ptr, (size_t)(end - e->in.ptr));
+    return true;
+}
+
+static bool read_chunk_size(struct http1_endpoint *e)
+{
+    struct slice line;
+    if (!peek_line(e, &line))
+        return e->reading != HTTP1_CHUNK_SIZE;
+    if (!http1_chunk_size(line, &e->body_left)) {
+        refuse(e, 400, "bad chunk size");
+        return true;
+    }
+    if (e->body_left > e->limits->body_bytes_max) {
+        refuse(e, 413, "body too large");
+        return true;
+    }
+    e->reading = e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS;
+    buf_consume(&e->in, line.len + 2);
+    return true;
+}
+
+static bool read_chunk_end(struct http1_endpoint *e)
+{
+    if (e->in.len < 2)
+        return false;
+    if (memcmp(e->in.ptr, "\r\n", 2) != 0) {
+        refuse(e, 400, "chunk longer than it said");
+        return true;
+    }
+    buf_consume(&e->in, 2);
+    e->reading = HTTP1_CHUNK_SIZE;
+    return true;
+}
+
+static bool read_trailer(struct http1_endpoint *e)
+{
+    struct slice line;
+    if (!peek_line(e, &line))
+        return e->reading != HTTP1_TRAILERS;
+    e->trailer_bytes += line.len + 2;
+    if (e->trailer_bytes > e->limits->head_bytes_max) {
+        refuse(e, 431, "trailers too large");
+        return true;
+    }
+    bool last = line.len == 0;
+    buf_consume(&e->in, line.len + 2);
+    if (last)
+        call_handler(e);
+    return true;
+}
+
+/* One step of reading; false when it waits for something. */
+static bool step(struct http1_endpoint *e)
+{
+    switch (e->reading) {
+    case HTTP1_HEAD:
+        return e->in.len && read_head(e);
+    case HTTP1_BODY:
+        if (take_body(e))
+            call_handler(e);
+        return e->reading != HTTP1_BODY;
+    case HTTP1_CHUNK_SIZE:
+        return read_chunk_size(e);
+    case HTTP1_CHUNK_DATA:
+        if (take_body(e))
+            e->reading = HTTP1_CHUNK_END;
+        return e->reading != HTTP1_CHUNK_DATA;
+    case HTTP1_CHUNK_END:
+        return read_chunk_end(e);
+    case HTTP1_TRAILERS:
+        return read_trailer(e);
+    case HTTP1_ANSWERING:
+        if (!e->exchange.complete || e->out.len - e->out_sent > OUT_PIPELINE_MAX)
+            return false;
+        exchange_end(e);
+        e->reading = e->last ? HTTP1_LEAVING : HTTP1_HEAD;
+        e->since_ns = e->now_ns;
+        return true;
+    case HTTP1_LEAVING:
+        return false;
+    }
+    return false;
+}
+
+static void pump(struct http1_endpoint *e, int64_t now_ns)
+{
+    e->now_ns = now_ns;
+    e->inside++;
+    while (step(e))
+        continue;
+    if (e->reading == HTTP1_LEAVING)
+        buf_fini(&e->in);
+    else if (e->in.len == 0)
+        buf_reset(&e->in, IN_KEPT);
+    /* Whoever will send no more cannot finish what it began. */
+    if (e->input_ended && e->reading != HTTP1_ANSWERING)
+        e->reading = HTTP1_LEAVING;
+    e->inside--;
+}
+
+void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t now_ns)
+{
+    if (e->reading == HTTP1_LEAVING)
+        return;
+    bool fresh = e->reading == HTTP1_HEAD && e->in.len == 0;
+    if (fresh || (e->reading != HTTP1_HEAD && e->reading != HTTP1_ANSWERING))
+        e->since_ns = now_ns;
+    if (buf_append(&e->in, bytes) != ST_OK)
+        http1_die(e, "out of memory");
+    pump(e, now_ns);
+}
+
+void http1_endpoint_feed_end(struct http1_endpoint *e, int64_t now_ns)
+{
+    e->input_ended = true;
+    e->last = true;
+    pump(e, now_ns);
+}
+
+size_t http1_endpoint_fill(struct http1_endpoint *e, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    size_t n = size_min(room, e->out.len - e->out_sent);
+    slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
+    e->out_sent += n;
+    if (n)
+        e->since_ns = now_ns;
+    if (e->out_sent == e->out.len) {
+        buf_fini(&e->out);
+        e->out_sent = 0;
+    }
+    pump(e, now_ns);
+    return n;
+}
+
+bool http1_endpoint_wants_read(const struct http1_endpoint *e)
+{
+    if (e->reading == HTTP1_LEAVING || e->input_ended)
+        return false;
+    return e->reading != HTTP1_ANSWERING || e->in.len == 0;
+}
+
+bool http1_endpoint_wants_write(const struct http1_endpoint *e)
+{
+    /* An answer finished from outside still has to be followed by the next request. */
+    return e->out.len > e->out_sent || (e->reading == HTTP1_ANSWERING && e->exchange.complete);
+}
+
+bool http1_endpoint_over(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_LEAVING && e->out.len == e->out_sent;
+}
+
+const char *http1_endpoint_reason(const struct http1_endpoint *e)
+{
+    return e->reason;
+}
+
+bool http1_endpoint_idle(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_HEAD && e->in.len == 0 && e->out.len == e->out_sent;
+}
+
+void http1_endpoint_shutdown(struct http1_endpoint *e)
+{
+    e->last = true;
+    if (e->reading == HTTP1_HEAD && e->in.len == 0)
+        e->reading = HTTP1_LEAVING;
+}
+
+/* How long the present wait may last; 0: as long as it likes. */
+static int64_t patience(const struct http1_endpoint *e)
+{
+    switch (e->reading) {
+    case HTTP1_HEAD:
+        if (e->out.len > e->out_sent)
+            return e->limits->stall_ns;
+        return e->in.len ? e->limits->head_ns : e->limits->idle_ns;
+    case HTTP1_ANSWERING:
+        return e->out.len > e->out_sent ? e->limits->stall_ns : 0;
+    default:
+        return e->limits->stall_ns;
+    }
+}
+
+int64_t http1_endpoint_timeout(const struct http1_endpoint *e)
+{
+    int64_t wait = http1_endpoint_over(e) ? 0 : patience(e);
+    return wait ? e->since_ns + wait : INT64_MAX;
+}
+
+void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
+{
+    if (now_ns < http1_endpoint_timeout(e))
+        return;
+    e->now_ns = now_ns;
+    e->inside++;
+    if (e->reading == HTTP1_HEAD && e->in.len && e->out.len == e->out_sent)
+        refuse(e, 408, "request head too slow");
+    else
+        http1_die(e, "nothing moved");
+    pump(e, now_ns);
+    e->inside--;
+}
