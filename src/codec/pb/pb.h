@@ -26,6 +26,9 @@
 /* Sub-messages and unknown groups inside each other. Go allows 10,000, C++ and Java 100. */
 enum { PB_DEPTH_MAX = 100 };
 
+/* No item of a repeated field is larger; a test holds the tables to it. */
+enum { PB_ITEM_BYTES_MAX = 64 };
+
 enum pb_kind {
     PB_KIND_BOOL,
     PB_KIND_INT32,
@@ -101,9 +104,10 @@ const struct pb_field *pb_field_find(const struct pb_message *type, uint32_t num
  * ST_MALFORMED for bytes that are no such message, ST_LIMIT for one nested deeper than
  * PB_DEPTH_MAX or larger than the arena allows, ST_NOMEM. After an error *ret_struct is undefined.
  *
- * Memory: an empty element of a repeated message costs two bytes on the wire and its struct here
- * (at most 96 bytes), so a hostile message may take some 48 times its length. The arena's limit is
- * what bounds it; the memory taken is never more than about twice what the result holds.
+ * Memory: an empty item of a repeated field costs two bytes on the wire and PB_ITEM_BYTES_MAX here
+ * at most, so a hostile message takes up to 32 times its length; an honest one, whose bytes are in
+ * keys and values, a fraction of it. The arena's limit is what bounds it. Arrays are made at their
+ * final size; only one that is merged from pieces leaves smaller ones behind.
  */
 MUST_CHECK
 enum status pb_decode(const struct pb_message *type, struct slice bytes, struct arena *arena,
