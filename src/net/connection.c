@@ -1,0 +1,312 @@
+#include "net/state.h"
+
+#include <stdlib.h>
+
+enum { FILL_AFTER_FULL_BYTES = 16 * 1024 };
+
+static void mark_dirty(struct net_connection *c)
+{
+    if (list_empty(&c->in_dirty))
+        list_push_back(&c->shard->dirty, &c->in_dirty);
+}
+
+static void on_output(void *owner)
+{
+    struct net_connection *c = owner;
+    if (c->state == CONNECTION_OPEN)
+        mark_dirty(c);
+}
+
+void net_connection_close(struct net_connection *c)
+{
+    struct net_shard *shard = c->shard;
+    c->state = CONNECTION_CLOSED; /* what freeing the protocol wakes finds it so */
+    loop_unwatch(shard->loop, &c->watch);
+    loop_timer_cancel(shard->loop, &c->timer);
+    list_remove(&c->in_dirty);
+    if (c->protocol)
+        c->ops->free(c->protocol);
+    socket_close(&c->socket);
+    if (c->held)
+        counter_add(&shard->counters.held_bytes, -(uint64_t)(c->held->len - c->held->at));
+    free(c->held);
+    net_shard_forget(shard, c);
+    free(c);
+}
+
+/* -- deadlines -- */
+
+static int64_t deadline(const struct net_connection *c)
+{
+    const struct net_options *options = &c->shard->server->options;
+    if (c->state == CONNECTION_LINGERING)
+        return clock_add(c->progress_ns, options->linger_ns);
+    int64_t at = c->ops->timeout(c->protocol);
+    int64_t stall = c->held ? clock_add(c->progress_ns, options->stall_ns) : CLOCK_NEVER;
+    return stall < at ? stall : at;
+}
+
+/* A deadline that moves away with every request does not touch the heap: the timer fires early,
+ * finds nothing due, and is set again. */
+static void arm(struct net_connection *c)
+{
+    int64_t at = deadline(c);
+    if (at != CLOCK_NEVER && (!c->timer.set || at < c->timer.at_ns))
+        loop_timer_set(c->shard->loop, &c->timer, at);
+}
+
+/* A stalled response is the protocol's to end, and a watch may park as long as it likes; this is
+ * for a peer that leaves its last answers lying. */
+static bool is_stalled(const struct net_connection *c, int64_t now)
+{
+    return c->held && now - c->progress_ns >= c->shard->server->options.stall_ns &&
+           c->ops->idle(c->protocol);
+}
+
+static void on_timer(struct timer *timer)
+{
+    struct net_connection *c = CONTAINER_OF(timer, struct net_connection, timer);
+    int64_t now = loop_now_ns(c->shard->loop);
+    if (c->state == CONNECTION_LINGERING) {
+        net_connection_close(c);
+        return;
+    }
+    if (is_stalled(c, now)) {
+        counter_add(&c->shard->counters.stalled, 1);
+        net_connection_close(c);
+        return;
+    }
+    if (c->held && now - c->progress_ns >= c->shard->server->options.stall_ns)
+        c->progress_ns = now; /* under way: look again after as long */
+    if (c->ops->timeout(c->protocol) <= now)
+        c->ops->tick(c->protocol, now);
+    mark_dirty(c);
+}
+
+/* -- what is watched -- */
+
+static unsigned wanted_events(const struct net_connection *c)
+{
+    unsigned events = c->held ? IO_WRITE : 0;
+    if (!c->ended && (c->state == CONNECTION_LINGERING || c->ops->wants_read(c->protocol)))
+        events |= IO_READ;
+    return events;
+}
+
+/* False: it failed and the connection is gone. */
+static bool update_watch(struct net_connection *c)
+{
+    unsigned events = wanted_events(c);
+    if (events == c->watch.events)
+        return true;
+    if (events == 0) {
+        loop_unwatch(c->shard->loop, &c->watch);
+        return true;
+    }
+    if (loop_watch(c->shard->loop, &c->watch, events) == ST_OK)
+        return true;
+    net_connection_close(c);
+    return false;
+}
+
+/* -- sending -- */
+
+static enum status write_bytes(struct net_connection *c, struct slice bytes, size_t *ret_len)
+{
+    struct net_counters *counters = &c->shard->counters;
+    TRY(socket_write(&c->socket, bytes, ret_len));
+    counter_add(&counters->writes, 1);
+    counter_add(&counters->bytes_out, *ret_len);
+    return ST_OK;
+}
+
+static enum status hold(struct net_connection *c, struct slice rest)
+{
+    assert(!c->held);
+    assert(rest.len > 0 && rest.len <= NET_SCRATCH_BYTES);
+    c->held = malloc(sizeof(*c->held) + rest.len);
+    if (!c->held)
+        return ST_NOMEM;
+    c->held->at = 0;
+    c->held->len = (uint32_t)rest.len;
+    slice_copy(c->held->bytes, rest);
+    c->was_full = true;
+    c->progress_ns = loop_now_ns(c->shard->loop);
+    counter_add(&c->shard->counters.held_bytes, rest.len);
+    return ST_OK;
+}
+
+/* ST_AGAIN: some are left. */
+static enum status send_held(struct net_connection *c)
+{
+    struct net_held *held = c->held;
+    size_t n;
+    TRY(write_bytes(c, slice_of(held->bytes + held->at, held->len - held->at), &n));
+    held->at += (uint32_t)n;
+    c->progress_ns = loop_now_ns(c->shard->loop);
+    counter_add(&c->shard->counters.held_bytes, -(uint64_t)n);
+    if (held->at < held->len)
+        return ST_AGAIN;
+    free(held);
+    c->held = NULL;
+    return ST_OK;
+}
+
+/* Everything the protocol has, or as much as a turn or the socket takes. ST_AGAIN: held now. */
+static enum status send_filled(struct net_connection *c, bool *ret_more)
+{
+    int64_t now = loop_now_ns(c->shard->loop);
+    uint8_t *scratch = c->shard->write_scratch;
+    size_t budget = c->shard->server->options.turn_bytes_max;
+    *ret_more = false;
+    while (c->ops->wants_write(c->protocol)) {
+        if (budget == 0) {
+            *ret_more = true;
+            return ST_OK;
+        }
+        size_t room = c->was_full ? FILL_AFTER_FULL_BYTES : NET_SCRATCH_BYTES;
+        size_t filled = c->ops->fill(c->protocol, scratch, room, now);
+        assert(filled <= room);
+        if (filled == 0)
+            break;
+        budget -= size_min(budget, filled);
+        size_t sent = 0;
+        enum status status = write_bytes(c, slice_of(scratch, filled), &sent);
+        if (status != ST_OK && status != ST_AGAIN)
+            return status;
+        if (sent < filled) {
+            TRY(hold(c, slice_of(scratch + sent, filled - sent)));
+            return ST_AGAIN;
+        }
+    }
+    c->was_full = false;
+    return ST_OK;
+}
+
+/* -- closing -- */
+
+static bool is_over(const struct net_connection *c)
+{
+    if (c->ops->should_close(c->protocol))
+        return true;
+    return c->ended && !c->ops->wants_write(c->protocol) && c->ops->idle(c->protocol);
+}
+
+/* False: the connection is gone. */
+static bool linger(struct net_connection *c)
+{
+    if (c->ended) {
+        net_connection_close(c);
+        return false;
+    }
+    socket_shutdown(&c->socket);
+    c->state = CONNECTION_LINGERING;
+    c->progress_ns = loop_now_ns(c->shard->loop);
+    loop_timer_cancel(c->shard->loop, &c->timer);
+    if (!update_watch(c))
+        return false;
+    arm(c);
+    return true;
+}
+
+bool net_connection_flush(struct net_connection *c)
+{
+    assert(c->state == CONNECTION_OPEN);
+    bool more = false;
+    enum status status = c->held ? ST_AGAIN : send_filled(c, &more);
+    if (status != ST_OK && status != ST_AGAIN) {
+        net_connection_close(c);
+        return false;
+    }
+    if (!c->held && !more && is_over(c)) {
+        linger(c);
+        return false;
+    }
+    if (!update_watch(c))
+        return false;
+    arm(c);
+    return more;
+}
+
+void net_connection_shutdown(struct net_connection *c)
+{
+    if (c->state != CONNECTION_OPEN)
+        return;
+    c->ops->shutdown(c->protocol, loop_now_ns(c->shard->loop));
+    mark_dirty(c);
+}
+
+/* -- receiving -- */
+
+/* One piece each turn: whoever sends more waits behind the others. False: the connection is gone.
+ */
+static bool receive(struct net_connection *c)
+{
+    struct net_shard *shard = c->shard;
+    size_t n = 0;
+    enum status status = socket_read(&c->socket, shard->read_scratch, NET_SCRATCH_BYTES, &n);
+    if (status == ST_AGAIN)
+        return true;
+    if (status != ST_OK && (status != ST_END || c->state == CONNECTION_LINGERING)) {
+        net_connection_close(c);
+        return false;
+    }
+    if (c->state == CONNECTION_LINGERING)
+        return true; /* thrown away */
+    if (status == ST_END) {
+        c->ended = true;
+        c->ops->feed_end(c->protocol, loop_now_ns(shard->loop));
+    } else {
+        counter_add(&shard->counters.reads, 1);
+        counter_add(&shard->counters.bytes_in, n);
+        c->ops->feed(c->protocol, slice_of(shard->read_scratch, n), loop_now_ns(shard->loop));
+    }
+    mark_dirty(c);
+    return true;
+}
+
+static void on_ready(struct io_watch *watch, unsigned ready)
+{
+    struct net_connection *c = CONTAINER_OF(watch, struct net_connection, watch);
+    if (c->held && ready & (IO_WRITE | IO_BROKEN)) {
+        enum status status = send_held(c);
+        if (status != ST_OK && status != ST_AGAIN) {
+            net_connection_close(c);
+            return;
+        }
+        if (status == ST_OK)
+            mark_dirty(c);
+    }
+    if (ready & (IO_READ | IO_BROKEN) && watch->events & IO_READ)
+        receive(c);
+}
+
+/* -- opening -- */
+
+void net_connection_open(struct net_shard *shard, struct socket socket, unsigned kind_index)
+{
+    const struct protocol_kind *kind = shard->server->kinds[kind_index];
+    struct net_connection *c = calloc(1, sizeof(*c));
+    if (!c) {
+        socket_close(&socket);
+        net_shard_forget(shard, NULL);
+        return;
+    }
+    c->watch = (struct io_watch){.handle = socket.handle, .fn = on_ready};
+    c->socket = socket;
+    c->timer.fn = on_timer;
+    c->shard = shard;
+    c->ops = kind->ops;
+    list_init(&c->in_dirty);
+    list_push_back(&shard->connections, &c->in_shard);
+    counter_add(&shard->counters.connections, 1);
+
+    struct protocol_hooks hooks = {.on_output = on_output, .owner = c};
+    int64_t now = loop_now_ns(shard->loop);
+    if (kind->open(shard->shared[kind_index], hooks, now, &c->protocol) != ST_OK ||
+        loop_watch(shard->loop, &c->watch, IO_READ) != ST_OK) {
+        net_connection_close(c);
+        return;
+    }
+    mark_dirty(c); /* a server may speak first, and the handshake has a deadline */
+}

@@ -1,0 +1,120 @@
+#include "net/state.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { ACCEPTS_PER_TURN = 64 };
+
+/* The shard with the fewest connections; equals take turns. */
+static struct net_shard *choose_shard(struct net_server *server)
+{
+    unsigned shards = server->options.shards;
+    struct net_shard *best = NULL;
+    unsigned best_count = 0;
+    for (unsigned i = 0; i < shards; i++) {
+        struct net_shard *shard = &server->shards[(server->next_shard + i) % shards];
+        unsigned count = atomic_load_explicit(&shard->assigned, memory_order_relaxed);
+        if (!best || count < best_count) {
+            best = shard;
+            best_count = count;
+        }
+    }
+    server->next_shard = (best->index + 1) % shards;
+    return best;
+}
+
+static void hand_over(struct net_listener *listener, struct socket socket)
+{
+    struct net_server *server = listener->server;
+    struct net_message *message = malloc(sizeof(*message));
+    if (!message) {
+        socket_close(&socket);
+        return;
+    }
+    *message = (struct net_message){
+        .kind = MESSAGE_ADOPT, .socket = socket, .kind_index = listener->kind_index};
+    struct net_shard *shard = choose_shard(server);
+    atomic_fetch_add_explicit(&shard->assigned, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&server->connections, 1, memory_order_relaxed);
+    mailbox_post(&shard->mailbox, &message->node);
+}
+
+/* Lets one peer in to hang up on it: better than leaving it to wait. */
+static void shed_one(struct net_listener *listener)
+{
+    struct net_server *server = listener->server;
+    if (server->reserve_fd < 0)
+        return;
+    close(server->reserve_fd);
+    struct socket socket;
+    if (listener_accept(&listener->listener, &socket) == ST_OK)
+        socket_close(&socket);
+    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void rest(struct net_listener *listener)
+{
+    struct loop *loop = listener->server->shards[0].loop;
+    counter_add(&listener->server->shards[0].counters.accept_failures, 1);
+    shed_one(listener);
+    loop_unwatch(loop, &listener->watch);
+    loop_timer_set(loop, &listener->resume,
+                   clock_add(loop_now_ns(loop), listener->server->options.accept_pause_ns));
+}
+
+static void on_resume(struct timer *timer)
+{
+    struct net_listener *listener = CONTAINER_OF(timer, struct net_listener, resume);
+    if (loop_watch(listener->server->shards[0].loop, &listener->watch, IO_READ) != ST_OK)
+        rest(listener);
+}
+
+static void on_connection(struct io_watch *watch, unsigned ready)
+{
+    (void)ready;
+    struct net_listener *listener = CONTAINER_OF(watch, struct net_listener, watch);
+    struct net_server *server = listener->server;
+    struct net_counters *counters = &server->shards[0].counters;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct socket socket;
+        enum status status = listener_accept(&listener->listener, &socket);
+        if (status == ST_AGAIN)
+            return;
+        if (status == ST_LIMIT) {
+            rest(listener);
+            return;
+        }
+        if (status != ST_OK)
+            continue; /* it came and went */
+        if (atomic_load_explicit(&server->connections, memory_order_relaxed) >=
+            server->options.connections_max) {
+            socket_close(&socket);
+            counter_add(&counters->refused, 1);
+            continue;
+        }
+        counter_add(&counters->accepted, 1);
+        hand_over(listener, socket);
+    }
+}
+
+enum status net_listener_begin(struct net_listener *listener)
+{
+    listener->watch = (struct io_watch){.handle = listener->listener.handle, .fn = on_connection};
+    listener->resume.fn = on_resume;
+    return loop_watch(listener->server->shards[0].loop, &listener->watch, IO_READ);
+}
+
+void net_listener_end(struct net_listener *listener)
+{
+    struct loop *loop = listener->server->shards[0].loop;
+    if (listener->watch.fn)
+        loop_unwatch(loop, &listener->watch);
+    loop_timer_cancel(loop, &listener->resume);
+    net_listener_close(listener);
+}
+
+void net_listener_close(struct net_listener *listener)
+{
+    listener_close(&listener->listener);
+}

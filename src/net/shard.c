@@ -1,0 +1,245 @@
+#include "net/shard.h"
+
+#include "net/state.h"
+
+#include <stdlib.h>
+
+#define FLUSH_NS_MAX (1 * NS_PER_MS)
+enum { LOOKS_AT_CLOCK_EVERY = 8 };
+
+struct net_shard *net_shard_current(void)
+{
+    struct loop *loop = loop_current();
+    return loop ? loop_user(loop) : NULL;
+}
+
+unsigned net_shard_index(const struct net_shard *shard)
+{
+    return shard->index;
+}
+
+struct loop *net_shard_loop(struct net_shard *shard)
+{
+    return shard->loop;
+}
+
+void net_shard_set_user(struct net_shard *shard, void *user)
+{
+    shard->user = user;
+}
+
+void *net_shard_user(const struct net_shard *shard)
+{
+    return shard->user;
+}
+
+/* -- turns -- */
+
+static void after_input(void *ctx)
+{
+    struct net_shard *shard = ctx;
+    const struct net_app *app = &shard->server->app;
+    if (app->after_input)
+        app->after_input(app->ctx, shard);
+}
+
+/* True: some connections have more to send, or were not reached. */
+static bool flush_dirty(struct net_shard *shard)
+{
+    struct clock *clock = loop_clock(shard->loop);
+    int64_t start = 0;
+    unsigned flushed = 0;
+    struct net_connection *unfinished = NULL; /* the first that wants another turn */
+    while (!list_empty(&shard->dirty)) {
+        struct net_connection *c = LIST_ENTRY(shard->dirty.next, struct net_connection, in_dirty);
+        if (c == unfinished)
+            return true; /* all the others had theirs */
+        list_remove(&c->in_dirty);
+        if (net_connection_flush(c)) {
+            list_push_back(&shard->dirty, &c->in_dirty);
+            if (!unfinished)
+                unfinished = c;
+        }
+        if (++flushed % LOOKS_AT_CLOCK_EVERY == 0) {
+            int64_t now = clock_mono_ns(clock);
+            if (!start)
+                start = now;
+            if (now - start > FLUSH_NS_MAX)
+                return !list_empty(&shard->dirty);
+        }
+    }
+    return false;
+}
+
+static bool end_of_turn(void *ctx)
+{
+    struct net_shard *shard = ctx;
+    const struct net_app *app = &shard->server->app;
+    if (app->end_of_turn)
+        app->end_of_turn(app->ctx, shard);
+    return flush_dirty(shard);
+}
+
+/* -- draining -- */
+
+static void report_drained(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    shard->drained = true;
+    loop_timer_cancel(shard->loop, &shard->drain_timer);
+    LOCK_SCOPE(&server->lock);
+    server->drained_count++;
+    pthread_cond_broadcast(&server->changed);
+}
+
+static void close_all(struct net_shard *shard)
+{
+    struct net_connection *c, *following;
+    LIST_FOREACH_SAFE (c, following, &shard->connections, in_shard)
+        net_connection_close(c);
+}
+
+static void on_drain_timer(struct timer *timer)
+{
+    close_all(CONTAINER_OF(timer, struct net_shard, drain_timer));
+}
+
+static void begin_drain(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    shard->draining = true;
+    for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
+        net_listener_end(&server->listeners[i]);
+    if (list_empty(&shard->connections)) {
+        report_drained(shard);
+        return;
+    }
+    int64_t deadline = clock_add(loop_now_ns(shard->loop), server->options.drain_ns);
+    if (deadline != CLOCK_NEVER)
+        loop_timer_set(shard->loop, &shard->drain_timer, deadline);
+    struct net_connection *c;
+    LIST_FOREACH (c, &shard->connections, in_shard)
+        net_connection_shutdown(c);
+}
+
+void net_shard_forget(struct net_shard *shard, struct net_connection *connection)
+{
+    if (connection) {
+        list_remove(&connection->in_shard);
+        counter_add(&shard->counters.connections, (uint64_t)-1);
+    }
+    atomic_fetch_sub_explicit(&shard->assigned, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&shard->server->connections, 1, memory_order_relaxed);
+    if (shard->draining && !shard->drained && list_empty(&shard->connections))
+        report_drained(shard);
+}
+
+/* -- messages -- */
+
+static void refuse(struct net_shard *shard, struct net_message *message)
+{
+    socket_close(&message->socket);
+    atomic_fetch_sub_explicit(&shard->assigned, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&shard->server->connections, 1, memory_order_relaxed);
+    free(message);
+}
+
+static void receive_message(void *owner, struct mailbox_node *node)
+{
+    struct net_shard *shard = owner;
+    struct net_message *message = CONTAINER_OF(node, struct net_message, node);
+    if (message->kind == MESSAGE_DRAIN) {
+        begin_drain(shard);
+    } else if (shard->draining) {
+        refuse(shard, message);
+    } else {
+        net_connection_open(shard, message->socket, message->kind_index);
+        free(message);
+    }
+}
+
+/* -- life -- */
+
+enum status net_shard_init(struct net_shard *shard, struct net_server *server, unsigned index)
+{
+    *shard = (struct net_shard){.server = server, .index = index};
+    shard->drain_timer.fn = on_drain_timer;
+    shard->drain_message.kind = MESSAGE_DRAIN;
+    list_init(&shard->connections);
+    list_init(&shard->dirty);
+    TRY(network_loop_new(server->network, &shard->loop));
+    loop_set_user(shard->loop, shard);
+    loop_set_hooks(
+        shard->loop,
+        (struct loop_hooks){.after_input = after_input, .end_of_turn = end_of_turn, .ctx = shard});
+    mailbox_attach(&shard->mailbox, shard->loop, receive_message, shard);
+    shard->read_scratch = malloc(NET_SCRATCH_BYTES);
+    shard->write_scratch = malloc(NET_SCRATCH_BYTES);
+    return shard->read_scratch && shard->write_scratch ? ST_OK : ST_NOMEM;
+}
+
+void net_shard_fini(struct net_shard *shard)
+{
+    if (!shard->loop)
+        return;
+    mailbox_detach(&shard->mailbox);
+    for (struct mailbox_node *node = mailbox_take(&shard->mailbox); node;) {
+        struct net_message *message = CONTAINER_OF(node, struct net_message, node);
+        node = node->next;
+        if (message->kind == MESSAGE_ADOPT) /* handed over when its shard had already stopped */
+            refuse(shard, message);
+    }
+    free(shard->read_scratch);
+    free(shard->write_scratch);
+    loop_free(shard->loop);
+    shard->loop = NULL;
+}
+
+static void free_shared(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    for (unsigned i = server->kind_count; i-- > 0;) {
+        if (shard->shared_made[i] && server->kinds[i]->shard_free)
+            server->kinds[i]->shard_free(shard->shared[i]);
+        shard->shared_made[i] = false;
+    }
+}
+
+static enum status make_shared(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    for (unsigned i = 0; i < server->kind_count; i++) {
+        const struct protocol_kind *kind = server->kinds[i];
+        if (kind->shard_new)
+            TRY(kind->shard_new(kind->ctx, shard, &shard->shared[i]));
+        shard->shared_made[i] = true;
+    }
+    return ST_OK;
+}
+
+enum status net_shard_begin(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    const struct net_app *app = &server->app;
+    if (app->shard_start)
+        TRY(app->shard_start(app->ctx, shard));
+    enum status status = make_shared(shard);
+    for (unsigned i = 0; status == ST_OK && shard->index == 0 && i < server->listener_count; i++)
+        status = net_listener_begin(&server->listeners[i]);
+    if (status != ST_OK)
+        net_shard_end(shard);
+    return status;
+}
+
+/* Calls that the application holds refer to what its protocol shares, so that goes last. */
+void net_shard_end(struct net_shard *shard)
+{
+    struct net_server *server = shard->server;
+    for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
+        net_listener_end(&server->listeners[i]);
+    close_all(shard);
+    loop_timer_cancel(shard->loop, &shard->drain_timer);
+    if (server->app.shard_stop)
+        server->app.shard_stop(server->app.ctx, shard);
+    free_shared(shard);
+}

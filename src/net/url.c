@@ -1,0 +1,116 @@
+#include "net/url.h"
+
+#include <stdio.h>
+
+struct scheme {
+    const char *name;
+    bool secure, local;
+};
+
+static const struct scheme schemes[] = {
+    {"http", false, false},
+    {"https", true, false},
+    {"unix", false, true},
+    {"unixs", true, true},
+};
+
+static struct slice trim(struct slice s)
+{
+    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
+        s = slice_sub(s, 1, s.len - 1);
+    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+/* Splits "scheme:rest" and drops the "//" that may begin the rest. */
+static const struct scheme *take_scheme(struct slice *rest)
+{
+    const uint8_t *colon = rest->len ? memchr(rest->ptr, ':', rest->len) : NULL;
+    if (!colon)
+        return NULL;
+    size_t at = (size_t)(colon - rest->ptr);
+    for (size_t i = 0; i < COUNT_OF(schemes); i++) {
+        if (!slice_equal(slice_sub(*rest, 0, at), slice_from_text(schemes[i].name)))
+            continue;
+        *rest = slice_sub(*rest, at + 1, rest->len - at - 1);
+        if (slice_has_prefix(*rest, SLICE_LITERAL("//")))
+            *rest = slice_sub(*rest, 2, rest->len - 2);
+        return &schemes[i];
+    }
+    return NULL;
+}
+
+static bool parse_port(struct slice digits, uint16_t *ret_port)
+{
+    unsigned port = 0;
+    if (digits.len == 0 || digits.len > 5)
+        return false;
+    for (size_t i = 0; i < digits.len; i++) {
+        if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
+            return false;
+        port = port * 10 + (unsigned)(digits.ptr[i] - '0');
+    }
+    if (port > UINT16_MAX)
+        return false;
+    *ret_port = (uint16_t)port;
+    return true;
+}
+
+/* "host:port", the host in brackets when it has colons of its own. */
+static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t *ret_port)
+{
+    const uint8_t *colon = text.len ? memrchr(text.ptr, ':', text.len) : NULL;
+    if (!colon)
+        return false;
+    size_t at = (size_t)(colon - text.ptr);
+    struct slice host = slice_sub(text, 0, at);
+    if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[at - 1] == ']')
+        host = slice_sub(host, 1, host.len - 2);
+    else if (host.len && memchr(host.ptr, ':', host.len))
+        return false;
+    if (!parse_port(slice_sub(text, at + 1, text.len - at - 1), ret_port))
+        return false;
+    *ret_host = host;
+    return true;
+}
+
+enum status url_parse(struct slice text, struct url *ret_url, struct error *error)
+{
+    text = trim(text);
+    struct slice rest = text;
+    const struct scheme *scheme = take_scheme(&rest);
+    if (!scheme)
+        return error_set(error, ST_INVALID, "URL scheme must be http, https, unix, or unixs: %.*s",
+                         SLICE_ARGS(text));
+    struct url url = {.secure = scheme->secure};
+    if (scheme->local) {
+        if (address_from_path(rest, &url.address) != ST_OK)
+            return error_set(error, ST_INVALID, "not a path for a Unix socket: %.*s",
+                             SLICE_ARGS(text));
+        *ret_url = url;
+        return ST_OK;
+    }
+    const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    if (slash)
+        return error_set(error, ST_INVALID, "URL must not contain a path: %.*s", SLICE_ARGS(text));
+    struct slice host;
+    uint16_t port;
+    if (!split_host_port(rest, &host, &port))
+        return error_set(error, ST_INVALID,
+                         "URL address does not have the form \"host:port\": %.*s",
+                         SLICE_ARGS(text));
+    if (address_from_host(host, port, &url.address) != ST_OK)
+        return error_set(error, ST_INVALID, "expected IP in URL for binding (%.*s)",
+                         SLICE_ARGS(text));
+    *ret_url = url;
+    return ST_OK;
+}
+
+void url_format(const struct url *url, char text[URL_TEXT_BYTES])
+{
+    char address[ADDRESS_TEXT_BYTES];
+    address_format(&url->address, address);
+    snprintf(text, URL_TEXT_BYTES, "%s%s://%s", address_is_path(&url->address) ? "unix" : "http",
+             url->secure ? "s" : "", address);
+}
