@@ -76,7 +76,8 @@ struct engine_range {
     bool more;           /* the limit cut some off */
     int64_t kvs;         /* how many key-values will come in all */
     uint64_t kvs_bytes;  /* and how long their fields are together */
-    void *state;         /* the engine's */
+    void *state;         /* the engine's, as is the rest */
+    struct slice field;  /* the only one, of a range of one key that is held nowhere else */
 };
 
 /*

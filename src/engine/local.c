@@ -1,0 +1,140 @@
+#include "engine/local.h"
+
+#include "base/xalloc.h"
+#include "engine/local_shard.h"
+#include "store/cleaner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SEGMENT_BYTES_FIRST = 1 << 20,
+    SEGMENT_BYTES_MAX = 64 << 20,
+    CHECKPOINT_BYTES = 64 << 20,
+};
+/* Address space, not memory: enough for a thousand million versions. */
+static const size_t checkpoint_map_bytes = (size_t)256 << 30;
+
+_Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "%s: %s", what, status_text(status));
+    if (engine->options.on_fatal)
+        engine->options.on_fatal(engine->options.ctx, text);
+    fprintf(stderr, "vigil: %s\n", text);
+    abort();
+}
+
+void local_warn(struct engine_local *engine, const char *what, enum status status,
+                const char *detail)
+{
+    if (!engine->options.on_warning)
+        return;
+    char text[512];
+    snprintf(text, sizeof(text), "%s: %s %s", what, status_text(status), detail);
+    engine->options.on_warning(engine->options.ctx, text);
+}
+
+void local_job_free(struct local_job *job)
+{
+    relocation_free(job->relocation);
+    free(job);
+}
+
+void local_answer(struct engine_op *op)
+{
+    struct local_shard *shard = CONTAINER_OF(op->shard, struct local_shard, shard);
+    mailbox_post(&shard->answers, &op->in_mailbox);
+}
+
+static struct engine_identity local_identity(const struct engine *base)
+{
+    const struct engine_local *engine =
+        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
+    return (struct engine_identity){
+        .cluster_id = engine->options.cluster_id,
+        .member_id = engine->options.member_id,
+        .raft_term = store_term(engine->store),
+    };
+}
+
+static const struct engine_ops local_ops = {
+    .identity = local_identity,
+    .shard_new = local_shard_new,
+    .shard_free = local_shard_free,
+    .turn_begin = local_shard_turn_begin,
+    .turn_end = local_shard_turn_end,
+    .range_start = local_range_start,
+    .range_window = local_range_window,
+    .range_fill = local_range_fill,
+    .range_close = local_range_close,
+    .put = local_put,
+    .delete_range = local_delete_range,
+    .txn = local_txn,
+    .write_close = local_write_close,
+    .compact = local_compact,
+    .hash_kv = local_hash_kv,
+    .status_get = local_status_get,
+};
+
+static size_t or_default(size_t value, size_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static void set_defaults(struct engine_local_options *options)
+{
+    options->fs = options->fs ? options->fs : fs_posix();
+    options->segment_bytes_first = or_default(options->segment_bytes_first, SEGMENT_BYTES_FIRST);
+    options->segment_bytes_max = or_default(options->segment_bytes_max, SEGMENT_BYTES_MAX);
+    options->checkpoint_bytes = or_default(options->checkpoint_bytes, CHECKPOINT_BYTES);
+    options->shards_max = (unsigned)or_default(options->shards_max, 1);
+}
+
+enum status engine_local_open(const struct engine_local_options *options,
+                              struct engine **ret_engine, struct error *ret_error)
+{
+    struct engine_local *engine = xcalloc(1, sizeof(*engine));
+    engine->engine.ops = &local_ops;
+    engine->options = *options;
+    set_defaults(&engine->options);
+    enum status status = store_open(
+        &(struct store_options){
+            .fs = engine->options.fs,
+            .dir = options->data_dir,
+            .segment_bytes_first = engine->options.segment_bytes_first,
+            .segment_bytes_max = engine->options.segment_bytes_max,
+            .checkpoint_map_bytes = checkpoint_map_bytes,
+            .readers_max = engine->options.shards_max + 1, /* and the keeper */
+            .cluster_id = options->cluster_id,
+            .member_id = options->member_id,
+        },
+        &engine->store, ret_error);
+    if (status != ST_OK) {
+        free(engine);
+        return status;
+    }
+    engine->options.cluster_id = store_cluster_id(engine->store);
+    engine->options.member_id = store_member_id(engine->store);
+    engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
+    local_keeper_init(&engine->keeper, engine);
+    local_writer_init(&engine->writer, engine);
+    local_keeper_start(&engine->keeper);
+    local_writer_start(&engine->writer);
+    *ret_engine = &engine->engine;
+    return ST_OK;
+}
+
+void engine_local_close(struct engine *base)
+{
+    if (!base)
+        return;
+    struct engine_local *engine = CONTAINER_OF(base, struct engine_local, engine);
+    local_writer_stop(&engine->writer);
+    local_keeper_stop(&engine->keeper);
+    local_writer_fini(&engine->writer);
+    local_keeper_fini(&engine->keeper);
+    store_close(engine->store);
+    free(engine->shards);
+    free(engine);
+}

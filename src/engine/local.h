@@ -1,0 +1,44 @@
+/*
+ * The embedded engine: a store in this process.
+ *
+ *   shards ── requests ──► writer: applies a group, syncs it once, publishes ── answers ──► shards
+ *      └── reads: on the shard's own thread, from the newest published view
+ *   keeper: segments ahead, checkpoints, cleaning, hashes
+ *
+ * The writer and the keeper have a thread each (engine/local_writer.c, local_keeper.c). A failed
+ * write or sync of the log is the end: on_fatal is called and must not return.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_H
+#define VIGIL_ENGINE_LOCAL_H
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "io/file.h"
+
+struct engine_local_options {
+    const char *data_dir;
+    struct fs *fs;              /* NULL: the machine's */
+    size_t segment_bytes_first; /* 0: 1 MiB */
+    size_t segment_bytes_max;   /* 0: 64 MiB */
+    size_t checkpoint_bytes;    /* of log between two checkpoints; 0: 64 MiB */
+    int64_t quota_bytes;        /* shown in the status */
+    uint64_t cluster_id, member_id;
+    unsigned shards_max;
+    void (*on_fatal)(void *ctx, const char *text);
+    /* Something an operator should know and nobody is waiting for. May be NULL. */
+    void (*on_warning)(void *ctx, const char *text);
+    void *ctx;
+};
+
+/* Opens the store and starts the threads. */
+MUST_CHECK
+enum status engine_local_open(const struct engine_local_options *options,
+                              struct engine **ret_engine, struct error *ret_error);
+
+/*
+ * Finishes what was started, writes a last checkpoint, ends the threads and closes the store. The
+ * shards must have been freed.
+ */
+void engine_local_close(struct engine *engine); /* accepts NULL */
+
+#endif

@@ -1,0 +1,125 @@
+/* The parts of the local engine, to each other. */
+#ifndef VIGIL_ENGINE_LOCAL_INTERNAL_H
+#define VIGIL_ENGINE_LOCAL_INTERNAL_H
+
+#include "engine/local.h"
+#include "store/keeper.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+struct engine_local;
+
+enum local_op_kind { LOCAL_PUT, LOCAL_DELETE_RANGE, LOCAL_TXN, LOCAL_COMPACT, LOCAL_HASH_KV };
+
+/* Operations on their way, linked by in_mailbox. */
+struct op_chain {
+    struct mailbox_node *first, *last;
+};
+
+static inline void op_chain_add(struct op_chain *chain, struct engine_op *op)
+{
+    op->in_mailbox.next = NULL;
+    if (chain->last)
+        chain->last->next = &op->in_mailbox;
+    else
+        chain->first = &op->in_mailbox;
+    chain->last = &op->in_mailbox;
+}
+
+static inline struct engine_op *op_of(struct mailbox_node *node)
+{
+    return CONTAINER_OF(node, struct engine_op, in_mailbox);
+}
+
+struct local_shard {
+    struct engine_shard shard; /* first */
+    struct engine_local *engine;
+    unsigned number;
+    struct epoch_slot *slot;
+    struct mailbox answers; /* attached to the shard's loop */
+    struct op_chain writes; /* of this turn, not yet handed over */
+    unsigned under_way;     /* operations that will still be answered */
+};
+
+/* What the keeper asks of the writer. */
+struct local_job {
+    struct mailbox_node in_mailbox;
+    struct relocation *relocation; /* NULL: forget the segment */
+    uint64_t segment;
+};
+
+struct local_writer {
+    struct engine_local *engine;
+    pthread_t thread;
+    struct waker waker;
+    struct mailbox requests;        /* struct engine_op */
+    struct mailbox jobs;            /* struct local_job */
+    struct op_chain *answers;       /* one for each shard: of the group under way */
+    struct op_chain waiting;        /* physical compactions */
+    struct local_job *relocating;   /* owned while with the writer */
+    struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
+    uint64_t bytes_since_wake;      /* of log, since the keeper was last told */
+    _Atomic bool stopping;
+};
+
+void local_writer_init(struct local_writer *writer, struct engine_local *engine);
+void local_writer_start(struct local_writer *writer);
+/* After all shards are gone: nobody waits for an answer any more. */
+void local_writer_stop(struct local_writer *writer);
+void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
+void local_job_free(struct local_job *job);
+
+/* A hash that compaction left, as etcd keeps the last ten. */
+struct kept_hash {
+    int64_t compact_revision, revision;
+    uint32_t hash;
+};
+enum { KEPT_HASHES = 10 };
+
+struct local_keeper {
+    struct engine_local *engine;
+    struct keeper *keeper;
+    pthread_t thread;
+    struct waker waker;
+    struct mailbox requests; /* struct engine_op: hashes */
+    struct mailbox compactions;
+    struct mailbox moved; /* struct local_job: back from the writer */
+    bool cleaning;        /* a relocation is with the writer */
+    struct kept_hash hashes[KEPT_HASHES];
+    unsigned hash_count; /* ever kept */
+    _Atomic bool dirty;  /* the log has grown since the last checkpoint */
+    _Atomic bool stopping;
+};
+
+/* A compaction was applied: to be hashed before anything of it is dropped. */
+struct local_compacted {
+    struct mailbox_node in_mailbox;
+    int64_t before, revision;
+};
+
+void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine);
+void local_keeper_start(struct local_keeper *keeper);
+/* After the writer has stopped: writes the last checkpoint. */
+void local_keeper_stop(struct local_keeper *keeper);
+void local_keeper_fini(struct local_keeper *keeper);
+
+struct engine_local {
+    struct engine engine; /* first */
+    struct engine_local_options options;
+    struct store *store;
+    struct local_writer writer;
+    struct local_keeper keeper;
+    struct local_shard **shards; /* shards_max */
+    _Atomic unsigned shard_count;
+};
+
+/* Says why the engine cannot go on; does not return. */
+_Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status);
+void local_warn(struct engine_local *engine, const char *what, enum status status,
+                const char *detail);
+
+/* Any thread: completes operations on their shard. */
+void local_answer(struct engine_op *op);
+
+#endif

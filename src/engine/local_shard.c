@@ -1,0 +1,253 @@
+#include "engine/local_shard.h"
+
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+#include "store/change.h"
+#include "store/range.h"
+#include "store/txn.h"
+
+#include <stdlib.h>
+
+static struct local_shard *shard_of(struct engine_shard *shard)
+{
+    return CONTAINER_OF(shard, struct local_shard, shard);
+}
+
+/* -- Life -- */
+
+static void receive_answer(void *owner, struct mailbox_node *node)
+{
+    struct local_shard *shard = owner;
+    struct engine_op *op = op_of(node);
+    shard->under_way--;
+    op->done(op);
+}
+
+enum status local_shard_new(struct engine *engine, struct loop *loop,
+                            struct engine_shard **ret_shard)
+{
+    struct engine_local *local = CONTAINER_OF(engine, struct engine_local, engine);
+    unsigned number = atomic_fetch_add(&local->shard_count, 1);
+    if (number >= local->options.shards_max)
+        return ST_LIMIT;
+    struct local_shard *shard = xcalloc(1, sizeof(*shard));
+    shard->shard.engine = engine;
+    shard->engine = local;
+    shard->number = number;
+    shard->slot = epoch_slot_add(store_epoch(local->store));
+    mailbox_attach(&shard->answers, loop, receive_answer, shard);
+    local->shards[number] = shard;
+    *ret_shard = &shard->shard;
+    return ST_OK;
+}
+
+void local_shard_free(struct engine_shard *base)
+{
+    struct local_shard *shard = shard_of(base);
+    assert(shard->under_way == 0);
+    mailbox_detach(&shard->answers);
+    shard->engine->shards[shard->number] = NULL;
+    free(shard);
+}
+
+void local_shard_turn_begin(struct engine_shard *base)
+{
+    (void)base; /* each read takes the newest view by itself: that costs one load */
+}
+
+void local_shard_turn_end(struct engine_shard *base)
+{
+    struct local_shard *shard = shard_of(base);
+    if (!shard->writes.first)
+        return;
+    mailbox_post_chain(&shard->engine->writer.requests, shard->writes.first, shard->writes.last);
+    shard->writes = (struct op_chain){0};
+}
+
+/* -- Reading -- */
+
+static struct range_state pin(struct local_shard *shard, struct engine_op *op)
+{
+    op->pinned = epoch_pin(shard->slot);
+    const struct store_view *view = store_view(shard->engine->store);
+    op->revision = view->revision;
+    return (struct range_state){
+        .root = view->root,
+        .log = store_log(shard->engine->store),
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+}
+
+static void unpin(struct local_shard *shard, struct engine_op *op)
+{
+    if (op->pinned)
+        epoch_unpin(shard->slot, op->pinned);
+    op->pinned = 0;
+}
+
+static void finish(struct engine_op *op, enum status status)
+{
+    op->status = status;
+    op->done(op);
+}
+
+/* The most common read by far: one key, as it is now, whole. */
+static bool is_plain_get(const struct pb_range_request *request)
+{
+    return request->range_end.len == 0 && request->revision == 0 && !request->keys_only &&
+           !request->count_only && !request->min_mod_revision && !request->max_mod_revision &&
+           !request->min_create_revision && !request->max_create_revision;
+}
+
+static void plain_get(struct engine_range *range, const struct range_state *state,
+                      const struct pb_range_request *request)
+{
+    const struct index_item *item = index_root_find(&state->root, request->key);
+    if (!item || !index_item_live(item))
+        return;
+    range->field = change_field(change_at(log_at(state->log, item->newest.loc)));
+    range->count = range->kvs = 1;
+    range->kvs_bytes = range->field.len;
+}
+
+void local_range_start(struct engine_shard *base, struct engine_range *range,
+                       const struct pb_range_request *request)
+{
+    struct local_shard *shard = shard_of(base);
+    struct range_state state = pin(shard, &range->op);
+    range->count = range->kvs = 0;
+    range->kvs_bytes = 0;
+    range->more = false;
+    range->state = NULL;
+    range->field = SLICE_EMPTY;
+    if (is_plain_get(request)) {
+        plain_get(range, &state, request);
+        finish(&range->op, ST_OK);
+        return;
+    }
+    struct range *held = arena_alloc(range->op.arena, sizeof(*held));
+    enum status status = held ? range_init(held, &state, request) : ST_NOMEM;
+    if (status != ST_OK) {
+        unpin(shard, &range->op);
+        finish(&range->op, status);
+        return;
+    }
+    range->state = held;
+    range->count = held->count;
+    range->more = held->more;
+    range->kvs = held->kvs;
+    range->kvs_bytes = held->kvs_bytes;
+    finish(&range->op, ST_OK);
+}
+
+void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                        uint64_t *ret_bytes)
+{
+    if (range->state) {
+        range_window(range->state, keys_max, ret_keys, ret_bytes);
+        return;
+    }
+    *ret_keys = range->field.len && keys_max > 0 ? 1 : 0;
+    *ret_bytes = *ret_keys ? range->field.len : 0;
+}
+
+size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+{
+    if (range->state)
+        return range_fill(range->state, dst, room);
+    size_t n = size_min(range->field.len, room);
+    slice_copy(dst, slice_sub(range->field, 0, n));
+    range->field = slice_sub(range->field, n, range->field.len - n);
+    return n;
+}
+
+void local_range_close(struct engine_range *range)
+{
+    if (range->state)
+        range_fini(range->state);
+    range->state = NULL;
+    unpin(shard_of(range->op.shard), &range->op);
+}
+
+/* -- Writing -- */
+
+static void hand_over(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind,
+                      const void *request)
+{
+    op->kind = (uint8_t)kind;
+    op->request = request;
+    shard->under_way++;
+    op_chain_add(&shard->writes, op);
+}
+
+void local_put(struct engine_shard *base, struct engine_write *write,
+               const struct pb_put_request *request)
+{
+    struct local_shard *shard = shard_of(base);
+    /* An answer that points to stored bytes must find them: they are pinned until it is closed. */
+    write->op.pinned = request->prev_kv ? epoch_pin(shard->slot) : 0;
+    hand_over(shard, &write->op, LOCAL_PUT, request);
+}
+
+void local_delete_range(struct engine_shard *base, struct engine_write *write,
+                        const struct pb_delete_range_request *request)
+{
+    struct local_shard *shard = shard_of(base);
+    write->op.pinned = request->prev_kv ? epoch_pin(shard->slot) : 0;
+    hand_over(shard, &write->op, LOCAL_DELETE_RANGE, request);
+}
+
+void local_txn(struct engine_shard *base, struct engine_write *write,
+               const struct pb_txn_request *request)
+{
+    struct local_shard *shard = shard_of(base);
+    if (!apply_txn_is_read_only(request)) {
+        write->op.pinned = epoch_pin(shard->slot);
+        hand_over(shard, &write->op, LOCAL_TXN, request);
+        return;
+    }
+    struct range_state state = pin(shard, &write->op);
+    enum status status = txn_read(&state, request, write->op.arena, &write->answer);
+    if (status != ST_OK)
+        unpin(shard, &write->op);
+    finish(&write->op, status);
+}
+
+void local_write_close(struct engine_write *write)
+{
+    unpin(shard_of(write->op.shard), &write->op);
+}
+
+void local_compact(struct engine_shard *base, struct engine_op *op,
+                   const struct pb_compaction_request *request)
+{
+    hand_over(shard_of(base), op, LOCAL_COMPACT, request);
+}
+
+/* -- Maintenance -- */
+
+void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
+{
+    struct local_shard *shard = shard_of(base);
+    hash->op.kind = LOCAL_HASH_KV;
+    shard->under_way++;
+    mailbox_post(&shard->engine->keeper.requests, &hash->op.in_mailbox);
+}
+
+void local_status_get(struct engine_shard *base, struct engine_status *ret_status)
+{
+    struct local_shard *shard = shard_of(base);
+    uint64_t pinned = epoch_pin(shard->slot);
+    const struct store_view *view = store_view(shard->engine->store);
+    *ret_status = (struct engine_status){
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+        .raft_index = view->log_index,
+        .applied_index = view->log_index,
+        .db_size_bytes = view->db_bytes,
+        .db_size_in_use_bytes = view->db_bytes_in_use,
+        .quota_bytes = shard->engine->options.quota_bytes,
+    };
+    epoch_unpin(shard->slot, pinned);
+}

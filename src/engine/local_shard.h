@@ -1,0 +1,31 @@
+/* The local engine's side of the seam: what runs on the shards' threads. See engine/engine.h. */
+#ifndef VIGIL_ENGINE_LOCAL_SHARD_H
+#define VIGIL_ENGINE_LOCAL_SHARD_H
+
+#include "engine/local_internal.h"
+
+MUST_CHECK
+enum status local_shard_new(struct engine *engine, struct loop *loop,
+                            struct engine_shard **ret_shard);
+void local_shard_free(struct engine_shard *shard);
+void local_shard_turn_begin(struct engine_shard *shard);
+void local_shard_turn_end(struct engine_shard *shard);
+void local_range_start(struct engine_shard *shard, struct engine_range *range,
+                       const struct pb_range_request *request);
+void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                        uint64_t *ret_bytes);
+size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
+void local_range_close(struct engine_range *range);
+void local_put(struct engine_shard *shard, struct engine_write *write,
+               const struct pb_put_request *request);
+void local_delete_range(struct engine_shard *shard, struct engine_write *write,
+                        const struct pb_delete_range_request *request);
+void local_txn(struct engine_shard *shard, struct engine_write *write,
+               const struct pb_txn_request *request);
+void local_write_close(struct engine_write *write);
+void local_compact(struct engine_shard *shard, struct engine_op *op,
+                   const struct pb_compaction_request *request);
+void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
+void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
+
+#endif

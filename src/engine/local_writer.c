@@ -1,0 +1,250 @@
+#include "engine/local_internal.h"
+
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <stdlib.h>
+
+/*
+ * One turn of the writer:
+ *
+ *     take what arrived ─► apply it, a group ─► write and sync once ─► publish ─► answer
+ *                              └── a group ends at GROUP_BYTES_MAX ──┘
+ *     then one step of what waits: relocation, trimming, memory
+ */
+enum {
+    GROUP_BYTES_MAX = 4 << 20,
+    RELOCATIONS_PER_STEP = 1024,
+    RETIRED_WAIT_NS = 20 * 1000 * 1000,
+};
+
+/* -- Groups -- */
+
+/* Noted now, told the keeper once it is durable and visible. */
+static void note_compacted(struct local_writer *writer, int64_t before, int64_t revision)
+{
+    struct local_compacted *message = xcalloc(1, sizeof(*message));
+    message->before = before;
+    message->revision = revision;
+    message->in_mailbox.next = writer->compacted;
+    writer->compacted = &message->in_mailbox;
+}
+
+static void tell_compacted(struct local_writer *writer)
+{
+    while (writer->compacted) {
+        struct mailbox_node *node = writer->compacted;
+        writer->compacted = node->next;
+        mailbox_post(&writer->engine->keeper.compactions, node);
+    }
+}
+
+/* False: the operation is answered later. */
+static bool compact(struct local_writer *writer, struct engine_op *op)
+{
+    const struct pb_compaction_request *request = op->request;
+    struct apply *apply = store_apply(writer->engine->store);
+    int64_t before = apply->compact_revision;
+    op->status = apply_compact(apply, request->revision);
+    op->revision = apply->revision;
+    if (op->status != ST_OK)
+        return true;
+    note_compacted(writer, before, request->revision);
+    if (!request->physical)
+        return true;
+    op_chain_add(&writer->waiting, op);
+    return false;
+}
+
+static bool execute(struct local_writer *writer, struct engine_op *op)
+{
+    struct apply *apply = store_apply(writer->engine->store);
+    struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
+    switch ((enum local_op_kind)op->kind) {
+    case LOCAL_PUT:
+        op->status = apply_put(apply, op->request, op->arena, &write->answer);
+        break;
+    case LOCAL_DELETE_RANGE:
+        op->status = apply_delete_range(apply, op->request, op->arena, &write->answer);
+        break;
+    case LOCAL_TXN:
+        op->status = apply_txn(apply, op->request, op->arena, &write->answer);
+        break;
+    case LOCAL_COMPACT:
+        return compact(writer, op);
+    default:
+        assert(!"not for the writer");
+    }
+    op->revision = write->answer.revision;
+    return true;
+}
+
+static void answer_group(struct local_writer *writer)
+{
+    unsigned shards = writer->engine->options.shards_max;
+    for (unsigned i = 0; i < shards; i++) {
+        struct op_chain *chain = &writer->answers[i];
+        if (chain->first)
+            mailbox_post_chain(&writer->engine->shards[i]->answers, chain->first, chain->last);
+        *chain = (struct op_chain){0};
+    }
+}
+
+/* The keeper is told when the log begins to grow, and then now and again. */
+static void tell_keeper(struct local_writer *writer, size_t bytes)
+{
+    struct local_keeper *keeper = &writer->engine->keeper;
+    writer->bytes_since_wake += bytes;
+    bool first = !atomic_load_explicit(&keeper->dirty, memory_order_relaxed) &&
+                 !atomic_exchange(&keeper->dirty, true);
+    bool much = writer->bytes_since_wake > writer->engine->options.checkpoint_bytes;
+    if (!first && !much && !log_wants_prepare(store_log(writer->engine->store)))
+        return;
+    writer->bytes_since_wake = 0;
+    waker_wake(&keeper->waker);
+}
+
+static void commit_group(struct local_writer *writer)
+{
+    size_t bytes = store_pending_bytes(writer->engine->store);
+    enum status status = store_commit(writer->engine->store);
+    if (status != ST_OK)
+        local_fatal(writer->engine, "the log could not be written", status);
+    answer_group(writer);
+    tell_compacted(writer);
+    if (bytes)
+        tell_keeper(writer, bytes);
+}
+
+static void run_requests(struct local_writer *writer, struct mailbox_node *node)
+{
+    while (node) {
+        struct engine_op *op = op_of(node);
+        node = node->next;
+        unsigned shard = CONTAINER_OF(op->shard, struct local_shard, shard)->number;
+        if (execute(writer, op))
+            op_chain_add(&writer->answers[shard], op);
+        if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
+            commit_group(writer);
+    }
+    commit_group(writer);
+}
+
+/* -- Between groups -- */
+
+static void answer_waiting(struct local_writer *writer)
+{
+    if (!writer->waiting.first || !store_compaction_done(writer->engine->store))
+        return;
+    for (struct mailbox_node *node = writer->waiting.first, *next; node; node = next) {
+        next = node->next;
+        local_answer(op_of(node));
+    }
+    writer->waiting = (struct op_chain){0};
+}
+
+static void take_jobs(struct local_writer *writer)
+{
+    struct store *store = writer->engine->store;
+    for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
+        next = node->next;
+        struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
+        if (job->relocation) {
+            assert(!writer->relocating);
+            writer->relocating = job;
+            continue;
+        }
+        store_forget_segment(store, job->segment);
+        free(job);
+        commit_group(writer);
+    }
+}
+
+static void relocate_some(struct local_writer *writer)
+{
+    bool done;
+    enum status status = store_relocate(writer->engine->store, writer->relocating->relocation,
+                                        RELOCATIONS_PER_STEP, &done);
+    if (status != ST_OK)
+        local_fatal(writer->engine, "the log could not be written", status);
+    if (!done)
+        return;
+    mailbox_post(&writer->engine->keeper.moved, &TAKE(writer->relocating)->in_mailbox);
+}
+
+static bool has_steps(const struct local_writer *writer)
+{
+    return writer->relocating || store_has_work(writer->engine->store);
+}
+
+static void step(struct local_writer *writer)
+{
+    if (writer->relocating)
+        relocate_some(writer);
+    enum status status = store_work(writer->engine->store);
+    if (status != ST_OK)
+        local_fatal(writer->engine, "the log could not be read", status);
+    answer_waiting(writer);
+}
+
+/* -- The thread -- */
+
+static bool nothing_to_do(const struct local_writer *writer)
+{
+    return mailbox_empty(&writer->requests) && mailbox_empty(&writer->jobs) && !has_steps(writer);
+}
+
+static void *writer_main(void *arg)
+{
+    struct local_writer *writer = arg;
+    while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) ||
+           !mailbox_empty(&writer->requests)) {
+        struct mailbox_node *requests = mailbox_take(&writer->requests);
+        if (requests)
+            run_requests(writer, requests);
+        take_jobs(writer);
+        bool retired = store_has_retired(writer->engine->store);
+        if (has_steps(writer) || (retired && !requests) || writer->waiting.first)
+            step(writer);
+        if (nothing_to_do(writer))
+            mailbox_wait(&writer->requests,
+                         store_has_retired(writer->engine->store) ? RETIRED_WAIT_NS : CLOCK_NEVER);
+    }
+    return NULL;
+}
+
+void local_writer_init(struct local_writer *writer, struct engine_local *engine)
+{
+    writer->engine = engine;
+    writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
+    waker_init_thread(&writer->waker);
+    mailbox_init(&writer->requests, &writer->waker);
+    mailbox_init(&writer->jobs, &writer->waker);
+}
+
+void local_writer_start(struct local_writer *writer)
+{
+    int error = pthread_create(&writer->thread, NULL, writer_main, writer);
+    if (error)
+        local_fatal(writer->engine, "no thread for the writer", status_from_errno(error));
+    pthread_setname_np(writer->thread, "vigil-writer");
+}
+
+void local_writer_stop(struct local_writer *writer)
+{
+    atomic_store_explicit(&writer->stopping, true, memory_order_release);
+    waker_wake(&writer->waker);
+    pthread_join(writer->thread, NULL);
+}
+
+void local_writer_fini(struct local_writer *writer)
+{
+    if (writer->relocating)
+        local_job_free(writer->relocating);
+    for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
+        next = node->next;
+        local_job_free(CONTAINER_OF(node, struct local_job, in_mailbox));
+    }
+    free(writer->answers);
+    waker_fini(&writer->waker);
+}
