@@ -1,8 +1,9 @@
 #include "base/arena.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+
+#include <cmocka.h>
 
 static void small_allocations_stay_in_the_first_bytes(void **state)
 {
