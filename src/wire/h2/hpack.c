@@ -57,7 +57,8 @@ static void forget_memo(struct hpack_decoder *decoder)
 void hpack_decoder_fini(struct hpack_decoder *decoder)
 {
     forget_memo(decoder);
-    nghttp2_hd_inflate_del(decoder->inflater);
+    if (decoder->inflater) /* made at the first block */
+        nghttp2_hd_inflate_del(decoder->inflater);
     *decoder = (struct hpack_decoder){0};
 }
 
