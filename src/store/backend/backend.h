@@ -30,6 +30,7 @@ enum backend_meta {
     BACKEND_CLUSTER_ID,
     BACKEND_MEMBER_ID,
     BACKEND_TERM, /* starts of the server */
+    BACKEND_META_COUNT
 };
 
 struct backend_version_id {

@@ -541,7 +541,7 @@ enum status log_recover(struct log *log, uint64_t after_index, const uint64_t *l
         .log = log,
         .after_index = after_index,
         .listed = listed,
-        .listed_count = listed_count,
+        .listed_count = listed ? listed_count : 0,
         .replay = replay,
         .ctx = ctx,
         .error = ret_error,

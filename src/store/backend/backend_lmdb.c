@@ -1,0 +1,447 @@
+/*
+ * The checkpoint in LMDB. The only file that knows it.
+ *
+ * Every commit is a fully synced transaction: no NOSYNC, NOMETASYNC, WRITEMAP, DUPSORT or nested
+ * transactions. The map is reserved at once and never resized. Keys are revisions, segment ids and
+ * names of ours, never a user's key, which may be longer than LMDB's 511 bytes.
+ *
+ * Reads outside a transaction use one read transaction that is given up at the next begin, so that
+ * it never keeps freed pages from being used again.
+ */
+#include "store/backend/backend_impl.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/vfs.h>
+
+enum { VERSION_KEY_BYTES = 12, READERS_MAX = 16 };
+
+struct backend_lmdb {
+    struct backend backend;
+    MDB_env *env;
+    MDB_dbi meta, versions, segments;
+    MDB_txn *write;                 /* between begin and commit */
+    MDB_txn *read;                  /* begun once, then reset and renewed */
+    bool reading;                   /* read is renewed */
+    MDB_cursor *cursor;             /* of write, over versions */
+    struct backend_version_id last; /* the greatest in versions, seen by write */
+    struct buf value;               /* where a version is encoded */
+};
+
+static struct backend_lmdb *lmdb_of(struct backend *backend)
+{
+    return CONTAINER_OF(backend, struct backend_lmdb, backend);
+}
+
+/* -- Errors -- */
+
+static enum status status_from_lmdb(int code)
+{
+    switch (code) {
+    case MDB_SUCCESS:
+        return ST_OK;
+    case MDB_NOTFOUND:
+        return ST_NOT_FOUND;
+    case MDB_MAP_FULL:
+        return ST_DISK_FULL;
+    case MDB_TXN_FULL:
+    case MDB_READERS_FULL:
+        return ST_LIMIT;
+    case MDB_VERSION_MISMATCH:
+    case MDB_INVALID:
+        return ST_WRONG_FORMAT;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_PANIC:
+        return ST_DAMAGED;
+    default:
+        return code > 0 ? status_from_errno(code) : ST_INTERNAL;
+    }
+}
+
+/* Notes why, unless it is only that something is not there. */
+static enum status lmdb_check(struct backend_lmdb *lmdb, int code, const char *doing)
+{
+    if (code != MDB_SUCCESS && code != MDB_NOTFOUND)
+        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+                 "checkpoint, while %s: %s", doing, mdb_strerror(code));
+    return status_from_lmdb(code);
+}
+
+static enum status lmdb_damaged(struct backend_lmdb *lmdb, const char *what)
+{
+    snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+             "checkpoint: %s is not in a form we write", what);
+    return ST_DAMAGED;
+}
+
+/* -- Keys and values -- */
+
+struct version_key {
+    uint8_t bytes[VERSION_KEY_BYTES];
+};
+
+static struct version_key version_key(struct backend_version_id id)
+{
+    struct version_key key;
+    uint64_t revision = htobe64((uint64_t)id.revision);
+    uint32_t sub = htobe32(id.sub);
+    memcpy(key.bytes, &revision, sizeof(revision));
+    memcpy(key.bytes + sizeof(revision), &sub, sizeof(sub));
+    return key;
+}
+
+static struct backend_version_id version_id(const MDB_val *key)
+{
+    uint64_t revision;
+    uint32_t sub;
+    memcpy(&revision, key->mv_data, sizeof(revision));
+    memcpy(&sub, (const uint8_t *)key->mv_data + sizeof(revision), sizeof(sub));
+    return (struct backend_version_id){(int64_t)be64toh(revision), be32toh(sub)};
+}
+
+static MDB_val value_of(const void *bytes, size_t len)
+{
+    return (MDB_val){.mv_size = len, .mv_data = (void *)(uintptr_t)bytes};
+}
+
+static enum status version_from(struct backend_lmdb *lmdb, const MDB_val *key, const MDB_val *value,
+                                struct backend_version *ret_version)
+{
+    if (key->mv_size != VERSION_KEY_BYTES ||
+        backend_version_decode(version_id(key), slice_of(value->mv_data, value->mv_size),
+                               ret_version) != ST_OK)
+        return lmdb_damaged(lmdb, "a version");
+    return ST_OK;
+}
+
+static bool id_after(struct backend_version_id a, struct backend_version_id b)
+{
+    return a.revision != b.revision ? a.revision > b.revision : a.sub > b.sub;
+}
+
+/* -- Transactions -- */
+
+static void stop_reading(struct backend_lmdb *lmdb)
+{
+    if (lmdb->reading)
+        mdb_txn_reset(lmdb->read);
+    lmdb->reading = false;
+}
+
+/* The transaction to read in: the one under way, or the standing read transaction. */
+static enum status reading_txn(struct backend_lmdb *lmdb, MDB_txn **ret_txn)
+{
+    if (!lmdb->write && !lmdb->reading) {
+        int code = lmdb->read ? mdb_txn_renew(lmdb->read)
+                              : mdb_txn_begin(lmdb->env, NULL, MDB_RDONLY, &lmdb->read);
+        TRY(lmdb_check(lmdb, code, "beginning to read"));
+        lmdb->reading = true;
+    }
+    *ret_txn = lmdb->write ? lmdb->write : lmdb->read;
+    return ST_OK;
+}
+
+static void lmdb_abort(struct backend *backend)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    if (lmdb->cursor)
+        mdb_cursor_close(TAKE(lmdb->cursor));
+    mdb_txn_abort(TAKE(lmdb->write));
+}
+
+static enum status find_last(struct backend_lmdb *lmdb)
+{
+    MDB_val key, value;
+    enum status status =
+        lmdb_check(lmdb, mdb_cursor_get(lmdb->cursor, &key, &value, MDB_LAST), "reading");
+    lmdb->last = (struct backend_version_id){0};
+    if (status == ST_NOT_FOUND)
+        return ST_OK;
+    TRY(status);
+    if (key.mv_size != VERSION_KEY_BYTES)
+        return lmdb_damaged(lmdb, "a version");
+    lmdb->last = version_id(&key);
+    return ST_OK;
+}
+
+static enum status lmdb_begin(struct backend *backend)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    stop_reading(lmdb);
+    TRY(lmdb_check(lmdb, mdb_txn_begin(lmdb->env, NULL, 0, &lmdb->write), "beginning"));
+    enum status status =
+        lmdb_check(lmdb, mdb_cursor_open(lmdb->write, lmdb->versions, &lmdb->cursor), "beginning");
+    if (status == ST_OK)
+        status = find_last(lmdb);
+    if (status != ST_OK)
+        lmdb_abort(backend);
+    return status;
+}
+
+static enum status lmdb_commit(struct backend *backend)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    mdb_cursor_close(TAKE(lmdb->cursor));
+    return lmdb_check(lmdb, mdb_txn_commit(TAKE(lmdb->write)), "committing");
+}
+
+/* -- Meta -- */
+
+static const char *const meta_names[BACKEND_META_COUNT] = {
+    [BACKEND_INDEX] = "index",
+    [BACKEND_REVISION] = "revision",
+    [BACKEND_COMPACT_REVISION] = "compact_revision",
+    [BACKEND_TRIMMED] = "trimmed",
+    [BACKEND_DB_BYTES] = "db_bytes",
+    [BACKEND_DB_BYTES_IN_USE] = "db_bytes_in_use",
+    [BACKEND_CLUSTER_ID] = "cluster_id",
+    [BACKEND_MEMBER_ID] = "member_id",
+    [BACKEND_TERM] = "term",
+};
+
+static enum status lmdb_meta_put(struct backend *backend, enum backend_meta name, int64_t number)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    MDB_val key = value_of(meta_names[name], strlen(meta_names[name]));
+    MDB_val value = value_of(&number, sizeof(number));
+    return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->meta, &key, &value, 0), "writing");
+}
+
+static enum status read_numbers(struct backend_lmdb *lmdb)
+{
+    struct backend_numbers *numbers = &lmdb->backend.numbers;
+    MDB_txn *txn;
+    TRY(reading_txn(lmdb, &txn));
+    for (size_t i = 0; i < BACKEND_META_COUNT; i++) {
+        MDB_val key = value_of(meta_names[i], strlen(meta_names[i])), value;
+        enum status status = lmdb_check(lmdb, mdb_get(txn, lmdb->meta, &key, &value), "reading");
+        if (status == ST_NOT_FOUND)
+            continue;
+        TRY(status);
+        if (value.mv_size != sizeof(numbers->values[i]))
+            return lmdb_damaged(lmdb, meta_names[i]);
+        memcpy(&numbers->values[i], value.mv_data, sizeof(numbers->values[i]));
+        numbers->present[i] = true;
+    }
+    return ST_OK;
+}
+
+/* -- Versions -- */
+
+static enum status lmdb_version_get(struct backend *backend, struct backend_version_id id,
+                                    struct backend_version *ret_version)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    MDB_txn *txn;
+    TRY(reading_txn(lmdb, &txn));
+    struct version_key bytes = version_key(id);
+    MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes)), value;
+    TRY(lmdb_check(lmdb, mdb_get(txn, lmdb->versions, &key, &value), "reading"));
+    return version_from(lmdb, &key, &value, ret_version);
+}
+
+static enum status lmdb_version_put(struct backend *backend, const struct backend_version *version)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    lmdb->value.len = 0;
+    TRY(backend_version_encode(version, &lmdb->value));
+    struct version_key bytes = version_key(version->id);
+    MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes));
+    MDB_val value = value_of(lmdb->value.ptr, lmdb->value.len);
+    /* Appending fills pages to the end and needs no search. */
+    bool append = id_after(version->id, lmdb->last);
+    TRY(lmdb_check(lmdb, mdb_cursor_put(lmdb->cursor, &key, &value, append ? MDB_APPEND : 0),
+                   "writing"));
+    if (append)
+        lmdb->last = version->id;
+    return ST_OK;
+}
+
+static enum status lmdb_version_delete(struct backend *backend, struct backend_version_id id)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    struct version_key bytes = version_key(id);
+    MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes));
+    return lmdb_check(lmdb, mdb_del(lmdb->write, lmdb->versions, &key, NULL), "deleting");
+}
+
+static enum status scan_versions(struct backend_lmdb *lmdb, MDB_cursor *cursor,
+                                 struct backend_version_id from, backend_version_fn fn, void *ctx)
+{
+    struct version_key bytes = version_key(from);
+    MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes)), value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    for (; code == MDB_SUCCESS; code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        struct backend_version version;
+        TRY(version_from(lmdb, &key, &value, &version));
+        TRY(fn(ctx, &version));
+    }
+    return code == MDB_NOTFOUND ? ST_OK : lmdb_check(lmdb, code, "reading");
+}
+
+static enum status lmdb_versions_scan(struct backend *backend, struct backend_version_id from,
+                                      backend_version_fn fn, void *ctx)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    MDB_txn *txn;
+    TRY(reading_txn(lmdb, &txn));
+    MDB_cursor *cursor;
+    TRY(lmdb_check(lmdb, mdb_cursor_open(txn, lmdb->versions, &cursor), "reading"));
+    enum status status = scan_versions(lmdb, cursor, from, fn, ctx);
+    mdb_cursor_close(cursor);
+    return status;
+}
+
+/* -- Segments -- */
+
+struct segment_row {
+    uint64_t first_index, last_index, used_bytes, live_bytes;
+};
+
+static enum status lmdb_segment_put(struct backend *backend, const struct backend_segment *segment)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    uint64_t id = htobe64(segment->id);
+    struct segment_row row = {
+        .first_index = segment->first_index,
+        .last_index = segment->last_index,
+        .used_bytes = segment->used_bytes,
+        .live_bytes = segment->live_bytes,
+    };
+    MDB_val key = value_of(&id, sizeof(id)), value = value_of(&row, sizeof(row));
+    return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->segments, &key, &value, 0), "writing");
+}
+
+static enum status lmdb_segment_delete(struct backend *backend, uint64_t id)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    uint64_t big = htobe64(id);
+    MDB_val key = value_of(&big, sizeof(big));
+    return lmdb_check(lmdb, mdb_del(lmdb->write, lmdb->segments, &key, NULL), "deleting");
+}
+
+static enum status scan_segments(struct backend_lmdb *lmdb, MDB_cursor *cursor,
+                                 backend_segment_fn fn, void *ctx)
+{
+    MDB_val key, value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+    for (; code == MDB_SUCCESS; code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        uint64_t id;
+        struct segment_row row;
+        if (key.mv_size != sizeof(id) || value.mv_size != sizeof(row))
+            return lmdb_damaged(lmdb, "a segment's row");
+        memcpy(&id, key.mv_data, sizeof(id));
+        memcpy(&row, value.mv_data, sizeof(row));
+        struct backend_segment segment = {
+            .id = be64toh(id),
+            .first_index = row.first_index,
+            .last_index = row.last_index,
+            .used_bytes = row.used_bytes,
+            .live_bytes = row.live_bytes,
+        };
+        TRY(fn(ctx, &segment));
+    }
+    return code == MDB_NOTFOUND ? ST_OK : lmdb_check(lmdb, code, "reading");
+}
+
+static enum status lmdb_segments_scan(struct backend *backend, backend_segment_fn fn, void *ctx)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    MDB_txn *txn;
+    TRY(reading_txn(lmdb, &txn));
+    MDB_cursor *cursor;
+    TRY(lmdb_check(lmdb, mdb_cursor_open(txn, lmdb->segments, &cursor), "reading"));
+    enum status status = scan_segments(lmdb, cursor, fn, ctx);
+    mdb_cursor_close(cursor);
+    return status;
+}
+
+/* -- Opening and closing -- */
+
+static void lmdb_close(struct backend *backend)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    mdb_txn_abort(lmdb->read);
+    if (lmdb->env)
+        mdb_env_close(lmdb->env);
+    buf_fini(&lmdb->value);
+    free(lmdb);
+}
+
+static const struct backend_ops lmdb_ops = {
+    .close = lmdb_close,
+    .begin = lmdb_begin,
+    .commit = lmdb_commit,
+    .abort = lmdb_abort,
+    .meta_put = lmdb_meta_put,
+    .version_get = lmdb_version_get,
+    .version_put = lmdb_version_put,
+    .version_delete = lmdb_version_delete,
+    .versions_scan = lmdb_versions_scan,
+    .segment_put = lmdb_segment_put,
+    .segment_delete = lmdb_segment_delete,
+    .segments_scan = lmdb_segments_scan,
+};
+
+/* Locks and shared mappings do not hold across machines: such a disk would lose the checkpoint. */
+static bool is_network_disk(const char *dir)
+{
+    enum { NFS = 0x6969, SMB = 0x517b };
+    struct statfs st;
+    if (statfs(dir, &st) < 0)
+        return false;
+    uint32_t kind = (uint32_t)st.f_type;
+    return kind == NFS || kind == SMB || kind == 0xff534d42u || kind == 0xfe534d42u;
+}
+
+static enum status open_tables(struct backend_lmdb *lmdb)
+{
+    MDB_txn *txn;
+    TRY(lmdb_check(lmdb, mdb_txn_begin(lmdb->env, NULL, 0, &txn), "opening"));
+    int code = mdb_dbi_open(txn, "meta", MDB_CREATE, &lmdb->meta);
+    if (code == MDB_SUCCESS)
+        code = mdb_dbi_open(txn, "versions", MDB_CREATE, &lmdb->versions);
+    if (code == MDB_SUCCESS)
+        code = mdb_dbi_open(txn, "segments", MDB_CREATE, &lmdb->segments);
+    if (code == MDB_SUCCESS)
+        return lmdb_check(lmdb, mdb_txn_commit(txn), "opening");
+    mdb_txn_abort(txn);
+    return lmdb_check(lmdb, code, "opening");
+}
+
+static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
+{
+    enum { TABLES = 3, MODE = 0600 };
+    TRY(lmdb_check(lmdb, mdb_env_create(&lmdb->env), "opening"));
+    TRY(lmdb_check(lmdb, mdb_env_set_mapsize(lmdb->env, map_bytes), "reserving its map"));
+    TRY(lmdb_check(lmdb, mdb_env_set_maxdbs(lmdb->env, TABLES), "opening"));
+    TRY(lmdb_check(lmdb, mdb_env_set_maxreaders(lmdb->env, READERS_MAX), "opening"));
+    TRY(lmdb_check(lmdb, mdb_env_open(lmdb->env, dir, MDB_NOTLS, MODE), "opening"));
+    TRY(open_tables(lmdb));
+    return read_numbers(lmdb);
+}
+
+enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend **ret_backend,
+                              struct error *ret_error)
+{
+    if (is_network_disk(dir))
+        return error_set(ret_error, ST_INVALID,
+                         "%s: lies on a network file system, where locks and mapped files can not "
+                         "be trusted: put the data directory on a local disk",
+                         dir);
+    struct backend_lmdb *lmdb = calloc(1, sizeof(*lmdb));
+    if (!lmdb)
+        return error_set(ret_error, ST_NOMEM, "%s: %s", dir, status_text(ST_NOMEM));
+    lmdb->backend.ops = &lmdb_ops;
+    AUTO(backend_closep) struct backend *backend = &lmdb->backend;
+    enum status status = open_env(lmdb, dir, map_bytes);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "%s: %s", dir, backend_error_text(backend));
+    backend->committed = backend->numbers;
+    *ret_backend = TAKE(backend);
+    return ST_OK;
+}

@@ -1,0 +1,28 @@
+/*
+ * A checkpoint in memory, for the simulator: what was committed outlives the backend that committed
+ * it, as a disk outlives a process. Without memory the process ends: this is for tests.
+ */
+#ifndef VIGIL_STORE_BACKEND_BACKEND_MEMORY_H
+#define VIGIL_STORE_BACKEND_BACKEND_MEMORY_H
+
+#include "store/backend/backend.h"
+
+struct backend_disk;
+
+struct backend_disk *backend_disk_new(void);
+void backend_disk_free(struct backend_disk *disk); /* accepts NULL; backends closed before */
+DEFINE_CLEANUP(struct backend_disk *, backend_disk_free)
+
+/* Opens what was committed last. One at a time. */
+struct backend *backend_memory_open(struct backend_disk *disk);
+
+/*
+ * Lets the nth commit from now (1: the next) and all later ones fail with that status. With
+ * happened, the failing commit is on the disk all the same, as after a power cut before the
+ * answer. n 0: no more failures.
+ */
+void backend_disk_fail_commit(struct backend_disk *disk, uint64_t n, enum status status,
+                              bool happened);
+uint64_t backend_disk_commits(const struct backend_disk *disk);
+
+#endif
