@@ -1,0 +1,330 @@
+/* The server over a simulated network: seeded delays, splits and resets, in one thread. */
+#include "io/loop.h"
+#include "io/sim.h"
+#include "net/echo_fixture.h"
+#include "net/server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { CLIENTS = 5, FRAMES = 40, BODY_MAX = 3000 };
+
+/* Sends frames with known bodies, as fast as it may, and checks that each comes back in turn. */
+struct client {
+    struct world *world;
+    struct socket socket;
+    struct io_watch watch;
+    struct buf to_send;
+    size_t sent;
+    struct buf expected;
+    size_t received;
+    bool ended, broken;
+    bool deaf; /* does not read */
+};
+
+struct world {
+    struct sim *sim;
+    struct loop *loop; /* of the clients */
+    struct net_server *server;
+    struct echo_settings settings;
+    struct protocol_kind kind;
+    struct url bound;
+    struct client clients[CLIENTS];
+};
+
+static void client_close(struct client *client)
+{
+    loop_unwatch(client->world->loop, &client->watch);
+    socket_close(&client->socket);
+}
+
+static enum status client_read(struct client *client)
+{
+    uint8_t bytes[4096];
+    size_t n;
+    TRY(socket_read(&client->socket, bytes, sizeof(bytes), &n));
+    assert_true(n <= client->expected.len - client->received);
+    assert_memory_equal(bytes, client->expected.ptr + client->received, n);
+    client->received += n;
+    return ST_OK;
+}
+
+static enum status client_write(struct client *client)
+{
+    size_t n;
+    if (client->sent == client->to_send.len)
+        return ST_OK;
+    TRY(socket_write(
+        &client->socket,
+        slice_of(client->to_send.ptr + client->sent, client->to_send.len - client->sent), &n));
+    client->sent += n;
+    return ST_OK;
+}
+
+static void client_ready(struct io_watch *watch, unsigned ready)
+{
+    struct client *client = CONTAINER_OF(watch, struct client, watch);
+    enum status status = ST_OK;
+    if (ready & (IO_READ | IO_BROKEN) && !client->deaf)
+        status = client_read(client);
+    if (ready & IO_WRITE && (status == ST_OK || status == ST_AGAIN))
+        status = client_write(client);
+    if (status == ST_OK || status == ST_AGAIN) {
+        unsigned events =
+            (client->sent < client->to_send.len ? IO_WRITE : 0u) | (client->deaf ? 0u : IO_READ);
+        if (events)
+            assert_int_equal(loop_watch(client->world->loop, watch, events), ST_OK);
+        else
+            loop_unwatch(client->world->loop, watch);
+        return;
+    }
+    client->ended = status == ST_END;
+    client->broken = status == ST_CLOSED;
+    client_close(client);
+}
+
+static void add_frame(struct client *client, char command, size_t body_len, uint8_t fill)
+{
+    uint8_t head[5];
+    echo_put_number(head, (uint32_t)body_len + 1);
+    head[4] = (uint8_t)command;
+    echo_must(buf_append(&client->to_send, slice_of(head, 5)));
+    for (size_t i = 0; i < body_len; i++)
+        echo_must(buf_append(&client->to_send, slice_of(&fill, 1)));
+}
+
+static void client_dial(struct client *client, struct world *world)
+{
+    *client = (struct client){.world = world};
+    assert_int_equal(
+        network_connect(sim_network(world->sim), &world->bound.address, &client->socket), ST_OK);
+    client->watch = (struct io_watch){.handle = client->socket.handle, .fn = client_ready};
+    assert_int_equal(loop_watch(world->loop, &client->watch, IO_READ | IO_WRITE), ST_OK);
+}
+
+static void client_talks(struct client *client, struct random *random)
+{
+    for (int i = 0; i < FRAMES; i++)
+        add_frame(client, i == FRAMES - 1 ? 'q' : 'e', random_below(random, BODY_MAX),
+                  (uint8_t)random_u64(random));
+    echo_must(buf_append(&client->expected, buf_slice(&client->to_send)));
+}
+
+static void world_init(struct world *world, const struct sim_options *options,
+                       struct net_options net)
+{
+    *world = (struct world){.sim = sim_new(options), .settings.handshake_ns = 10 * NS_PER_S};
+    world->kind = echo_kind(&world->settings);
+    struct network *network = sim_network(world->sim);
+    assert_int_equal(network_loop_new(network, &world->loop), ST_OK);
+    assert_int_equal(net_server_new(network, &net, NULL, &world->server), ST_OK);
+    struct url url;
+    struct error error;
+    assert_int_equal(url_parse(SLICE_LITERAL("http://127.0.0.1:0"), &url, &error), ST_OK);
+    assert_int_equal(net_server_listen(world->server, &url, &world->kind, &world->bound, &error),
+                     ST_OK);
+    assert_int_equal(net_server_start(world->server), ST_OK);
+}
+
+static void world_fini(struct world *world)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *client = &world->clients[i];
+        if (client->socket.ops)
+            client_close(client);
+        buf_fini(&client->to_send);
+        buf_fini(&client->expected);
+    }
+    net_server_stop(world->server);
+    net_server_free(world->server);
+    loop_free(world->loop);
+    sim_free(world->sim);
+}
+
+static void world_run(struct world *world)
+{
+    while (sim_step(world->sim))
+        continue;
+}
+
+static int64_t world_now(struct world *world)
+{
+    return clock_mono_ns(sim_clock(world->sim));
+}
+
+static void any_split_of_the_bytes_gives_every_answer_in_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        options.seed = seed;
+        options.buffer_bytes = seed % 3 ? 2000 : 200000;
+        struct world world;
+        world_init(&world, &options, NET_OPTIONS_DEFAULT);
+        for (int i = 0; i < CLIENTS; i++) {
+            client_dial(&world.clients[i], &world);
+            client_talks(&world.clients[i], sim_random(world.sim));
+        }
+        world_run(&world);
+        for (int i = 0; i < CLIENTS; i++) {
+            struct client *client = &world.clients[i];
+            assert_true(client->ended);
+            assert_int_equal(client->received, client->expected.len);
+        }
+        assert_int_equal(net_server_stats(world.server).connections, 0);
+        assert_int_equal(net_server_stats(world.server).held_bytes, 0);
+        world_fini(&world);
+    }
+}
+
+static void resets_anywhere_leave_nothing_behind(void **state)
+{
+    (void)state;
+    int broken = 0, whole = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        options.seed = seed;
+        options.buffer_bytes = 3000;
+        options.reset_per_million = 2000;
+        struct world world;
+        world_init(&world, &options, NET_OPTIONS_DEFAULT);
+        for (int i = 0; i < CLIENTS; i++) {
+            client_dial(&world.clients[i], &world);
+            client_talks(&world.clients[i], sim_random(world.sim));
+        }
+        world_run(&world);
+        for (int i = 0; i < CLIENTS; i++) {
+            struct client *client = &world.clients[i];
+            assert_true(client->ended || client->broken);
+            broken += client->broken;
+            whole += client->received == client->expected.len;
+        }
+        assert_int_equal(net_server_stats(world.server).connections, 0);
+        assert_int_equal(net_server_stats(world.server).held_bytes, 0);
+        world_fini(&world);
+    }
+    assert_true(broken > 20 && whole > 20);
+}
+
+static void silent_client_is_hung_up_after_ten_seconds(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    int64_t start = world_now(&world);
+    client_dial(&world.clients[0], &world);
+    sim_run_until(world.sim, start + 9900 * NS_PER_MS);
+    assert_false(world.clients[0].ended);
+    sim_run_until(world.sim, start + 10100 * NS_PER_MS);
+    assert_true(world.clients[0].ended);
+    world_fini(&world);
+}
+
+/* Its answers are filled out and lie in the connection: nothing is under way any more. */
+static void last_answers_left_lying_for_a_minute_end_the_connection(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 2000;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    client->deaf = true;
+    add_frame(client, 'e', 4000, 'x');
+    int64_t start = world_now(&world);
+    sim_run_until(world.sim, start + 59 * NS_PER_S);
+    struct net_stats stats = net_server_stats(world.server);
+    assert_int_equal(stats.connections, 1);
+    assert_true(stats.held_bytes > 0 && stats.held_bytes < 4100);
+    sim_run_until(world.sim, start + 62 * NS_PER_S);
+    stats = net_server_stats(world.server);
+    assert_int_equal(stats.stalled, 1);
+    assert_int_equal(stats.connections, 0);
+    assert_int_equal(stats.held_bytes, 0);
+    world_fini(&world);
+}
+
+/* A request under way is the protocol's to end: a watch may wait for its reader as long as it
+ * likes. */
+static void stalled_connection_with_something_under_way_is_left_alone(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 2000;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    client->deaf = true;
+    add_frame(client, 'h', 0, 0);
+    add_frame(client, 'e', 4000, 'x');
+    sim_run_until(world.sim, world_now(&world) + 600 * NS_PER_S);
+    struct net_stats stats = net_server_stats(world.server);
+    assert_int_equal(stats.stalled, 0);
+    assert_int_equal(stats.connections, 1);
+    world_fini(&world);
+}
+
+/* It never reads our last bytes nor hangs up. */
+static void lingering_ends_by_itself(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    client->deaf = true;
+    add_frame(client, 'q', 10, 'x');
+    int64_t start = world_now(&world);
+    sim_run_until(world.sim, start + 900 * NS_PER_MS);
+    assert_int_equal(net_server_stats(world.server).connections, 1);
+    sim_run_until(world.sim, start + 1100 * NS_PER_MS);
+    assert_int_equal(net_server_stats(world.server).connections, 0);
+    world_fini(&world);
+}
+
+static void drain_over_the_simulated_network(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        options.seed = seed;
+        struct world world;
+        world_init(&world, &options, NET_OPTIONS_DEFAULT);
+        for (int i = 0; i < CLIENTS; i++) {
+            client_dial(&world.clients[i], &world);
+            add_frame(&world.clients[i], i == 0 ? 'h' : 'e', 100, 'x');
+            if (i)
+                echo_must(
+                    buf_append(&world.clients[i].expected, buf_slice(&world.clients[i].to_send)));
+        }
+        int64_t start = world_now(&world);
+        sim_run_until(world.sim, start + random_between(sim_random(world.sim), 0, NS_PER_MS));
+        net_server_drain(world.server);
+        sim_run_until(world.sim, start + 6 * NS_PER_S);
+        assert_true(net_server_drained(world.server));
+        for (int i = 0; i < CLIENTS; i++)
+            assert_true(world.clients[i].ended || world.clients[i].broken);
+        world_fini(&world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_split_of_the_bytes_gives_every_answer_in_order),
+        cmocka_unit_test(resets_anywhere_leave_nothing_behind),
+        cmocka_unit_test(silent_client_is_hung_up_after_ten_seconds),
+        cmocka_unit_test(last_answers_left_lying_for_a_minute_end_the_connection),
+        cmocka_unit_test(stalled_connection_with_something_under_way_is_left_alone),
+        cmocka_unit_test(lingering_ends_by_itself),
+        cmocka_unit_test(drain_over_the_simulated_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
