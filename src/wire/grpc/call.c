@@ -44,6 +44,7 @@ bool grpc_call_ended(const struct grpc_call *call)
 static void output_changed(struct grpc_call *call)
 {
     call->progress_ns = 0;
+    grpc_call_drop_held(call);
     h2_stream_ready(&call->stream);
 }
 

@@ -99,8 +99,10 @@ size_t grpc_endpoint_fill(struct grpc_endpoint *endpoint, uint8_t *dst, size_t r
 bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint)
 {
     const struct grpc_limits *limits = endpoint->server->limits;
-    return endpoint->queued_bytes <= limits->queued_bytes_soft &&
-           endpoint->held_bytes <= limits->held_bytes_soft &&
+    /* Answers that wait for window must not stop us: the window comes by reading. */
+    bool choked = endpoint->queued_bytes > limits->queued_bytes_soft &&
+                  h2_session_wants_write(endpoint->session);
+    return !choked && endpoint->held_bytes <= limits->held_bytes_soft &&
            h2_session_wants_read(endpoint->session);
 }
 

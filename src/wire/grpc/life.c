@@ -110,6 +110,13 @@ void grpc_call_drop_message(struct grpc_call *call)
     call->prefix_len = 0;
 }
 
+/* The answer has begun: reading must not wait for it, since its window comes by reading. */
+void grpc_call_drop_held(struct grpc_call *call)
+{
+    call->endpoint->held_bytes -= call->held;
+    call->held = 0;
+}
+
 void grpc_call_end(struct grpc_call *call)
 {
     if (call->ended)
@@ -124,7 +131,7 @@ void grpc_call_closed(struct grpc_call *call)
     grpc_call_drop_output(call);
     call->finished = true; /* nothing more is queued by a service that hears of the end */
     grpc_call_drop_message(call);
-    call->endpoint->held_bytes -= call->request.len;
+    grpc_call_drop_held(call);
     list_remove(&call->in_timed);
     call->endpoint = NULL;
     grpc_call_end(call);

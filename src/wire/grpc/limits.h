@@ -10,7 +10,7 @@ struct grpc_limits {
     size_t unfinished_bytes_max; /* all messages of a connection that have not fully arrived */
     size_t held_bytes_soft;      /* delivered messages of unanswered calls: reading stops */
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
-    size_t queued_bytes_soft;    /* responses of a connection not yet sent: reading stops */
+    size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */
     size_t queued_bytes_hard;    /* a message that would pass this is refused to its service */
     uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
     int64_t stall_ns;            /* a response without progress for so long is ended */

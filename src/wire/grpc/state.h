@@ -28,7 +28,7 @@ struct grpc_endpoint {
     int64_t check_at_ns;     /* no call of timed needs a look before */
     size_t queued_bytes;     /* in chunks */
     size_t unfinished_bytes; /* of messages that arrive in pieces */
-    size_t held_bytes;       /* of messages delivered to calls that are not over */
+    size_t held_bytes;       /* of messages delivered to calls whose answer has not begun */
 };
 
 struct grpc_call {
@@ -48,6 +48,7 @@ struct grpc_call {
     struct buf message;
     struct slice request; /* of a call with one message, once it is there */
     uint32_t message_len; /* as its prefix says */
+    uint32_t held;        /* bytes of request counted in endpoint.held_bytes */
     uint32_t unfinished;  /* bytes of message counted in endpoint.unfinished_bytes */
     uint8_t prefix[GRPC_PREFIX_BYTES];
     uint8_t prefix_len;
@@ -80,6 +81,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
 void grpc_call_end(struct grpc_call *call);
 void grpc_call_drop_output(struct grpc_call *call);
 void grpc_call_drop_message(struct grpc_call *call);
+void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
 
 /* route.c: finds the method or decides on the refusal. */
