@@ -25,18 +25,21 @@ struct piece {
     uint8_t bytes[HEAD_BYTES_MAX];
 };
 
-/* One call. In the call's arena; the connection's thread. */
+/* One call. In the call's arena, whose first bytes should do for a small answer. */
 struct range_call {
     struct engine_range range; /* first */
-    struct grpc_source source;
     struct grpc_call *call;
     struct etcd_face *face;
     bool streams;
     bool pending; /* the engine has not answered */
     bool ended;   /* the peer is gone; held until the engine answers */
     struct pb_range_request request;
+};
 
-    /* The message being produced, and what comes after it. */
+/* A list on its way out: the message being produced, and what comes after it. */
+struct output {
+    struct grpc_source source;
+    struct range_call *range;
     struct piece head;
     struct piece tail;
     uint64_t kvs_bytes_left; /* of this message */
@@ -47,10 +50,10 @@ struct range_call {
 /* -- Messages -- */
 
 /* The size etcd compares with its target: the message as if header and count stood in each. */
-static uint64_t chunk_weight(const struct range_call *r, int64_t keys, uint64_t bytes)
+static uint64_t chunk_weight(const struct output *o, int64_t keys, uint64_t bytes)
 {
-    struct kv_header header = {.revision = r->range.op.revision};
-    bool more = r->kvs_left > 0;
+    struct kv_header header = {.revision = o->range->range.op.revision};
+    bool more = o->kvs_left > 0;
     return kv_header_size(&header) + bytes + kv_range_tail_size(more, keys + more);
 }
 
@@ -63,8 +66,9 @@ static int64_t next_keys(int64_t keys, uint64_t weight, uint64_t target)
     return keys;
 }
 
-static void message_begin(struct range_call *r, uint64_t kvs_bytes, bool last)
+static void message_begin(struct output *o, uint64_t kvs_bytes, bool last)
 {
+    const struct range_call *r = o->range;
     struct kv_header header = etcd_header(r->face, r->range.op.revision);
     uint64_t body = kvs_bytes;
     if (last)
@@ -72,34 +76,38 @@ static void message_begin(struct range_call *r, uint64_t kvs_bytes, bool last)
     uint64_t message = r->streams ? pb_message_head_size(1, body) + body : body;
     assert(message <= UINT32_MAX);
 
-    uint8_t *p = r->head.bytes;
+    uint8_t *p = o->head.bytes;
     grpc_prefix_write(p, (uint32_t)message);
     p += GRPC_PREFIX_BYTES;
     if (r->streams)
         p = pb_message_head_write(p, 1, body);
     if (last)
         p = kv_header_write(p, &header);
-    r->head.len = (uint8_t)(p - r->head.bytes);
-    r->head.at = 0;
+    o->head.len = (uint8_t)(p - o->head.bytes);
+    o->head.at = 0;
 
-    p = r->tail.bytes;
+    p = o->tail.bytes;
     if (last)
         p = kv_range_tail_write(p, r->range.more, r->range.count);
-    r->tail.len = (uint8_t)(p - r->tail.bytes);
-    r->tail.at = 0;
-    r->kvs_bytes_left = kvs_bytes;
+    o->tail.len = (uint8_t)(p - o->tail.bytes);
+    o->tail.at = 0;
+    o->kvs_bytes_left = kvs_bytes;
 }
 
-static void message_next(struct range_call *r)
+static void message_next(struct output *o)
 {
     int64_t keys;
     uint64_t bytes;
-    engine_range_window(&r->range, r->keys_per_message, &keys, &bytes);
-    assert(keys <= r->kvs_left);
-    r->kvs_left -= keys;
-    message_begin(r, bytes, r->kvs_left == 0);
-    r->keys_per_message = next_keys(r->keys_per_message, chunk_weight(r, keys, bytes),
-                                    r->face->config->request_bytes_max);
+    engine_range_window(&o->range->range, o->keys_per_message, &keys, &bytes);
+    /* Many small values may be followed by as many large ones. */
+    while (bytes > ETCD_MESSAGE_BYTES_MAX - 2 * HEAD_BYTES_MAX)
+        engine_range_window(&o->range->range, keys / 2, &keys, &bytes);
+    assert(keys > 0 || o->kvs_left == 0);
+    assert(keys <= o->kvs_left);
+    o->kvs_left -= keys;
+    message_begin(o, bytes, o->kvs_left == 0);
+    o->keys_per_message = next_keys(o->keys_per_message, chunk_weight(o, keys, bytes),
+                                    o->range->face->config->request_bytes_max);
 }
 
 static size_t piece_copy(struct piece *piece, uint8_t *dst, size_t room)
@@ -110,39 +118,53 @@ static size_t piece_copy(struct piece *piece, uint8_t *dst, size_t room)
     return n;
 }
 
-static size_t message_fill(struct range_call *r, uint8_t *dst, size_t room)
+static size_t message_fill(struct output *o, uint8_t *dst, size_t room)
 {
-    size_t at = piece_copy(&r->head, dst, room);
-    if (r->kvs_bytes_left && at < room) {
-        size_t n = engine_range_fill(&r->range, dst + at, room - at);
-        assert(n > 0 && n <= r->kvs_bytes_left);
-        r->kvs_bytes_left -= n;
+    size_t at = piece_copy(&o->head, dst, room);
+    if (o->kvs_bytes_left && at < room) {
+        size_t n = engine_range_fill(&o->range->range, dst + at, room - at);
+        assert(n > 0 && n <= o->kvs_bytes_left);
+        o->kvs_bytes_left -= n;
         at += n;
     }
-    if (r->kvs_bytes_left == 0)
-        at += piece_copy(&r->tail, dst + at, room - at);
+    if (o->kvs_bytes_left == 0)
+        at += piece_copy(&o->tail, dst + at, room - at);
     return at;
 }
 
-static bool message_is_whole(const struct range_call *r)
+static bool message_is_whole(const struct output *o)
 {
-    return r->head.at == r->head.len && r->kvs_bytes_left == 0 && r->tail.at == r->tail.len;
+    return o->head.at == o->head.len && o->kvs_bytes_left == 0 && o->tail.at == o->tail.len;
 }
 
 static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
                                   size_t *ret_len)
 {
-    struct range_call *r = CONTAINER_OF(source, struct range_call, source);
-    size_t at = message_fill(r, dst, room);
-    while (message_is_whole(r) && r->kvs_left > 0 && at < room) {
-        message_next(r);
-        at += message_fill(r, dst + at, room - at);
+    struct output *o = CONTAINER_OF(source, struct output, source);
+    size_t at = message_fill(o, dst, room);
+    while (message_is_whole(o) && o->kvs_left > 0 && at < room) {
+        message_next(o);
+        at += message_fill(o, dst + at, room - at);
     }
     *ret_len = at;
-    if (!message_is_whole(r) || r->kvs_left > 0)
+    if (!message_is_whole(o) || o->kvs_left > 0)
         return GRPC_FILL_MORE;
-    engine_range_close(&r->range); /* lets go of the store before the peer has read it all */
+    engine_range_close(&o->range->range); /* lets go of the store before the peer has read it all */
     return GRPC_FILL_DONE;
+}
+
+/* NULL: there is no memory for it, and the call was told. */
+static struct output *output_new(struct range_call *r)
+{
+    struct output *o = arena_calloc(grpc_call_arena(r->call), 1, sizeof(*o));
+    if (!o) {
+        engine_range_close(&r->range);
+        grpc_call_fail(r->call, ST_NOMEM);
+        return NULL;
+    }
+    o->source.fill = source_fill;
+    o->range = r;
+    return o;
 }
 
 /* -- The call -- */
@@ -180,27 +202,35 @@ static void send_unary(struct range_call *r)
                      kv_range_tail_size(r->range.more, r->range.count);
     if (bytes <= DIRECT_BYTES_MAX) {
         send_direct(r, &header, (size_t)bytes);
-    } else if (bytes > ETCD_MESSAGE_BYTES_MAX) {
-        fail_length(r, bytes);
-    } else {
-        message_begin(r, r->range.kvs_bytes, true);
-        grpc_call_set_source(r->call, &r->source);
+        return;
     }
+    if (bytes > ETCD_MESSAGE_BYTES_MAX) {
+        fail_length(r, bytes);
+        return;
+    }
+    struct output *o = output_new(r);
+    if (!o)
+        return;
+    message_begin(o, r->range.kvs_bytes, true);
+    grpc_call_set_source(r->call, &o->source);
 }
 
 static void send_stream(struct range_call *r)
 {
     /* A negative limit asks for everything in one message. */
     bool at_once = r->request.limit < 0;
-    uint64_t bytes_max = r->range.kvs_bytes + sizeof(r->head.bytes) + sizeof(r->tail.bytes);
+    uint64_t bytes_max = r->range.kvs_bytes + 2 * HEAD_BYTES_MAX;
     if (at_once && bytes_max > ETCD_MESSAGE_BYTES_MAX) {
         fail_length(r, bytes_max);
         return;
     }
-    r->keys_per_message = at_once ? INT64_MAX : STREAM_FIRST_KEYS;
-    r->kvs_left = r->range.kvs;
-    message_next(r);
-    grpc_call_set_source(r->call, &r->source);
+    struct output *o = output_new(r);
+    if (!o)
+        return;
+    o->keys_per_message = at_once ? INT64_MAX : STREAM_FIRST_KEYS;
+    o->kvs_left = r->range.kvs;
+    message_next(o);
+    grpc_call_set_source(r->call, &o->source);
 }
 
 static void range_done(struct engine_op *op)
@@ -228,7 +258,6 @@ static struct range_call *range_call_new(struct grpc_call *call, struct etcd_fac
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    r->source.fill = source_fill;
     r->call = call;
     r->face = face;
     r->range.op.done = range_done;
