@@ -33,9 +33,15 @@ void etcd_face_free(struct etcd_face *face)
 {
     if (!face)
         return;
+    assert(face->under_way == 0);
     grpc_services_free(face->services);
     http1_routes_free(face->routes);
     free(face);
+}
+
+bool etcd_face_busy(const struct etcd_face *face)
+{
+    return face->under_way > 0;
 }
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face)

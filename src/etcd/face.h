@@ -37,9 +37,12 @@ struct etcd_face;
 MUST_CHECK
 enum status etcd_face_new(const struct etcd_config *config, struct engine *engine,
                           struct engine_shard *shard, struct etcd_face **ret_face);
-/* No operation may be under way. */
+/* Must not be busy. */
 void etcd_face_free(struct etcd_face *face);
 DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
+
+/* The engine still works on an operation: its shard must go on turning. */
+bool etcd_face_busy(const struct etcd_face *face);
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face);
 const struct http1_routes *etcd_face_routes(const struct etcd_face *face);

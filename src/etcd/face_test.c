@@ -101,6 +101,7 @@ static void peer_init(struct peer *p, const struct etcd_config *config,
 static void peer_fini(struct peer *p)
 {
     wire_connection_free(p->connection);
+    assert_int_equal(etcd_face_busy(p->face), fake_waiting(p->engine) > 0);
     while (fake_step(p->engine))
         ;
     assert_int_equal(fake_open(p->engine), 0);

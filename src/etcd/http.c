@@ -139,6 +139,7 @@ static bool has_query(struct slice query, struct slice wanted)
 struct check_call {
     struct engine_range range; /* first */
     struct http1_exchange *exchange;
+    struct etcd_face *face;
     struct arena arena;
     struct pb_range_request request;
     unsigned checks; /* 0: /health, which answers in JSON */
@@ -208,6 +209,7 @@ static void read_done(struct engine_op *op)
 {
     struct check_call *check = CONTAINER_OF(op, struct check_call, range.op);
     check->pending = false;
+    check->face->under_way--;
     if (check->ended)
         check_call_free(check);
     else if (check->checks)
@@ -236,6 +238,8 @@ static void check_start(struct http1_exchange *exchange, struct etcd_face *face,
     check->checks = checks;
     check->verbose = verbose;
     check->pending = true;
+    check->face = face;
+    face->under_way++;
     arena_init(&check->arena, NULL, 0, READ_ARENA_BYTES_MAX);
     check->request = (struct pb_range_request){
         .key = SLICE_LITERAL("\0"),

@@ -238,6 +238,7 @@ static void range_done(struct engine_op *op)
     struct range_call *r = CONTAINER_OF(op, struct range_call, range.op);
     struct grpc_call *call = r->call;
     r->pending = false;
+    r->face->under_way--;
     if (r->ended) {
         if (op->status == ST_OK)
             engine_range_close(&r->range);
@@ -269,6 +270,7 @@ static void range_start(struct range_call *r)
 {
     grpc_call_set_user(r->call, r);
     r->pending = true;
+    r->face->under_way++;
     engine_range_start(r->face->shard, &r->range, &r->request);
 }
 

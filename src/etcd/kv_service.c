@@ -47,6 +47,7 @@ static void write_done(struct engine_op *op)
     struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
     struct grpc_call *call = w->call;
     w->pending = false;
+    w->face->under_way--;
     /* Until it is closed: an ended call may be freed by the reply that ends it. */
     grpc_call_hold(call);
     if (!w->ended) {
@@ -66,6 +67,7 @@ static void compact_done(struct engine_op *op)
 {
     struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
     w->pending = false;
+    w->face->under_way--;
     if (w->ended) {
         grpc_call_release(w->call);
         return;
@@ -132,6 +134,7 @@ static bool admit(struct write_call *w, enum status checked)
     }
     grpc_call_set_user(w->call, w);
     w->pending = true;
+    w->face->under_way++;
     return true;
 }
 

@@ -110,6 +110,7 @@ static void hash_done(struct engine_op *op)
 {
     struct hash_call *h = CONTAINER_OF(op, struct hash_call, hash.op);
     h->pending = false;
+    h->face->under_way--;
     if (h->ended)
         grpc_call_release(h->call);
     else if (op->status != ST_OK)
@@ -140,6 +141,7 @@ static void hash_start(struct grpc_call *call, struct etcd_face *face, bool of_k
     h->face = face;
     h->of_kv = of_kv;
     h->pending = true;
+    face->under_way++;
     h->hash.op.done = hash_done;
     h->hash.op.arena = grpc_call_arena(call);
     h->hash.at_revision = revision;

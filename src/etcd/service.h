@@ -13,6 +13,7 @@ struct etcd_face {
     const struct etcd_config *config;
     struct engine_shard *shard;
     struct engine_identity identity;
+    size_t under_way;               /* operations the engine has not answered */
     struct grpc_services *services; /* owned */
     struct http1_routes *routes;    /* owned */
 };
