@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+"""Data directories that are in use, foreign, torn or damaged."""
+import os
+import pathlib
+import re
+import shutil
+import stat
+import unittest
+
+import protobuf as pb
+from client import Client
+from server import PEER, LiveTest, Server, only_vigil
+
+SEGMENT_RECORDS_OFFSET = 512  # head and seal come before
+RECORD_HEAD_BYTES = 32
+KEYS = 40
+
+
+@only_vigil
+class Refusals(LiveTest):
+    def assert_refuses(self, server, *words):
+        code, text = server.refuse()
+        self.assertGreater(code, 0, text)
+        self.assertNotIn("Sanitizer", text)
+        for word in words:
+            self.assertRegex(text, word)
+
+    def test_in_use(self):
+        first = self.serving()
+        self.assert_refuses(self.server(first.directory), re.escape(first.directory), "in use")
+        client = Client(first.port)
+        self.addCleanup(client.close)
+        client.put(b"still", b"served")
+
+    def test_directory_of_a_real_etcd(self):
+        if not pathlib.Path(PEER).exists():
+            self.skipTest("no real etcd was built (tools/build-peer)")
+        directory = self.scratch / "etcd"
+        etcd = Server(directory, binary=PEER)
+        etcd.start()
+        etcd.stop()
+        before = sorted(p.relative_to(directory) for p in directory.rglob("*"))
+        self.assert_refuses(self.server(directory), str(directory), "etcd")
+        self.assertEqual(before, sorted(p.relative_to(directory) for p in directory.rglob("*")))
+
+    def test_directory_that_looks_like_etcds(self):
+        (self.scratch / "data/member/wal").mkdir(parents=True)
+        (self.scratch / "data/member/snap").mkdir()
+        (self.scratch / "data/member/snap/db").write_bytes(bytes(4096))
+        self.assert_refuses(self.server(), "etcd")
+
+    def test_directory_of_another_format(self):
+        directory = self.scratch / "data"
+        self.serving().stop()
+        marks = [p for p in directory.iterdir() if p.is_file() and "format" in p.name.lower()]
+        self.assertEqual(len(marks), 1, list(directory.iterdir()))
+        marks[0].write_text("vigil 999\n")
+        self.assert_refuses(self.server(), "format")
+
+    def test_directory_of_something_else(self):
+        directory = self.scratch / "data"
+        directory.mkdir()
+        (directory / "thesis.txt").write_text("years of work")
+        server = self.server()
+        server.begin()
+        # It may refuse, or live beside the file; it may not touch it.
+        server.ready.wait(5)
+        server.kill()
+        self.assertEqual((directory / "thesis.txt").read_text(), "years of work")
+
+    def test_a_file_in_its_place(self):
+        (self.scratch / "data").write_text("no directory")
+        self.assert_refuses(self.server(), re.escape(str(self.scratch / "data")))
+
+    def test_port_in_use(self):
+        first = self.serving()
+        self.assert_refuses(self.server(self.scratch / "other", port=first.port), str(first.port))
+
+    def test_directory_is_private(self):
+        self.serving()
+        mode = stat.S_IMODE(os.stat(self.scratch / "data").st_mode)
+        self.assertEqual(oct(mode), oct(0o700))
+
+
+@only_vigil
+class Damage(LiveTest):
+    """Writes keys one after the other, ends the server at once, and changes bytes of the log."""
+
+    def setUp(self):
+        super().setUp()
+        server = self.serving()
+        client = Client(server.port)
+        for i in range(KEYS):
+            client.put(b"key-%04d" % i, b"value-%04d-" % i + b"v" * 100)
+        server.kill()
+        client.close()
+        self.acked = client.acked
+        self.directory = self.scratch / "data"
+
+    def segments(self):
+        return sorted(self.directory.rglob("*.seg"))
+
+    def segment_of(self, text):
+        """The segment with these bytes, its contents, and where they are."""
+        for path in self.segments():
+            data = path.read_bytes()
+            at = data.rfind(text)
+            if at >= 0:
+                return path, data, at
+        raise AssertionError(f"{text} is in no segment")
+
+    def end_of_records(self, data):
+        return len(data.rstrip(b"\0"))
+
+    def change(self, path, at, new):
+        with open(path, "r+b") as f:
+            f.seek(at)
+            f.write(new)
+
+    def assert_serves(self, least):
+        """Starts; at least the first so many keys are there, and it goes on from where it is."""
+        server = self.serving()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        keys = sorted(self.acked)[:least]
+        client.check_acked(self, {k: self.acked[k] for k in keys})
+        self.assertGreaterEqual(client.revision(), least + 1)
+        before = client.revision()
+        self.assertEqual(client.put(b"after", b"1"), before + 1)
+        # And once more: what was cut stays cut, what was written after it stays.
+        server.stop()
+        client.close()
+        again = Client(server.start().port)
+        self.addCleanup(again.close)
+        self.assertEqual(again.get(b"after"), (b"1", before + 1))
+
+    def assert_names_the_place(self, path):
+        code, text = self.server().refuse()
+        self.assertGreater(code, 0, text)
+        self.assertNotIn("Sanitizer", text)
+        self.assertIn(path.name, text)
+        self.assertRegex(text, r"offset\D{0,4}\d+|\d+\D{0,12}offset|at byte \d+")
+
+    def test_untouched(self):
+        self.assert_serves(KEYS)
+
+    def test_last_record_torn_at_its_end(self):
+        path, data, _ = self.segment_of(b"value-%04d-" % (KEYS - 1))
+        end = self.end_of_records(data)
+        self.change(path, end - 20, bytes(20))
+        self.assert_serves(KEYS - 1)
+
+    def test_last_record_torn_in_its_head(self):
+        path, data, at = self.segment_of(b"value-%04d-" % (KEYS - 1))
+        self.change(path, at, bytes(self.end_of_records(data) - at))
+        self.assert_serves(KEYS - 1)
+
+    def test_last_record_wrong_inside(self):
+        path, _, at = self.segment_of(b"value-%04d-" % (KEYS - 1))
+        self.change(path, at + 20, b"?")
+        self.assert_serves(KEYS - 1)
+
+    def test_garbage_after_the_last_record(self):
+        path, data, _ = self.segment_of(b"value-%04d-" % (KEYS - 1))
+        at = (self.end_of_records(data) + 7) // 8 * 8
+        self.change(path, at, os.urandom(3000))
+        self.assert_serves(KEYS)
+
+    def test_part_of_an_old_record_after_the_last(self):
+        path, data, at = self.segment_of(b"value-%04d-" % 3)
+        copy = data[at - 64:at + 40]
+        self.change(path, (self.end_of_records(data) + 7) // 8 * 8, copy)
+        self.assert_serves(KEYS)
+
+    def test_wrong_byte_in_the_middle(self):
+        path, _, at = self.segment_of(b"value-%04d-" % 5)
+        self.change(path, at + 20, b"?")
+        self.assert_names_the_place(path)
+
+    def test_zeros_in_the_middle(self):
+        path, _, at = self.segment_of(b"value-%04d-" % 5)
+        self.change(path, at // 512 * 512, bytes(512))
+        self.assert_names_the_place(path)
+
+    def test_wrong_byte_in_the_head_of_a_segment(self):
+        path, _, _ = self.segment_of(b"value-%04d-" % 5)
+        self.change(path, 20, b"\xff\xff")
+        code, text = self.server().refuse()
+        self.assertGreater(code, 0, text)
+        self.assertIn(path.name, text)
+
+    def test_missing_segment(self):
+        path, _, _ = self.segment_of(b"value-%04d-" % 5)
+        if len(self.segments()) < 2:
+            # The only one: it has to be missed all the same once anything else remembers it.
+            self.skipTest("one segment only")
+        path.unlink()
+        code, text = self.server().refuse()
+        self.assertGreater(code, 0, text)
+
+    def test_cut_off_segment(self):
+        path, data, at = self.segment_of(b"value-%04d-" % 5)
+        os.truncate(path, at)
+        code, text = self.server().refuse()
+        self.assertGreater(code, 0, text)
+        self.assertIn(path.name, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

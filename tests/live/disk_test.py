@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+"""Disks that are full or fail: writes fail with a clear error or the process stops, and nothing
+acknowledged is lost."""
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import unittest
+
+import grpc
+
+from client import Client
+from server import LiveTest, only_vigil
+
+DISK_MB = 400
+CLEAR = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+
+
+def put_until_failure(client, count, size, test):
+    """Puts until one fails; returns that error, or None."""
+    for i in range(count):
+        try:
+            client.put(b"k%06d" % i, b"%06d" % i + b"v" * size, timeout=20)
+        except grpc.RpcError as e:
+            test.assertIn(e.code(), CLEAR, e)
+            return e
+    return None
+
+
+class Faulty(LiveTest):
+    def check_recovery(self, directory, acked):
+        server = self.server(directory).start()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        client.check_acked(self, acked)
+        client.put(b"again", b"1")
+        server.stop()
+
+    def settled(self, server, failure):
+        """After a failed write: whether the server lives on. If it ended, then because it chose to."""
+        if failure is not None and failure.code() == grpc.StatusCode.UNAVAILABLE:
+            try:
+                server.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
+        if server.alive():
+            return True
+        self.check_end(server)
+        return False
+
+    def check_end(self, server):
+        self.assertNotIn("Sanitizer", server.log)
+        self.assertNotIn("runtime error", server.log)
+        self.assertGreater(server.wait(), 0, server.log)
+
+
+@only_vigil
+class DiskFull(Faulty):
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small disk needs root")
+        image, self.disk = self.scratch / "disk.img", self.scratch / "disk"
+        self.disk.mkdir()
+        with open(image, "wb") as f:
+            f.truncate(DISK_MB << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+        mounted = subprocess.run(["mount", "-o", "loop", str(image), str(self.disk)], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no loop mounts here: {mounted.stderr.decode().strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)], check=True)
+
+    def space_left(self, leave_mb):
+        """Takes all of the disk but so much with a file of another's."""
+        filler = self.disk / "filler"
+        with open(filler, "wb") as f:
+            size = 0
+            for step in (1 << 20, 4096):
+                try:
+                    while True:
+                        os.posix_fallocate(f.fileno(), size, step)
+                        size += step
+                except OSError:
+                    pass
+            f.truncate(size - (leave_mb << 20))
+        return filler
+
+    def test_disk_fills_up_under_writes(self):
+        server = self.server(self.disk / "data").start()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        client.put(b"first", b"1")
+        filler = self.space_left(2)
+        failure = put_until_failure(client, 8000, 100_000, self)
+        self.assertIsNotNone(failure, "the disk never filled up")
+        if self.settled(server, failure):
+            client.check_acked(self)  # reads go on
+            self.assertIn("space", failure.details())
+        server.kill()
+        filler.unlink()
+        self.check_recovery(self.disk / "data", client.acked)
+
+    def test_start_on_a_full_disk(self):
+        server = self.server(self.disk / "data").start()
+        client = Client(server.port)
+        for i in range(100):
+            client.put(b"k%d" % i, b"v" * 1000)
+        server.kill()
+        client.close()
+        filler = self.space_left(0)
+        second = self.server(self.disk / "data")
+        second.begin()
+        if second.ready.wait(10):
+            reader = Client(second.port)
+            self.addCleanup(reader.close)
+            reader.check_acked(self, client.acked)
+        elif not second.alive():
+            self.check_end(second)
+        second.kill()
+        filler.unlink()
+        self.check_recovery(self.disk / "data", client.acked)
+
+    def test_first_start_on_a_full_disk(self):
+        filler = self.space_left(0)
+        server = self.server(self.disk / "data")
+        code, text = server.refuse()
+        self.assertGreater(code, 0)
+        self.assertRegex(text.lower(), "space|full")
+        filler.unlink()
+        self.check_recovery(self.disk / "data", {})
+
+
+@only_vigil
+class FileSizeLimit(Faulty):
+    def test_limit_on_file_size(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        server = self.server(limits=limit)
+        server.begin()
+        if not server.ready.wait(10):
+            self.assertFalse(server.alive(), server.log)
+            self.check_end(server)
+            return
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        put_until_failure(client, 200, 100_000, self)
+        server.kill()
+        self.check_recovery(self.scratch / "data", client.acked)
+
+
+@only_vigil
+class InjectedErrors(Faulty):
+    """strace makes the nth call of a kind fail, for n in turn."""
+
+    def inject(self, call, error, when):
+        directory = self.scratch / f"{call}-{error}-{when}"
+        trace = self.scratch / "trace"
+        server = self.server(
+            directory, wrap=["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}",
+                             "-e", f"inject={call}:error={error}:when={when}"],
+            env={"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"})
+        server.begin()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        while not server.ready.wait(0.05) and server.alive():
+            pass
+        if server.ready.is_set():
+            self.settled(server, put_until_failure(client, 40, 2000, self))
+        else:
+            self.check_end(server)
+        injected = "INJECTED" in trace.read_text()
+        server.kill()
+        self.check_recovery(directory, client.acked)
+        shutil.rmtree(directory)
+        return injected
+
+    def in_turn(self, call, error, highest):
+        for when in range(1, highest + 1):
+            with self.subTest(call=call, error=error, when=when):
+                if not self.inject(call, error, when):
+                    return  # it does not make so many
+
+    def test_sync_of_data_fails(self):
+        self.in_turn("fdatasync", "EIO", 12)
+
+    def test_sync_of_file_fails(self):
+        self.in_turn("fsync", "EIO", 6)
+
+    def test_write_at_offset_fails(self):
+        self.in_turn("pwrite64", "EIO", 12)
+
+    def test_write_at_offset_finds_no_space(self):
+        self.in_turn("pwrite64", "ENOSPC", 8)
+
+    def test_gathered_write_fails(self):
+        self.in_turn("pwritev", "EIO", 6)
+        self.in_turn("pwritev2", "EIO", 6)
+
+    def test_allocation_fails(self):
+        self.in_turn("fallocate", "ENOSPC", 3)
+
+    def test_rename_fails(self):
+        self.in_turn("rename,renameat,renameat2", "EIO", 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
