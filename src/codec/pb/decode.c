@@ -35,7 +35,8 @@ static void *take_memory(struct decoder *d, size_t bytes)
 {
     void *memory = arena_alloc(d->arena, bytes);
     if (UNLIKELY(!memory)) {
-        bool limited = d->arena->limit_bytes - d->arena->held_bytes < bytes;
+        /* The arena hands out multiples of 16. */
+        bool limited = d->arena->limit_bytes - d->arena->held_bytes < align_up(bytes, 16);
         d->status = limited ? ST_LIMIT : ST_NOMEM;
     }
     return memory;

@@ -530,7 +530,7 @@ static void single_sub_message_past_the_arena_limit_is_refused(void **state)
                      ST_LIMIT);
     DECODED c;
     assert_int_equal(
-        decode_within(&c, &pb_watch_create_request_table, BYTES("\x28\x01"), 16, &create),
+        decode_within(&c, &pb_watch_create_request_table, BYTES("\x28\x01"), 24, &create),
         ST_LIMIT);
 }
 
