@@ -253,6 +253,7 @@ bool store_compaction_done(const struct store *store)
 
 enum status store_work(struct store *store)
 {
+    assert(log_pending_bytes(store->log) == 0); /* it publishes, and only what is durable may be */
     if (!compaction_done(&store->compaction)) {
         TRY(compaction_step(&store->compaction, log_durable_index(store->log),
                             TRIM_CHANGES_PER_STEP));

@@ -64,7 +64,10 @@ enum status store_commit(struct store *store);
 
 /* Whether store_work has something to do. */
 bool store_has_work(const struct store *store);
-/* One small step of what waits between groups: trimming after a compaction, freeing memory. */
+/*
+ * One small step of what waits between groups: trimming after a compaction, freeing memory. Only
+ * when everything applied is committed.
+ */
 MUST_CHECK
 enum status store_work(struct store *store);
 /* Memory waits for readers to let go of it: call store_work now and then. */

@@ -1,0 +1,347 @@
+/*
+ * The whole store in one thread, held against a naive model: random requests, commits, trimming,
+ * checkpoints, cleaning and reopening in seeded order, on the machine's disk and on a simulated
+ * one that crashes.
+ */
+#include "store/store.h"
+
+#include "base/random.h"
+#include "codec/pb/kv.pb.h"
+#include "codec/pb/rpc.pb.h"
+#include "store/keeper.h"
+#include "store/model_test.h"
+#include "store/range.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct world {
+    struct random random;
+    struct model model;
+    struct store *store;
+    struct keeper *keeper;
+    struct epoch_slot *slot;
+    char dir[64];
+    struct fs *fs;
+    uint64_t seed;
+    unsigned cleaned; /* segments */
+};
+
+static struct slice key_name(int key, char *to)
+{
+    int n = snprintf(to, 32, "key-%02d", key);
+    return slice_of(to, (size_t)n);
+}
+
+static struct slice value_of(uint32_t value, uint8_t *to)
+{
+    struct random bytes;
+    random_init(&bytes, value);
+    size_t len = value % 7 == 0 ? 0 : value % 11 == 0 ? 3000 : value % 100;
+    random_fill(&bytes, to, len);
+    return slice_of(to, len);
+}
+
+static void world_open(struct world *world)
+{
+    struct error error;
+    enum status status = store_open(
+        &(struct store_options){
+            .fs = world->fs,
+            .dir = world->dir,
+            .segment_bytes_first = 16 << 10,
+            .segment_bytes_max = 64 << 10,
+            .checkpoint_map_bytes = 64 << 20,
+            .readers_max = 2,
+            .cluster_id = 1,
+            .member_id = 2,
+        },
+        &world->store, &error);
+    if (status != ST_OK)
+        fail_msg("seed %lu: %s", world->seed, error.text);
+    world->keeper = keeper_new(world->store);
+    keeper_join(world->keeper);
+    world->slot = epoch_slot_add(store_epoch(world->store));
+}
+
+static void world_close(struct world *world)
+{
+    keeper_free(world->keeper);
+    store_close(world->store);
+    world->keeper = NULL;
+    world->store = NULL;
+}
+
+/* -- Requests, to both -- */
+
+static void do_put(struct world *world)
+{
+    char name[32];
+    uint8_t bytes[4096];
+    int key = (int)random_below(&world->random, MODEL_KEYS);
+    uint32_t value = (uint32_t)random_u64(&world->random);
+    struct pb_put_request request = {.key = key_name(key, name), .value = value_of(value, bytes)};
+    struct kv_answer answer;
+    assert_int_equal(apply_put(store_apply(world->store), &request, NULL, &answer), ST_OK);
+    model_add(&world->model, key, value, false);
+    world->model.revision++;
+    assert_int_equal(answer.revision, world->model.revision);
+}
+
+static void do_delete(struct world *world)
+{
+    char from_name[32], to_name[32];
+    int from = (int)random_below(&world->random, MODEL_KEYS);
+    int to = from + (int)random_below(&world->random, 4);
+    struct pb_delete_range_request request = {.key = key_name(from, from_name)};
+    if (to > from)
+        request.range_end = key_name(to, to_name);
+    else
+        to = from + 1;
+    struct kv_answer answer;
+    assert_int_equal(apply_delete_range(store_apply(world->store), &request, NULL, &answer), ST_OK);
+    int64_t deleted = 0;
+    for (int key = from; key < to && key < MODEL_KEYS; key++) {
+        if (!model_exists(&world->model, key, world->model.revision + 1))
+            continue;
+        model_add(&world->model, key, 0, true);
+        deleted++;
+    }
+    world->model.revision += deleted > 0;
+    assert_int_equal(answer.delete_range.deleted, deleted);
+    assert_int_equal(answer.revision, world->model.revision);
+}
+
+/* Two puts and a delete of another key, at one revision. */
+static void do_txn(struct world *world)
+{
+    char names[3][32];
+    uint8_t bytes[2][4096];
+    int first = (int)random_below(&world->random, MODEL_KEYS - 2);
+    uint32_t values[2] = {(uint32_t)random_u64(&world->random),
+                          (uint32_t)random_u64(&world->random)};
+    struct pb_put_request puts[2];
+    struct pb_request_op ops[3] = {0};
+    for (int i = 0; i < 2; i++) {
+        puts[i] = (struct pb_put_request){.key = key_name(first + i, names[i]),
+                                          .value = value_of(values[i], bytes[i])};
+        ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
+                                        .request_put = &puts[i]};
+    }
+    struct pb_delete_range_request remove = {.key = key_name(first + 2, names[2])};
+    ops[2] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
+                                    .request_delete_range = &remove};
+    struct pb_txn_request request = {.success = ops, .success_count = 3};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct kv_answer answer;
+    assert_int_equal(apply_txn(store_apply(world->store), &request, &arena, &answer), ST_OK);
+    assert_true(answer.txn.succeeded);
+    for (int i = 0; i < 2; i++)
+        model_add(&world->model, first + i, values[i], false);
+    if (model_exists(&world->model, first + 2, world->model.revision + 1))
+        model_add(&world->model, first + 2, 0, true);
+    world->model.revision++;
+    assert_int_equal(answer.revision, world->model.revision);
+    arena_fini(&arena);
+}
+
+static void do_compact(struct world *world)
+{
+    int64_t to = random_between(&world->random, world->model.compact_revision - 2,
+                                world->model.revision + 2);
+    enum status expected = ST_OK;
+    if (to <= world->model.compact_revision)
+        expected = ST_COMPACTED;
+    else if (to > world->model.revision)
+        expected = ST_FUTURE_REV;
+    else
+        world->model.compact_revision = to;
+    assert_int_equal(apply_compact(store_apply(world->store), to), expected);
+}
+
+/* -- What the store's threads do -- */
+
+static void do_clean(struct world *world)
+{
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(world->keeper, &relocation), ST_OK);
+    if (!relocation)
+        return;
+    uint64_t old = relocation->old_segment;
+    for (bool done = false; !done;)
+        assert_int_equal(store_relocate(world->store, relocation, 7, &done), ST_OK);
+    assert_int_equal(keeper_clean_end(world->keeper, relocation), ST_OK);
+    store_forget_segment(world->store, old);
+    world->cleaned++;
+    assert_int_equal(store_commit(world->store), ST_OK);
+}
+
+static void check_ranges(struct world *world);
+
+static void do_something(struct world *world)
+{
+    uint64_t draw = random_below(&world->random, 100);
+    if (draw < 50)
+        do_put(world);
+    else if (draw < 62)
+        do_delete(world);
+    else if (draw < 72)
+        do_txn(world);
+    else if (draw < 74)
+        do_compact(world);
+    else if (draw < 84)
+        assert_int_equal(store_commit(world->store), ST_OK);
+    else if (draw < 90) {
+        assert_int_equal(store_commit(world->store), ST_OK);
+        assert_int_equal(store_work(world->store), ST_OK);
+    } else if (draw < 92)
+        assert_int_equal(keeper_checkpoint(world->keeper), ST_OK);
+    else if (draw < 94)
+        do_clean(world);
+    else if (draw < 96)
+        assert_int_equal(keeper_prepare(world->keeper), ST_OK);
+    else if (draw < 99) {
+        assert_int_equal(store_commit(world->store), ST_OK);
+        check_ranges(world);
+    } else {
+        assert_int_equal(store_commit(world->store), ST_OK);
+        world_close(world);
+        world_open(world);
+        check_ranges(world);
+    }
+}
+
+/* -- Comparing -- */
+
+static void check_kv(const struct pb_key_value *kv, const struct model_version *version)
+{
+    char name[32];
+    uint8_t bytes[4096];
+    assert_true(slice_equal(kv->key, key_name(version->key, name)));
+    assert_int_equal(kv->mod_revision, version->revision);
+    assert_int_equal(kv->create_revision, version->create_revision);
+    assert_int_equal(kv->version, version->version);
+    assert_true(slice_equal(kv->value, value_of(version->value, bytes)));
+}
+
+/* Fills in odd pieces, so that fields are cut everywhere. */
+static void fill_all(struct world *world, struct range *range, struct buf *out)
+{
+    for (;;) {
+        size_t room = 1 + random_below(&world->random, 300);
+        assert_int_equal(buf_reserve(out, room), ST_OK);
+        size_t n = range_fill(range, out->ptr + out->len, room);
+        out->len += n;
+        if (n < room)
+            return;
+    }
+}
+
+static void check_range(struct world *world, int from, int to, int64_t at, int64_t limit)
+{
+    char from_name[32], to_name[32];
+    const struct store_view *view = store_view(world->store);
+    struct range_state state = {
+        .root = view->root,
+        .log = store_log(world->store),
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+    struct pb_range_request request = {
+        .key = key_name(from, from_name),
+        .range_end = key_name(to, to_name),
+        .revision = at,
+        .limit = limit,
+    };
+    struct range range;
+    enum status status = range_init(&range, &state, &request);
+    if (at > 0 && at < world->model.compact_revision) {
+        assert_int_equal(status, ST_COMPACTED);
+        return;
+    }
+    assert_int_equal(status, ST_OK);
+    struct buf out = {0};
+    fill_all(world, &range, &out);
+    assert_int_equal(out.len, range.kvs_bytes);
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 16 << 20);
+    struct pb_range_response response;
+    assert_int_equal(pb_decode(&pb_range_response_table, buf_slice(&out), &arena, &response),
+                     ST_OK);
+    assert_int_equal(response.kvs_count, range.kvs);
+    int64_t revision = at > 0 ? at : world->model.revision;
+    size_t seen = 0;
+    int64_t count = 0;
+    for (int key = from; key < to && key < MODEL_KEYS; key++) {
+        if (!model_exists(&world->model, key, revision))
+            continue;
+        if (limit == 0 || count < limit)
+            check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
+        count++;
+    }
+    assert_int_equal(seen, response.kvs_count);
+    assert_int_equal(range.count, count);
+    assert_int_equal(range.more, limit && count > limit);
+    arena_fini(&arena);
+    buf_fini(&out);
+    range_fini(&range);
+}
+
+static void check_ranges(struct world *world)
+{
+    uint64_t pinned = epoch_pin(world->slot);
+    assert_int_equal(store_view(world->store)->revision, world->model.revision);
+    check_range(world, 0, MODEL_KEYS, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        int from = (int)random_below(&world->random, MODEL_KEYS);
+        int to = from + (int)random_below(&world->random, 20);
+        int64_t at = random_between(&world->random, 1, world->model.revision);
+        check_range(world, from, to, random_chance(&world->random, 1, 3) ? 0 : at,
+                    (int64_t)random_below(&world->random, 5));
+    }
+    check_range(world, 0, MODEL_KEYS, world->model.compact_revision, 0);
+    epoch_unpin(world->slot, pinned);
+}
+
+static void remove_tree(const char *dir)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void store_agrees_with_a_naive_model(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world world = {.seed = seed, .fs = fs_posix()};
+        /* In memory where that can be had: what is tested here is not the disk. */
+        snprintf(world.dir, sizeof(world.dir), "%s/vigil-store-test-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        assert_non_null(mkdtemp(world.dir));
+        random_init(&world.random, seed);
+        model_init(&world.model);
+        world_open(&world);
+        for (int i = 0; i < 3000; i++)
+            do_something(&world);
+        assert_int_equal(store_commit(world.store), ST_OK);
+        check_ranges(&world);
+        assert_true(world.cleaned > 0);
+        world_close(&world);
+        model_fini(&world.model);
+        remove_tree(world.dir);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_agrees_with_a_naive_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
