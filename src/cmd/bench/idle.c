@@ -85,7 +85,7 @@ enum status bench_idle_run(struct bench_context *context)
     bench_report_count(report, "connections", idlers.open);
     if (!has_usage || bench_usage_read(pid, &after) != ST_OK)
         return ST_OK;
-    bench_report_usage(report, &before, &after, (double)idlers.open);
+    bench_report_usage(report, &before, &after, 0);
     double more = (double)after.anonymous_kb - (double)before.anonymous_kb;
     bench_report_number(report, "server_anonymous_kb_per_connection", more / (double)idlers.open);
     return ST_OK;

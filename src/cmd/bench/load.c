@@ -81,7 +81,7 @@ static enum status make_requests(struct bench_shared *shared)
 static size_t shortest_response(const struct bench_load *load)
 {
     size_t one = load->value_bytes + BENCH_KEY_DIGITS + strlen(load->prefix);
-    if (load->verb == BENCH_PUT)
+    if (load->verb == BENCH_PUT || load->value_bytes == 0)
         return BENCH_GRPC_PREFIX_BYTES;
     return load->verb == BENCH_GET ? one : one * load->key_space;
 }

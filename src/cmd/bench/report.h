@@ -22,7 +22,8 @@ void bench_report_number(struct bench_report *report, const char *name, double v
 /* Adds mean and quantiles in microseconds, each named `name_...`. */
 void bench_report_latency(struct bench_report *report, const char *name,
                           const struct bench_histogram *histogram);
-/* The server's CPU between the two readings, in all and for each of `operations`, and memory. */
+/* The server's CPU between the two readings, in all and for each operation, and its memory.
+ * operations_per_second of 0: there were none. */
 void bench_report_usage(struct bench_report *report, const struct bench_usage *before,
                         const struct bench_usage *after, double operations_per_second);
 /* All of a load's outcome. */

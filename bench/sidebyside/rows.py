@@ -1,0 +1,97 @@
+"""What is measured: one function for each row of the table, one call for each round."""
+import dataclasses
+import statistics
+import time
+import typing
+
+from sidebyside import servers
+
+MILLION = 1_000_000
+LISTED = 10_000
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    measure: typing.Callable
+    rounds: int = 0  # 0: as many as asked for
+
+
+class Bench:
+    def __init__(self, programs, directory):
+        self.programs, self.directory = programs, directory
+
+    def round(self, row, name):
+        """One fresh server, one measurement. Returns values by metric."""
+        with servers.Server(name, self.programs, self.directory / name) as server:
+            return row.measure(server)
+
+
+def put_one(server):
+    server.start()
+    found = server.bench("put", "--connections", 1, "--pipeline", 1, "--warmup", "500ms",
+                         "--duration", "2s")
+    return {"put_one.p50_us": found["latency_p50_us"], "put_one.p90_us": found["latency_p90_us"],
+            "put_one.p99_us": found["latency_p99_us"], "other_cores": found["other_cores"]}
+
+
+def put_many(server):
+    server.start()
+    found = server.bench("put", "--connections", 100, "--pipeline", 10, "--warmup", "1s",
+                         "--duration", "3s")
+    return {"put_many.rate": found["operations_per_second"],
+            "put_many.cpu_us": found["server_cpu_us_per_operation"],
+            "put_many.p50_us": found["latency_p50_us"], "put_many.p99_us": found["latency_p99_us"],
+            "put_many.generator_cpu_us": found["generator_cpu_us_per_operation"],
+            "other_cores": found["other_cores"]}
+
+
+def get_one_key(server):
+    server.start()
+    found = server.bench("get", "--connections", 10, "--pipeline", 10, "--prepare",
+                         "--warmup", "1s", "--duration", "3s")
+    return {"get.rate": found["operations_per_second"],
+            "get.cpu_us": found["server_cpu_us_per_operation"],
+            "get.p50_us": found["latency_p50_us"], "get.p99_us": found["latency_p99_us"],
+            "get.generator_cpu_us": found["generator_cpu_us_per_operation"],
+            "other_cores": found["other_cores"]}
+
+
+def list_shuffled(server):
+    server.start()
+    found = server.bench("list", "--key-space", LISTED, "--prepare", "--warmup", "1s",
+                         "--duration", "3s")
+    return {"list.cpu_ms": found["server_cpu_us_per_operation"] / 1e3,
+            "list.p50_ms": found["latency_p50_us"] / 1e3, "other_cores": found["other_cores"]}
+
+
+def million_keys(server):
+    server.start()
+    found = server.bench("load", "--key-space", MILLION)
+    time.sleep(3)  # what is garbage to a server, it may give back
+    loaded_mb = server.anonymous_mb()
+    restarts = []
+    for _ in range(3):
+        server.stop()
+        restarts.append(server.start(value_size=256))
+    time.sleep(3)
+    return {"million.anonymous_mb": loaded_mb, "million.restart_s": statistics.median(restarts),
+            "million.anonymous_after_restart_mb": server.anonymous_mb(),
+            "million.load_rate": found["operations_per_second"],
+            "other_cores": found["other_cores"]}
+
+
+def idle(server):
+    server.start()
+    time.sleep(3)
+    return {"idle.anonymous_mb": server.anonymous_mb()}
+
+
+ROWS = [
+    Row("put_one", put_one),
+    Row("put_many", put_many),
+    Row("get", get_one_key),
+    Row("list", list_shuffled),
+    Row("idle", idle, rounds=3),
+    Row("million", million_keys, rounds=2),
+]

@@ -1,0 +1,159 @@
+"""The two servers: found or built, started fresh, stopped by their own process id."""
+import dataclasses
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+NAMES = ["vigil", "etcd"]
+STOP_SECONDS = 30
+CALL_SECONDS = 300
+
+
+class Failed(Exception):
+    """A sentence for the person who runs the benchmark."""
+
+
+@dataclasses.dataclass
+class Programs:
+    command: dict    # name -> the words that start the server
+    generator: list  # the words before `put`, `get`, ...
+
+
+def find(root, args):
+    vigil = args.vigil or str(root / "build/vigil")
+    if not args.vigil and not args.peer_as_vigil and not os.access(vigil, os.X_OK):
+        run_tool(["make", "-C", str(root), "build"])
+    peer = args.peer or build_peer(root)
+    command = {"vigil": [peer] if args.peer_as_vigil else [vigil, "serve"], "etcd": [peer]}
+    generator = [args.generator or vigil, "bench"]
+    for words in [*command.values(), generator]:
+        if not os.access(words[0], os.X_OK):
+            raise Failed(f"{words[0]} is not there or cannot be run")
+    return Programs(command, generator)
+
+
+def run_tool(words):
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(words)} failed")
+    return done.stdout.strip()
+
+
+def build_peer(root):
+    """The pinned release where a Go toolchain and its modules are at hand, else Debian's."""
+    try:
+        return run_tool([str(root / "tools/build-peer")]).splitlines()[-1]
+    except (Failed, OSError, IndexError):
+        debian = shutil.which("etcd")
+        if not debian:
+            raise Failed("no etcd to compare with: tools/build-peer failed, and Debian's "
+                         "etcd-server is not installed")
+        return debian
+
+
+def machine_cpu_seconds():
+    """Busy time of all cores, time stolen by other guests included."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_cpu_seconds(pid):
+    """This script's, its ended children's (the generator) and the server's."""
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    total = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(who)
+        total += usage.ru_utime + usage.ru_stime
+    return total
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One process on a data directory of its own. Use as a context: it is stopped on the way out."""
+
+    def __init__(self, name, programs, directory, keep=False):
+        self.name, self.programs, self.directory = name, programs, pathlib.Path(directory)
+        self.endpoint = f"127.0.0.1:{free_port()}"
+        self.peer_url = f"http://127.0.0.1:{free_port()}"
+        self.process = None
+        if not keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory.mkdir(parents=True, mode=0o700)
+
+    def words(self):
+        url = f"http://{self.endpoint}"
+        words = self.programs.command[self.name] + [
+            "--data-dir", str(self.directory / "data"),
+            "--listen-client-urls", url, "--advertise-client-urls", url]
+        if words[1] != "serve":
+            words += ["--listen-peer-urls", self.peer_url,
+                      "--initial-advertise-peer-urls", self.peer_url,
+                      "--initial-cluster", f"default={self.peer_url}", "--log-level", "error"]
+        return words
+
+    def start(self, prefix="bench/", value_size=0):
+        """Returns the seconds until a get succeeded."""
+        with open(self.directory / "log", "ab") as log:
+            began = time.monotonic_ns()
+            self.process = subprocess.Popen(self.words(), stdout=log, stderr=log)
+        found = self.bench("ready", "--duration", "60s", "--prefix", prefix,
+                           "--value-size", value_size)
+        return (found["ready_at_monotonic_ns"] - began) / 1e9
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def bench(self, command, *flags):
+        """Runs the generator against this server and returns what it found. other_cores is the
+        work of strangers meanwhile: with more than a little of it the numbers mean nothing."""
+        words = self.programs.generator + [command, "--endpoint", self.endpoint, "--server-pid",
+                                           str(self.process.pid), "--json", *map(str, flags)]
+        began = time.monotonic()
+        busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid)
+        try:
+            done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=CALL_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name}: bench {command} did not end in {CALL_SECONDS} s")
+        if done.returncode != 0:
+            raise Failed(f"{self.name}: {done.stderr.strip()}\n{self.log_tail()}")
+        busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid) - busy
+        other_cores = max(0.0, busy / (time.monotonic() - began))
+        return {**json.loads(done.stdout), "other_cores": other_cores}
+
+    def anonymous_mb(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) * 1024 / 1e6
+        raise Failed("this kernel does not tell anonymous memory")
+
+    def log_tail(self):
+        lines = (self.directory / "log").read_text(errors="replace").splitlines()
+        return "\n".join(lines[-5:])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
