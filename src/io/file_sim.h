@@ -1,0 +1,60 @@
+/*
+ * A disk that is not there: the twin of fs_posix for tests and the simulator. Every choice comes
+ * from a seed. One thread. Without memory the process ends.
+ *
+ * What a power cut may do, and a write here is believed to be:
+ *   - bytes written since a file's last sync are lost, kept or torn, each 512-byte sector by
+ *     itself standing anywhere in its own history;
+ *   - names made, changed or removed since the directory's last sync are lost or kept, each by
+ *     itself; directories themselves are kept;
+ *   - a failed write has written some of its sectors; after a failed sync the unsynced bytes can
+ *     still be read but will not reach the disk unless they are written again, and the next
+ *     sync reports success.
+ * A mapping shows what was written, at once, and stays valid until it is unmapped.
+ */
+#ifndef VIGIL_IO_FILE_SIM_H
+#define VIGIL_IO_FILE_SIM_H
+
+#include "io/file.h"
+
+struct fs_sim;
+
+enum fs_sim_call {
+    FS_SIM_ANY, /* all of the below */
+    FS_SIM_OPEN,
+    FS_SIM_PREAD,
+    FS_SIM_PWRITE,
+    FS_SIM_SYNC,
+    FS_SIM_TRUNCATE,
+    FS_SIM_MAP,
+    FS_SIM_RENAME,
+    FS_SIM_UNLINK,
+    FS_SIM_SYNC_DIR,
+    FS_SIM_LIST,
+    FS_SIM_CALL_COUNT
+};
+
+struct fs_sim *fs_sim_new(uint64_t seed);
+void fs_sim_free(struct fs_sim *sim); /* accepts NULL; all files closed before */
+DEFINE_CLEANUP(struct fs_sim *, fs_sim_free)
+struct fs *fs_sim_fs(struct fs_sim *sim);
+
+/*
+ * Lets the nth such call from now (1: the next) fail with that status, and all such calls after
+ * it when sticky. One plan at a time; n 0 ends it.
+ */
+void fs_sim_fail(struct fs_sim *sim, enum fs_sim_call call, uint64_t n, enum status status,
+                 bool sticky);
+/* How many such calls were made so far. */
+uint64_t fs_sim_calls(const struct fs_sim *sim, enum fs_sim_call call);
+
+/* Bytes that all files together may have; writing past it is ST_DISK_FULL. No limit at first. */
+void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes);
+
+/*
+ * The power goes and comes back. Files that were open are dead: every call fails, and only
+ * closing and unmapping them is left. Locks are free.
+ */
+void fs_sim_crash(struct fs_sim *sim);
+
+#endif
