@@ -1,0 +1,250 @@
+/* The local engine with its real threads, driven by one loop as a shard would. */
+#include "engine/local.h"
+
+#include "base/clock.h"
+#include "codec/pb/kv.pb.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char dir[64];
+    struct loop *loop;
+    struct engine *engine;
+    struct engine_shard *shard;
+    int waiting; /* operations started and not done */
+};
+
+static struct fixture *fixture; /* operations find it through this: tests run one at a time */
+
+static void open_engine(struct fixture *f)
+{
+    struct error error = {0};
+    enum status status = engine_local_open(
+        &(struct engine_local_options){
+            .data_dir = f->dir,
+            .segment_bytes_first = 64 << 10,
+            .segment_bytes_max = 256 << 10,
+            .checkpoint_bytes = 128 << 10,
+            .cluster_id = 11,
+            .member_id = 12,
+            .shards_max = 1,
+        },
+        &f->engine, &error);
+    if (status != ST_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+}
+
+static void close_engine(struct fixture *f)
+{
+    engine_shard_free(f->shard);
+    engine_local_close(f->engine);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-local-test-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    open_engine(f);
+    fixture = f;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    close_engine(f);
+    loop_free(f->loop);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static void count_done(struct engine_op *op)
+{
+    (void)op;
+    fixture->waiting--;
+}
+
+/* Hands the turn's writes over and turns until everything is answered. */
+static void wait_all(struct fixture *f)
+{
+    engine_shard_turn_end(f->shard);
+    while (f->waiting > 0) {
+        loop_turn(f->loop, INT64_C(10000000000));
+        engine_shard_turn_end(f->shard);
+    }
+}
+
+static int64_t put(struct fixture *f, const char *key, const char *value)
+{
+    struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
+    f->waiting++;
+    engine_put(f->shard, &write, &request);
+    wait_all(f);
+    assert_int_equal(write.op.status, ST_OK);
+    engine_write_close(&write);
+    arena_fini(&arena);
+    return write.op.revision;
+}
+
+/* How many key-values the prefix has, decoding all of them. */
+static int64_t list(struct fixture *f, const char *from, const char *to, int64_t revision)
+{
+    struct pb_range_request request = {
+        .key = slice_from_text(from), .range_end = slice_from_text(to), .revision = revision};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 64 << 20);
+    struct engine_range range = {.op = {.done = count_done, .arena = &arena}};
+    f->waiting++;
+    engine_range_start(f->shard, &range, &request);
+    assert_int_equal(f->waiting, 0); /* reads are answered at once */
+    if (range.op.status == ST_COMPACTED) {
+        arena_fini(&arena);
+        return -1;
+    }
+    assert_int_equal(range.op.status, ST_OK);
+    uint8_t *bytes = malloc(range.kvs_bytes + 1);
+    assert_int_equal(engine_range_fill(&range, bytes, range.kvs_bytes + 1), range.kvs_bytes);
+    struct pb_range_response response;
+    assert_int_equal(
+        pb_decode(&pb_range_response_table, slice_of(bytes, range.kvs_bytes), &arena, &response),
+        ST_OK);
+    assert_int_equal(response.kvs_count, range.kvs);
+    engine_range_close(&range);
+    free(bytes);
+    arena_fini(&arena);
+    return range.kvs;
+}
+
+static void acknowledged_put_is_visible_at_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(list(f, "a", "z", 0), 0);
+    assert_int_equal(put(f, "key", "value"), 2);
+    assert_int_equal(list(f, "a", "z", 0), 1);
+    assert_int_equal(list(f, "key", "", 0), 1);
+    assert_int_equal(list(f, "key", "", 1), 0);
+}
+
+enum { MANY = 2000 };
+
+static void many_in_flight_are_all_answered_and_survive_a_restart(void **state)
+{
+    struct fixture *f = *state;
+    struct {
+        char key[32];
+        struct pb_put_request request;
+        struct engine_write write;
+    } *puts = calloc(MANY, sizeof(*puts));
+    static uint8_t value[300];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            snprintf(puts[i].key, sizeof(puts[i].key), "many/%05d", i);
+            puts[i].request = (struct pb_put_request){.key = slice_from_text(puts[i].key),
+                                                      .value = slice_of(value, sizeof(value))};
+            puts[i].write = (struct engine_write){.op = {.done = count_done}};
+            f->waiting++;
+            engine_put(f->shard, &puts[i].write, &puts[i].request);
+        }
+        wait_all(f);
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(puts[i].write.op.status, ST_OK);
+            assert_int_equal(puts[i].write.op.revision, 2 + round * MANY + i);
+        }
+    }
+    free(puts);
+    assert_int_equal(list(f, "many/", "many0", 0), MANY);
+    close_engine(f);
+    open_engine(f);
+    assert_int_equal(list(f, "many/", "many0", 0), MANY);
+    assert_int_equal(list(f, "many/", "many0", 1 + MANY / 2), MANY / 2);
+    assert_int_equal(put(f, "many/x", ""), 2 + 3 * MANY);
+}
+
+static void compact(struct fixture *f, int64_t revision, enum status expected)
+{
+    struct pb_compaction_request request = {.revision = revision, .physical = true};
+    struct engine_op op = {.done = count_done};
+    f->waiting++;
+    engine_compact(f->shard, &op, &request);
+    wait_all(f);
+    assert_int_equal(op.status, expected);
+}
+
+static uint32_t hash(struct fixture *f, int64_t revision)
+{
+    struct engine_hash op = {.op = {.done = count_done}, .at_revision = revision};
+    f->waiting++;
+    engine_hash_kv(f->shard, &op);
+    wait_all(f);
+    assert_int_equal(op.op.status, ST_OK);
+    return op.hash;
+}
+
+static void compaction_takes_history_and_keeps_the_hash(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 3000; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "c/%d", i % 10);
+        struct pb_put_request request = {.key = slice_from_text(key), .value = slice_of(key, 32)};
+        struct engine_write write = {.op = {.done = count_done}};
+        f->waiting++;
+        engine_put(f->shard, &write, &request);
+        wait_all(f);
+    }
+    uint32_t before = hash(f, 2500);
+    compact(f, 2500, ST_OK);
+    assert_int_equal(hash(f, 2500), before);
+    compact(f, 2500, ST_COMPACTED);
+    compact(f, 9999, ST_FUTURE_REV);
+    assert_int_equal(list(f, "c/", "c0", 2499), -1);
+    assert_int_equal(list(f, "c/", "c0", 2500), 10);
+    uint32_t now = hash(f, 0);
+    close_engine(f);
+    open_engine(f);
+    assert_int_equal(hash(f, 0), now);
+    assert_int_equal(list(f, "c/", "c0", 2500), 10);
+    assert_int_equal(list(f, "c/", "c0", 2499), -1);
+}
+
+static void second_opening_of_a_directory_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = {0};
+    struct engine *second = NULL;
+    enum status status = engine_local_open(
+        &(struct engine_local_options){.data_dir = f->dir, .shards_max = 1}, &second, &error);
+    assert_int_equal(status, ST_IN_USE);
+    assert_non_null(strstr(error.text, f->dir));
+    assert_null(second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_in_flight_are_all_answered_and_survive_a_restart,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(compaction_takes_history_and_keeps_the_hash, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(second_opening_of_a_directory_is_refused, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
