@@ -123,7 +123,6 @@ static const uint8_t *skip_value(struct decoder *d, uint64_t tag, const uint8_t 
 static size_t count_rest(struct decoder *d, const struct pb_field *field, const uint8_t *p,
                          const uint8_t *end, unsigned depth)
 {
-    enum status before = d->status;
     size_t count = 1;
     uint64_t tag = field->tag;
     while ((p = skip_value(d, tag, p, end, depth)) && p < end) {
@@ -132,7 +131,6 @@ static size_t count_rest(struct decoder *d, const struct pb_field *field, const 
             break;
         count += tag == field->tag;
     }
-    d->status = before;
     return count;
 }
 
