@@ -1,0 +1,101 @@
+/*
+ * One table of flags. From its rows come the command line, the environment, the help text, the man
+ * page and the shell completion; nothing about a flag is said twice.
+ *
+ * Flags are read as Go's flag package does: -f and --f alike, "--f v" or "--f=v", a bool without a
+ * value is true, "--" or the first other word ends them, the last of several wins. A flag that was
+ * not given may come from the environment: --foo-bar from VIGIL_FOO_BAR or else ETCD_FOO_BAR.
+ *
+ * Values go straight into the caller's configuration struct. Texts and lists are borrowed from the
+ * command line, the environment or the table, and never freed.
+ */
+#ifndef VIGIL_BASE_OPTIONS_H
+#define VIGIL_BASE_OPTIONS_H
+
+#include "base/error.h"
+#include "base/option_value.h"
+
+#include <stdio.h>
+
+enum option_kind {
+    OPTION_BOOL,     /* bool */
+    OPTION_INT,      /* int64_t */
+    OPTION_SIZE,     /* uint64_t bytes */
+    OPTION_DURATION, /* int64_t ns */
+    OPTION_TEXT,     /* const char * */
+    OPTION_LIST,     /* const char *, comma-separated: option_list_next */
+    OPTION_ENUM,     /* int: the place among choices */
+};
+
+struct option {
+    const char *name; /* without dashes */
+    enum option_kind kind;
+    const char *fallback; /* the default, written like a value; never NULL */
+    const char *help;     /* one or two sentences; NULL hides the row from every text */
+    const char *group;    /* heading in the help; rows of a group stand together */
+    size_t offset;        /* of the field in the configuration */
+    const char *choices;  /* enum: "json|console" */
+    int64_t min, max;     /* int, size, duration: both 0 means any */
+};
+
+struct options_table {
+    const char *program; /* "vigil serve" */
+    const char *summary; /* one line */
+    const struct option *rows;
+    size_t count;
+};
+
+enum { OPTIONS_MAX = 256 };
+
+enum option_source { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FLAG };
+
+struct options {
+    const struct options_table *table;
+    void *config;
+    uint8_t source[OPTIONS_MAX]; /* enum option_source, by row */
+};
+
+/* Fills the configuration with the defaults. A default that does not parse is a bug. */
+void options_init(struct options *options, const struct options_table *table, void *config);
+
+/*
+ * Reads flags from args[0] on. ret_rest gets the index of the first word that is no flag.
+ * ST_END: -h, -help or --help was asked for. ST_INVALID: the error says what, and what may have
+ * been meant; the program prints it and exits with 2.
+ */
+MUST_CHECK
+enum status options_parse_args(struct options *options, int count, char *const *args, int *ret_rest,
+                               struct error *error);
+
+/* Told about variables that are used, shadowed by a flag, or not known; may be NULL. */
+enum option_notice { OPTION_ENV_USED, OPTION_ENV_SHADOWED, OPTION_ENV_UNKNOWN };
+struct option_listener {
+    void (*fn)(void *ctx, enum option_notice notice, const char *variable, const char *value);
+    void *ctx;
+};
+
+/* After options_parse_args. variables is like environ. */
+MUST_CHECK
+enum status options_parse_environment(struct options *options, char *const *variables,
+                                      struct option_listener listener, struct error *error);
+
+/* Sets one by name, as a configuration file does. ST_NOT_FOUND: no such flag. */
+MUST_CHECK
+enum status options_set(struct options *options, const char *name, const char *value,
+                        enum option_source source, struct error *error);
+
+/* Where the value came from. The name must exist. */
+enum option_source options_source(const struct options *options, const char *name);
+
+/* The name nearest to a mistyped one, or NULL when none is near. */
+const char *options_nearest(const struct options_table *table, struct slice name);
+
+void options_write_help(const struct options_table *table, FILE *to);
+/* roff, section 8. date: "2026-11-15". */
+void options_write_man(const struct options_table *table, const char *version, const char *date,
+                       FILE *to);
+/* Completion for a command whose tables' programs are "command" itself or "command word". */
+void options_write_bash(const char *command, const struct options_table *const *tables,
+                        size_t count, FILE *to);
+
+#endif
