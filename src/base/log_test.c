@@ -1,0 +1,220 @@
+#include "base/log.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[64];
+static struct clock_sim clock_stopped;
+
+static void open_log(enum log_format format)
+{
+    struct error error;
+    snprintf(path, sizeof(path), "/tmp/vigil-log-test-%d", getpid());
+    unlink(path);
+    clock_sim_init(&clock_stopped, INT64_C(1794701710229359000));
+    if (log_open(path, format, &clock_stopped.clock, &error) != ST_OK)
+        fail_msg("%s", error.text);
+}
+
+static char *close_log(void)
+{
+    static char text[1 << 22];
+    log_close();
+    log_set_level(LOG_INFO);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+    fclose(file);
+    unlink(path);
+    return text;
+}
+
+static void event_is_one_json_object_on_a_line(void **state)
+{
+    (void)state;
+    open_log(LOG_JSON);
+    int line = __LINE__ + 1;
+    log_info("compacted", LOG_I64("rev", -7), LOG_TEXT("by", "x"), LOG_BOOL("ok", true),
+             LOG_HEX("member-id", UINT64_C(0x8e9e05c52164694d)), LOG_U64("n", UINT64_MAX),
+             LOG_F64("share", 0.5), LOG_DURATION("took", 90 * NS_PER_S),
+             LOG_LIST("urls", "http://a:1,http://b:2"), LOG_LIST("none", ""));
+    log_warn("nothing more");
+    char expected[1024];
+    snprintf(expected, sizeof(expected),
+             "{\"level\":\"info\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
+             "\"caller\":\"base/log_test.c:%d\",\"msg\":\"compacted\",\"rev\":-7,\"by\":\"x\","
+             "\"ok\":true,\"member-id\":\"8e9e05c52164694d\",\"n\":18446744073709551615,"
+             "\"share\":0.5,\"took\":\"1m30s\",\"urls\":[\"http://a:1\",\"http://b:2\"],"
+             "\"none\":[]}\n"
+             "{\"level\":\"warn\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
+             "\"caller\":\"base/log_test.c:%d\",\"msg\":\"nothing more\"}\n",
+             line, line + 4);
+    assert_string_equal(close_log(), expected);
+}
+
+static void bytes_from_outside_cannot_break_the_line(void **state)
+{
+    (void)state;
+    open_log(LOG_JSON);
+    log_info("x", LOG_SLICE("k", slice_of("a\"b\\c\nd\x01\xff\xc3\xa9\xed\xa0\x80\0", 15)));
+    assert_non_null(strstr(close_log(), "\"k\":\"a\\\"b\\\\c\\nd\\u0001\\ufffd\u00e9\\ufffd"
+                                        "\\ufffd\\ufffd\\u0000\"}\n"));
+}
+
+static void long_texts_and_long_lines_are_cut_and_stay_json(void **state)
+{
+    (void)state;
+    static char longer[5000];
+    memset(longer, 'x', sizeof(longer) - 1);
+    open_log(LOG_JSON);
+    log_info("cut", LOG_TEXT("k", longer), LOG_I64("after", 1));
+    char *text = close_log();
+    assert_non_null(strstr(text, "xxx...\",\"after\":1}\n"));
+    assert_true(strlen(text) < 1200);
+
+    open_log(LOG_JSON);
+    log_info("cut", LOG_TEXT("a", longer), LOG_TEXT("b", longer), LOG_TEXT("c", longer),
+             LOG_TEXT("d", longer), LOG_I64("e", 1));
+    text = close_log();
+    assert_true(strlen(text) <= LOG_LINE_BYTES);
+    assert_non_null(strstr(text, "xxx...\",\"cut\":true}\n"));
+    assert_non_null(strstr(text, "\"c\":"));
+    assert_null(strstr(text, "\"d\":"));
+}
+
+static void levels_below_are_not_even_evaluated(void **state)
+{
+    (void)state;
+    int evaluated = 0;
+    open_log(LOG_JSON);
+    log_debug("no", LOG_I64("x", ++evaluated));
+    log_set_level(LOG_DEBUG);
+    log_debug("yes", LOG_I64("x", ++evaluated));
+    log_set_level(LOG_ERROR);
+    log_warn("no", LOG_I64("x", ++evaluated));
+    assert_int_equal(evaluated, 1);
+    char *text = close_log();
+    assert_non_null(strstr(text, "\"level\":\"debug\""));
+    assert_null(strstr(text, "\"no\""));
+}
+
+static void console_lines_have_columns_and_no_colour_in_a_file(void **state)
+{
+    (void)state;
+    open_log(LOG_CONSOLE);
+    log_error("it\nbroke", LOG_I64("code", 3));
+    log_info("plain");
+    char *text = close_log();
+    assert_non_null(strstr(text, "2026-11-15T00:15:10.229359Z\terror\tbase/log_test.c:"));
+    assert_non_null(strstr(text, "\tit\\nbroke\t{\"code\":3}\n"));
+    assert_non_null(strstr(text, "\tplain\n"));
+    assert_null(strchr(text, '\033'));
+}
+
+static void *log_many(void *arg)
+{
+    for (int i = 0; i < 500; i++)
+        log_info("from a thread", LOG_TEXT("who", arg), LOG_I64("i", i));
+    return NULL;
+}
+
+static void lines_of_threads_do_not_mix(void **state)
+{
+    (void)state;
+    open_log(LOG_JSON);
+    pthread_t threads[4];
+    char *names[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_many, names[i]), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    char *text = close_log();
+    int lines = 0;
+    for (char *at = text; *at; lines++) {
+        char *end = strchr(at, '\n');
+        assert_non_null(end);
+        assert_memory_equal(at, "{\"level\":\"info\"", 15);
+        assert_int_equal(end[-1], '}');
+        at = end + 1;
+    }
+    assert_int_equal(lines, 2000);
+}
+
+/* Nobody reads the pipe: lines are dropped, and the next one that passes says how many. */
+static void reader_that_does_not_read_stops_nobody(void **state)
+{
+    (void)state;
+    int ends[2];
+    char name[32];
+    struct error error;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", ends[1]);
+    assert_int_equal(log_open(name, LOG_JSON, NULL, &error), ST_OK);
+    int64_t start = clock_mono_ns(clock_system());
+    for (int i = 0; i < 2000; i++)
+        log_info("into the void", LOG_I64("i", i));
+    assert_true(clock_mono_ns(clock_system()) - start < 2 * NS_PER_S);
+
+    static char got[1 << 17];
+    ssize_t n = read(ends[0], got, sizeof(got));
+    assert_true(n > 0 && got[n - 1] == '\n');
+    log_info("heard again");
+    n = read(ends[0], got, sizeof(got) - 1);
+    assert_true(n > 0);
+    got[n] = 0;
+    assert_non_null(strstr(got, "\"msg\":\"heard again\",\"dropped-lines\":"));
+    log_close();
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void outputs_that_cannot_be_opened_are_told(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(log_open("/no/such/directory/log", LOG_JSON, NULL, &error), ST_NOT_FOUND);
+    assert_string_equal(error.text,
+                        "cannot log to /no/such/directory/log: No such file or directory");
+    assert_int_equal(log_open("stderr,stderr,stderr,stderr,stderr", LOG_JSON, NULL, &error),
+                     ST_LIMIT);
+}
+
+static void fatal_ends_the_process(void **state)
+{
+    (void)state;
+    open_log(LOG_JSON);
+    pid_t child = fork();
+    if (child == 0)
+        log_fatal("cannot go on");
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_non_null(strstr(close_log(), "\"level\":\"fatal\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(event_is_one_json_object_on_a_line),
+        cmocka_unit_test(bytes_from_outside_cannot_break_the_line),
+        cmocka_unit_test(long_texts_and_long_lines_are_cut_and_stay_json),
+        cmocka_unit_test(levels_below_are_not_even_evaluated),
+        cmocka_unit_test(console_lines_have_columns_and_no_colour_in_a_file),
+        cmocka_unit_test(lines_of_threads_do_not_mix),
+        cmocka_unit_test(reader_that_does_not_read_stops_nobody),
+        cmocka_unit_test(outputs_that_cannot_be_opened_are_told),
+        cmocka_unit_test(fatal_ends_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
