@@ -40,27 +40,37 @@ static char *close_log(void)
     return text;
 }
 
+/* Which line of a long macro call counts differs between compilers. */
+static char *without_line_numbers(char *text)
+{
+    for (char *at = text; (at = strstr(at, "_test.c:"));) {
+        at += strlen("_test.c:");
+        size_t digits = strspn(at, "0123456789");
+        assert_true(digits > 0);
+        *at = 'N';
+        memmove(at + 1, at + digits, strlen(at + digits) + 1);
+    }
+    return text;
+}
+
 static void event_is_one_json_object_on_a_line(void **state)
 {
     (void)state;
     open_log(LOG_JSON);
-    int line = __LINE__ + 1;
     log_info("compacted", LOG_I64("rev", -7), LOG_TEXT("by", "x"), LOG_BOOL("ok", true),
              LOG_HEX("member-id", UINT64_C(0x8e9e05c52164694d)), LOG_U64("n", UINT64_MAX),
              LOG_F64("share", 0.5), LOG_DURATION("took", 90 * NS_PER_S),
              LOG_LIST("urls", "http://a:1,http://b:2"), LOG_LIST("none", ""));
     log_warn("nothing more");
-    char expected[1024];
-    snprintf(expected, sizeof(expected),
-             "{\"level\":\"info\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
-             "\"caller\":\"base/log_test.c:%d\",\"msg\":\"compacted\",\"rev\":-7,\"by\":\"x\","
-             "\"ok\":true,\"member-id\":\"8e9e05c52164694d\",\"n\":18446744073709551615,"
-             "\"share\":0.5,\"took\":\"1m30s\",\"urls\":[\"http://a:1\",\"http://b:2\"],"
-             "\"none\":[]}\n"
-             "{\"level\":\"warn\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
-             "\"caller\":\"base/log_test.c:%d\",\"msg\":\"nothing more\"}\n",
-             line, line + 4);
-    assert_string_equal(close_log(), expected);
+    const char *expected =
+        "{\"level\":\"info\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
+        "\"caller\":\"base/log_test.c:N\",\"msg\":\"compacted\",\"rev\":-7,\"by\":\"x\","
+        "\"ok\":true,\"member-id\":\"8e9e05c52164694d\",\"n\":18446744073709551615,"
+        "\"share\":0.5,\"took\":\"1m30s\",\"urls\":[\"http://a:1\",\"http://b:2\"],"
+        "\"none\":[]}\n"
+        "{\"level\":\"warn\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
+        "\"caller\":\"base/log_test.c:N\",\"msg\":\"nothing more\"}\n";
+    assert_string_equal(without_line_numbers(close_log()), expected);
 }
 
 static void bytes_from_outside_cannot_break_the_line(void **state)
