@@ -392,8 +392,10 @@ static enum status sim_pwrite(struct file *base, struct slice bytes, uint64_t of
     if (status == ST_OK)
         status = check_space(file->sim, file->node, offset + bytes.len);
     if (status != ST_OK && bytes.len) {
-        /* Some of it may be there; a disk that is full still takes what fits. */
-        size_t part = (size_t)random_below(&file->sim->random, bytes.len);
+        /* Whole sectors of it may be there; a disk that is full still takes what fits. */
+        uint64_t end = offset + random_below(&file->sim->random, bytes.len);
+        end -= end % SECTOR_BYTES;
+        size_t part = end > offset ? (size_t)(end - offset) : 0;
         if (check_space(file->sim, file->node, offset + part) == ST_OK)
             node_write(file->node, offset, slice_sub(bytes, 0, part));
         return status;

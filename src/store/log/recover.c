@@ -458,7 +458,8 @@ static enum status settle_chain(struct recovery *r)
     enum status status = cut_tail(r->stop, r->stop_offset);
     for (size_t i = 0; i < order->count && status == ST_OK; i++) {
         struct segment *segment = order->items[i];
-        if (segment == r->stop || atomic_load(&segment->last_index) > r->claimed)
+        /* A seal is as durable as the record that follows it. */
+        if (segment == r->stop || atomic_load(&segment->last_index) + 1 > r->claimed)
             status = make_durable(r, segment);
     }
     if (status != ST_OK)

@@ -35,7 +35,10 @@ enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewri
     struct segment *old = find_full(log, old_id);
     if (!old)
         return ST_NOT_FOUND;
-    assert(atomic_load(&old->last_index) <= log_durable_index(log));
+    /* The seal was written with the record after it: before that is durable, the writer's sync may
+     * still have the old segment in its hands. */
+    if (atomic_load(&old->last_index) >= log_durable_index(log))
+        return ST_AGAIN;
     AUTO(log_rewrite_abortp) struct log_rewrite *rewrite = calloc(1, sizeof(*rewrite));
     if (!rewrite)
         return ST_NOMEM;
