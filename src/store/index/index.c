@@ -8,8 +8,20 @@
 struct index *index_new(struct epoch *epoch)
 {
     struct index *index = xcalloc(1, sizeof(*index));
-    index->memory = (struct index_memory){.pool = pool_new(), .epoch = epoch};
+    index->memory = (struct index_memory){.pool = pool_new(),
+                                          .epoch = epoch,
+                                          .leaf_max = INDEX_LEAF_MAX,
+                                          .inner_max = INDEX_INNER_MAX};
     return index;
+}
+
+void index_limit_nodes(struct index *index, unsigned leaf_max, unsigned inner_max)
+{
+    assert(!index->root);
+    assert(leaf_max >= 2 && leaf_max <= INDEX_LEAF_MAX);
+    assert(inner_max >= 3 && inner_max <= INDEX_INNER_MAX);
+    index->memory.leaf_max = leaf_max;
+    index->memory.inner_max = inner_max;
 }
 
 /* Everything in the newest tree; what is retired is the epoch's. */
@@ -67,7 +79,7 @@ static void index_insert(struct index *index, struct index_path *path, unsigned 
 {
     struct index_leaf *leaf = path_leaf(path);
     path_add(index, path, item_sum(item));
-    if (leaf->head.count == INDEX_LEAF_MAX) {
+    if (leaf->head.count == index->memory.leaf_max) {
         tree_split_leaf(index, path, at, item);
         return;
     }

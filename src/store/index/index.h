@@ -121,5 +121,7 @@ size_t index_bytes_held(const struct index *index);
 
 /* For tests: order, sums, fill, the memory of every object. */
 void index_check(const struct index *index);
+/* For tests: smaller nodes, so that few keys make a deep tree. The index is empty. */
+void index_limit_nodes(struct index *index, unsigned leaf_max, unsigned inner_max);
 
 #endif

@@ -337,10 +337,12 @@ static void churn(struct fixture *f, unsigned universe, unsigned steps, unsigned
 }
 
 /* Grows, shrinks to nearly nothing and grows again, while old states stay pinned. */
-static void random_changes(uint64_t seed, unsigned universe, unsigned steps, unsigned group)
+static void random_changes(uint64_t seed, unsigned universe, unsigned steps, unsigned group,
+                           unsigned leaf_max, unsigned inner_max)
 {
     struct fixture f;
     fixture_init(&f, seed);
+    index_limit_nodes(f.index, leaf_max, inner_max);
     f.snapshot_every = universe / group + 1;
     churn(&f, universe, steps, 90, group);
     churn(&f, universe, steps, 5, group);
@@ -358,20 +360,29 @@ static void few_keys_with_long_histories_match_a_sorted_array(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++)
-        random_changes(seed, 20, 4000, 10);
+        random_changes(seed, 20, 4000, 10, 64, 128);
 }
 
 static void many_keys_match_a_sorted_array_and_pinned_states_stay(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2; seed++)
-        random_changes(seed, 6000, 10000, seed == 1 ? 5 : 200);
+    random_changes(1, 6000, 10000, 5, 64, 128);
+    random_changes(2, 6000, 10000, 200, 64, 128);
+}
+
+static void small_nodes_split_and_join_on_many_levels(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++)
+        random_changes(seed, 300, 1500, 20, 2 + (unsigned)seed % 4, 3 + (unsigned)seed % 5);
+    random_changes(9, 3000, 6000, 50, 4, 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_keys_with_long_histories_match_a_sorted_array),
+        cmocka_unit_test(small_nodes_split_and_join_on_many_levels),
         cmocka_unit_test(many_keys_match_a_sorted_array_and_pinned_states_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

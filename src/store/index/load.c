@@ -16,7 +16,7 @@ void index_load_begin(struct index *index)
 static void load_next_leaf(struct index *index, struct slice key)
 {
     struct index_leaf *full = index->load;
-    struct index_leaf *leaf = leaf_new(&index->memory, INDEX_LEAF_MAX);
+    struct index_leaf *leaf = leaf_new(&index->memory, index->memory.leaf_max);
     index->load = leaf;
     if (!full) {
         index->root = &leaf->head;
@@ -35,7 +35,7 @@ void index_load_add(struct index *index, const struct index_load *load)
 {
     assert(index->loading);
     struct index_leaf *leaf = index->load;
-    if (!leaf || leaf->head.count == INDEX_LEAF_MAX) {
+    if (!leaf || leaf->head.count == index->memory.leaf_max) {
         load_next_leaf(index, load->key);
         leaf = index->load;
     } else {

@@ -17,11 +17,8 @@
 #include "store/index/index.h"
 
 enum {
-    INDEX_LEAF_MAX = 32,
-    INDEX_INNER_MAX = 64,
-    /* A node with fewer after a removal is joined with a neighbour, or takes from it. */
-    INDEX_LEAF_MIN = INDEX_LEAF_MAX / 4,
-    INDEX_INNER_MIN = INDEX_INNER_MAX / 4,
+    INDEX_LEAF_MAX = 64,
+    INDEX_INNER_MAX = 128,
 };
 
 struct index_node {
@@ -62,6 +59,9 @@ struct index_memory {
     struct pool *pool;
     struct epoch *epoch;
     uint64_t stamp; /* the state being built */
+    /* Entries at which a node splits; a node with less than a quarter after a removal is joined
+     * with a neighbour, or takes from it. Tests make them small, for deep trees of few keys. */
+    unsigned leaf_max, inner_max;
 };
 
 /* The object may still be seen in a published state. */

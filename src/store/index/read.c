@@ -1,8 +1,6 @@
 /* Reading a root: on any thread that pins it. */
 #include "store/index/search.h"
 
-enum { PREFETCH_INNER_BYTES = sizeof(struct index_node) + 8 * INDEX_INNER_MAX };
-enum { PREFETCH_LEAF_BYTES = sizeof(struct index_leaf) + 16 * INDEX_LEAF_MAX };
 enum { ITEMS_AHEAD = 2 * INDEX_PEEK_MAX };
 
 static void prefetch_item(const struct index_item *item)
@@ -14,7 +12,7 @@ static void prefetch_item(const struct index_item *item)
 static const struct index_node *prefetched_child(const struct index_inner *inner, unsigned at)
 {
     const struct index_node *child = inner->child[at];
-    node_prefetch(child, inner->head.level == 1 ? PREFETCH_LEAF_BYTES : PREFETCH_INNER_BYTES);
+    child_prefetch(inner, child);
     return child;
 }
 
@@ -102,10 +100,13 @@ static void cursor_enter_leaf(struct index_cursor *cursor)
     int turn = cursor_turn(cursor);
     cursor->after = NULL;
     if (turn >= 0) {
-        const struct index_node *node = node_inner(cursor->path[turn])->child[cursor->at[turn] + 1];
-        for (int depth = turn + 1; depth < cursor->depth; depth++)
-            node = node_inner(node)->child[0];
-        node_prefetch(node, PREFETCH_LEAF_BYTES);
+        const struct index_inner *inner = node_inner(cursor->path[turn]);
+        const struct index_node *node = inner->child[cursor->at[turn] + 1];
+        while (node->level > 0) {
+            inner = node_inner(node);
+            node = inner->child[0];
+        }
+        child_prefetch(inner, node);
         cursor->after = node;
     }
     unsigned at = cursor->at[cursor->depth];

@@ -7,6 +7,7 @@
 static void path_down(struct index *index, struct index_path *path, unsigned depth, unsigned at)
 {
     struct index_inner *inner = node_inner(path->node[depth]);
+    child_prefetch(inner, inner->child[at]);
     struct index_inner *writable = inner_writable(&index->memory, inner);
     if (writable != inner)
         path_replace(index, path, depth, &writable->head);
@@ -142,7 +143,7 @@ void tree_insert_right(struct index *index, struct index_path *path, unsigned de
         unsigned at = path->at[depth - 1];
         parent->live_keys[at] -= sum.live_keys;
         parent->live_bytes[at] -= sum.live_bytes;
-        if (parent->head.count < INDEX_INNER_MAX) {
+        if (parent->head.count < index->memory.inner_max) {
             inner_insert(parent, at + 1, right, sum, separator);
             return;
         }
@@ -176,7 +177,7 @@ void tree_split_leaf(struct index *index, struct index_path *path, unsigned at,
     struct index_leaf *left = path_leaf(path);
     struct index_leaf *right;
     unsigned count = left->head.count;
-    assert(count == INDEX_LEAF_MAX);
+    assert(count == index->memory.leaf_max);
     if (at == count) { /* keys in order: the left one stays full, and where it is */
         right = leaf_new(&index->memory, 1);
         leaf_insert(right, 0, item);
@@ -225,7 +226,7 @@ static void leaves_balance(struct index *index, struct index_inner *parent, unsi
     node_dispose(memory, &left->head);
     node_dispose(memory, &right->head);
 
-    unsigned cut = fits_in_one(total, INDEX_LEAF_MAX) ? total : total / 2;
+    unsigned cut = fits_in_one(total, memory->leaf_max) ? total : total / 2;
     left = leaf_new(memory, cut);
     leaves_fill(left, all, cut);
     parent->child[at] = &left->head;
@@ -253,7 +254,7 @@ static void inners_balance(struct index *index, struct index_inner *parent, unsi
     unsigned right_first = left->head.count;
     all[right_first].separator = inner_remove(parent, at + 1);
 
-    unsigned cut = fits_in_one(total, INDEX_INNER_MAX) ? total : total / 2;
+    unsigned cut = fits_in_one(total, index->memory.inner_max) ? total : total / 2;
     left->head.count = right->head.count = 0;
     inner_append(left, all, cut);
     parent->child[at] = &left->head;
@@ -268,9 +269,10 @@ static void inners_balance(struct index *index, struct index_inner *parent, unsi
     inner_insert(parent, at + 1, &right->head, node_sum(&right->head), all[cut].separator);
 }
 
-static bool node_is_low(const struct index_node *node)
+static bool node_is_low(const struct index_memory *memory, const struct index_node *node)
 {
-    return node->count < (node->level == 0 ? INDEX_LEAF_MIN : INDEX_INNER_MIN);
+    return node->count < (node->level == 0 ? memory->leaf_max : memory->inner_max) / 4 ||
+           node->count == 0;
 }
 
 void tree_shrink(struct index *index, struct index_path *path)
@@ -280,7 +282,7 @@ void tree_shrink(struct index *index, struct index_path *path)
         struct index_node *node = path->node[depth];
         struct index_inner *parent = node_inner(path->node[depth - 1]);
         unsigned at = path->at[depth - 1];
-        if (!node_is_low(node))
+        if (!node_is_low(memory, node))
             return;
         if (node->count == 0) {
             struct index_separator *left_over = inner_remove(parent, at);
