@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""The side-by-side report: medians, ratios, goals, and plots that are well formed."""
+import pathlib
+import sys
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+
+from sidebyside import plot, report  # noqa: E402
+
+MACHINE = {key: "x" for key in ("date", "cores", "cpu", "architecture", "memory_gb", "kernel",
+                                "filesystem", "fdatasync_us", "commit", "vigil", "etcd")}
+
+
+def results_of(samples):
+    return report.summarize(samples, MACHINE, 1.0)
+
+
+def metric_of(results, key):
+    return next(m for m in results["metrics"] if m["key"] == key)
+
+
+class BenchReport(unittest.TestCase):
+    def test_ratio_goals_compare_medians_with_the_peer(self):
+        samples = {"put_many.rate": {"vigil": [1, 80, 1000], "etcd": [10, 10, 10]},
+                   "put_many.cpu_us": {"vigil": [6.2], "etcd": [61]}}
+        results = results_of(samples)
+        self.assertTrue(metric_of(results, "put_many.rate")["reached"])
+        self.assertFalse(metric_of(results, "put_many.cpu_us")["reached"])
+
+    def test_absolute_goals_need_no_peer(self):
+        results = results_of({"idle.anonymous_mb": {"vigil": [2.9]}})
+        self.assertTrue(metric_of(results, "idle.anonymous_mb")["reached"])
+        self.assertIsNone(metric_of(results, "idle.anonymous_mb")["ratio"])
+
+    def test_a_metric_without_goal_or_peer_is_neither_reached_nor_missed(self):
+        results = results_of({"get.p99_us": {"vigil": [1], "etcd": [2]},
+                              "get.rate": {"vigil": [5]}})
+        self.assertIsNone(metric_of(results, "get.p99_us")["reached"])
+        self.assertIsNone(metric_of(results, "get.rate")["reached"])
+
+    def test_the_table_shows_spread_and_verdict(self):
+        text = report.table(results_of({"list.cpu_ms": {"vigil": [1, 1.1], "etcd": [12, 12]}}))
+        self.assertIn("1.05 ms ±5 %", text)
+        self.assertIn("1/11.4", text)
+        self.assertIn("| reached |", text)
+
+    def test_a_busy_machine_is_told(self):
+        self.assertIn("do not trust", report.warning(results_of({"other_cores": {"vigil": [0.5]}})))
+        self.assertNotIn("do not trust", report.warning(results_of({"other_cores": {"etcd": [0.01]}})))
+
+    def test_plots_are_well_formed_with_any_part_missing(self):
+        for samples in ({}, {"put_one.p50_us": {"vigil": [20]}, "put_one.p99_us": {"vigil": [90]}},
+                        {m.key: {"vigil": [1.0], "etcd": [2.0]} for m in report.METRICS}):
+            results = results_of(samples)
+            for text in (plot.overview(results), plot.latency(results)):
+                xml.etree.ElementTree.fromstring(text)
+            self.assertIn("# Vigil", report.page(results))
+
+
+if __name__ == "__main__":
+    unittest.main()
