@@ -137,21 +137,27 @@ void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
         second_message(call);
 }
 
+/* Bytes of a prefix alone are no message yet: grpc-go takes them for the end, too. */
+static bool is_cut_off(const struct grpc_call *call)
+{
+    return call->prefix_len == GRPC_PREFIX_BYTES;
+}
+
 static void half_close_only(struct grpc_call *call)
 {
-    if (!call->method->server_streams) {
-        if (!call->delivered)
-            fail_format(call, GRPC_UNKNOWN, "%s", call->prefix_len ? "unexpected EOF" : "EOF");
+    bool streams = call->method->server_streams;
+    if (call->delivered && streams)
+        hand_over(call, call->request);
+    else if (call->delivered)
         return;
-    }
-    if (call->prefix_len)
-        fail_format(call, GRPC_INTERNAL, "unexpected EOF");
-    else if (!call->delivered)
+    else if (is_cut_off(call))
+        fail_format(call, streams ? GRPC_INTERNAL : GRPC_UNKNOWN, "unexpected EOF");
+    else if (streams)
         fail_format(call, GRPC_INTERNAL,
                     "cardinality violation: received no request message from "
                     "non-client-streaming RPC");
     else
-        hand_over(call, call->request);
+        fail_format(call, GRPC_UNKNOWN, "EOF");
 }
 
 void grpc_call_on_half_close(struct h2_stream *stream)
@@ -161,7 +167,7 @@ void grpc_call_on_half_close(struct h2_stream *stream)
         return;
     if (!call->method->client_streams) {
         half_close_only(call);
-    } else if (call->prefix_len) {
+    } else if (is_cut_off(call)) {
         fail_format(call, GRPC_INTERNAL, "unexpected EOF");
     } else {
         call->known = true;

@@ -97,6 +97,12 @@ static bool check_authority(struct grpc_call *call)
     return false;
 }
 
+static const char *const timeout_faults[] = {
+    [GRPC_TIMEOUT_SHORT] = "string is too short",
+    [GRPC_TIMEOUT_LONG] = "string is too long",
+    [GRPC_TIMEOUT_UNIT] = "unit is not recognized",
+};
+
 /* ret_fixed: the answer will be the same for every call with these fields. */
 static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
 {
@@ -106,10 +112,17 @@ static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
         return true;
     *ret_fixed = false;
     int64_t timeout_ns = 0;
-    const char *fault = grpc_timeout_parse(text, &timeout_ns);
-    if (fault) {
-        refuse(call, 400, GRPC_INTERNAL, "malformed grpc-timeout: transport: %s: %s", fault,
+    enum grpc_timeout_fault fault = grpc_timeout_parse(text, &timeout_ns);
+    if (fault == GRPC_TIMEOUT_DIGITS) {
+        text.len--; /* the unit was fine */
+        refuse(call, 400, GRPC_INTERNAL,
+               "malformed grpc-timeout: strconv.ParseUint: parsing %s: invalid syntax",
                quote(text, quoted));
+        return false;
+    }
+    if (fault != GRPC_TIMEOUT_FINE) {
+        refuse(call, 400, GRPC_INTERNAL, "malformed grpc-timeout: transport: timeout %s: %s",
+               timeout_faults[fault], quote(text, quoted));
         return false;
     }
     if (__builtin_add_overflow(call->endpoint->now_ns, timeout_ns, &call->deadline_ns))

@@ -20,22 +20,22 @@ static int64_t unit_ns(uint8_t unit)
     }
 }
 
-const char *grpc_timeout_parse(struct slice text, int64_t *ret_ns)
+enum grpc_timeout_fault grpc_timeout_parse(struct slice text, int64_t *ret_ns)
 {
     if (text.len < 2)
-        return "timeout string is too short";
+        return GRPC_TIMEOUT_SHORT;
     if (text.len > 9)
-        return "timeout string is too long";
+        return GRPC_TIMEOUT_LONG;
     int64_t unit = unit_ns(text.ptr[text.len - 1]);
     if (unit == 0)
-        return "timeout unit is not recognized";
+        return GRPC_TIMEOUT_UNIT;
     int64_t n = 0;
     for (size_t i = 0; i + 1 < text.len; i++) {
         if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return "timeout is not a number";
+            return GRPC_TIMEOUT_DIGITS;
         n = n * 10 + (text.ptr[i] - '0');
     }
     int64_t ns;
     *ret_ns = __builtin_mul_overflow(n, unit, &ns) ? INT64_MAX : ns;
-    return NULL;
+    return GRPC_TIMEOUT_FINE;
 }

@@ -4,7 +4,14 @@
 
 #include "base/slice.h"
 
-/* NULL on success, otherwise what is wrong with it in grpc-go's words. */
-const char *grpc_timeout_parse(struct slice text, int64_t *ret_ns);
+enum grpc_timeout_fault {
+    GRPC_TIMEOUT_FINE,
+    GRPC_TIMEOUT_SHORT,
+    GRPC_TIMEOUT_LONG,
+    GRPC_TIMEOUT_UNIT,
+    GRPC_TIMEOUT_DIGITS,
+};
+
+enum grpc_timeout_fault grpc_timeout_parse(struct slice text, int64_t *ret_ns);
 
 #endif

@@ -36,20 +36,19 @@ size_t h2_headers_count(const struct h2_headers *headers, struct slice name)
 }
 
 /* RFC 9110 tokens, without the upper case that HTTP/2 forbids. */
-static bool is_name_byte(uint8_t c)
-{
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
-        return true;
-    return c != 0 && strchr("!#$%&'*+-.^_`|~", c);
-}
+static const bool name_bytes[256] = {
+    ['a' ... 'z'] = true, ['0' ... '9'] = true, ['!'] = true,  ['#'] = true, ['$'] = true,
+    ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true, ['+'] = true,
+    ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true, ['`'] = true,
+    ['|'] = true,         ['~'] = true,
+};
 
 static bool is_name(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        if (!is_name_byte(name.ptr[i]))
-            return false;
-    }
-    return name.len > 0;
+    bool all = name.len > 0;
+    for (size_t i = 0; i < name.len; i++)
+        all &= name_bytes[name.ptr[i]];
+    return all;
 }
 
 static bool is_blank(uint8_t c)
@@ -61,12 +60,12 @@ static bool is_value(struct slice value)
 {
     if (value.len && (is_blank(value.ptr[0]) || is_blank(value.ptr[value.len - 1])))
         return false;
+    bool all = true;
     for (size_t i = 0; i < value.len; i++) {
         uint8_t c = value.ptr[i];
-        if ((c < ' ' && c != '\t') || c == 0x7f)
-            return false;
+        all &= (c >= ' ' || c == '\t') && c != 0x7f;
     }
-    return true;
+    return all;
 }
 
 /* The fields that speak of one connection have no meaning in HTTP/2 and smuggle requests. */

@@ -6,9 +6,9 @@
 enum {
     LIST_BYTES_MAX = 16 * 1024, /* what one decode can gather on the stack */
     FIELDS_MAX = 128,
-    FIELD_OVERHEAD = 32,   /* RFC 7541 section 4.1 */
-    EXCESS_FACTOR = 4,     /* past this many times the limit a block is an attack */
-    MEMO_BLOCK_BYTES = 64, /* longer blocks are not remembered */
+    FIELD_OVERHEAD = 32,    /* RFC 7541 section 4.1 */
+    EXCESS_FACTOR = 4,      /* past this many times the limit a block is an attack */
+    MEMO_BLOCK_BYTES = 128, /* longer blocks are not remembered */
 };
 
 /* Fields gathered from a block before their count and size are known. */
@@ -128,19 +128,53 @@ static struct h2_headers *headers_from(const struct gathered *g, struct slice bl
     return h;
 }
 
-/* Only references to table entries: decoding it changes nothing. */
+/* Steps over an integer of RFC 7541 section 5.1; false when it is cut off or absurd. */
+static bool skip_integer(struct slice block, size_t *at, unsigned prefix_bits, size_t *ret_value)
+{
+    if (*at >= block.len)
+        return false;
+    size_t mask = (1u << prefix_bits) - 1;
+    size_t value = block.ptr[(*at)++] & mask;
+    if (value == mask) {
+        unsigned shift = 0;
+        uint8_t byte;
+        do {
+            if (*at >= block.len || shift > 21)
+                return false;
+            byte = block.ptr[(*at)++];
+            value += (size_t)(byte & 0x7f) << shift;
+            shift += 7;
+        } while (byte & 0x80);
+    }
+    *ret_value = value;
+    return true;
+}
+
+static bool skip_string(struct slice block, size_t *at)
+{
+    size_t len;
+    if (!skip_integer(block, at, 7, &len) || len > block.len - *at)
+        return false;
+    *at += len;
+    return true;
+}
+
+/* Nothing that goes into the table or changes its size: decoding it leaves no trace. */
 static bool is_pure(struct slice block)
 {
-    size_t i = 0;
-    while (i < block.len) {
-        uint8_t first = block.ptr[i++];
-        if (!(first & 0x80))
+    size_t at = 0, index;
+    while (at < block.len) {
+        uint8_t first = block.ptr[at];
+        if (first & 0x80) { /* a reference */
+            if (!skip_integer(block, &at, 7, &index))
+                return false;
+        } else if ((first & 0xe0) == 0) { /* a literal that is not kept */
+            if (!skip_integer(block, &at, 4, &index) || (index == 0 && !skip_string(block, &at)) ||
+                !skip_string(block, &at))
+                return false;
+        } else {
             return false;
-        if (first != 0xff)
-            continue;
-        while (i < block.len && (block.ptr[i] & 0x80))
-            i++;
-        i++;
+        }
     }
     return true;
 }

@@ -3,9 +3,9 @@
  * what a peer sends. We ourselves write only fields that need no memory at the peer (static
  * entries and literals), so there is no encoder state.
  *
- * The decoder remembers a few header blocks made of table references alone. Such a block means the
- * same fields for as long as the table does not change, so a client that repeats a call costs a
- * comparison of some ten bytes instead of a decode. One connection, one thread.
+ * The decoder remembers a few header blocks that put nothing into the table. Such a block
+ * means the same fields for as long as the table does not change, so a client that repeats a call
+ * costs a comparison of some ten bytes instead of a decode. One connection, one thread.
  */
 #ifndef VIGIL_WIRE_H2_HPACK_H
 #define VIGIL_WIRE_H2_HPACK_H

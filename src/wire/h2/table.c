@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { CAPACITY_MIN = 8, CAPACITY_KEPT = 64 };
+enum { CAPACITY_MIN = 8, CAPACITY_KEPT = 256 };
 
 void h2_table_fini(struct h2_table *table)
 {
@@ -38,22 +38,26 @@ static void place(struct h2_table *table, struct h2_stream *stream)
     table->slots[slot] = stream;
 }
 
+static enum status resize(struct h2_table *table, uint32_t capacity)
+{
+    struct h2_table other = {.capacity = capacity, .count = table->count};
+    other.slots = calloc(capacity, sizeof(struct h2_stream *));
+    if (!other.slots)
+        return ST_NOMEM;
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i])
+            place(&other, table->slots[i]);
+    }
+    free(table->slots);
+    *table = other;
+    return ST_OK;
+}
+
 enum status h2_table_reserve(struct h2_table *table)
 {
     if (LIKELY(table->count < table->capacity / 2))
         return ST_OK;
-    struct h2_table wider = {.capacity = table->capacity ? table->capacity * 2 : CAPACITY_MIN};
-    wider.slots = calloc(wider.capacity, sizeof(struct h2_stream *));
-    if (!wider.slots)
-        return ST_NOMEM;
-    for (uint32_t i = 0; i < table->capacity; i++) {
-        if (table->slots[i])
-            place(&wider, table->slots[i]);
-    }
-    wider.count = table->count;
-    free(table->slots);
-    *table = wider;
-    return ST_OK;
+    return resize(table, table->capacity ? table->capacity * 2 : CAPACITY_MIN);
 }
 
 void h2_table_add(struct h2_table *table, struct h2_stream *stream)
@@ -81,6 +85,7 @@ void h2_table_remove(struct h2_table *table, const struct h2_stream *stream)
     }
     table->slots[hole] = NULL;
     table->count--;
-    if (table->count == 0 && table->capacity > CAPACITY_KEPT)
+    if (table->count == 0 && table->capacity > CAPACITY_KEPT &&
+        resize(table, CAPACITY_KEPT) != ST_OK)
         h2_table_fini(table);
 }

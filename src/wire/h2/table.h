@@ -1,6 +1,7 @@
 /*
  * The open streams of a session by id. Ids of one peer rise by two, so they fall into neighbouring
- * slots: linear probing over id/2 hits at once. Empty tables hold no memory. Owned by the session.
+ * slots: linear probing over id/2 hits at once. An empty one holds 2 KB at
+ * most. Owned by the session.
  */
 #ifndef VIGIL_WIRE_H2_TABLE_H
 #define VIGIL_WIRE_H2_TABLE_H
