@@ -43,6 +43,10 @@ func TestKillNine(t *testing.T) {
 	t.Logf("seed %d, %d kills", seed, kills)
 	w := &world{T: t, random: rand.New(rand.NewSource(seed)), options: harness.Options{
 		Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}}
+	if !harness.IsEtcd(harness.Subject()) {
+		// Small enough that segments fill and checkpoints happen within a life.
+		w.options.Args = []string{"--segment-bytes", "4194304", "--checkpoint-bytes", "1048576"}
+	}
 	for id := range workers {
 		w.workers = append(w.workers, newWorker(id, seed))
 	}

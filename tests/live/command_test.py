@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""The command line: versions, flags, environment, and the name it is started by."""
+import json
+import os
+import subprocess
+import unittest
+import urllib.request
+
+from client import Client
+from server import SUBJECT, LiveTest, Server, free_port, is_etcd, only_vigil
+
+
+def run(*command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20,
+                          env=dict(os.environ, **(env or {})))
+    return done.returncode, done.stdout + done.stderr
+
+
+def serve():
+    return [SUBJECT] if is_etcd(SUBJECT) else [SUBJECT, "serve"]
+
+
+class Command(LiveTest):
+    def test_unknown_flag_is_an_error_of_usage(self):
+        code, text = run(*serve(), "--no-such-flag", "x")
+        self.assertEqual(code, 2, text)
+        self.assertIn("no-such-flag", text)
+
+    def test_bad_value_is_refused(self):
+        code, text = run(*serve(), "--max-txn-ops", "many")
+        self.assertNotEqual(code, 0)
+        self.assertIn("max-txn-ops", text)
+
+    def test_bad_url_is_refused(self):
+        for url in ("localhost:2379", "http://", "ftp://127.0.0.1:1", "http://127.0.0.1:99999"):
+            code, _ = run(*serve(), "--data-dir", str(self.scratch / "data"), "--listen-client-urls", url)
+            self.assertNotEqual(code, 0, url)
+
+    def test_help_names_flags(self):
+        _, text = run(*serve(), "--help")
+        for flag in ("--data-dir", "--listen-client-urls", "--max-request-bytes"):
+            self.assertIn(flag.lstrip("-"), text)
+
+    def test_flags_in_every_form_of_go(self):
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        server = self.server(port=port, args=[f"-max-txn-ops=7", "--max-request-bytes=2000000"])
+        server.start()
+        self.assertEqual(json.load(urllib.request.urlopen(url + "/health"))["health"], "true")
+
+    def test_environment_sets_flags(self):
+        server = self.server(env={"ETCD_MAX_REQUEST_BYTES": "5000"}).start()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        client.put(b"a", b"1" * 4000)
+        with self.assertRaisesRegex(Exception, "request is too large"):
+            client.put(b"a", b"1" * 6000)
+
+
+@only_vigil
+class Names(LiveTest):
+    def test_version(self):
+        code, text = run(SUBJECT, "--version")
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text.lower(), "vigil")
+
+    def test_started_as_etcd(self):
+        etcd = self.scratch / "etcd"
+        etcd.symlink_to(SUBJECT)
+        code, text = run(str(etcd), "--version")
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r"^etcd Version: 3\.7\.0")
+        server = Server(self.scratch / "data", binary=str(etcd))
+        server.start()
+        self.addCleanup(server.kill)
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        client.put(b"a", b"1")
+        server.stop()
+
+    def test_emulated_version(self):
+        server = self.serving(args=["--emulate-version", "3.6.4"])
+        version = json.load(urllib.request.urlopen(server.url + "/version"))
+        self.assertEqual(version["etcdserver"], "3.6.4")
+
+    def test_log_is_json_when_it_is_no_terminal(self):
+        server = self.serving()
+        for line in server.lines:
+            self.assertLessEqual({"level", "ts", "caller", "msg"}, set(json.loads(line)), line)
+
+    def test_clean_stop_says_so_with_its_code(self):
+        server = self.server().start()
+        client = Client(server.port)
+        client.put(b"a", b"1")
+        client.close()
+        server.stop()
+        self.assertNotIn('"level":"error"', server.log)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""Every limit on what a client may take: set low by its flag, and gone past."""
+import os
+import signal
+import socket
+import time
+import unittest
+
+import h2raw as h2
+import protobuf as pb
+from client import Client
+from server import LiveTest, only_vigil
+
+KV = "/etcdserverpb.KV/"
+REFUSED_STREAM, ENHANCE_YOUR_CALM = 7, 11
+
+
+@only_vigil
+class Limits(LiveTest):
+    def begin(self, *args):
+        self.vigil = self.serving(args=args)
+        return self.vigil
+
+    def connect(self, *args, **options):
+        c = h2.Connection(self.vigil.port, *args, **options)
+        self.addCleanup(c.close)
+        return c
+
+    def check_serves(self):
+        client = Client(self.vigil.port)
+        client.put(b"a", b"1")
+        client.close()
+
+    def goaway(self, c):
+        """The error code with which the server said goodbye; "closed" if it only hung up."""
+        for kind, _, _, payload in c.frames():
+            if kind == h2.GOAWAY and int.from_bytes(payload[4:8], "big") != 0:
+                return int.from_bytes(payload[4:8], "big")
+        return "closed" if c.closed else None
+
+    def reset(self, c, stream):
+        """The error code with which a stream was reset, or what its answer's status was."""
+        for kind, _, on, payload in c.frames():
+            if on == stream and kind == h2.RST_STREAM:
+                return int.from_bytes(payload, "big")
+            if on == stream and kind == h2.HEADERS:
+                return "answered"
+        return None
+
+    def seconds_until_closed(self, data, most):
+        with socket.create_connection(("127.0.0.1", self.vigil.port), most) as s:
+            s.sendall(data)
+            begin = time.monotonic()
+            try:
+                while s.recv(65536):
+                    pass
+            except ConnectionError:
+                pass
+            return time.monotonic() - begin
+
+    def test_connections(self):
+        self.begin("--max-connections", "5")
+        held = [self.connect(timeout=3) for _ in range(5)]
+        for c in held:
+            next(c.frames())  # its SETTINGS: it is served
+        more = self.connect(timeout=3)
+        list(more.frames())
+        self.assertTrue(more.closed)
+        held[0].close()
+        time.sleep(0.3)
+        self.check_serves()
+
+    def test_streams_of_a_connection(self):
+        self.begin("--max-concurrent-streams", "3")
+        c = self.connect(timeout=3)
+        for stream in (1, 3, 5, 7):
+            c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.request_headers()))
+        self.assertEqual(self.reset(c, 7), REFUSED_STREAM)
+
+    def test_header_bytes(self):
+        self.begin("--max-header-bytes", "2048")
+        c = self.connect(timeout=2)
+        block = h2.request_headers(extra=[("x-large", "y" * 4000)])
+        c.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, block))
+        ok = [f for f in c.frames() if f[0] == h2.HEADERS and b"\x88" == f[3][:1] and len(f[3]) > 60]
+        self.assertEqual(ok, [])  # no ordinary 200
+        self.check_serves()
+
+    def test_header_fields(self):
+        self.begin("--max-header-fields", "16")
+        c = self.connect(timeout=2)
+        block = h2.request_headers(extra=[(f"x-{i}", "y") for i in range(40)])
+        c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, block) +
+               h2.frame(h2.DATA, h2.END_STREAM, 1, pb.grpc_frame(pb.range_of(b"a"))))
+        self.assertFalse(any(f[0] == h2.DATA and f[2] == 1 and len(f[3]) > 5 for f in c.frames()))
+        self.check_serves()
+
+    def test_http1_header_bytes(self):
+        self.begin("--max-http1-header-bytes", "2048")
+        with socket.create_connection(("127.0.0.1", self.vigil.port), 5) as s:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 5000 + b"\r\n\r\n")
+            try:
+                self.assertRegex(s.recv(4096), rb"^(HTTP/1.1 4\d\d .*)?", "an error or nothing")
+            except ConnectionError:
+                pass
+        self.check_serves()
+
+    def test_handshake_time(self):
+        self.begin("--handshake-timeout", "700ms")
+        for data in (b"", b"P", h2.PREFACE[:10], h2.PREFACE):
+            self.assertLess(self.seconds_until_closed(data, 8), 4, data)
+        self.check_serves()
+
+    def test_http1_header_time(self):
+        self.begin("--http1-header-timeout", "700ms")
+        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost:", 8), 4)
+
+    def test_http1_idle_time(self):
+        self.begin("--http1-idle-timeout", "700ms")
+        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 8), 4)
+
+    def test_answer_that_nobody_takes(self):
+        self.begin("--response-stall-timeout", "1s")
+        client = Client(self.vigil.port)
+        for i in range(20):
+            client.put(b"k%d" % i, bytes(100_000))
+        client.close()
+        c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=8)
+        c.send(h2.request(1, pb.grpc_frame(pb.range_of(b"k", b"l"))))
+        begin = time.monotonic()
+        for kind, flags, stream, _ in c.frames():
+            if kind in (h2.RST_STREAM, h2.GOAWAY) or (kind == h2.HEADERS and flags & h2.END_STREAM):
+                break
+        else:
+            self.assertTrue(c.closed, "the stalled answer is held for ever")
+        self.assertLess(time.monotonic() - begin, 6)
+        self.check_serves()
+
+    def test_resets(self):
+        self.begin("--reset-burst", "10", "--reset-rate", "1")
+        c = self.connect(timeout=3)
+        for stream in range(1, 401, 2):
+            c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.request_headers()) +
+                   h2.frame(h2.RST_STREAM, 0, stream, b"\0\0\0\x08"))
+        self.assertIn(self.goaway(c), (ENHANCE_YOUR_CALM, "closed"))
+        self.check_serves()
+
+    def test_settings(self):
+        self.begin("--settings-burst", "5")
+        c = self.connect(timeout=3)
+        c.send(h2.settings(window=65535) * 100)
+        self.assertIn(self.goaway(c), (ENHANCE_YOUR_CALM, "closed"))
+        self.check_serves()
+
+    def test_pings(self):
+        self.begin("--ping-strikes", "1")
+        c = self.connect(timeout=3)
+        for _ in range(10):
+            c.send(h2.frame(h2.PING, payload=b"12345678"))
+        self.assertIn(self.goaway(c), (ENHANCE_YOUR_CALM, "closed"))
+        self.check_serves()
+
+    def test_unfinished_requests(self):
+        self.begin("--max-unfinished-bytes", "200000", "--stream-window-bytes", "100000")
+        c = self.connect(timeout=2)
+        ended = False
+        for stream in range(1, 41, 2):
+            body = b"\0" + (90_000).to_bytes(4, "big") + bytes(60_000)
+            c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.request_headers(KV + "Put")))
+            for at in range(0, len(body), 16000):
+                c.send(h2.frame(h2.DATA, 0, stream, body[at:at + 16000]))
+        for kind, flags, _, _ in c.frames():
+            ended |= kind in (h2.RST_STREAM, h2.GOAWAY) or (kind == h2.HEADERS and flags & h2.END_STREAM)
+        self.assertTrue(ended or c.closed)
+        self.check_serves()
+
+    def test_silent_client_is_asked_and_then_closed(self):
+        self.begin("--grpc-keepalive-interval", "500ms", "--grpc-keepalive-timeout", "500ms")
+        c = self.connect(timeout=6)
+        c.send(h2.frame(h2.SETTINGS, h2.ACK))
+        begin = time.monotonic()
+        asked = any([kind == h2.PING for kind, _, _, _ in c.frames()])
+        self.assertTrue(asked)
+        self.assertTrue(c.closed)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_client_that_answers_stays(self):
+        self.begin("--grpc-keepalive-interval", "300ms", "--grpc-keepalive-timeout", "300ms")
+        c = self.connect(timeout=2)
+        pings = 0
+        for kind, flags, _, payload in c.frames():
+            if kind == h2.PING and not flags & h2.ACK:
+                c.send(h2.frame(h2.PING, h2.ACK, 0, payload))
+                pings += 1
+                if pings == 5:
+                    break
+        self.assertEqual(pings, 5)
+
+    def test_shutdown_does_not_wait_for_ever(self):
+        vigil = self.begin("--shutdown-timeout", "1s")
+        c = self.connect(h2.PREFACE + h2.settings(window=0))
+        client = Client(vigil.port)
+        client.put(b"k", bytes(100_000))
+        client.close()
+        c.send(h2.request(1, pb.grpc_frame(pb.range_of(b"k", b"l"))))
+        time.sleep(0.3)
+        begin = time.monotonic()
+        os.kill(vigil.pid, signal.SIGTERM)
+        vigil.wait(10)
+        self.assertLess(time.monotonic() - begin, 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
