@@ -63,8 +63,8 @@ static enum status open_output(struct log_output *output, struct slice name, str
     return ST_OK;
 }
 
-enum status log_open(const char *outputs, enum log_format format, struct clock *clock,
-                     struct error *error)
+enum status logger_open(const char *outputs, enum log_format format, struct clock *clock,
+                        struct error *error)
 {
     assert(sink.count == 0);
     struct slice name;
@@ -79,7 +79,7 @@ enum status log_open(const char *outputs, enum log_format format, struct clock *
             status = open_output(&sink.outputs[count], name, error);
         if (status != ST_OK) {
             sink.count = count;
-            log_close();
+            logger_close();
             return status;
         }
         count++;
@@ -88,7 +88,7 @@ enum status log_open(const char *outputs, enum log_format format, struct clock *
     return ST_OK;
 }
 
-void log_close(void)
+void logger_close(void)
 {
     for (size_t i = 0; i < sink.count; i++)
         if (sink.outputs[i].owned)
@@ -121,8 +121,8 @@ static bool send_line(struct log_output *output, enum log_level level, const str
     return n == (ssize_t)line->len;
 }
 
-void log_write(enum log_level level, const char *file, int line_number, const char *message,
-               const struct log_field *fields, size_t count)
+void logger_write(enum log_level level, const char *file, int line_number, const char *message,
+                  const struct log_field *fields, size_t count)
 {
     static struct log_output fallback = {.fd = STDERR_FILENO};
     struct log_line line;

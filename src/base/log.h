@@ -74,21 +74,21 @@ void log_set_level(enum log_level level);
  * terminal. clock may be NULL for the system's.
  */
 MUST_CHECK
-enum status log_open(const char *outputs, enum log_format format, struct clock *clock,
-                     struct error *error);
-/* Back to how it was before log_open. Nobody may be logging. */
-void log_close(void);
+enum status logger_open(const char *outputs, enum log_format format, struct clock *clock,
+                        struct error *error);
+/* Back to how it was before logger_open. Nobody may be logging. */
+void logger_close(void);
 
 /* For the macros. */
-void log_write(enum log_level level, const char *file, int line, const char *message,
-               const struct log_field *fields, size_t count);
+void logger_write(enum log_level level, const char *file, int line, const char *message,
+                  const struct log_field *fields, size_t count);
 
-#define LOG_AT(level, message, ...)                                                            \
-    do {                                                                                       \
-        if (log_enabled(level)) {                                                              \
-            const struct log_field log_fields_[] = {{.key = NULL}, ##__VA_ARGS__};             \
-            log_write(level, __FILE__, __LINE__, message, log_fields_, COUNT_OF(log_fields_)); \
-        }                                                                                      \
+#define LOG_AT(level, message, ...)                                                               \
+    do {                                                                                          \
+        if (log_enabled(level)) {                                                                 \
+            const struct log_field log_fields_[] = {{.key = NULL}, ##__VA_ARGS__};                \
+            logger_write(level, __FILE__, __LINE__, message, log_fields_, COUNT_OF(log_fields_)); \
+        }                                                                                         \
     } while (0)
 
 #define log_debug(message, ...) LOG_AT(LOG_DEBUG, message, ##__VA_ARGS__)

@@ -23,14 +23,14 @@ static void open_log(enum log_format format)
     snprintf(path, sizeof(path), "/tmp/vigil-log-test-%d", getpid());
     unlink(path);
     clock_sim_init(&clock_stopped, INT64_C(1794701710229359000));
-    if (log_open(path, format, &clock_stopped.clock, &error) != ST_OK)
+    if (logger_open(path, format, &clock_stopped.clock, &error) != ST_OK)
         fail_msg("%s", error.text);
 }
 
 static char *close_log(void)
 {
     static char text[1 << 22];
-    log_close();
+    logger_close();
     log_set_level(LOG_INFO);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -170,7 +170,7 @@ static void reader_that_does_not_read_stops_nobody(void **state)
     struct error error;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     snprintf(name, sizeof(name), "/dev/fd/%d", ends[1]);
-    assert_int_equal(log_open(name, LOG_JSON, NULL, &error), ST_OK);
+    assert_int_equal(logger_open(name, LOG_JSON, NULL, &error), ST_OK);
     int64_t start = clock_mono_ns(clock_system());
     for (int i = 0; i < 2000; i++)
         log_info("into the void", LOG_I64("i", i));
@@ -184,7 +184,7 @@ static void reader_that_does_not_read_stops_nobody(void **state)
     assert_true(n > 0);
     got[n] = 0;
     assert_non_null(strstr(got, "\"msg\":\"heard again\",\"dropped-lines\":"));
-    log_close();
+    logger_close();
     close(ends[0]);
     close(ends[1]);
 }
@@ -193,10 +193,10 @@ static void outputs_that_cannot_be_opened_are_told(void **state)
 {
     (void)state;
     struct error error;
-    assert_int_equal(log_open("/no/such/directory/log", LOG_JSON, NULL, &error), ST_NOT_FOUND);
+    assert_int_equal(logger_open("/no/such/directory/log", LOG_JSON, NULL, &error), ST_NOT_FOUND);
     assert_string_equal(error.text,
                         "cannot log to /no/such/directory/log: No such file or directory");
-    assert_int_equal(log_open("stderr,stderr,stderr,stderr,stderr", LOG_JSON, NULL, &error),
+    assert_int_equal(logger_open("stderr,stderr,stderr,stderr,stderr", LOG_JSON, NULL, &error),
                      ST_LIMIT);
 }
 
