@@ -1,0 +1,30 @@
+#include "cmd/greeting.h"
+
+#include "cmd/version.h"
+
+static bool is_unix(const char *url)
+{
+    return strncmp(url, "unix", 4) == 0;
+}
+
+void greeting_write(FILE *to, const struct serve_config *config, struct server *server)
+{
+    char first[URL_TEXT_BYTES];
+    fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
+            config->server.etcd.version);
+    for (size_t i = config->server.listen_count; i-- > 0;) {
+        url_format(server_bound(server, i), first);
+        fprintf(to, "  gRPC, HTTP   %s\n", first);
+    }
+    fprintf(to, "  data         %s\n\n", config->server.engine.data_dir);
+    fprintf(to, "In another terminal (etcdctl: Debian package etcd-client):\n\n");
+    fprintf(to, "    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=%s\n", first);
+    fprintf(to, "    etcdctl put greeting hello\n");
+    fprintf(to, "    etcdctl get --prefix ''\n");
+    if (is_unix(first))
+        fprintf(to, "    curl --unix-socket %s http://localhost/health\n",
+                first + strlen("unix://"));
+    else
+        fprintf(to, "    curl %s/health\n", first);
+    fprintf(to, "\nCtrl-C ends it; what was acknowledged stays.\n\n");
+}

@@ -1,0 +1,9 @@
+/* What somebody who starts the server by hand reads: what listens where, and what to try. */
+#ifndef VIGIL_CMD_GREETING_H
+#define VIGIL_CMD_GREETING_H
+
+#include "cmd/serve_config.h"
+
+void greeting_write(FILE *to, const struct serve_config *config, struct server *server);
+
+#endif

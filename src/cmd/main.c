@@ -1,0 +1,121 @@
+/* `vigil COMMAND`, or the server itself when the program is started under the name etcd. */
+#include "cmd/bench/bench.h"
+#include "cmd/serve.h"
+#include "cmd/serve_options.h"
+#include "cmd/version.h"
+
+enum { EXIT_OK = 0, EXIT_USAGE = 2 };
+
+struct command {
+    const char *name;
+    const char *help;
+    int (*run)(int count, char **args); /* args[0] is the name of the command */
+};
+
+static int run_serve(int count, char **args)
+{
+    return serve_main(count - 1, args + 1, false);
+}
+
+static int run_bench(int count, char **args)
+{
+    args[0] = "vigil bench";
+    return bench_main(count, args);
+}
+
+static int run_version(int count, char **args)
+{
+    (void)count;
+    (void)args;
+    printf("vigil %s\n", VIGIL_VERSION);
+    return EXIT_OK;
+}
+
+static int run_man(int count, char **args)
+{
+    (void)count;
+    (void)args;
+    options_write_man(&serve_table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
+    return EXIT_OK;
+}
+
+static int run_completion(int count, char **args);
+static int run_help(int count, char **args);
+
+static const struct command commands[] = {
+    {"serve", "serve etcd's API from a data directory", run_serve},
+    {"bench", "put load on a server and measure it", run_bench},
+    {"version", "print the version", run_version},
+    {"man", "write the manual page of serve (roff)", run_man},
+    {"completion", "write a completion script for bash", run_completion},
+    {"help", "show this", run_help},
+};
+
+static void write_usage(FILE *to)
+{
+    fprintf(to, "Vigil keeps versioned keys on disk and serves them to etcd's clients.\n\n"
+                "Usage:\n  vigil COMMAND [flags]\n\nCommands:\n");
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
+    fprintf(to, "\nvigil COMMAND --help shows the flags of a command. Begin with: vigil serve\n");
+}
+
+static int run_help(int count, char **args)
+{
+    (void)count;
+    (void)args;
+    write_usage(stdout);
+    return EXIT_OK;
+}
+
+static int run_completion(int count, char **args)
+{
+    static const struct options_table others[] = {
+        {.program = "vigil bench"},      {.program = "vigil version"}, {.program = "vigil man"},
+        {.program = "vigil completion"}, {.program = "vigil help"},
+    };
+    static const struct options_table *const tables[] = {
+        &serve_table, &others[0], &others[1], &others[2], &others[3], &others[4],
+    };
+    if (count != 2 || strcmp(args[1], "bash") != 0) {
+        fprintf(stderr, "usage: vigil completion bash\n");
+        return EXIT_USAGE;
+    }
+    options_write_bash("vigil", tables, COUNT_OF(tables), stdout);
+    return EXIT_OK;
+}
+
+static const struct command *find_command(const char *name)
+{
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-help") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static bool is_named_etcd(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "etcd") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 0 && is_named_etcd(argv[0]))
+        return serve_main(argc - 1, argv + 1, true);
+    if (argc < 2) {
+        write_usage(stderr);
+        return EXIT_USAGE;
+    }
+    const struct command *command = find_command(argv[1]);
+    if (!command) {
+        fprintf(stderr, "vigil: there is no command '%.100s'. See vigil --help.\n", argv[1]);
+        return EXIT_USAGE;
+    }
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,277 @@
+#include "cmd/serve.h"
+
+#include "base/log.h"
+#include "cmd/greeting.h"
+#include "cmd/serve_config.h"
+#include "cmd/version.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct serve {
+    bool as_etcd;
+    bool for_people; /* sentences and a greeting instead of JSON */
+    struct options options;
+    struct serve_options values;
+    struct serve_config config;
+    sigset_t signals; /* those that end the server; blocked in every thread */
+};
+
+extern char **environ;
+
+/* -- Flags -- */
+
+static const char *program(const struct serve *s)
+{
+    return s->options.table->program;
+}
+
+static void print_version(const struct serve *s)
+{
+    struct utsname machine;
+    if (!s->as_etcd) {
+        printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->values.emulate_version);
+        return;
+    }
+    if (uname(&machine) != 0)
+        strcpy(machine.machine, "unknown");
+    printf("etcd Version: %s\nGit SHA: vigil-%s\nGo Version: none\nGo OS/Arch: linux/%s\n",
+           s->values.emulate_version, VIGIL_VERSION, machine.machine);
+}
+
+/* -1: go on. Otherwise the exit status. */
+static int read_flags(struct serve *s, int count, char **args)
+{
+    struct error error;
+    int rest;
+    options_init(&s->options, s->as_etcd ? &serve_etcd_table : &serve_table, &s->values);
+    enum status status = options_parse_args(&s->options, count, args, &rest, &error);
+    if (status == ST_END) {
+        options_write_help(s->options.table, stdout);
+        return EXIT_OK;
+    }
+    if (status == ST_OK && rest < count)
+        status = error_set(&error, ST_INVALID, "'%.200s' is not a flag (see %s --help)", args[rest],
+                           program(s));
+    if (status == ST_OK)
+        status =
+            options_parse_environment(&s->options, environ, (struct option_listener){0}, &error);
+    if (status != ST_OK) {
+        fprintf(stderr, "%s: %s\n", program(s), error.text);
+        return EXIT_USAGE;
+    }
+    if (s->values.version) {
+        print_version(s);
+        return EXIT_OK;
+    }
+    return -1;
+}
+
+static void tell_variable(void *ctx, enum option_notice notice, const char *variable,
+                          const char *value)
+{
+    (void)ctx;
+    switch (notice) {
+    case OPTION_ENV_USED:
+        log_info("recognized and used environment variable", LOG_TEXT("variable-name", variable),
+                 LOG_TEXT("variable-value", value));
+        break;
+    case OPTION_ENV_SHADOWED:
+        log_warn("recognized environment variable, but unused: shadowed by corresponding flag",
+                 LOG_TEXT("variable-name", variable));
+        break;
+    case OPTION_ENV_UNKNOWN:
+        log_warn("unrecognized environment variable", LOG_TEXT("environment-variable", variable));
+        break;
+    }
+}
+
+/* Flags that were given and do nothing: said, or refused when somebody relies on them. */
+static enum status check_unused(const struct serve *s, struct error *error)
+{
+    for (size_t i = 0; i < s->options.table->count; i++) {
+        const char *flag = s->options.table->rows[i].name;
+        bool refused;
+        if (s->options.source[i] == OPTION_FROM_DEFAULT)
+            continue;
+        const char *reason = serve_unused_reason(flag, &refused);
+        if (refused)
+            return error_set(error, ST_INVALID, "--%s was given, but %s", flag, reason);
+        if (reason)
+            log_info("flag is ignored", LOG_TEXT("flag", flag), LOG_TEXT("reason", reason));
+    }
+    return ST_OK;
+}
+
+/* -- Logging -- */
+
+static enum status open_log(struct serve *s, struct error *error)
+{
+    static const enum log_level levels[] = {LOG_DEBUG, LOG_INFO,  LOG_WARN,
+                                            LOG_ERROR, LOG_FATAL, LOG_FATAL};
+    bool console = s->values.log_format == SERVE_LOG_CONSOLE;
+    s->for_people =
+        s->values.log_format == SERVE_LOG_AUTO && !s->as_etcd && isatty(STDERR_FILENO) == 1;
+    log_set_level(levels[s->values.log_level]);
+    return logger_open(s->values.log_outputs, console || s->for_people ? LOG_CONSOLE : LOG_JSON,
+                       NULL, error);
+}
+
+static void on_fatal(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_fatal("the data directory can no longer be written; stopping", LOG_TEXT("error", text));
+}
+
+static void on_warning(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_warn("storage", LOG_TEXT("warning", text));
+}
+
+/* What programs that start etcd wait for, in etcd's words. */
+static void log_ready(const struct serve *s, struct server *server)
+{
+    const struct etcd_config *etcd = &s->config.server.etcd;
+    struct engine_identity identity = engine_identity_get(server_engine(server));
+    char short_version[16];
+    snprintf(short_version, sizeof(short_version), "%.*s",
+             (int)(strrchr(etcd->cluster_version, '.') - etcd->cluster_version),
+             etcd->cluster_version);
+    log_info("enabled capabilities for version", LOG_TEXT("cluster-version", short_version));
+    log_info("published local member to cluster through raft",
+             LOG_HEX("local-member-id", identity.member_id),
+             LOG_TEXT("local-member-name", etcd->member_name),
+             LOG_HEX("cluster-id", identity.cluster_id));
+    log_info("ready to serve client requests");
+    for (size_t i = 0; i < s->config.server.listen_count; i++) {
+        char text[URL_TEXT_BYTES];
+        url_format(server_bound(server, i), text);
+        const char *address = strstr(text, "://");
+        log_info("serving client traffic insecurely; this is strongly discouraged!",
+                 LOG_TEXT("traffic", "grpc+http"),
+                 LOG_TEXT("address", address ? address + 3 : text));
+    }
+}
+
+/* -- Signals -- */
+
+static void block_signals(struct serve *s)
+{
+    sigemptyset(&s->signals);
+    sigaddset(&s->signals, SIGTERM);
+    sigaddset(&s->signals, SIGINT);
+    sigaddset(&s->signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int wait_signal(const struct serve *s)
+{
+    int number;
+    while ((number = sigwaitinfo(&s->signals, NULL)) < 0)
+        assert(errno == EINTR);
+    return number;
+}
+
+/* Ends as if the signal had not been caught. */
+static void die_by(const struct serve *s, int number)
+{
+    signal(number, SIG_DFL);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &s->signals, NULL);
+}
+
+/* Until every connection has ended, or another signal comes: then at once. */
+static void drain(const struct serve *s, struct server *server)
+{
+    const struct timespec pause = {.tv_nsec = 10 * NS_PER_MS};
+    server_drain(server);
+    while (!server_drained(server)) {
+        int second = sigtimedwait(&s->signals, NULL, &pause);
+        if (second > 0) {
+            log_warn("received another signal; stopping at once",
+                     LOG_TEXT("signal", strsignal(second)));
+            die_by(s, second);
+        }
+    }
+}
+
+/* -- Running -- */
+
+/* As many files as we may open: each connection is one. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            log_warn("cannot raise the limit of open files", LOG_TEXT("error", strerror(errno)));
+    }
+}
+
+static enum status start(struct serve *s, struct server **ret_server, struct error *error)
+{
+    struct option_listener listener = {.fn = tell_variable};
+    TRY(options_parse_environment(&s->options, environ, listener, error));
+    TRY(check_unused(s, error));
+    TRY(serve_config_init(&s->config, &s->values, s->as_etcd, error));
+    s->config.server.engine.on_fatal = on_fatal;
+    s->config.server.engine.on_warning = on_warning;
+    raise_file_limit();
+    block_signals(s);
+    enum status status = server_start(&s->config.server, ret_server, error);
+    if (status != ST_OK)
+        serve_config_fini(&s->config);
+    return status;
+}
+
+static int fail(const struct serve *s, const struct error *error)
+{
+    if (s->for_people)
+        fprintf(stderr, "%s: %s\n", program(s), error->text);
+    else
+        LOG_AT(LOG_FATAL, "cannot start", LOG_TEXT("error", error->text));
+    return EXIT_FAILED;
+}
+
+static int run(struct serve *s, struct server *server)
+{
+    if (s->for_people)
+        greeting_write(stderr, &s->config, server);
+    else
+        log_ready(s, server);
+    int number = wait_signal(s);
+    log_info("received signal; shutting down", LOG_TEXT("signal", strsignal(number)));
+    drain(s, server);
+    server_free(server);
+    serve_config_fini(&s->config);
+    log_info("stopped");
+    if (s->as_etcd)
+        die_by(s, number);
+    return EXIT_OK;
+}
+
+int serve_main(int count, char **args, bool as_etcd)
+{
+    struct serve s = {.as_etcd = as_etcd};
+    struct server *server;
+    struct error error;
+    int code = read_flags(&s, count, args);
+    if (code >= 0)
+        return code;
+    if (open_log(&s, &error) != ST_OK || start(&s, &server, &error) != ST_OK)
+        code = fail(&s, &error);
+    else
+        code = run(&s, server);
+    logger_close();
+    return code;
+}

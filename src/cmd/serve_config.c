@@ -1,0 +1,244 @@
+#include "cmd/serve_config.h"
+
+#include "base/xalloc.h"
+#include "etcd/member_id.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+enum { CONFIG_BYTES_MAX = 64 << 20, VERSION_BYTES_MAX = 32 };
+
+#define QUOTA_DEFAULT_BYTES (INT64_C(2) << 30)
+#define MESSAGE_OVERHEAD_BYTES (512 * 1024) /* etcd's allowance for what wraps a request */
+
+static void *take(struct serve_config *config, size_t bytes)
+{
+    return xalloc_check(arena_alloc(&config->arena, bytes), bytes);
+}
+
+/* -- Lists of URLs -- */
+
+struct texts {
+    struct slice *items;
+    size_t count;
+};
+
+static struct texts split(struct serve_config *config, const char *list)
+{
+    struct slice item;
+    struct texts texts = {0};
+    for (const char *rest = list; option_list_next(&rest, &item);)
+        texts.count++;
+    texts.items = take(config, texts.count * sizeof(*texts.items));
+    size_t i = 0;
+    for (const char *rest = list; option_list_next(&rest, &item);)
+        texts.items[i++] = item;
+    return texts;
+}
+
+static enum status check_urls(const char *flag, struct texts texts, struct url *urls,
+                              struct error *error)
+{
+    if (texts.count == 0)
+        return error_set(error, ST_INVALID, "--%s needs at least one URL", flag);
+    for (size_t i = 0; i < texts.count; i++) {
+        struct error why;
+        struct url url;
+        if (url_parse(texts.items[i], &url, &why) != ST_OK)
+            return error_set(error, ST_INVALID, "--%s: %.400s", flag, why.text);
+        if (urls)
+            urls[i] = url;
+    }
+    return ST_OK;
+}
+
+static enum status set_listen(struct serve_config *config, const struct serve_options *options,
+                              struct error *error)
+{
+    struct texts texts = split(config, options->listen_client_urls);
+    struct url *urls = take(config, texts.count * sizeof(*urls));
+    TRY(check_urls("listen-client-urls", texts, urls, error));
+    if (texts.count > NET_LISTENERS_MAX)
+        return error_set(error, ST_INVALID, "--listen-client-urls: %zu URLs, at most %d",
+                         texts.count, NET_LISTENERS_MAX);
+    config->listen_texts = texts.items;
+    config->server.listen = urls;
+    config->server.listen_count = texts.count;
+
+    struct texts shown = texts;
+    if (*options->advertise_client_urls) {
+        shown = split(config, options->advertise_client_urls);
+        TRY(check_urls("advertise-client-urls", shown, NULL, error));
+    }
+    config->server.etcd.client_urls = shown.items;
+    config->server.etcd.client_url_count = shown.count;
+    return ST_OK;
+}
+
+/* -- Who we are -- */
+
+/* The URLs of NAME=URL,NAME=URL. Every name must be ours. */
+static enum status split_cluster(struct serve_config *config, const struct serve_options *options,
+                                 struct texts *ret_urls, struct error *error)
+{
+    struct texts members = split(config, options->initial_cluster);
+    struct slice name = slice_from_text(options->name);
+    for (size_t i = 0; i < members.count; i++) {
+        struct slice member = members.items[i];
+        const uint8_t *equals = memchr(member.ptr, '=', member.len);
+        size_t name_len = equals ? (size_t)(equals - member.ptr) : member.len;
+        if (!equals)
+            return error_set(error, ST_INVALID, "--initial-cluster: \"%.*s\" is not NAME=URL",
+                             SLICE_ARGS(member));
+        if (!slice_equal(slice_sub(member, 0, name_len), name))
+            return error_set(error, ST_INVALID,
+                             "--initial-cluster names the member \"%.*s\" beside \"%s\" (--name): "
+                             "Vigil is one node, so only itself may stand there",
+                             (int)name_len, member.ptr, options->name);
+        members.items[i] = slice_sub(member, name_len + 1, member.len - name_len - 1);
+    }
+    *ret_urls = members;
+    return ST_OK;
+}
+
+static enum status set_member(struct serve_config *config, const struct serve_options *options,
+                              struct error *error)
+{
+    struct texts peers = split(config, options->initial_advertise_peer_urls);
+    if (*options->initial_cluster)
+        TRY(split_cluster(config, options, &peers, error));
+    TRY(check_urls("initial-advertise-peer-urls", peers, NULL, error));
+    config->member_id =
+        member_id_make(peers.items, peers.count, slice_from_text(options->initial_cluster_token));
+    config->cluster_id = cluster_id_make(config->member_id);
+    config->server.etcd.member_name = options->name;
+    config->server.etcd.peer_urls = peers.items;
+    config->server.etcd.peer_url_count = peers.count;
+    return ST_OK;
+}
+
+static enum status set_version(struct serve_config *config, const struct serve_options *options,
+                               struct error *error)
+{
+    unsigned major, minor, patch;
+    int end = 0;
+    int read = sscanf(options->emulate_version, "%3u.%3u.%3u%n", &major, &minor, &patch, &end);
+    if (read != 3 || options->emulate_version[end] || major != 3)
+        return error_set(error, ST_INVALID,
+                         "--emulate-version: \"%.40s\" is no version of etcd 3, such as 3.7.0",
+                         options->emulate_version);
+    char *cluster = take(config, VERSION_BYTES_MAX);
+    snprintf(cluster, VERSION_BYTES_MAX, "%u.%u.0", major, minor);
+    config->server.etcd.version = options->emulate_version;
+    config->server.etcd.cluster_version = cluster;
+    return ST_OK;
+}
+
+/* -- Limits -- */
+
+static unsigned core_count(void)
+{
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        return 1;
+    int count = CPU_COUNT(&cores);
+    return count < 1 ? 1 : count > NET_SHARDS_MAX ? NET_SHARDS_MAX : (unsigned)count;
+}
+
+static void set_net(struct net_options *net, const struct serve_options *options)
+{
+    *net = NET_OPTIONS_DEFAULT;
+    net->shards = options->io_threads ? (unsigned)options->io_threads : core_count();
+    net->connections_max = (unsigned)options->max_connections;
+    net->stall_ns = options->response_stall_timeout_ns;
+    net->drain_ns = options->shutdown_timeout_ns;
+}
+
+static void set_h2(struct h2_limits *h2, const struct serve_options *options)
+{
+    h2->streams_max = (uint32_t)options->max_concurrent_streams;
+    h2->header_list_bytes = (uint32_t)options->max_header_bytes;
+    h2->header_fields_max = (uint32_t)options->max_header_fields;
+    h2->reset_burst = (uint32_t)options->reset_burst;
+    h2->reset_per_s = (uint32_t)options->reset_rate;
+    h2->settings_burst = (uint32_t)options->settings_burst;
+    h2->stream_window = (uint32_t)options->stream_window_bytes;
+    h2->connection_window = (uint32_t)options->connection_window_bytes;
+    h2->ping_strikes = (uint32_t)options->ping_strikes;
+    h2->ping_interval_ns = options->grpc_keepalive_min_time_ns;
+    h2->ping_idle_ns = options->ping_idle_time_ns;
+    h2->keepalive_ns = options->grpc_keepalive_interval_ns;
+    h2->keepalive_timeout_ns = options->grpc_keepalive_timeout_ns;
+    h2->drain_ns = options->shutdown_timeout_ns;
+}
+
+static void set_wire(struct wire_limits *wire, const struct serve_options *options)
+{
+    *wire = WIRE_LIMITS_DEFAULT;
+    set_h2(&wire->h2, options);
+    wire->grpc.receive_bytes_max = (uint32_t)options->max_request_bytes + MESSAGE_OVERHEAD_BYTES;
+    wire->grpc.unfinished_bytes_max = options->max_unfinished_bytes;
+    wire->grpc.arena_bytes_max = options->max_call_bytes;
+    wire->grpc.queued_bytes_soft = options->pause_queued_bytes;
+    wire->grpc.queued_bytes_hard = options->max_queued_bytes;
+    wire->grpc.stall_ns = options->response_stall_timeout_ns;
+    wire->http1.head_bytes_max = (uint32_t)options->max_http1_header_bytes;
+    wire->http1.queued_bytes_max = options->max_queued_bytes;
+    wire->http1.head_ns = options->http1_header_timeout_ns;
+    wire->http1.idle_ns = options->http1_idle_timeout_ns;
+    wire->http1.stall_ns = options->response_stall_timeout_ns;
+    wire->handshake_ns = options->handshake_timeout_ns;
+}
+
+static void set_engine(struct serve_config *config, const struct serve_options *options,
+                       bool as_etcd)
+{
+    struct engine_local_options *engine = &config->server.engine;
+    const char *dir = options->data_dir;
+    if (!*dir && as_etcd) {
+        size_t bytes = strlen(options->name) + sizeof(".etcd");
+        char *named = take(config, bytes);
+        snprintf(named, bytes, "%s.etcd", options->name);
+        dir = named;
+    } else if (!*dir) {
+        dir = "vigil.data";
+    }
+    engine->data_dir = dir;
+    engine->segment_bytes_max = options->segment_bytes;
+    engine->checkpoint_bytes = options->checkpoint_bytes;
+    engine->quota_bytes =
+        options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
+    engine->member_id = config->member_id;
+    engine->cluster_id = config->cluster_id;
+}
+
+static enum status set_all(struct serve_config *config, const struct serve_options *options,
+                           bool as_etcd, struct error *error)
+{
+    TRY(set_listen(config, options, error));
+    TRY(set_member(config, options, error));
+    TRY(set_version(config, options, error));
+    config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
+    config->server.etcd.request_bytes_max = options->max_request_bytes;
+    set_net(&config->server.net, options);
+    set_wire(&config->server.wire, options);
+    set_engine(config, options, as_etcd);
+    return ST_OK;
+}
+
+enum status serve_config_init(struct serve_config *config, const struct serve_options *options,
+                              bool as_etcd, struct error *error)
+{
+    *config = (struct serve_config){0};
+    arena_init(&config->arena, NULL, 0, CONFIG_BYTES_MAX);
+    enum status status = set_all(config, options, as_etcd, error);
+    if (status != ST_OK)
+        serve_config_fini(config);
+    return status;
+}
+
+void serve_config_fini(struct serve_config *config)
+{
+    arena_fini(&config->arena);
+    *config = (struct serve_config){0};
+}

@@ -1,0 +1,25 @@
+/*
+ * What the flags of `vigil serve` mean: addresses to listen on, who the member is, limits in the
+ * units of the layers that keep them. Checks what one flag alone cannot show.
+ */
+#ifndef VIGIL_CMD_SERVE_CONFIG_H
+#define VIGIL_CMD_SERVE_CONFIG_H
+
+#include "base/arena.h"
+#include "cmd/serve_options.h"
+#include "cmd/server.h"
+
+struct serve_config {
+    struct server_config server; /* borrows from here and from the options */
+    struct slice *listen_texts;  /* as given; as many as server.listen_count */
+    uint64_t member_id, cluster_id;
+    struct arena arena; /* all of the above */
+};
+
+/* as_etcd: the default data directory is named after the member. On failure nothing is left. */
+MUST_CHECK
+enum status serve_config_init(struct serve_config *config, const struct serve_options *options,
+                              bool as_etcd, struct error *error);
+void serve_config_fini(struct serve_config *config);
+
+#endif

@@ -1,0 +1,164 @@
+#include "cmd/server.h"
+
+#include "base/xalloc.h"
+#include "net/wire.h"
+#include "wire/connection.h"
+
+struct server {
+    const struct server_config *config;
+    struct engine *engine;  /* owned */
+    struct net_server *net; /* owned */
+    struct net_wire wire;   /* limits; each shard brings tables of its own */
+    struct protocol_kind kind;
+    struct url *bound; /* owned; one for each listener */
+    bool started;
+};
+
+/* What one shard has. Made, used and freed on its thread. */
+struct server_shard {
+    struct engine_shard *engine;
+    struct etcd_face *face;
+};
+
+/* -- Shards -- */
+
+static void server_shard_free(struct server_shard *shard)
+{
+    etcd_face_free(shard->face);
+    engine_shard_free(shard->engine);
+    free(shard);
+}
+
+static enum status shard_start(void *ctx, struct net_shard *net_shard)
+{
+    struct server *server = ctx;
+    struct server_shard *shard = xcalloc(1, sizeof(*shard));
+    enum status status =
+        engine_shard_new(server->engine, net_shard_loop(net_shard), &shard->engine);
+    if (status == ST_OK)
+        status = etcd_face_new(&server->config->etcd, server->engine, shard->engine, &shard->face);
+    if (status != ST_OK) {
+        server_shard_free(shard);
+        return status;
+    }
+    net_shard_set_user(net_shard, shard);
+    return ST_OK;
+}
+
+/* Its connections are gone, but writes they started may still be under way. */
+static void shard_stop(void *ctx, struct net_shard *net_shard)
+{
+    (void)ctx;
+    struct server_shard *shard = net_shard_user(net_shard);
+    while (etcd_face_busy(shard->face))
+        loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
+    net_shard_set_user(net_shard, NULL);
+    server_shard_free(shard);
+}
+
+static void after_input(void *ctx, struct net_shard *net_shard)
+{
+    (void)ctx;
+    struct server_shard *shard = net_shard_user(net_shard);
+    engine_shard_turn_begin(shard->engine);
+}
+
+static void end_of_turn(void *ctx, struct net_shard *net_shard)
+{
+    (void)ctx;
+    struct server_shard *shard = net_shard_user(net_shard);
+    engine_shard_turn_end(shard->engine);
+}
+
+/* The connections of a shard are answered from the tables of its own face. */
+static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, void **ret_shared)
+{
+    struct net_wire *wire = ctx;
+    struct server_shard *shard = net_shard_user(net_shard);
+    struct wire_server *wire_server;
+    TRY(wire_server_new(etcd_face_services(shard->face), etcd_face_routes(shard->face),
+                        &wire->limits, &wire_server));
+    *ret_shared = wire_server;
+    return ST_OK;
+}
+
+/* -- The whole -- */
+
+static enum status open_engine(struct server *server, struct error *error)
+{
+    struct engine_local_options options = server->config->engine;
+    options.shards_max = server->config->net.shards;
+    return engine_local_open(&options, &server->engine, error);
+}
+
+static enum status open_listeners(struct server *server, struct error *error)
+{
+    const struct server_config *config = server->config;
+    const struct net_app app = {
+        .shard_start = shard_start,
+        .shard_stop = shard_stop,
+        .after_input = after_input,
+        .end_of_turn = end_of_turn,
+        .ctx = server,
+    };
+    enum status status = net_server_new(network_posix(), &config->net, &app, &server->net);
+    if (status != ST_OK)
+        return error_set(error, status, "cannot make %u I/O threads: %s", config->net.shards,
+                         status_text(status));
+    server->wire.limits = config->wire;
+    server->kind = net_wire_kind(&server->wire);
+    server->kind.shard_new = protocol_shard_new;
+    server->bound = xcalloc(config->listen_count, sizeof(*server->bound));
+    for (size_t i = 0; i < config->listen_count; i++)
+        TRY(net_server_listen(server->net, &config->listen[i], &server->kind, &server->bound[i],
+                              error));
+    return ST_OK;
+}
+
+enum status server_start(const struct server_config *config, struct server **ret_server,
+                         struct error *error)
+{
+    AUTO(server_freep) struct server *server = xcalloc(1, sizeof(*server));
+    server->config = config;
+    TRY(open_engine(server, error));
+    TRY(open_listeners(server, error));
+    enum status status = net_server_start(server->net);
+    if (status != ST_OK)
+        return error_set(error, status, "cannot start %u I/O threads: %s", config->net.shards,
+                         status_text(status));
+    server->started = true;
+    *ret_server = TAKE(server);
+    return ST_OK;
+}
+
+const struct url *server_bound(const struct server *server, size_t i)
+{
+    return &server->bound[i];
+}
+
+struct engine *server_engine(struct server *server)
+{
+    return server->engine;
+}
+
+void server_drain(struct server *server)
+{
+    net_server_drain(server->net);
+}
+
+bool server_drained(struct server *server)
+{
+    return net_server_drained(server->net);
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    if (server->started)
+        net_server_stop(server->net);
+    net_server_free(server->net);
+    engine_local_close(server->engine);
+    free(server->bound);
+    free(server);
+}

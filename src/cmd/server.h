@@ -1,0 +1,45 @@
+/*
+ * A whole server put together: engine, listeners, shards, and on each shard a face. Started and
+ * stopped by one thread; everything else happens on its own threads.
+ *
+ *     start: open the store ─► listen ─► start the shards
+ *     stop:  drain (answer what is under way) ─► end the shards ─► close the store
+ */
+#ifndef VIGIL_CMD_SERVER_H
+#define VIGIL_CMD_SERVER_H
+
+#include "engine/local.h"
+#include "etcd/face.h"
+#include "net/server.h"
+#include "wire/limits.h"
+
+struct server;
+
+/* Borrowed until server_free. The engine's shards_max is set here. */
+struct server_config {
+    struct engine_local_options engine;
+    struct etcd_config etcd;
+    struct net_options net;
+    struct wire_limits wire;
+    const struct url *listen;
+    size_t listen_count;
+};
+
+/* On failure nothing is left running, and the error says what to do about it. */
+MUST_CHECK
+enum status server_start(const struct server_config *config, struct server **ret_server,
+                         struct error *error);
+
+/* Where the i-th listener listens: a port of 0 has become the one chosen. */
+const struct url *server_bound(const struct server *server, size_t i);
+struct engine *server_engine(struct server *server);
+
+/* Takes no more connections and asks those there are to end. */
+void server_drain(struct server *server);
+bool server_drained(struct server *server);
+
+/* Drained or not: ends everything. Accepts NULL. */
+void server_free(struct server *server);
+DEFINE_CLEANUP(struct server *, server_free)
+
+#endif
