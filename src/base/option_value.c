@@ -221,13 +221,11 @@ static int format_part(char *to, size_t room, uint64_t ns, uint64_t unit_ns, con
     uint64_t fraction = ns % unit_ns;
     if (fraction == 0)
         return snprintf(to, room, "%llu%s", (unsigned long long)(ns / unit_ns), unit);
-    while (fraction % 10 == 0 && unit_ns % 10 == 0)
-        fraction /= 10, unit_ns /= 10, ns /= 10;
-    int digits = 0;
-    for (uint64_t u = unit_ns; u > 1; u /= 10)
-        digits++;
-    return snprintf(to, room, "%llu.%0*llu%s", (unsigned long long)(ns / unit_ns), digits,
-                    (unsigned long long)fraction, unit);
+    char digits[16];
+    int len = snprintf(digits, sizeof(digits), "%09u", (unsigned)(fraction * (NS_PER_S / unit_ns)));
+    while (digits[len - 1] == '0')
+        len--;
+    return snprintf(to, room, "%llu.%.*s%s", (unsigned long long)(ns / unit_ns), len, digits, unit);
 }
 
 void option_format_duration(int64_t ns, char text[OPTION_DURATION_BYTES])

@@ -213,7 +213,7 @@ static void wait_for_work(struct loop *loop, int64_t wait_max_ns)
         poll_ready(loop, wait_ns);
         return;
     }
-    waker_announce(loop->waker);
+    waker_announce_and_look(loop->waker);
     poll_ready(loop, has_mail(loop) ? 0 : wait_ns);
     waker_retract(loop->waker);
 }

@@ -45,7 +45,7 @@ void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
                                                   memory_order_seq_cst, memory_order_relaxed));
     /* Also when the queue was not empty: who posted first may have lost its core before waking. */
     if (mailbox->waker)
-        waker_wake(mailbox->waker);
+        waker_wake_seq_cst(mailbox->waker);
 }
 
 void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node)
@@ -82,17 +82,19 @@ struct mailbox_node *mailbox_take(struct mailbox *mailbox)
     return first;
 }
 
-static bool has_mail(void *mailbox)
+static bool has_news(void *ctx)
 {
-    return !mailbox_empty(mailbox);
+    struct mailbox *mailbox = ctx;
+    return !mailbox_empty(mailbox) || waker_notified(mailbox->waker);
 }
 
 void mailbox_wait(struct mailbox *mailbox, int64_t timeout_ns)
 {
     struct waker *waker = mailbox->waker;
-    if (timeout_ns <= 0 || waker_look(waker, has_mail, mailbox))
+    if (timeout_ns > 0)
+        waker_look(waker, has_news, mailbox);
+    if (!mailbox_empty(mailbox) || !waker_announce(waker))
         return;
-    waker_announce(waker);
     if (mailbox_empty(mailbox))
         waker_sleep(waker, timeout_ns);
     waker_retract(waker);

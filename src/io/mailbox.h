@@ -49,8 +49,11 @@ void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
 struct mailbox_node *mailbox_take(struct mailbox *mailbox);
 bool mailbox_empty(const struct mailbox *mailbox);
 
-/* Receiver, a plain thread: returns when there is something to take, or after timeout_ns. The
- * mailbox is the only one on its waker, or the caller looks at the others too. */
+/*
+ * Receiver, a plain thread: returns when there is something to take, when its waker was woken for
+ * any other reason since the last wait (another mailbox on it, a flag), or after timeout_ns; now
+ * and then for nothing. The caller looks at all it waits for.
+ */
 void mailbox_wait(struct mailbox *mailbox, int64_t timeout_ns);
 
 /* Receiver, a loop: receives at most max messages. True when some are left. */

@@ -62,6 +62,64 @@ static void wait_ends_at_its_timeout(void **state)
     assert_true(clock_mono_ns(clock_system()) - start >= 2 * NS_PER_MS);
 }
 
+struct two {
+    struct waker waker;
+    struct mailbox waited_for, other;
+    atomic_bool flag;
+};
+
+static void *wake_by_other_means(void *arg)
+{
+    struct two *two = arg;
+    static struct mailbox_node nodes[1000];
+    for (int i = 0; i < 1000; i++) {
+        mailbox_post(&two->other, &nodes[i]);
+        if (i % 100 == 0)
+            usleep(100);
+    }
+    atomic_store_explicit(&two->flag, true, memory_order_release);
+    waker_wake(&two->waker);
+    return NULL;
+}
+
+/* Waiting for one mailbox, a thread is woken for all that shares its waker: nothing is lost
+ * between its last look and its sleep. */
+static void wait_ends_for_anything_that_shares_the_waker(void **state)
+{
+    (void)state;
+    static struct two two;
+    waker_init_thread(&two.waker);
+    mailbox_init(&two.waited_for, &two.waker);
+    mailbox_init(&two.other, &two.waker);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wake_by_other_means, &two), 0);
+    int taken = 0;
+    while (taken < 1000 || !atomic_load_explicit(&two.flag, memory_order_acquire)) {
+        struct mailbox_node *node = mailbox_take(&two.other);
+        for (; node; node = node->next)
+            taken++;
+        if (taken < 1000 || !atomic_load_explicit(&two.flag, memory_order_acquire))
+            mailbox_wait(&two.waited_for, CLOCK_NEVER);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(taken, 1000);
+}
+
+static void wake_while_awake_is_kept_for_one_wait(void **state)
+{
+    (void)state;
+    struct waker waker;
+    struct mailbox mailbox;
+    waker_init_thread(&waker);
+    mailbox_init(&mailbox, &waker);
+    waker_wake(&waker);
+    waker_wake(&waker);
+    mailbox_wait(&mailbox, CLOCK_NEVER);
+    int64_t start = clock_mono_ns(clock_system());
+    mailbox_wait(&mailbox, 3 * NS_PER_MS);
+    assert_true(clock_mono_ns(clock_system()) - start >= 2 * NS_PER_MS);
+}
+
 static unsigned received;
 
 static void receive_and_post_again(void *owner, struct mailbox_node *node)
@@ -295,6 +353,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_come_in_the_order_posted),
         cmocka_unit_test(wait_ends_at_its_timeout),
+        cmocka_unit_test(wake_while_awake_is_kept_for_one_wait),
+        cmocka_unit_test(wait_ends_for_anything_that_shares_the_waker),
         cmocka_unit_test(receiving_may_post_to_the_same_mailbox),
         cmocka_unit_test(plain_thread_gets_every_message_once),
         cmocka_unit_test(loop_gets_every_message_once),

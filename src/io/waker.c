@@ -43,16 +43,24 @@ static void signal_event(int fd)
 
 void waker_wake(struct waker *waker)
 {
-    if (atomic_load_explicit(&waker->state, memory_order_seq_cst) != WAKER_ANNOUNCED)
-        return;
-    /* Several producers may have seen it sleep; one wakes it. */
-    if (atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_seq_cst) !=
+    /* An exchange, not a store: what was published before is seen by whoever takes the wake-up. */
+    if (atomic_exchange_explicit(&waker->state, WAKER_NOTIFIED, memory_order_seq_cst) !=
         WAKER_ANNOUNCED)
         return;
     if (waker->event_fd >= 0)
         signal_event(waker->event_fd);
     else
         syscall(SYS_futex, &waker->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool waker_announce(struct waker *waker)
+{
+    uint32_t was = atomic_exchange_explicit(&waker->state, WAKER_ANNOUNCED, memory_order_seq_cst);
+    assert(was != WAKER_ANNOUNCED); /* one sleeper */
+    if (was == WAKER_AWAKE)
+        return true;
+    waker_retract(waker);
+    return false;
 }
 
 void waker_sleep(struct waker *waker, int64_t timeout_ns)

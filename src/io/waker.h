@@ -3,13 +3,11 @@
  * only then sleeps; whoever brings work wakes it only if it is announced. So a busy thread costs
  * its producers no system call, and one that sleeps costs exactly one.
  *
- *     sleeper                              producer
- *     waker_announce                       publish the work
- *     look for work; if any: waker_retract waker_wake (a load; a system call only when announced)
- *     sleep ... waker_retract
+ *     awake ──announce──► announced ──wake (system call)──► notified ──announce, retract──► awake
+ *       └───────────────────wake──────────────────────────────▲
  *
- * Both sides use sequentially consistent operations: either the sleeper sees the work, or the
- * producer sees the sleeper.
+ * A wake-up is never lost: one that comes while the thread is awake is kept, and its next announce
+ * fails once. The thread then looks at everything it could have been woken for.
  */
 #ifndef VIGIL_IO_WAKER_H
 #define VIGIL_IO_WAKER_H
@@ -20,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum waker_state { WAKER_AWAKE = 0, WAKER_ANNOUNCED = 1 };
+enum waker_state { WAKER_AWAKE, WAKER_ANNOUNCED, WAKER_NOTIFIED };
 
 struct waker {
     _Alignas(64) _Atomic uint32_t state; /* written by both sides: a line of its own */
@@ -38,17 +36,35 @@ MUST_CHECK
 enum status waker_init_event(struct waker *waker);
 void waker_fini(struct waker *waker);
 
-/* Any thread, after the work is published. */
+/* Any thread, after the work is published, in whatever way. */
 void waker_wake(struct waker *waker);
 
-static inline void waker_announce(struct waker *waker)
+/* The same, when the work was published by a sequentially consistent operation and the sleeper
+ * looks at it by one after announcing: cheaper, as it does not write when a wake-up is already
+ * kept. */
+static inline void waker_wake_seq_cst(struct waker *waker)
 {
-    atomic_store_explicit(&waker->state, WAKER_ANNOUNCED, memory_order_seq_cst);
+    if (atomic_load_explicit(&waker->state, memory_order_seq_cst) != WAKER_NOTIFIED)
+        waker_wake(waker);
 }
 
+/* False: a wake-up was kept, and is now used up. Do not sleep, look. */
+bool waker_announce(struct waker *waker);
+/* For a sleeper that looks at everything after announcing: drops a kept wake-up. */
+static inline void waker_announce_and_look(struct waker *waker)
+{
+    atomic_exchange_explicit(&waker->state, WAKER_ANNOUNCED, memory_order_seq_cst);
+}
+
+/* After sleeping, or instead. */
 static inline void waker_retract(struct waker *waker)
 {
-    atomic_store_explicit(&waker->state, WAKER_AWAKE, memory_order_seq_cst);
+    atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_seq_cst);
+}
+
+static inline bool waker_notified(const struct waker *waker)
+{
+    return atomic_load_explicit(&waker->state, memory_order_seq_cst) == WAKER_NOTIFIED;
 }
 
 /* Of a thread's own waker, announced: returns when woken, at the latest after timeout_ns, possibly
