@@ -39,13 +39,12 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int usage(const char *program)
+static void write_usage(FILE *to, const char *program)
 {
-    fprintf(stderr, "usage: %s COMMAND [--flag value ...]; --help after a command lists flags\n",
+    fprintf(to, "usage: %s COMMAND [--flag value ...]; --help after a command lists flags\n",
             program);
     for (size_t i = 0; i < COUNT_OF(commands); i++)
-        fprintf(stderr, "  %-8s %s\n", commands[i].name, commands[i].help);
-    return EXIT_CODE_USAGE;
+        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
 }
 
 static struct bench_options defaults_of(const struct command *command)
@@ -123,8 +122,11 @@ static int run(const struct command *command, struct bench_context *context)
 int bench_main(int argc, char **argv)
 {
     const struct command *command = argc >= 2 ? find_command(argv[1]) : NULL;
-    if (!command)
-        return usage(argv[0]);
+    if (!command) {
+        bool asked = argc >= 2 && strcmp(argv[1], "--help") == 0;
+        write_usage(asked ? stdout : stderr, argv[0]);
+        return asked ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+    }
     struct bench_context context = {.options = defaults_of(command)};
     enum status status = bench_options_read(argc - 2, argv + 2, &context.options, &context.error);
     if (status == ST_OK && context.options.help) {

@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -10,8 +11,8 @@ static enum status read_one(const char *flag, const char *value, struct bench_op
                             struct error *error)
 {
     char a[64], b[64];
-    strcpy(a, flag);
-    strcpy(b, value ? value : "");
+    snprintf(a, sizeof(a), "%s", flag);
+    snprintf(b, sizeof(b), "%s", value ? value : "");
     char *argv[] = {a, b};
     return bench_options_read(value ? 2 : 1, argv, options, error);
 }

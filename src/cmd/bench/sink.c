@@ -244,9 +244,9 @@ void bench_sink_stop(struct bench_sink *sink)
     eventfd_write(sink->stop_fd, 1);
 }
 
-static enum status watch_plain(struct bench_sink *sink, int *fd)
+static enum status watch_plain(const struct bench_sink *sink, const int *fd)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)fd};
     return epoll_ctl(sink->epoll_fd, EPOLL_CTL_ADD, *fd, &event) < 0 ? ST_IO : ST_OK;
 }
 

@@ -36,7 +36,7 @@ void bench_sink_free(struct bench_sink *sink);
 uint16_t bench_sink_port(const struct bench_sink *sink);
 
 /* Serves until stopped; a thread's start function over a struct bench_sink. */
-void *bench_sink_serve(void *sink);
+void *bench_sink_serve(void *argument);
 void bench_sink_stop(struct bench_sink *sink);
 
 #endif

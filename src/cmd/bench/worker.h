@@ -30,7 +30,7 @@ enum status bench_worker_new(const struct bench_shared *shared, uint32_t connect
 void bench_worker_free(struct bench_worker *worker);
 
 /* Runs to the end of the load; a thread's start function over a struct bench_worker. */
-void *bench_worker_run(void *worker);
+void *bench_worker_run(void *argument);
 
 /* Adds this worker's counts; ret_end_ns: when its last call ended. */
 void bench_worker_collect(const struct bench_worker *worker, struct bench_outcome *into,
