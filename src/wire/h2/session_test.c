@@ -1,0 +1,963 @@
+#include "wire/h2/session.h"
+
+#include "wire/h2/hpack.h"
+#include "wire/h2/testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { STREAMS_MAX = 4096 };
+
+/* A stream that answers with `reply` bytes once the peer has half-closed. */
+struct answer {
+    struct h2_stream stream;
+    size_t reply;
+    size_t received;
+    bool ended;
+};
+
+struct fixture {
+    struct h2_limits limits;
+    struct h2_session *session;
+    struct buf in, out;
+    int64_t now;
+    size_t reply; /* of the next stream */
+    bool bulk;
+    bool hold; /* no answer when the peer half-closes */
+    size_t opened, closed, outputs;
+    enum h2_error closed_code;
+    struct answer *last;
+    struct answer *by_id[STREAMS_MAX];
+};
+static struct fixture *fx;
+
+static void on_data(struct h2_stream *stream, struct slice bytes)
+{
+    ((struct answer *)stream)->received += bytes.len;
+    h2_stream_consumed(stream, bytes.len);
+}
+
+static void on_end(struct h2_stream *stream)
+{
+    ((struct answer *)stream)->ended = true;
+    if (!fx->hold)
+        h2_stream_ready(stream);
+}
+
+static void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    fx->closed++;
+    fx->closed_code = code;
+    if (stream->id / 2 < STREAMS_MAX)
+        fx->by_id[stream->id / 2] = NULL;
+    free(stream);
+}
+
+static size_t head(struct h2_stream *stream, uint8_t *dst, size_t room)
+{
+    (void)stream;
+    return room < 16 ? 0 : (size_t)(hpack_put_status(dst, 200) - dst);
+}
+
+static enum h2_fill data(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct answer *a = (struct answer *)stream;
+    *ret_len = size_min(room, a->reply);
+    memset(dst, 'd', *ret_len);
+    a->reply -= *ret_len;
+    return a->reply ? H2_FILL_MORE : H2_FILL_END;
+}
+
+static size_t trailers(struct h2_stream *stream, uint8_t *dst, size_t room)
+{
+    (void)stream;
+    if (room < 32)
+        return 0;
+    return (size_t)(hpack_put_literal(dst, SLICE_LITERAL("t"), SLICE_LITERAL("0")) - dst);
+}
+
+static const struct h2_stream_ops answer_ops = {on_data, on_end, on_close, head, data, trailers};
+
+static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
+{
+    struct fixture *f = owner;
+    (void)headers;
+    (void)now_ns;
+    struct answer *a = calloc(1, sizeof(*a));
+    assert_non_null(a);
+    a->stream.ops = &answer_ops;
+    a->stream.bulk = f->bulk;
+    a->reply = f->reply;
+    f->opened++;
+    f->last = a;
+    return &a->stream;
+}
+
+static void on_output(void *owner)
+{
+    ((struct fixture *)owner)->outputs++;
+}
+
+static const struct h2_session_ops session_ops = {on_open, on_output};
+
+static void start(struct fixture *f)
+{
+    assert_int_equal(h2_session_new(&f->limits, &session_ops, f, f->now, &f->session), ST_OK);
+}
+
+static int setup(void **state)
+{
+    fx = calloc(1, sizeof(*fx));
+    fx->limits = H2_LIMITS_DEFAULT;
+    fx->now = H2_SECOND_NS;
+    fx->reply = 10;
+    *state = fx;
+    test_hello(&fx->in);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    h2_session_free(f->session);
+    assert_int_equal(f->opened, f->closed);
+    buf_fini(&f->in);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+/* Feeds what was written so far, in pieces of `step` bytes, and takes what comes out. */
+static void feed_in(struct fixture *f, size_t step)
+{
+    if (!f->session)
+        start(f);
+    for (size_t i = 0; i < f->in.len; i += step) {
+        h2_session_feed(f->session, slice_of(f->in.ptr + i, size_min(step, f->in.len - i)), f->now);
+        h2_session_check(f->session);
+    }
+    f->in.len = 0;
+}
+
+static void drain(struct fixture *f)
+{
+    uint8_t room[H2_FILL_ROOM_MIN * 2];
+    while (h2_session_wants_write(f->session)) {
+        size_t n = h2_session_fill(f->session, room, sizeof(room), f->now);
+        test_put(&f->out, slice_of(room, n));
+        h2_session_check(f->session);
+        if (n == 0)
+            break;
+    }
+}
+
+static void exchange(struct fixture *f)
+{
+    feed_in(f, SIZE_MAX / 2);
+    drain(f);
+}
+
+static struct slice out_of(const struct fixture *f)
+{
+    return buf_slice(&f->out);
+}
+
+static void request(struct fixture *f, uint32_t id, uint8_t flags)
+{
+    test_headers(&f->in, id, flags, SLICE_LITERAL(TEST_REQUEST));
+    if (id / 2 < STREAMS_MAX) {
+        feed_in(f, SIZE_MAX / 2);
+        f->by_id[id / 2] = f->last;
+    }
+}
+
+static void request_is_answered_whatever_the_pieces(void **state)
+{
+    struct fixture *f = *state;
+    struct buf input = {0};
+    test_hello(&input);
+    test_frame(&input, H2_HEADERS, 0, 1, SLICE_LITERAL("\x83\x86"));
+    test_frame(&input, H2_CONTINUATION, 0, 1, SLICE_LITERAL("\x84\x01"));
+    test_frame(&input, H2_CONTINUATION, H2_FLAG_END_HEADERS, 1, SLICE_LITERAL("\x01x"));
+    test_frame(&input, H2_DATA, H2_FLAG_PADDED, 1, SLICE_LITERAL("\x02hello\0\0"));
+    test_frame(&input, 0x77, 0xff, 9, SLICE_LITERAL("an unknown frame is skipped"));
+    test_frame(&input, H2_DATA, H2_FLAG_END_STREAM, 1, SLICE_LITERAL("world"));
+    for (size_t step = 1; step <= input.len; step++) {
+        h2_session_free(f->session);
+        f->session = NULL;
+        f->out.len = f->in.len = 0;
+        test_put(&f->in, buf_slice(&input));
+        feed_in(f, step);
+        assert_int_equal(f->last->received, 10);
+        drain(f);
+        assert_int_equal(test_count(out_of(f), H2_HEADERS, 1), 2);
+        assert_int_equal(test_data_bytes(out_of(f), 1), 10);
+        assert_int_equal(h2_session_streams(f->session), 0);
+        assert_int_equal(test_error(out_of(f), 0), -1);
+        assert_int_equal(test_error(out_of(f), 1), -1);
+    }
+    buf_fini(&input);
+}
+
+static void first_output_is_settings_and_peer_is_acked(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f);
+    struct h2_frame frame;
+    struct slice bytes = out_of(f), payload;
+    assert_true(test_next(&bytes, &frame, &payload));
+    assert_int_equal(frame.type, H2_SETTINGS);
+    assert_int_equal(frame.flags, 0);
+    assert_true(test_find(out_of(f), H2_SETTINGS, 0, 1, &frame, &payload));
+    assert_int_equal(frame.flags, H2_FLAG_ACK);
+    assert_true(h2_session_established(f->session));
+}
+
+/* ---- every fault and its code ---- */
+
+struct raw_frame {
+    enum h2_frame_type type;
+    uint8_t flags;
+    uint32_t id;
+    const char *bytes;
+    size_t len;
+};
+#define FRAME(type, flags, id, text)                    \
+    {                                                   \
+        (type), (flags), (id), (text), sizeof(text) - 1 \
+    }
+#define OPEN(id) FRAME(H2_HEADERS, 4, id, TEST_REQUEST)
+#define WHOLE(id) FRAME(H2_HEADERS, 5, id, TEST_REQUEST)
+
+struct fault {
+    const char *what;
+    uint32_t stream; /* 0: GOAWAY is expected, otherwise RST_STREAM on it */
+    enum h2_error code;
+    struct raw_frame frames[4];
+};
+
+static const struct fault faults[] = {
+    {"DATA on stream 0", 0, H2_PROTOCOL_ERROR, {FRAME(H2_DATA, 0, 0, "x")}},
+    {"DATA on an idle stream", 0, H2_PROTOCOL_ERROR, {FRAME(H2_DATA, 0, 1, "x")}},
+    {"DATA on an even stream", 0, H2_PROTOCOL_ERROR, {OPEN(5), FRAME(H2_DATA, 0, 2, "x")}},
+    {"DATA after END_STREAM", 1, H2_STREAM_CLOSED, {WHOLE(1), FRAME(H2_DATA, 0, 1, "x")}},
+    {"DATA padding too long", 0, H2_PROTOCOL_ERROR, {OPEN(1), FRAME(H2_DATA, 8, 1, "\x05xxxx")}},
+    {"DATA padded, empty", 0, H2_FRAME_SIZE_ERROR, {OPEN(1), FRAME(H2_DATA, 8, 1, "")}},
+    {"HEADERS on stream 0", 0, H2_PROTOCOL_ERROR, {OPEN(0)}},
+    {"HEADERS on an even stream", 0, H2_PROTOCOL_ERROR, {OPEN(2)}},
+    {"stream ids go back", 0, H2_PROTOCOL_ERROR, {OPEN(5), OPEN(3)}},
+    {"HEADERS after END_STREAM", 1, H2_STREAM_CLOSED, {WHOLE(1), WHOLE(1)}},
+    {"HEADERS padding too long", 0, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 12, 1, "\x09\x83")}},
+    {"HEADERS padded, empty", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_HEADERS, 12, 1, "")}},
+    {"HEADERS priority cut", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_HEADERS, 0x24, 1, "\0\0\0")}},
+    {"HEADERS depend on themselves",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 0x24, 1, "\0\0\0\1\0" TEST_REQUEST)}},
+    {"HEADERS interrupted by DATA",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 0, 1, "\x83"), FRAME(H2_DATA, 0, 1, "x")}},
+    {"HEADERS interrupted by an unknown frame",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 0, 1, "\x83"), FRAME(0x55, 0, 0, "x")}},
+    {"CONTINUATION of another stream",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 0, 1, "\x83"), FRAME(H2_CONTINUATION, 4, 3, "\x86")}},
+    {"CONTINUATION out of nowhere", 0, H2_PROTOCOL_ERROR, {FRAME(H2_CONTINUATION, 4, 1, "\x83")}},
+    {"CONTINUATION after the end",
+     0,
+     H2_PROTOCOL_ERROR,
+     {OPEN(1), FRAME(H2_CONTINUATION, 4, 1, "\x83")}},
+    {"header block broken", 0, H2_COMPRESSION_ERROR, {FRAME(H2_HEADERS, 4, 1, "\xff\xff\xff\xff")}},
+    {"header index unknown", 0, H2_COMPRESSION_ERROR, {FRAME(H2_HEADERS, 4, 1, "\xc0")}},
+    {"trailers without END_STREAM", 1, H2_PROTOCOL_ERROR, {OPEN(1), FRAME(H2_HEADERS, 4, 1, "")}},
+    {"trailers with a pseudo-field",
+     1,
+     H2_PROTOCOL_ERROR,
+     {OPEN(1), FRAME(H2_HEADERS, 5, 1, "\x84")}},
+    {"PRIORITY on stream 0", 0, H2_PROTOCOL_ERROR, {FRAME(H2_PRIORITY, 0, 0, "\0\0\0\1\0")}},
+    {"PRIORITY of four bytes", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_PRIORITY, 0, 1, "\0\0\0\1")}},
+    {"PRIORITY on itself", 0, H2_PROTOCOL_ERROR, {FRAME(H2_PRIORITY, 0, 1, "\0\0\0\1\0")}},
+    {"RST_STREAM on stream 0", 0, H2_PROTOCOL_ERROR, {FRAME(H2_RST_STREAM, 0, 0, "\0\0\0\0")}},
+    {"RST_STREAM on an idle stream",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_RST_STREAM, 0, 1, "\0\0\0\0")}},
+    {"RST_STREAM of three bytes",
+     0,
+     H2_FRAME_SIZE_ERROR,
+     {OPEN(1), FRAME(H2_RST_STREAM, 0, 1, "\0\0\0")}},
+    {"SETTINGS on a stream", 0, H2_PROTOCOL_ERROR, {FRAME(H2_SETTINGS, 0, 1, "")}},
+    {"SETTINGS ack with a payload",
+     0,
+     H2_FRAME_SIZE_ERROR,
+     {FRAME(H2_SETTINGS, 1, 0, "\0\0\0\0\0\0")}},
+    {"SETTINGS of five bytes", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_SETTINGS, 0, 0, "\0\0\0\0\0")}},
+    {"ENABLE_PUSH 2", 0, H2_PROTOCOL_ERROR, {FRAME(H2_SETTINGS, 0, 0, "\0\2\0\0\0\2")}},
+    {"INITIAL_WINDOW_SIZE 2^31",
+     0,
+     H2_FLOW_CONTROL_ERROR,
+     {FRAME(H2_SETTINGS, 0, 0, "\0\4\x80\0\0\0")}},
+    {"MAX_FRAME_SIZE 16383", 0, H2_PROTOCOL_ERROR, {FRAME(H2_SETTINGS, 0, 0, "\0\5\0\0\x3f\xff")}},
+    {"MAX_FRAME_SIZE 2^24", 0, H2_PROTOCOL_ERROR, {FRAME(H2_SETTINGS, 0, 0, "\0\5\1\0\0\0")}},
+    {"PUSH_PROMISE", 0, H2_PROTOCOL_ERROR, {OPEN(1), FRAME(H2_PUSH_PROMISE, 4, 1, "\0\0\0\2\x83")}},
+    {"PING on a stream", 0, H2_PROTOCOL_ERROR, {FRAME(H2_PING, 0, 1, "12345678")}},
+    {"PING of seven bytes", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_PING, 0, 0, "1234567")}},
+    {"GOAWAY on a stream", 0, H2_PROTOCOL_ERROR, {FRAME(H2_GOAWAY, 0, 1, "\0\0\0\0\0\0\0\0")}},
+    {"GOAWAY of seven bytes", 0, H2_FRAME_SIZE_ERROR, {FRAME(H2_GOAWAY, 0, 0, "\0\0\0\0\0\0\0")}},
+    {"WINDOW_UPDATE of three bytes",
+     0,
+     H2_FRAME_SIZE_ERROR,
+     {FRAME(H2_WINDOW_UPDATE, 0, 0, "\0\0\1")}},
+    {"WINDOW_UPDATE of nothing", 0, H2_PROTOCOL_ERROR, {FRAME(H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0")}},
+    {"WINDOW_UPDATE of nothing on a stream",
+     1,
+     H2_PROTOCOL_ERROR,
+     {OPEN(1), FRAME(H2_WINDOW_UPDATE, 0, 1, "\0\0\0\0")}},
+    {"WINDOW_UPDATE on an idle stream",
+     0,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_WINDOW_UPDATE, 0, 1, "\0\0\0\1")}},
+    {"connection window overflows",
+     0,
+     H2_FLOW_CONTROL_ERROR,
+     {FRAME(H2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff")}},
+    {"stream window overflows",
+     1,
+     H2_FLOW_CONTROL_ERROR,
+     {OPEN(1), FRAME(H2_WINDOW_UPDATE, 0, 1, "\x7f\xff\xff\xff")}},
+    {"SETTINGS overflow a stream's window",
+     0,
+     H2_FLOW_CONTROL_ERROR,
+     {OPEN(1), FRAME(H2_WINDOW_UPDATE, 0, 1, "\x7f\xff\0\0"),
+      FRAME(H2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff")}},
+    /* Messages that break section 8. */
+    {"upper-case name", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\1A\1x")}},
+    {"connection field",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\12connection\1x")}},
+    {"te other than trailers",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\2te\1x")}},
+    {"unknown pseudo-field",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\2:x\1x")}},
+    {"response pseudo-field", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\x88")}},
+    {"pseudo-field twice", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\x84")}},
+    {"pseudo-field late", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, "\x83\x86\0\1a\1x\x84")}},
+    {"no method", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, "\x86\x84")}},
+    {"no scheme", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, "\x83\x84")}},
+    {"no path", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, "\x83\x86")}},
+    {"empty path", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, "\x83\x86\x04\0")}},
+    {"NUL in a value", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\1a\2x\0")}},
+    {"value with a blank",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\1a\2x ")}},
+    {"content-length twice",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1,
+            TEST_REQUEST "\x0f\x0d\1"
+                         "1\x0f\x0d\1"
+                         "1")}},
+    {"content-length without a body",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 5, 1,
+            TEST_REQUEST "\x0f\x0d\1"
+                         "1")}},
+    {"body longer than content-length",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1,
+            TEST_REQUEST "\x0f\x0d\1"
+                         "1"),
+      FRAME(H2_DATA, 0, 1, "xx")}},
+    {"body shorter than content-length",
+     1,
+     H2_PROTOCOL_ERROR,
+     {FRAME(H2_HEADERS, 4, 1,
+            TEST_REQUEST "\x0f\x0d\1"
+                         "2"),
+      FRAME(H2_DATA, 1, 1, "x")}},
+};
+
+static void every_fault_has_the_code_of_the_rfc(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        const struct fault *fault = &faults[i];
+        h2_session_free(f->session);
+        f->session = NULL;
+        f->in.len = f->out.len = 0;
+        test_hello(&f->in);
+        for (size_t k = 0; k < COUNT_OF(fault->frames) && fault->frames[k].bytes; k++) {
+            const struct raw_frame *raw = &fault->frames[k];
+            test_frame(&f->in, raw->type, raw->flags, raw->id, slice_of(raw->bytes, raw->len));
+        }
+        exchange(f);
+        if (test_error(out_of(f), fault->stream) != fault->code)
+            print_error("%s\n", fault->what);
+        assert_int_equal(test_error(out_of(f), fault->stream), fault->code);
+        assert_int_equal(h2_session_over(f->session), fault->stream == 0);
+        if (fault->stream)
+            assert_int_equal(test_error(out_of(f), 0), -1);
+    }
+}
+
+static void wrong_preface_and_wrong_first_frame_end_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    f->in.len = 0;
+    test_put(&f->in, SLICE_LITERAL("PRI * HTTP/2.1\r\n"));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_PROTOCOL_ERROR);
+    h2_session_free(f->session);
+    f->session = NULL;
+    f->out.len = 0;
+    test_put(&f->in, H2_PREFACE);
+    test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_PROTOCOL_ERROR);
+}
+
+static void frame_over_the_limit_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t frame_head[H2_FRAME_HEAD_BYTES];
+    h2_frame_put(frame_head, H2_FRAME_BYTES_MAX + 1, 0x99, 0, 1);
+    test_put(&f->in, slice_of(frame_head, sizeof(frame_head)));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_FRAME_SIZE_ERROR);
+}
+
+/* ---- flow control ---- */
+
+static void answer_waits_for_the_window_of_its_stream(void **state)
+{
+    struct fixture *f = *state;
+    f->reply = 1000;
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 100);
+    request(f, 1, H2_FLAG_END_STREAM);
+    exchange(f);
+    assert_int_equal(test_data_bytes(out_of(f), 1), 100);
+    assert_false(h2_session_wants_write(f->session));
+    test_window(&f->in, 1, 50);
+    exchange(f);
+    assert_int_equal(test_data_bytes(out_of(f), 1), 150);
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 50); /* the window is negative now */
+    test_window(&f->in, 1, 50);
+    exchange(f);
+    assert_int_equal(test_data_bytes(out_of(f), 1), 150);
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 5000);
+    exchange(f);
+    assert_int_equal(test_data_bytes(out_of(f), 1), 1000);
+    assert_int_equal(h2_session_streams(f->session), 0);
+}
+
+static void trailers_need_no_window(void **state)
+{
+    struct fixture *f = *state;
+    f->reply = 0;
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 0);
+    request(f, 1, H2_FLAG_END_STREAM);
+    exchange(f);
+    assert_int_equal(test_count(out_of(f), H2_HEADERS, 1), 2);
+}
+
+static void streams_share_the_connection_window_in_turn(void **state)
+{
+    struct fixture *f = *state;
+    f->reply = 60000;
+    for (uint32_t id = 1; id <= 5; id += 2)
+        request(f, id, H2_FLAG_END_STREAM);
+    exchange(f);
+    size_t sum = 0;
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        size_t n = test_data_bytes(out_of(f), id);
+        assert_true(n >= 12000);
+        sum += n;
+    }
+    assert_int_equal(sum, H2_WINDOW_DEFAULT);
+    assert_false(h2_session_wants_write(f->session));
+    test_window(&f->in, 0, 200000);
+    exchange(f);
+    assert_int_equal(h2_session_streams(f->session), 0);
+}
+
+static void bulk_leaves_window_to_the_others(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    request(f, 1, 0); /* a plain stream, quiet */
+    struct answer *plain = f->last;
+    f->bulk = true;
+    f->reply = 1000000;
+    request(f, 3, H2_FLAG_END_STREAM);
+    h2_stream_ready(&f->last->stream);
+    exchange(f);
+    size_t reserve = H2_WINDOW_DEFAULT / 4;
+    assert_int_equal(test_data_bytes(out_of(f), 3), H2_WINDOW_DEFAULT - reserve);
+    plain->reply = 500;
+    h2_stream_ready(&plain->stream);
+    drain(f);
+    assert_int_equal(test_data_bytes(out_of(f), 1), 500);
+    /* Alone, it takes everything. */
+    assert_int_equal(h2_session_streams(f->session), 1);
+    drain(f);
+    assert_int_equal(test_data_bytes(out_of(f), 3), H2_WINDOW_DEFAULT - 500);
+}
+
+static void plain_output_goes_before_bulk(void **state)
+{
+    struct fixture *f = *state;
+    f->bulk = true;
+    f->reply = 40000;
+    request(f, 1, H2_FLAG_END_STREAM);
+    f->bulk = false;
+    f->reply = 5;
+    request(f, 3, H2_FLAG_END_STREAM);
+    exchange(f);
+    struct h2_frame frame;
+    struct slice bytes = out_of(f), payload;
+    do {
+        assert_true(test_next(&bytes, &frame, &payload));
+    } while (frame.type != H2_DATA);
+    assert_int_equal(frame.stream_id, 3);
+}
+
+static void windows_are_given_back_as_bytes_are_used(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[H2_FRAME_BYTES_MAX];
+    request(f, 1, 0);
+    for (size_t i = 0; i < 400; i++) { /* 6.5 MB, a hundred times the stream's window */
+        test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, sizeof(bytes)));
+        exchange(f);
+    }
+    assert_int_equal(f->last->received, 400 * sizeof(bytes));
+    assert_int_equal(test_error(out_of(f), 0), -1);
+    assert_true(test_count(out_of(f), H2_WINDOW_UPDATE, 1) > 100);
+    assert_true(test_count(out_of(f), H2_WINDOW_UPDATE, 0) > 5);
+}
+
+static void expected_bytes_widen_the_window_once(void **state)
+{
+    struct fixture *f = *state;
+    request(f, 1, 0);
+    drain(f);
+    h2_stream_expect(&f->last->stream, 2000000);
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    struct h2_frame frame;
+    struct slice payload;
+    assert_true(test_find(out_of(f), H2_WINDOW_UPDATE, 1, 0, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr), 2000000 - f->limits.stream_window);
+    h2_stream_expect(&f->last->stream, 1000);
+    drain(f);
+    assert_int_equal(test_count(out_of(f), H2_WINDOW_UPDATE, 1), 1);
+}
+
+static void peer_that_ignores_a_window_is_stopped(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[H2_FRAME_BYTES_MAX];
+    f->limits.stream_window = 70000;
+    request(f, 1, 0);
+    f->last->stream.recv_window = 1000; /* as if nothing had been given back */
+    test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, 1001));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 1), H2_FLOW_CONTROL_ERROR);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+}
+
+/* ---- limits ---- */
+
+static void stream_past_the_limit_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.streams_max = 10;
+    f->hold = true;
+    for (uint32_t id = 1; id <= 21; id += 2)
+        request(f, id, H2_FLAG_END_STREAM);
+    exchange(f);
+    assert_int_equal(h2_session_streams(f->session), 10);
+    assert_int_equal(test_error(out_of(f), 21), H2_REFUSED_STREAM);
+    assert_int_equal(test_error(out_of(f), 19), -1);
+}
+
+static void header_list_past_the_limit_resets_its_stream_only(void **state)
+{
+    struct fixture *f = *state;
+    struct buf block = {0};
+    static uint8_t value[300];
+    memset(value, 'v', sizeof(value));
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST));
+    for (size_t i = 0; i < 55; i++) {
+        test_put(&block, SLICE_LITERAL("\0\1n\x7f\xad\x01"));
+        test_put(&block, slice_of(value, sizeof(value)));
+    }
+    test_frame(&f->in, H2_HEADERS, 0, 1, slice_of(block.ptr, 16000));
+    test_frame(&f->in, H2_CONTINUATION, H2_FLAG_END_HEADERS, 1,
+               slice_of(block.ptr + 16000, block.len - 16000));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 1), H2_FRAME_SIZE_ERROR);
+    assert_int_equal(f->opened, 0);
+    request(f, 3, H2_FLAG_END_STREAM);
+    assert_int_equal(f->opened, 1);
+    buf_fini(&block);
+}
+
+static void header_fields_past_the_limit_reset_their_stream(void **state)
+{
+    struct fixture *f = *state;
+    struct buf block = {0};
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST));
+    for (size_t i = 0; i < 128; i++)
+        test_put(&block, SLICE_LITERAL("\0\1n\1v"));
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, buf_slice(&block));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 1), H2_FRAME_SIZE_ERROR);
+    buf_fini(&block);
+}
+
+/* One entry of 4 KB in the table, named 16,000 times by one byte each. */
+static void header_bomb_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct buf block = {0};
+    static uint8_t value[3900];
+    memset(value, 'v', sizeof(value));
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST "\x40\1n\x7f\xbd\x1d"));
+    test_put(&block, slice_of(value, sizeof(value)));
+    for (size_t i = 0; i < 12000; i++)
+        test_put(&block, SLICE_LITERAL("\xbe"));
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, buf_slice(&block));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+    buf_fini(&block);
+}
+
+static void continuation_flood_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    test_frame(&f->in, H2_HEADERS, 0, 1, SLICE_LITERAL("\x83"));
+    for (size_t i = 0; i < 9; i++)
+        test_frame(&f->in, H2_CONTINUATION, 0, 1, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void header_block_past_its_limit_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[12000];
+    test_frame(&f->in, H2_HEADERS, 0, 1, slice_of(bytes, sizeof(bytes)));
+    for (size_t i = 0; i < 2; i++)
+        test_frame(&f->in, H2_CONTINUATION, 0, 1, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void resets_are_limited_by_rate(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    uint32_t id = 1;
+    for (size_t i = 0; i < 1000; i++, id += 2) {
+        request(f, id, H2_FLAG_END_STREAM);
+        test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
+    }
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+    assert_int_equal(f->closed, 1000);
+    f->now += H2_SECOND_NS;
+    for (size_t i = 0; i < 33; i++, id += 2) {
+        request(f, id, H2_FLAG_END_STREAM);
+        test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
+    }
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+    request(f, id, H2_FLAG_END_STREAM);
+    test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void provoked_resets_count_too(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    for (uint32_t id = 1; id <= 2 * 1001; id += 2) {
+        request(f, id, H2_FLAG_END_STREAM);
+        test_window(&f->in, id, 0); /* a fault of the stream: we reset it */
+        exchange(f);
+    }
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void settings_flood_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < 100; i++)
+        test_frame(&f->in, H2_SETTINGS, 0, 0, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void empty_data_flood_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    request(f, 1, 0);
+    for (size_t i = 0; i < 101; i++)
+        test_frame(&f->in, H2_DATA, 0, 1, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void unread_control_frames_stop_reading_and_then_end(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.ping_strikes = UINT32_MAX;
+    feed_in(f, SIZE_MAX / 2);
+    while (h2_session_wants_read(f->session)) {
+        test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+        feed_in(f, SIZE_MAX / 2);
+    }
+    assert_int_equal(h2_session_failed(f->session), false);
+    for (size_t i = 0; i < 4000; i++) {
+        test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+        feed_in(f, SIZE_MAX / 2);
+    }
+    drain(f);
+    assert_true(f->out.len < f->limits.control_bytes_hard + 1024);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+/* ---- pings ---- */
+
+static void ping(struct fixture *f)
+{
+    test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+    exchange(f);
+}
+
+static void ping_is_answered_with_its_bytes(void **state)
+{
+    struct fixture *f = *state;
+    ping(f);
+    struct h2_frame frame;
+    struct slice payload;
+    assert_true(test_find(out_of(f), H2_PING, 0, 0, &frame, &payload));
+    assert_int_equal(frame.flags, H2_FLAG_ACK);
+    assert_true(slice_equal(payload, SLICE_LITERAL("12345678")));
+}
+
+static void third_early_ping_gets_too_many_pings(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < 3; i++)
+        ping(f);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+    ping(f);
+    struct h2_frame frame;
+    struct slice payload;
+    assert_true(test_find(out_of(f), H2_GOAWAY, 0, 0, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr + 4), H2_ENHANCE_YOUR_CALM);
+    assert_true(
+        slice_equal(slice_sub(payload, 8, payload.len - 8), SLICE_LITERAL("too_many_pings")));
+    assert_true(h2_session_over(f->session));
+}
+
+static void pings_in_time_or_after_output_are_free(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    request(f, 1, 0);
+    for (size_t i = 0; i < 10; i++, f->now += 5 * H2_SECOND_NS)
+        ping(f);
+    f->hold = false;
+    for (uint32_t id = 3; id < 23; id += 2) {
+        request(f, id, H2_FLAG_END_STREAM);
+        exchange(f);
+        ping(f);
+    }
+    assert_int_equal(test_error(out_of(f), 0), -1);
+}
+
+/* ---- ends ---- */
+
+static void peer_reset_closes_the_stream(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    request(f, 1, 0);
+    test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
+    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("late")); /* a fault: it reset it itself */
+    exchange(f);
+    assert_int_equal(f->closed, 1);
+    assert_int_equal(test_error(out_of(f), 1), H2_STREAM_CLOSED);
+}
+
+static void early_answer_ends_with_reset_no_error(void **state)
+{
+    struct fixture *f = *state;
+    request(f, 1, 0);
+    h2_stream_ready(&f->last->stream);
+    drain(f);
+    assert_int_equal(test_error(out_of(f), 1), H2_NO_ERROR);
+    /* What was on the way is ignored, and no fault. */
+    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("late"));
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("\0\1n\1v"));
+    exchange(f);
+    assert_int_equal(test_count(out_of(f), H2_RST_STREAM, 1), 1);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+}
+
+static void shutdown_says_good_bye_twice(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    request(f, 1, H2_FLAG_END_STREAM);
+    struct answer *first = f->last;
+    drain(f);
+    h2_session_shutdown(f->session, f->now);
+    drain(f);
+    struct h2_frame frame;
+    struct slice payload, echo;
+    assert_true(test_find(out_of(f), H2_GOAWAY, 0, 0, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr), H2_STREAM_ID_MAX);
+    assert_true(test_find(out_of(f), H2_PING, 0, 0, &frame, &echo));
+    request(f, 3, H2_FLAG_END_STREAM); /* sent before it heard */
+    struct answer *second = f->last;
+    struct buf copy = {0};
+    test_put(&copy, echo);
+    test_frame(&f->in, H2_PING, H2_FLAG_ACK, 0, buf_slice(&copy));
+    buf_fini(&copy);
+    exchange(f);
+    assert_true(test_find(out_of(f), H2_GOAWAY, 0, 1, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr), 3);
+    request(f, 5, H2_FLAG_END_STREAM);
+    assert_int_equal(f->opened, 2);
+    assert_false(h2_session_over(f->session));
+    h2_stream_ready(&first->stream);
+    h2_stream_ready(&second->stream);
+    drain(f);
+    assert_true(h2_session_over(f->session));
+    assert_int_equal(test_count(out_of(f), H2_HEADERS, 3), 2);
+}
+
+static void shutdown_does_not_wait_forever_for_the_echo(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f);
+    h2_session_shutdown(f->session, f->now);
+    drain(f);
+    assert_int_equal(h2_session_timeout(f->session), f->now + f->limits.drain_ns);
+    h2_session_tick(f->session, f->now + f->limits.drain_ns);
+    drain(f);
+    assert_true(h2_session_over(f->session));
+}
+
+static void silent_peer_is_asked_and_then_left(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f);
+    f->now += f->limits.keepalive_ns;
+    assert_int_equal(h2_session_timeout(f->session), f->now);
+    h2_session_tick(f->session, f->now);
+    drain(f);
+    assert_int_equal(test_count(out_of(f), H2_PING, 0), 1);
+    h2_session_tick(f->session, f->now + f->limits.keepalive_timeout_ns);
+    drain(f);
+    assert_true(h2_session_over(f->session));
+}
+
+static void output_is_announced_once(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    request(f, 1, 0);
+    request(f, 3, 0);
+    drain(f);
+    assert_int_equal(f->outputs, 0);
+    h2_stream_ready(&f->by_id[0]->stream);
+    h2_stream_ready(&f->by_id[0]->stream);
+    h2_stream_ready(&f->by_id[1]->stream);
+    assert_int_equal(f->outputs, 1);
+}
+
+static void thousands_of_streams_are_kept_apart(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    f->reply = 20;
+    const uint32_t last_id = 2 * 3000 - 1;
+    for (uint32_t id = 1; id <= last_id; id += 2)
+        request(f, id, 0);
+    for (uint32_t id = 1; id <= last_id; id += 6) /* every third goes */
+        test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
+    exchange(f);
+    assert_int_equal(h2_session_streams(f->session), 2000);
+    f->hold = false;
+    for (uint32_t id = last_id; id > 1; id -= 2) {
+        if (id % 6 != 1)
+            test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, SLICE_LITERAL("x"));
+    }
+    exchange(f);
+    assert_int_equal(h2_session_streams(f->session), 0);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(request_is_answered_whatever_the_pieces),
+        TEST(first_output_is_settings_and_peer_is_acked),
+        TEST(every_fault_has_the_code_of_the_rfc),
+        TEST(wrong_preface_and_wrong_first_frame_end_the_connection),
+        TEST(frame_over_the_limit_ends_the_connection),
+        TEST(answer_waits_for_the_window_of_its_stream),
+        TEST(trailers_need_no_window),
+        TEST(streams_share_the_connection_window_in_turn),
+        TEST(bulk_leaves_window_to_the_others),
+        TEST(plain_output_goes_before_bulk),
+        TEST(windows_are_given_back_as_bytes_are_used),
+        TEST(expected_bytes_widen_the_window_once),
+        TEST(peer_that_ignores_a_window_is_stopped),
+        TEST(stream_past_the_limit_is_refused),
+        TEST(header_list_past_the_limit_resets_its_stream_only),
+        TEST(header_fields_past_the_limit_reset_their_stream),
+        TEST(header_bomb_ends_the_connection),
+        TEST(continuation_flood_ends_the_connection),
+        TEST(header_block_past_its_limit_ends_the_connection),
+        TEST(resets_are_limited_by_rate),
+        TEST(provoked_resets_count_too),
+        TEST(settings_flood_ends_the_connection),
+        TEST(empty_data_flood_ends_the_connection),
+        TEST(unread_control_frames_stop_reading_and_then_end),
+        TEST(ping_is_answered_with_its_bytes),
+        TEST(third_early_ping_gets_too_many_pings),
+        TEST(pings_in_time_or_after_output_are_free),
+        TEST(peer_reset_closes_the_stream),
+        TEST(early_answer_ends_with_reset_no_error),
+        TEST(shutdown_says_good_bye_twice),
+        TEST(shutdown_does_not_wait_forever_for_the_echo),
+        TEST(silent_peer_is_asked_and_then_left),
+        TEST(output_is_announced_once),
+        TEST(thousands_of_streams_are_kept_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
