@@ -103,8 +103,8 @@ void engine_range_close(struct engine_range *range);
 /* -- Writing -- */
 
 /*
- * One write under way. Its answer refers to the store's own bytes: after done with ST_OK the
- * caller encodes it and then calls engine_write_close.
+ * One write under way. Its answer refers to the store's own bytes: after done the caller encodes
+ * it, and then calls engine_write_close; also when it failed.
  */
 struct engine_write {
     struct engine_op op; /* first */

@@ -56,12 +56,17 @@ const struct http1_routes *etcd_face_routes(const struct etcd_face *face)
 
 /* -- Steps of every call -- */
 
+/* Bytes of the peer are at fault in every case but one; the code is grpc-go's for all of those. */
 static void fail_decoding(struct grpc_call *call, enum status status)
 {
     if (status == ST_MALFORMED)
         grpc_call_fail_text(call, GRPC_INTERNAL,
                             SLICE_LITERAL("grpc: error unmarshalling request: "
                                           "proto: cannot parse invalid wire-format data"));
+    else if (status == ST_LIMIT)
+        grpc_call_fail_text(call, GRPC_INTERNAL,
+                            SLICE_LITERAL("grpc: error unmarshalling request: "
+                                          "nested too deeply, or too large when decoded"));
     else
         grpc_call_fail(call, status);
 }

@@ -58,8 +58,7 @@ static void write_done(struct engine_op *op)
     } else {
         grpc_call_release(call); /* the hold of on_end */
     }
-    if (op->status == ST_OK)
-        engine_write_close(&w->write);
+    engine_write_close(&w->write);
     grpc_call_release(call);
 }
 
