@@ -1,0 +1,529 @@
+#include "wire/grpc/call.h"
+
+#include "wire/grpc/testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct wire_limits limits;
+    struct grpc_services *services;
+    struct wire_server *server;
+    struct wire_connection *connection;
+    struct test_service service;
+    struct buf in, out;
+    int64_t now;
+    size_t outputs;
+};
+
+static void on_output(void *owner)
+{
+    ((struct fixture *)owner)->outputs++;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->limits = WIRE_LIMITS_DEFAULT;
+    f->now = H2_SECOND_NS;
+    assert_int_equal(grpc_services_new(&f->services), ST_OK);
+    assert_int_equal(
+        grpc_services_add(f->services, test_methods, COUNT_OF(test_methods), &f->service), ST_OK);
+    test_hello(&f->in);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    wire_connection_free(f->connection);
+    wire_server_free(f->server);
+    grpc_services_free(f->services);
+    buf_fini(&f->in);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+static void feed(struct fixture *f)
+{
+    if (!f->server) {
+        struct wire_hooks hooks = {on_output, f};
+        assert_int_equal(wire_server_new(f->services, NULL, &f->limits, &f->server), ST_OK);
+        assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
+    }
+    wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
+    f->in.len = 0;
+}
+
+static void drain(struct fixture *f)
+{
+    static uint8_t room[64 * 1024];
+    while (wire_connection_wants_write(f->connection)) {
+        size_t n = wire_connection_fill(f->connection, room, sizeof(room), f->now);
+        if (n == 0)
+            break;
+        test_put(&f->out, slice_of(room, n));
+    }
+}
+
+static void exchange(struct fixture *f)
+{
+    feed(f);
+    drain(f);
+}
+
+/* A literal field of the nth HEADERS of a stream, as we write them: plain. */
+static bool header_holds(struct fixture *f, uint32_t id, size_t nth, const char *text)
+{
+    struct h2_frame frame;
+    struct slice payload;
+    if (!test_find(buf_slice(&f->out), H2_HEADERS, id, nth, &frame, &payload))
+        return false;
+    return memmem(payload.ptr, payload.len, text, strlen(text)) != NULL;
+}
+
+/* The status a call ended with, from its last HEADERS; -1 when it did not. */
+static int status_of(struct fixture *f, uint32_t id)
+{
+    struct h2_frame frame;
+    struct slice payload;
+    size_t count = test_count(buf_slice(&f->out), H2_HEADERS, id);
+    if (count == 0 || !test_find(buf_slice(&f->out), H2_HEADERS, id, count - 1, &frame, &payload) ||
+        !(frame.flags & H2_FLAG_END_STREAM))
+        return -1;
+    const uint8_t *at = memmem(payload.ptr, payload.len, "grpc-status", 11);
+    if (!at)
+        return -1;
+    return at[11] == 2 ? (at[12] - '0') * 10 + at[13] - '0' : at[12] - '0';
+}
+
+static void assert_ended(struct fixture *f, uint32_t id, enum grpc_code code, const char *text)
+{
+    assert_int_equal(status_of(f, id), code);
+    size_t last = test_count(buf_slice(&f->out), H2_HEADERS, id) - 1;
+    if (!header_holds(f, id, last, text))
+        print_error("missing: %s\n", text);
+    assert_true(header_holds(f, id, last, text));
+}
+
+static void unary_call_is_echoed(void **state)
+{
+    struct fixture *f = *state;
+    for (uint32_t id = 1; id < 100; id += 2) {
+        test_call(&f->in, id, "/t.T/Echo");
+        test_message(&f->in, id, H2_FLAG_END_STREAM, SLICE_LITERAL("hello"));
+    }
+    exchange(f);
+    assert_int_equal(f->service.messages, 50);
+    assert_int_equal(f->service.ends, 50);
+    struct h2_frame frame;
+    struct slice payload;
+    for (uint32_t id = 1; id < 100; id += 2) {
+        assert_true(test_find(buf_slice(&f->out), H2_DATA, id, 0, &frame, &payload));
+        assert_true(slice_equal(payload, SLICE_LITERAL("\0\0\0\0\5hello")));
+        assert_int_equal(status_of(f, id), GRPC_OK);
+        assert_true(header_holds(f, id, 0, "application/grpc"));
+    }
+}
+
+static void largest_message_flows_and_one_more_byte_does_not(void **state)
+{
+    struct fixture *f = *state;
+    size_t max = f->limits.grpc.receive_bytes_max;
+    uint8_t *bytes = calloc(1, max + 1);
+    test_window(&f->in, 0, 1 << 28);
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 1 << 28);
+    test_call(&f->in, 1, "/t.T/Echo");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, max));
+    /* As a client does: what the window allows, then what it was given. */
+    struct slice input = buf_slice(&f->in);
+    f->in = (struct buf){0};
+    for (size_t at = 0; at < input.len; at += 30000) {
+        test_put(&f->in, slice_sub(input, at, size_min(30000, input.len - at)));
+        exchange(f);
+    }
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), max + 5);
+
+    test_call(&f->in, 3, "/t.T/Echo");
+    test_frame(&f->in, H2_DATA, 0, 3, SLICE_LITERAL("\0\0\x20\0\1abc"));
+    exchange(f);
+    assert_ended(f, 3, GRPC_RESOURCE_EXHAUSTED,
+                 "grpc: received message larger than max (2097153 vs. 2097152)");
+    free((void *)(uintptr_t)input.ptr);
+    free(bytes);
+}
+
+static void messages_of_a_stream_come_one_by_one_whatever_the_frames(void **state)
+{
+    struct fixture *f = *state;
+    struct slice two = SLICE_LITERAL("\0\0\0\0\3abc\0\0\0\0\0\0\0\0\0\2de");
+    test_call(&f->in, 1, "/t.T/Chat");
+    for (size_t i = 0; i < two.len; i++)
+        test_frame(&f->in, H2_DATA, 0, 1, slice_sub(two, i, 1));
+    test_frame(&f->in, H2_DATA, 0, 1, two);
+    exchange(f);
+    assert_int_equal(f->service.messages, 6);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 2 * two.len);
+    assert_int_equal(status_of(f, 1), -1);
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 1, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(f->service.half_closes, 1);
+    assert_int_equal(f->service.ends, 1);
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+}
+
+struct refusal {
+    const char *path;
+    const char *const *extra;
+    struct slice body;
+    enum grpc_code code;
+    const char *text;
+};
+#define EXTRA(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define BODY(text)                                \
+    {                                             \
+        (const uint8_t *)(text), sizeof(text) - 1 \
+    }
+
+static void refusals_are_grpc_gos(void **state)
+{
+    struct fixture *f = *state;
+    const struct refusal refusals[] = {
+        {"/x.Y/Z", NULL, BODY(""), GRPC_UNIMPLEMENTED, "unknown service x.Y"},
+        {"/t.T/Z", NULL, BODY(""), GRPC_UNIMPLEMENTED, "unknown method Z for service t.T"},
+        {"/t.T", NULL, BODY(""), GRPC_UNIMPLEMENTED, "malformed method name: \"/t.T\""},
+        {"/t.T/Echo", EXTRA("grpc-encoding", "gzip"), BODY(""), GRPC_UNIMPLEMENTED,
+         "grpc: Decompressor is not installed for grpc-encoding \"gzip\""},
+        {"/t.T/Echo", EXTRA("grpc-timeout", "5x"), BODY(""), GRPC_INTERNAL,
+         "malformed grpc-timeout: transport: timeout unit is not recognized: \"5x\""},
+        {"/t.T/Echo", EXTRA("grpc-timeout", "a5S"), BODY(""), GRPC_INTERNAL,
+         "malformed grpc-timeout: strconv.ParseUint: parsing \"a5\": invalid syntax"},
+        {"/t.T/Echo", EXTRA("grpc-timeout", "0S"), BODY(""), GRPC_DEADLINE_EXCEEDED,
+         "context deadline exceeded"},
+        {"/t.T/Echo", EXTRA("host", "a", "host", "b"), BODY(""), GRPC_INTERNAL,
+         "num values of :authority: 1, num values of host: 2"},
+        {"/t.T/Echo", NULL, BODY(""), GRPC_UNKNOWN, "EOF"},
+        {"/t.T/Echo", NULL, BODY("\0\0"), GRPC_UNKNOWN, "EOF"},
+        {"/t.T/Echo", NULL, BODY("\0\0\0\0\2a"), GRPC_UNKNOWN, "unexpected EOF"},
+        {"/t.T/Echo", NULL, BODY("\1\0\0\0\1a"), GRPC_INTERNAL,
+         "grpc: compressed flag set with identity or empty encoding"},
+        {"/t.T/Echo", NULL, BODY("\2\0\0\0\1a"), GRPC_INTERNAL,
+         "grpc: received unexpected payload format 2"},
+        {"/t.T/List", NULL, BODY(""), GRPC_INTERNAL,
+         "cardinality violation: received no request message from non-client-streaming RPC"},
+        {"/t.T/List", NULL, BODY("\0\0\0\0\0\0\0\0\0\0"), GRPC_INTERNAL,
+         "cardinality violation: received multiple request messages"},
+        {"/t.T/List", NULL, BODY("\0\0\0\0\2a"), GRPC_INTERNAL, "unexpected EOF"},
+        {"/t.T/Chat", NULL, BODY("\0\0\0\0\2a"), GRPC_INTERNAL, "unexpected EOF"},
+    };
+    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
+        uint32_t id = (uint32_t)(2 * i + 1);
+        test_call_with(&f->in, id, refusals[i].path, 0, refusals[i].extra);
+        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, refusals[i].body);
+        exchange(f);
+        assert_ended(f, id, refusals[i].code, refusals[i].text);
+    }
+    assert_int_equal(f->service.messages, 0);
+    assert_int_equal(f->service.ends, 0);
+}
+
+static void request_that_is_no_grpc_gets_its_http_status(void **state)
+{
+    struct fixture *f = *state;
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("\x82\x86\x84\x01\x01x"));
+    exchange(f);
+    assert_ended(f, 1, GRPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"\"");
+    assert_true(header_holds(f, 1, 0,
+                             "\x08\x03"
+                             "415"));
+
+    struct buf block = {0};
+    test_put(&block, SLICE_LITERAL("\x82\x86\x84\x01\x01x"));
+    test_field(&block, "content-type", "application/grpc+proto");
+    test_headers(&f->in, 3, H2_FLAG_END_STREAM, buf_slice(&block));
+    exchange(f);
+    assert_ended(f, 3, GRPC_INTERNAL,
+                 "Received a HEADERS frame with :method \"GET\" which should be POST");
+    assert_true(header_holds(f, 3, 0,
+                             "\x08\x03"
+                             "405"));
+    assert_true(header_holds(f, 3, 0, "application/grpc+proto"));
+    buf_fini(&block);
+}
+
+static void error_text_is_percent_encoded_and_cut(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Fail");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("100% \xc3\xa9\n"));
+    test_call(&f->in, 3, "/t.T/Fail");
+    test_message(&f->in, 3, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    static uint8_t many[20000];
+    test_call(&f->in, 5, "/t.T/Fail");
+    test_message(&f->in, 5, H2_FLAG_END_STREAM, slice_of(many, sizeof(many)));
+    exchange(f);
+    assert_ended(f, 1, GRPC_NOT_FOUND, "100%25 %C3%A9%0A");
+    assert_ended(f, 3, GRPC_OUT_OF_RANGE, status_text(ST_COMPACTED));
+    assert_ended(f, 5, GRPC_NOT_FOUND, "%00%00");
+    assert_int_equal(test_count(buf_slice(&f->out), H2_HEADERS, 1), 1); /* trailers only */
+}
+
+static void metadata_is_found_by_name(void **state)
+{
+    struct fixture *f = *state;
+    test_call_with(&f->in, 1, "/t.T/Wait", 0, EXTRA("token", "abc", "grpc-timeout", "3S"));
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    struct slice value;
+    assert_true(grpc_call_metadata(f->service.call, SLICE_LITERAL("token"), &value));
+    assert_true(slice_equal(value, SLICE_LITERAL("abc")));
+    assert_false(grpc_call_metadata(f->service.call, SLICE_LITERAL("tokens"), &value));
+    assert_int_equal(grpc_call_deadline(f->service.call), f->now + 3 * H2_SECOND_NS);
+}
+
+static void call_past_its_deadline_is_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    f->service.hold = 1;
+    test_call_with(&f->in, 1, "/t.T/Wait", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    struct grpc_call *call = f->service.call;
+    assert_int_equal(wire_connection_timeout(f->connection), f->now + 300000000);
+    wire_connection_tick(f->connection, f->now + 299000000);
+    assert_false(grpc_call_ended(call));
+    wire_connection_tick(f->connection, f->now + 305000000);
+    assert_true(grpc_call_ended(call));
+    assert_int_equal(f->service.ends, 1);
+    assert_null(grpc_call_message(call, 1)); /* too late */
+    drain(f);
+    assert_ended(f, 1, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+    grpc_call_release(call);
+}
+
+static void held_call_outlives_its_connection(void **state)
+{
+    struct fixture *f = *state;
+    f->service.hold = 1;
+    test_call(&f->in, 1, "/t.T/Wait");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("kept"));
+    exchange(f);
+    struct grpc_call *call = f->service.call;
+    wire_connection_free(f->connection);
+    f->connection = NULL;
+    assert_true(grpc_call_ended(call));
+    assert_int_equal(f->service.ends, 1);
+    assert_true(slice_equal(f->service.last, SLICE_LITERAL("kept")));
+    grpc_call_finish(call); /* all harmless */
+    grpc_call_wake(call);
+    assert_null(grpc_call_message(call, 4));
+    grpc_call_release(call);
+}
+
+static void late_answer_wakes_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Wait");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(f->outputs, 0);
+    uint8_t *to = grpc_call_message(f->service.call, 3);
+    memcpy(to, "abc", 3);
+    grpc_call_finish(f->service.call);
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+}
+
+static void source_fills_frames_parks_and_wakes(void **state)
+{
+    struct fixture *f = *state;
+    f->service.source_bytes = 40000;
+    test_call(&f->in, 1, "/t.T/Watch");
+    test_message(&f->in, 1, 0, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 40000);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_DATA, 1), 3);
+    assert_false(wire_connection_wants_write(f->connection));
+    f->service.source_bytes = 7;
+    grpc_call_wake(f->service.call);
+    grpc_call_wake(f->service.call);
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 40007);
+    f->service.source_done = true;
+    grpc_call_wake(f->service.call);
+    drain(f);
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+    assert_int_equal(f->service.ends, 1);
+}
+
+static void stalled_answer_is_ended_and_a_parked_one_is_not(void **state)
+{
+    struct fixture *f = *state;
+    f->service.source_bytes = 1 << 20;
+    test_call(&f->in, 1, "/t.T/List");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    test_call(&f->in, 3, "/t.T/Watch");
+    test_message(&f->in, 3, 0, SLICE_EMPTY);
+    exchange(f); /* both run out of window */
+    int64_t stall = f->limits.grpc.stall_ns;
+    assert_true(wire_connection_timeout(f->connection) <= f->now + stall);
+    wire_connection_tick(f->connection, f->now + stall - 1);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    f->now += stall;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), -1);
+    assert_int_equal(f->service.ends, 1);
+}
+
+static void request_that_never_comes_whole_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Echo");
+    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("\0\0\0"));
+    exchange(f);
+    wire_connection_tick(f->connection, f->now + f->limits.grpc.stall_ns);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+}
+
+static void unfinished_requests_are_limited_together(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[16000];
+    bytes[2] = 1; /* a message of 64 KiB and more */
+    f->limits.grpc.unfinished_bytes_max = 100000;
+    for (uint32_t id = 1; id <= 15; id += 2) {
+        test_call(&f->in, id, "/t.T/Echo");
+        test_frame(&f->in, H2_DATA, 0, id, slice_of(bytes, sizeof(bytes)));
+    }
+    exchange(f);
+    assert_int_equal(status_of(f, 11), -1);
+    assert_ended(f, 13, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests");
+}
+
+static void reading_stops_for_answers_that_could_go_but_do_not(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.grpc.queued_bytes_soft = 50000;
+    static uint8_t bytes[10000];
+    test_window(&f->in, 0, 1 << 24);
+    uint32_t id = 1;
+    do {
+        test_call(&f->in, id, "/t.T/Echo");
+        test_message(&f->in, id, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
+        feed(f);
+        id += 2;
+    } while (wire_connection_wants_read(f->connection) && id < 100);
+    assert_int_equal(id, 11);
+    drain(f);
+    assert_true(wire_connection_wants_read(f->connection));
+}
+
+static void reading_goes_on_for_answers_without_window(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.grpc.queued_bytes_soft = 50000;
+    static uint8_t bytes[60000];
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 0);
+    test_call(&f->in, 1, "/t.T/Echo");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_true(wire_connection_wants_read(f->connection));
+    test_window(&f->in, 1, 1 << 20);
+    exchange(f);
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+}
+
+static void answer_past_the_hard_limit_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.grpc.queued_bytes_hard = 1000;
+    static uint8_t bytes[996];
+    test_call(&f->in, 1, "/t.T/Echo");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_ended(f, 1, GRPC_RESOURCE_EXHAUSTED, status_text(ST_LIMIT));
+}
+
+static void reading_stops_while_many_requests_are_unanswered(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.grpc.held_bytes_soft = 2500;
+    static uint8_t bytes[1000];
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        test_call(&f->in, id, "/t.T/Wait");
+        test_message(&f->in, id, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
+    }
+    exchange(f);
+    assert_false(wire_connection_wants_read(f->connection));
+    grpc_call_finish(f->service.call);
+    assert_true(wire_connection_wants_read(f->connection));
+}
+
+static void reset_by_the_peer_ends_the_call(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Wait");
+    test_message(&f->in, 1, 0, SLICE_EMPTY);
+    test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
+    exchange(f);
+    assert_int_equal(f->service.ends, 1);
+    assert_null(f->service.call);
+}
+
+static void shutdown_answers_what_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Wait");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    wire_connection_shutdown(f->connection, f->now);
+    wire_connection_tick(f->connection, f->now + f->limits.h2.drain_ns);
+    drain(f);
+    assert_false(wire_connection_should_close(f->connection));
+    assert_false(wire_connection_idle(f->connection));
+    grpc_call_finish(f->service.call);
+    drain(f);
+    assert_true(wire_connection_should_close(f->connection));
+    assert_string_equal(wire_connection_reason(f->connection), "shutting down");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(unary_call_is_echoed),
+        TEST(largest_message_flows_and_one_more_byte_does_not),
+        TEST(messages_of_a_stream_come_one_by_one_whatever_the_frames),
+        TEST(refusals_are_grpc_gos),
+        TEST(request_that_is_no_grpc_gets_its_http_status),
+        TEST(error_text_is_percent_encoded_and_cut),
+        TEST(metadata_is_found_by_name),
+        TEST(call_past_its_deadline_is_cancelled),
+        TEST(held_call_outlives_its_connection),
+        TEST(late_answer_wakes_the_connection),
+        TEST(source_fills_frames_parks_and_wakes),
+        TEST(stalled_answer_is_ended_and_a_parked_one_is_not),
+        TEST(request_that_never_comes_whole_is_ended),
+        TEST(unfinished_requests_are_limited_together),
+        TEST(reading_stops_for_answers_that_could_go_but_do_not),
+        TEST(reading_goes_on_for_answers_without_window),
+        TEST(answer_past_the_hard_limit_is_refused),
+        TEST(reading_stops_while_many_requests_are_unanswered),
+        TEST(reset_by_the_peer_ends_the_call),
+        TEST(shutdown_answers_what_is_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* For tests and fuzzers: services of every kind, and requests to them. */
+#ifndef VIGIL_WIRE_GRPC_TESTING_H
+#define VIGIL_WIRE_GRPC_TESTING_H
+
+#include "wire/connection.h"
+#include "wire/h2/hpack.h"
+#include "wire/h2/testing.h"
+
+/* What the services saw. */
+struct test_service {
+    size_t messages, half_closes, ends;
+    struct grpc_call *call; /* the latest that has not ended */
+    struct slice last;      /* its message; for a unary call */
+    size_t hold;            /* calls to "Wait" are held when set */
+    size_t source_bytes;    /* what "List" and "Watch" sources have left */
+    bool source_done;       /* a source with nothing left is done, not parked */
+};
+
+struct test_source {
+    struct grpc_source source;
+    struct test_service *service;
+};
+
+static inline enum grpc_fill test_source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                              size_t *ret_len)
+{
+    struct test_service *t = CONTAINER_OF(source, struct test_source, source)->service;
+    size_t n = size_min(room, t->source_bytes);
+    memset(dst, 's', n);
+    t->source_bytes -= n;
+    *ret_len = n;
+    if (t->source_bytes)
+        return GRPC_FILL_MORE;
+    return t->source_done ? GRPC_FILL_DONE : GRPC_FILL_PARKED;
+}
+
+static inline void test_note(struct grpc_call *call, struct test_service *t, struct slice message)
+{
+    t->messages++;
+    t->call = call;
+    t->last = message;
+}
+
+static inline void test_echo(struct grpc_call *call, void *service, struct slice message)
+{
+    test_note(call, service, message);
+    if (grpc_call_send(call, message) != ST_OK)
+        grpc_call_fail(call, ST_LIMIT);
+    grpc_call_finish(call);
+}
+
+static inline void test_wait(struct grpc_call *call, void *service, struct slice message)
+{
+    struct test_service *t = service;
+    test_note(call, t, message);
+    if (t->hold)
+        grpc_call_hold(call);
+}
+
+static inline void test_fail(struct grpc_call *call, void *service, struct slice message)
+{
+    test_note(call, service, message);
+    if (message.len)
+        grpc_call_fail_text(call, GRPC_NOT_FOUND, message);
+    else
+        grpc_call_fail(call, ST_COMPACTED);
+}
+
+static inline void test_chat(struct grpc_call *call, void *service, struct slice message)
+{
+    test_note(call, service, message);
+    if (grpc_call_send(call, message) != ST_OK)
+        grpc_call_fail(call, ST_LIMIT);
+}
+
+static inline void test_chat_end(struct grpc_call *call, void *service)
+{
+    ((struct test_service *)service)->half_closes++;
+    grpc_call_finish(call);
+}
+
+static inline void test_pull(struct grpc_call *call, void *service, struct slice message)
+{
+    test_note(call, service, message);
+    struct test_source *source = arena_alloc(grpc_call_arena(call), sizeof(*source));
+    if (!source) {
+        grpc_call_fail(call, ST_NOMEM);
+        return;
+    }
+    *source = (struct test_source){{test_source_fill}, service};
+    grpc_call_set_source(call, &source->source);
+}
+
+static inline void test_end(struct grpc_call *call, void *service)
+{
+    struct test_service *t = service;
+    t->ends++;
+    if (t->call == call)
+        t->call = NULL;
+}
+
+static const struct grpc_method test_methods[] = {
+    {.path = "/t.T/Echo", .on_message = test_echo, .on_end = test_end},
+    {.path = "/t.T/Wait", .on_message = test_wait, .on_end = test_end},
+    {.path = "/t.T/Fail", .on_message = test_fail, .on_end = test_end},
+    {.path = "/t.T/List",
+     .server_streams = true,
+     .bulk = true,
+     .on_message = test_pull,
+     .on_end = test_end},
+    {.path = "/t.T/Chat",
+     .client_streams = true,
+     .server_streams = true,
+     .parks = true,
+     .on_message = test_chat,
+     .on_half_close = test_chat_end,
+     .on_end = test_end},
+    {.path = "/t.T/Watch",
+     .client_streams = true,
+     .server_streams = true,
+     .parks = true,
+     .on_message = test_pull,
+     .on_end = test_end},
+};
+
+static inline void test_field(struct buf *block, const char *name, const char *value)
+{
+    uint8_t bytes[8192];
+    struct slice n = slice_from_text(name), v = slice_from_text(value);
+    if (hpack_literal_bytes(n, v) > sizeof(bytes))
+        abort();
+    test_put(block, slice_of(bytes, (size_t)(hpack_put_literal(bytes, n, v) - bytes)));
+}
+
+/* extra: name, value, ..., NULL */
+static inline void test_call_with(struct buf *to, uint32_t id, const char *path, uint8_t flags,
+                                  const char *const *extra)
+{
+    struct buf block = {0};
+    test_put(&block, SLICE_LITERAL("\x83\x86"));
+    test_field(&block, ":path", path);
+    test_field(&block, ":authority", "x");
+    test_field(&block, "content-type", "application/grpc");
+    test_field(&block, "te", "trailers");
+    for (; extra && *extra; extra += 2)
+        test_field(&block, extra[0], extra[1]);
+    test_headers(to, id, flags, buf_slice(&block));
+    buf_fini(&block);
+}
+
+static inline void test_call(struct buf *to, uint32_t id, const char *path)
+{
+    test_call_with(to, id, path, 0, NULL);
+}
+
+/* One message in DATA frames of at most 16 KiB. */
+static inline void test_message(struct buf *to, uint32_t id, uint8_t flags, struct slice message)
+{
+    struct buf framed = {0};
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    grpc_prefix_write(prefix, (uint32_t)message.len);
+    test_put(&framed, slice_of(prefix, sizeof(prefix)));
+    test_put(&framed, message);
+    for (size_t at = 0; at < framed.len;) {
+        size_t n = size_min(framed.len - at, H2_FRAME_BYTES_MAX);
+        bool last = at + n == framed.len;
+        test_frame(to, H2_DATA, last ? flags : 0, id, slice_of(framed.ptr + at, n));
+        at += n;
+    }
+    buf_fini(&framed);
+}
+
+#endif
