@@ -42,8 +42,9 @@ static enum status posix_writev(struct socket *socket, const struct iovec *parts
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                                    .msg_iovlen = (size_t)count};
     ssize_t n;
-    do
-        n = sendmsg(socket->handle, &message, MSG_NOSIGNAL);
+    do /* one part is the common case, and cheaper this way */
+        n = count == 1 ? send(socket->handle, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
+                       : sendmsg(socket->handle, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return from_transfer_errno();

@@ -36,13 +36,26 @@ void net_connection_close(struct net_connection *c)
 
 /* -- deadlines -- */
 
+/* Nothing under way, or told to end: bytes that lie too long are then ours to give up on. A stalled
+ * response is the protocol's to end, and a watch may wait for its reader as long as it likes. */
+static bool has_said_all(const struct net_connection *c)
+{
+    return c->ops->should_close(c->protocol) || c->ops->idle(c->protocol);
+}
+
+static int64_t stall_at(const struct net_connection *c)
+{
+    return c->held ? clock_add(c->progress_ns, c->shard->server->options.stall_ns) : CLOCK_NEVER;
+}
+
 static int64_t deadline(const struct net_connection *c)
 {
-    const struct net_options *options = &c->shard->server->options;
     if (c->state == CONNECTION_LINGERING)
-        return clock_add(c->progress_ns, options->linger_ns);
+        return clock_add(c->progress_ns, c->shard->server->options.linger_ns);
     int64_t at = c->ops->timeout(c->protocol);
-    int64_t stall = c->held ? clock_add(c->progress_ns, options->stall_ns) : CLOCK_NEVER;
+    int64_t stall = stall_at(c);
+    if (stall <= loop_now_ns(c->shard->loop) && !has_said_all(c))
+        stall = CLOCK_NEVER; /* looked at again when the protocol moves */
     return stall < at ? stall : at;
 }
 
@@ -55,14 +68,6 @@ static void arm(struct net_connection *c)
         loop_timer_set(c->shard->loop, &c->timer, at);
 }
 
-/* A stalled response is the protocol's to end, and a watch may park as long as it likes; this is
- * for a peer that leaves its last answers lying. */
-static bool is_stalled(const struct net_connection *c, int64_t now)
-{
-    return c->held && now - c->progress_ns >= c->shard->server->options.stall_ns &&
-           c->ops->idle(c->protocol);
-}
-
 static void on_timer(struct timer *timer)
 {
     struct net_connection *c = CONTAINER_OF(timer, struct net_connection, timer);
@@ -71,15 +76,13 @@ static void on_timer(struct timer *timer)
         net_connection_close(c);
         return;
     }
-    if (is_stalled(c, now)) {
+    if (c->ops->timeout(c->protocol) <= now)
+        c->ops->tick(c->protocol, now);
+    if (stall_at(c) <= now && has_said_all(c)) {
         counter_add(&c->shard->counters.stalled, 1);
         net_connection_close(c);
         return;
     }
-    if (c->held && now - c->progress_ns >= c->shard->server->options.stall_ns)
-        c->progress_ns = now; /* under way: look again after as long */
-    if (c->ops->timeout(c->protocol) <= now)
-        c->ops->tick(c->protocol, now);
     mark_dirty(c);
 }
 
