@@ -1,0 +1,376 @@
+#include "wire/http1/endpoint.h"
+
+#include "base/buf.h"
+#include "wire/http1/testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND INT64_C(1000000000)
+#define HOST "Host: x\r\n"
+
+struct fixture {
+    struct http1_limits limits;
+    struct http1_routes *routes;
+    struct http1_endpoint *endpoint;
+    struct test_site site;
+    struct buf out;
+    int64_t now;
+    size_t outputs;
+};
+
+static void on_output(void *owner)
+{
+    ((struct fixture *)owner)->outputs++;
+}
+
+static void restart(struct fixture *f)
+{
+    http1_endpoint_free(f->endpoint);
+    f->out.len = 0;
+    assert_int_equal(http1_endpoint_new(f->routes, &f->limits, on_output, f, f->now, &f->endpoint),
+                     ST_OK);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->limits = HTTP1_LIMITS_DEFAULT;
+    f->now = SECOND;
+    assert_int_equal(http1_routes_new(&f->routes), ST_OK);
+    assert_int_equal(http1_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
+                     ST_OK);
+    restart(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    http1_endpoint_free(f->endpoint);
+    assert_int_equal(f->site.requests, f->site.ends);
+    http1_routes_free(f->routes);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+static void drain(struct fixture *f)
+{
+    uint8_t room[1000];
+    while (http1_endpoint_wants_write(f->endpoint)) {
+        size_t n = http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now);
+        assert_int_equal(buf_append(&f->out, slice_of(room, n)), ST_OK);
+        if (n == 0)
+            break;
+    }
+}
+
+static void feed(struct fixture *f, const char *text)
+{
+    http1_endpoint_feed(f->endpoint, slice_from_text(text), f->now);
+}
+
+static void exchange(struct fixture *f, const char *text)
+{
+    feed(f, text);
+    drain(f);
+}
+
+static const char *out_text(struct fixture *f)
+{
+    assert_int_equal(buf_append(&f->out, slice_of("", 1)), ST_OK);
+    f->out.len--;
+    return (const char *)f->out.ptr;
+}
+
+static size_t count_of(struct fixture *f, const char *text)
+{
+    size_t n = 0;
+    for (const char *at = out_text(f); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static void request_is_answered_and_the_connection_kept(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /health HTTP/1.1\r\n" HOST "\r\n");
+    assert_string_equal(out_text(f), "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                     "Content-Length: 17\r\n\r\n{\"health\":\"true\"}");
+    assert_false(http1_endpoint_over(f->endpoint));
+    assert_true(http1_endpoint_idle(f->endpoint));
+}
+
+static void unknown_path_is_gos_404(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /nope HTTP/1.1\r\n" HOST "\r\n");
+    assert_string_equal(out_text(f), "HTTP/1.1 404 Not Found\r\n"
+                                     "Content-Type: text/plain; charset=utf-8\r\n"
+                                     "Content-Length: 19\r\nX-Content-Type-Options: nosniff\r\n\r\n"
+                                     "404 page not found\n");
+}
+
+static void bodies_come_whole_whatever_the_pieces(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const requests[] = {
+        "POST /chunks/x HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello",
+        "POST /chunks/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+        "2;x=y\r\nhe\r\n03\r\nllo\r\n0\r\nTrailer: dropped\r\n\r\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(requests); i++) {
+        struct slice bytes = slice_from_text(requests[i]);
+        for (size_t step = 1; step <= bytes.len; step++) {
+            f->out.len = 0;
+            for (size_t at = 0; at < bytes.len; at += step)
+                http1_endpoint_feed(f->endpoint,
+                                    slice_sub(bytes, at, size_min(step, bytes.len - at)), f->now);
+            drain(f);
+            assert_string_equal(out_text(f), "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                                             "Transfer-Encoding: chunked\r\n\r\n"
+                                             "1\r\n<\r\n5\r\nhello\r\n1\r\n>\r\n0\r\n\r\n");
+        }
+    }
+}
+
+static void pipelined_requests_are_answered_in_order(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n" HOST "\r\n"
+            "POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"
+            "GET /nope HTTP/1.1\r\n" HOST "\r\n");
+    drain(f);
+    assert_int_equal(f->out.len, 0);
+    assert_int_equal(f->site.requests, 1);
+    assert_false(http1_endpoint_wants_read(f->endpoint));
+    http1_respond(f->site.later, 201, SLICE_EMPTY, SLICE_EMPTY);
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    assert_int_equal(f->site.requests, 3);
+    const char *text = out_text(f);
+    const char *first = strstr(text, "201 Created"), *second = strstr(text, "health"),
+               *third = strstr(text, "1\r\nx"), *fourth = strstr(text, "404");
+    assert_true(first && first < second && second < third && third < fourth);
+    assert_true(http1_endpoint_wants_read(f->endpoint));
+}
+
+static void head_gets_no_body(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "HEAD /health HTTP/1.1\r\n" HOST "\r\nHEAD /chunks/ HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(count_of(f, "Content-Length: 17"), 1);
+    assert_int_equal(count_of(f, "true"), 0);
+    assert_int_equal(count_of(f, "<"), 0);
+}
+
+static void old_clients_get_the_end_of_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "POST /chunks/ HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
+    assert_string_equal(out_text(f), "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+                                     "Connection: close\r\n\r\n<hi>");
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void body_is_invited_when_asked(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 2\r\n"
+                "Expect: 100-continue\r\n\r\n");
+    assert_string_equal(out_text(f), "HTTP/1.1 100 Continue\r\n\r\n");
+    exchange(f, "hi");
+    assert_int_equal(count_of(f, "hi"), 1);
+}
+
+struct refused {
+    const char *text;
+    const char *status;
+};
+
+static void bad_requests_are_refused_and_the_connection_ends(void **state)
+{
+    struct fixture *f = *state;
+    static const struct refused rows[] = {
+        {"GET / HTTP/1.1\r\n\r\n", "400 Bad Request"},
+        {"GET / HTTP/1.1\nHost: x\n\n\r\n\r\n", "400 Bad Request"},
+        {"POST / HTTP/1.1\r\n" HOST "Content-Length: 9999999\r\n\r\n", "413 Request Entity"},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400 Bad"},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "400 Bad"},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n", "413 Re"},
+        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: x\r\n\r\n", "501 Not Implemented"},
+        {"GET / HTTP/3.0\r\n" HOST "\r\n", "505 HTTP Version"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        restart(f);
+        exchange(f, rows[i].text);
+        if (count_of(f, rows[i].status) != 2)
+            print_error("%s\n%s\n", rows[i].text, out_text(f));
+        assert_int_equal(count_of(f, rows[i].status), 2); /* status line and text */
+        assert_int_equal(count_of(f, "Connection: close"), 1);
+        assert_true(http1_endpoint_over(f->endpoint));
+        exchange(f, "GET /health HTTP/1.1\r\n" HOST "\r\n"); /* no longer heard */
+        assert_int_equal(f->site.requests, 0);
+    }
+}
+
+static void head_past_64_kib_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET / HTTP/1.1\r\n" HOST);
+    static char line[1025] = "a: ";
+    memset(line + 3, 'v', 1019);
+    memcpy(line + 1022, "\r\n", 3);
+    for (size_t i = 0; i < 65; i++)
+        feed(f, line);
+    drain(f);
+    assert_int_equal(count_of(f, "431 Request Header"), 2);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void trailers_past_the_limit_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.head_bytes_max = 1000;
+    feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n");
+    for (size_t i = 0; i < 40; i++)
+        feed(f, "trailer: trailer trailer trailer\r\n");
+    drain(f);
+    assert_int_equal(count_of(f, "431 Request Header"), 2);
+}
+
+static void endless_chunk_line_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1;");
+    for (size_t i = 0; i < 40; i++)
+        feed(f, "extension extension extension");
+    drain(f);
+    assert_int_equal(count_of(f, "400 Bad"), 2);
+}
+
+static void chunks_past_the_body_limit_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.body_bytes_max = 10;
+    exchange(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                "8\r\n12345678\r\n8\r\n12345678\r\n");
+    assert_int_equal(count_of(f, "413 Request"), 2);
+}
+
+static void answer_past_the_queue_limit_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.queued_bytes_max = 100000;
+    f->site.big_bytes = 200000;
+    exchange(f, "GET /big HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(http1_endpoint_over(f->endpoint));
+    assert_string_equal(http1_endpoint_reason(f->endpoint), "too many response bytes queued");
+}
+
+static void slow_clients_are_left(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + f->limits.idle_ns);
+    http1_endpoint_tick(f->endpoint, f->now + f->limits.idle_ns);
+    assert_true(http1_endpoint_over(f->endpoint)); /* idle */
+
+    restart(f);
+    feed(f, "GET / HT");
+    f->now += SECOND;
+    feed(f, "TP"); /* a byte now and then does not help */
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now - SECOND + f->limits.head_ns);
+    http1_endpoint_tick(f->endpoint, f->now + f->limits.head_ns);
+    drain(f);
+    assert_int_equal(count_of(f, "408 Request Timeout"), 2);
+    assert_true(http1_endpoint_over(f->endpoint));
+
+    restart(f);
+    feed(f, "POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nx");
+    http1_endpoint_tick(f->endpoint, f->now + f->limits.stall_ns);
+    assert_true(http1_endpoint_over(f->endpoint));
+
+    restart(f); /* an answer nobody reads */
+    feed(f, "GET /health HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_tick(f->endpoint, f->now + f->limits.stall_ns);
+    assert_true(http1_endpoint_over(f->endpoint));
+
+    restart(f); /* but a handler may think as long as it likes */
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), INT64_MAX);
+}
+
+static void shutdown_lets_the_answer_under_way_go(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_shutdown(f->endpoint);
+    assert_false(http1_endpoint_over(f->endpoint));
+    http1_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
+    drain(f);
+    assert_int_equal(count_of(f, "Connection: close"), 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void client_that_half_closes_still_gets_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_feed_end(f->endpoint, f->now);
+    assert_false(http1_endpoint_over(f->endpoint));
+    http1_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
+    drain(f);
+    assert_true(http1_endpoint_over(f->endpoint));
+    restart(f);
+    feed(f, "GET /la");
+    http1_endpoint_feed_end(f->endpoint, f->now);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void longest_route_wins(void **state)
+{
+    (void)state;
+    static const struct http1_route rows[] = {
+        {"/", test_health, NULL}, {"/a/", test_health, NULL}, {"/a/b", test_health, NULL}};
+    struct http1_routes *routes;
+    void *service;
+    assert_int_equal(http1_routes_new(&routes), ST_OK);
+    assert_int_equal(http1_routes_add(routes, rows, COUNT_OF(rows), NULL), ST_OK);
+    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/x"), &service), &rows[0]);
+    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/x"), &service), &rows[1]);
+    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/b"), &service), &rows[2]);
+    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/bc"), &service), &rows[1]);
+    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a"), &service), &rows[0]);
+    http1_routes_free(routes);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(request_is_answered_and_the_connection_kept),
+        TEST(unknown_path_is_gos_404),
+        TEST(bodies_come_whole_whatever_the_pieces),
+        TEST(pipelined_requests_are_answered_in_order),
+        TEST(head_gets_no_body),
+        TEST(old_clients_get_the_end_of_the_connection),
+        TEST(body_is_invited_when_asked),
+        TEST(bad_requests_are_refused_and_the_connection_ends),
+        TEST(head_past_64_kib_is_refused),
+        TEST(trailers_past_the_limit_are_refused),
+        TEST(endless_chunk_line_is_refused),
+        TEST(chunks_past_the_body_limit_are_refused),
+        TEST(answer_past_the_queue_limit_ends_the_connection),
+        TEST(slow_clients_are_left),
+        TEST(shutdown_lets_the_answer_under_way_go),
+        TEST(client_that_half_closes_still_gets_its_answer),
+        cmocka_unit_test(longest_route_wins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
