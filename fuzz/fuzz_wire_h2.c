@@ -1,0 +1,10 @@
+/* Frames of a gRPC client after its preface, against services of every kind. */
+#include "wire/testing.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    test_life_run(slice_of(data, size), true);
+    return 0;
+}

@@ -1,0 +1,125 @@
+/*
+ * For fuzzers and the test that runs their corpora: one input, one connection's whole life. The
+ * first byte seeds how the rest is cut into pieces and what the services do in between.
+ */
+#ifndef VIGIL_WIRE_TESTING_H
+#define VIGIL_WIRE_TESTING_H
+
+#include "wire/grpc/testing.h"
+#include "wire/http1/testing.h"
+
+struct test_life {
+    struct wire_limits limits;
+    struct grpc_services *services;
+    struct http1_routes *routes;
+    struct wire_server *server;
+    struct wire_connection *connection;
+    struct test_service service;
+    struct test_site site;
+    uint32_t seed;
+    int64_t now;
+    size_t filled;
+};
+
+static inline uint32_t test_random(struct test_life *life)
+{
+    life->seed = life->seed * 1664525u + 1013904223u;
+    return life->seed >> 8;
+}
+
+static inline void test_life_drain(struct test_life *life)
+{
+    static uint8_t room[WIRE_FILL_ROOM_MIN];
+    for (int turns = 0; turns < 64 && wire_connection_wants_write(life->connection); turns++)
+        life->filled += wire_connection_fill(life->connection, room, sizeof(room), life->now);
+}
+
+/* What services do of their own accord. */
+static inline void test_life_act(struct test_life *life)
+{
+    struct grpc_call *call = life->service.call;
+    uint32_t choice = test_random(life) % 8;
+    if (life->site.later && choice < 2)
+        http1_respond(life->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("late"));
+    if (!call)
+        return;
+    if (choice == 0) {
+        grpc_call_finish(call);
+    } else if (choice == 1) {
+        (void)!grpc_call_send(call, SLICE_LITERAL("something"));
+    } else if (choice == 2) {
+        life->service.source_bytes += test_random(life) % 100000;
+        grpc_call_wake(call);
+    } else if (choice == 3) {
+        grpc_call_fail(call, ST_COMPACTED);
+    }
+}
+
+static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
+{
+    *life = (struct test_life){.limits = WIRE_LIMITS_DEFAULT, .seed = seed, .now = 1000000000};
+    life->limits.grpc.receive_bytes_max = 10000;
+    life->limits.grpc.unfinished_bytes_max = 30000;
+    life->limits.grpc.queued_bytes_hard = 100000;
+    life->limits.http1.body_bytes_max = 1000;
+    life->limits.http1.head_bytes_max = 2000;
+    life->service.source_bytes = seed % 100000;
+    life->service.source_done = seed % 3 == 0;
+    TRY(grpc_services_new(&life->services));
+    TRY(grpc_services_add(life->services, test_methods, COUNT_OF(test_methods), &life->service));
+    TRY(http1_routes_new(&life->routes));
+    TRY(http1_routes_add(life->routes, test_routes, COUNT_OF(test_routes), &life->site));
+    TRY(wire_server_new(life->services, life->routes, &life->limits, &life->server));
+    return wire_connection_new(life->server, (struct wire_hooks){0}, life->now, &life->connection);
+}
+
+static inline void test_life_end(struct test_life *life)
+{
+    wire_connection_free(life->connection);
+    wire_server_free(life->server);
+    grpc_services_free(life->services);
+    http1_routes_free(life->routes);
+    assert(life->service.call == NULL);
+    assert(life->site.later == NULL);
+    assert(life->site.requests == life->site.ends);
+}
+
+static inline void test_life_feed(struct test_life *life, struct slice bytes)
+{
+    while (bytes.len && !wire_connection_should_close(life->connection)) {
+        size_t most = test_random(life) % 4 ? 20 : 2000;
+        size_t n = size_min(bytes.len, 1 + test_random(life) % most);
+        wire_connection_feed(life->connection, slice_sub(bytes, 0, n), life->now);
+        bytes = slice_sub(bytes, n, bytes.len - n);
+        test_life_act(life);
+        if (test_random(life) % 2)
+            test_life_drain(life);
+        life->now += test_random(life) % 1000 * 1000000;
+        if (life->now >= wire_connection_timeout(life->connection))
+            wire_connection_tick(life->connection, life->now);
+    }
+}
+
+/* Everything from the first byte to the last. */
+static inline void test_life_run(struct slice input, bool http2)
+{
+    struct test_life life;
+    if (input.len < 1)
+        return;
+    if (test_life_begin(&life, input.ptr[0]) == ST_OK) {
+        if (http2) {
+            wire_connection_feed(life.connection, H2_PREFACE, life.now);
+            wire_connection_feed(life.connection, SLICE_LITERAL("\0\0\0\4\0\0\0\0\0"), life.now);
+        }
+        test_life_feed(&life, slice_sub(input, 1, input.len - 1));
+        if (life.seed % 5 == 0)
+            wire_connection_shutdown(life.connection, life.now);
+        test_life_drain(&life);
+        wire_connection_tick(life.connection, life.now + 70 * INT64_C(1000000000));
+        wire_connection_feed_end(life.connection, life.now + 70 * INT64_C(1000000000));
+        test_life_drain(&life);
+    }
+    test_life_end(&life);
+}
+
+#endif
