@@ -134,6 +134,7 @@ static void *chunk_take(struct slab_chunk *chunk)
     if (object) {
         chunk->free = chunk->free->next;
         unpoison(object, slab->object_bytes);
+        __builtin_prefetch(chunk->free, 1); /* the next one to be given out */
     } else {
         size_t held = chunk_held_bytes(chunk);
         object = (uint8_t *)chunk + chunk->fresh;
@@ -163,14 +164,29 @@ void *slab_alloc(struct slab *slab)
     return object;
 }
 
+/* As it was when new: only its first page takes memory. */
+static void chunk_reset(struct slab_chunk *chunk)
+{
+    struct slab *slab = chunk->slab;
+    size_t held = chunk_held_bytes(chunk);
+    unpoison(chunk, CHUNK_BYTES);
+    if (held > TOUCH_BYTES)
+        (void)madvise((uint8_t *)chunk + TOUCH_BYTES, CHUNK_BYTES - TOUCH_BYTES, MADV_DONTNEED);
+    chunk->free = NULL;
+    chunk->fresh = CHUNK_HEAD_BYTES;
+    slab->held_bytes -= held - TOUCH_BYTES;
+}
+
 static void chunk_emptied(struct slab_chunk *chunk)
 {
     struct slab *slab = chunk->slab;
     list_remove(&chunk->in_slab);
-    if (slab->spare)
+    if (slab->spare) {
         chunk_free(chunk);
-    else
-        slab->spare = chunk;
+        return;
+    }
+    chunk_reset(chunk);
+    slab->spare = chunk;
 }
 
 void slab_free(void *object)

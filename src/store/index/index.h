@@ -11,7 +11,7 @@
  *   item    newest version, key, older versions (8 bytes each, oldest first)
  *
  * It mirrors etcd's treeIndex and keyIndex: a deleted key stays, as a tombstone, until it is
- * compacted away. Budget: 80 bytes and the key, 8 for each further version.
+ * compacted away. Budget: 90 bytes and the key, 8 for each further version.
  */
 #ifndef VIGIL_STORE_INDEX_INDEX_H
 #define VIGIL_STORE_INDEX_INDEX_H

@@ -360,14 +360,14 @@ static void few_keys_with_long_histories_match_a_sorted_array(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++)
-        random_changes(seed, 20, 4000, 10, 64, 128);
+        random_changes(seed, 20, 4000, 10, 63, 127);
 }
 
 static void many_keys_match_a_sorted_array_and_pinned_states_stay(void **state)
 {
     (void)state;
-    random_changes(1, 6000, 10000, 5, 64, 128);
-    random_changes(2, 6000, 10000, 200, 64, 128);
+    random_changes(1, 6000, 10000, 5, 63, 127);
+    random_changes(2, 6000, 10000, 200, 63, 127);
 }
 
 static void small_nodes_split_and_join_on_many_levels(void **state)

@@ -7,12 +7,12 @@ static size_t leaf_bytes(unsigned capacity)
     return sizeof(struct index_leaf) + capacity * sizeof(struct index_leaf_entry);
 }
 
-/* Capacities are a few entries apart: leaves of millions of keys hold little that is empty. */
+/* All that the pool gives for it: sizes are a few entries apart, so little stays empty. */
 static unsigned leaf_capacity(unsigned wanted)
 {
-    enum { STEP = 4 };
     assert(wanted <= INDEX_LEAF_MAX);
-    return (unsigned)align_up(wanted, STEP);
+    size_t usable = pool_usable_bytes(leaf_bytes(wanted)) - sizeof(struct index_leaf);
+    return (unsigned)size_min(usable / sizeof(struct index_leaf_entry), INDEX_LEAF_MAX);
 }
 
 struct index_leaf *leaf_new(struct index_memory *memory, unsigned capacity)

@@ -17,8 +17,9 @@
 #include "store/index/index.h"
 
 enum {
-    INDEX_LEAF_MAX = 64,
-    INDEX_INNER_MAX = 128,
+    /* Chosen by measurement, and just below what fills a size of the pool (1024, 5120 bytes). */
+    INDEX_LEAF_MAX = 63,
+    INDEX_INNER_MAX = 127,
 };
 
 struct index_node {
