@@ -168,7 +168,7 @@ func normaliseRange(r *pb.RangeRequest, answer *pb.RangeResponse) {
 		for end < len(kvs) && compare(kvs[begin], kvs[end]) == 0 {
 			end++
 		}
-		if end == len(kvs) && answer.More && r.SortOrder != pb.RangeRequest_NONE {
+		if end == len(kvs) && answer.More {
 			for i := begin; i < end; i++ {
 				kvs[i] = &mvccpb.KeyValue{}
 			}

@@ -69,15 +69,16 @@ func compareShape(t *testing.T, shape profile, seed int64, requests int) {
 	subject, reference, stop := pair(t, t.TempDir())
 	r := newRun(subject, reference, shape, seed)
 	begin := time.Now()
-	d := r.compare(requests)
+	found := r.compare(requests)
 	stop()
 	t.Logf("%s: seed %d, %d requests, revision %d, %v; accepted differences: %v",
 		shape.name, seed, r.sent, r.generator.revision, time.Since(begin).Round(time.Millisecond), r.accepted)
-	if d == nil {
-		return
+	for _, d := range found {
+		t.Errorf("seed %d, after %d requests, %d writes:\n%v", seed, r.sent, len(r.history), d)
 	}
-	t.Errorf("seed %d, after %d requests, %d writes:\n%v", seed, r.sent, len(r.history), d)
-	report(t, r.history, d)
+	if len(found) > 0 {
+		report(t, r.history, found[len(found)-1])
+	}
 }
 
 // report replays ever fewer writes to say the difference in as few as it can.
@@ -98,10 +99,10 @@ func report(t *testing.T, writes []request, d *difference) {
 		return
 	}
 	var text strings.Builder
-	for _, req := range list[max(0, len(list)-40):] {
+	for _, req := range list[max(0, len(list)-12):] {
 		text.WriteString("  " + req.String() + "\n")
 	}
-	t.Logf("shrunk to %d requests (the last 40 shown):\n%s%v", len(list), text.String(), found)
+	t.Logf("shrunk to %d requests (the last 12 shown):\n%s%v", len(list), text.String(), found)
 }
 
 // Each planted fault must be found, or the comparison is worth nothing.

@@ -23,7 +23,7 @@ type profile struct {
 func profiles() []profile {
 	return []profile{
 		{name: "small", keys: smallKeys(), valueMax: 6, batchWrites: 24, batchReads: 80, txnDepth: 2},
-		{name: "wide", keys: wideKeys(1500), valueMax: 200, batchWrites: 40, batchReads: 60, txnDepth: 1, limitAlways: true},
+		{name: "wide", keys: wideKeys(1500), valueMax: 60, batchWrites: 40, batchReads: 60, txnDepth: 1, limitAlways: true},
 		{name: "deep", keys: smallKeys(), valueMax: 3, batchWrites: 40, batchReads: 40, txnDepth: 5},
 	}
 }

@@ -15,7 +15,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-const readers = 8
+const (
+	readers        = 8
+	differencesMax = 5 // a run goes on after a wrong read, until there are so many
+)
 
 // difference is the first place where two servers disagree.
 type difference struct {
@@ -33,6 +36,7 @@ type run struct {
 	sent      int
 	perturb   func(r request, a answer) answer // a planted fault; nil for none
 	accepted  map[string]int
+	found     []*difference
 }
 
 func newRun(subject, reference *side, shape profile, seed int64) *run {
@@ -42,23 +46,16 @@ func newRun(subject, reference *side, shape profile, seed int64) *run {
 	}
 }
 
-// compare sends at least so many requests; the first difference ends it.
-func (r *run) compare(requests int) *difference {
-	if d := r.batch(r.generator.fill(), 1); d != nil {
-		return d
+// compare sends at least so many requests; the first wrong write ends it.
+func (r *run) compare(requests int) []*difference {
+	goOn := r.batch(r.generator.fill(), 1)
+	for goOn && r.sent < requests {
+		goOn = r.batch(r.generator.writes(), 1) && r.batch(r.generator.reads(), readers)
 	}
-	for r.sent < requests {
-		if d := r.batch(r.generator.writes(), 1); d != nil {
-			return d
-		}
-		if d := r.batch(r.generator.reads(), readers); d != nil {
-			return d
-		}
-	}
-	return nil
+	return r.found
 }
 
-func (r *run) batch(list []request, parallel int) *difference {
+func (r *run) batch(list []request, parallel int) bool {
 	ours, theirs := callBoth(r.subject, r.reference, list, parallel)
 	for i, req := range list {
 		r.sent++
@@ -71,10 +68,13 @@ func (r *run) batch(list []request, parallel int) *difference {
 		}
 		r.learn(req, theirs[i])
 		if d := judge(req, a, theirs[i], r.accepted); d != nil {
-			return d
+			r.found = append(r.found, d)
+			if parallel == 1 || len(r.found) == differencesMax {
+				return false
+			}
 		}
 	}
-	return nil
+	return true
 }
 
 // judge compares one pair of answers.

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,6 +122,13 @@ func Launch(binary string, options Options) (*Server, error) {
 	}
 }
 
+// environment is ours without what speaks to the tests: a server reads VIGIL_… as its flags.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "VIGIL_")
+	})
+}
+
 // Begin starts a binary and does not wait.
 func Begin(binary string, options Options) (*Server, error) {
 	if options.Port == 0 {
@@ -132,6 +140,7 @@ func Begin(binary string, options Options) (*Server, error) {
 		ready: make(chan struct{}), exited: make(chan struct{}),
 	}
 	s.cmd = exec.Command(binary, s.arguments()...)
+	s.cmd.Env = environment()
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, in, err := os.Pipe()
 	if err != nil {

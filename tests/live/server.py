@@ -40,7 +40,9 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.args = list(args)
         self.wrap = list(wrap)
-        self.env = dict(os.environ, **(env or {}))
+        # Without what speaks to the tests: a server reads VIGIL_… as its flags.
+        ours = {k: v for k, v in os.environ.items() if not k.startswith("VIGIL_")}
+        self.env = dict(ours, **(env or {}))
         self.limits = limits
         self.listen = listen or self.url
         self.process = None

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""The load generator against a running server: what it says happened is what happened."""
+import json
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+import protobuf as pb
+from client import Client
+from server import PEER, SUBJECT, LiveTest, only_vigil
+
+
+@only_vigil
+class Bench(LiveTest):
+    def bench(self, server, command, *flags):
+        """Exit code, the report, and what was said besides."""
+        done = subprocess.run([SUBJECT, "bench", command, "--endpoint", f"127.0.0.1:{server.port}",
+                               "--server-pid", str(server.pid), "--json", *map(str, flags)],
+                              capture_output=True, text=True, timeout=120)
+        return done.returncode, json.loads(done.stdout), done.stderr
+
+    def good(self, server, command, *flags):
+        code, report, said = self.bench(server, command, *flags)
+        self.assertEqual((code, said, report["status"]), (0, "", "OK"))
+        return report
+
+    def client(self, server):
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        return client
+
+    def test_load_puts_every_key_once(self):
+        server = self.serving()
+        report = self.good(server, "load", "--key-space", 3000, "--connections", 7,
+                           "--pipeline", 9, "--threads", 2, "--value-size", 100)
+        self.assertEqual((report["operations"], report["errors"]), (3000, 0))
+        client = self.client(server)
+        answer = client.call("Range", pb.range_of(b"bench/", b"bench0"))
+        self.assertEqual(len(answer[2]), 3000)
+        self.assertEqual(client.revision(), 3001)
+        self.assertEqual(len(client.get(b"bench/0000002999")[0]), 100)
+
+    def test_every_kv_command_measures_calls_and_the_servers_cpu(self):
+        server = self.serving()
+        times = ("--warmup", "100ms", "--duration", "400ms")
+        for command, flags in (("put", ()), ("get", ("--prepare", "--key-space", 50)),
+                               ("list", ("--prepare", "--key-space", 200))):
+            report = self.good(server, command, *times, *flags)
+            self.assertGreater(report["operations"], 0, command)
+            self.assertEqual(report["errors"], 0, command)
+            self.assertGreater(report["latency_p50_us"], 0, command)
+            self.assertGreater(report["server_cpu_us_per_operation"], 0, command)
+            self.assertGreater(report["server_anonymous_kb_after"], 0, command)
+
+    def test_idle_holds_connections(self):
+        server = self.serving()
+        self.assertEqual(self.good(server, "idle", "--connections", 50, "--duration",
+                                   "200ms")["connections"], 50)
+
+    def test_ready_waits_for_the_key(self):
+        server = self.serving()
+        client = self.client(server)
+        later = threading.Timer(0.5, client.put, (b"bench/0000000000", b"v" * 256))
+        later.start()
+        begin = time.monotonic()
+        self.good(server, "ready", "--duration", "20s")
+        later.join()
+        self.assertGreater(time.monotonic() - begin, 0.4)
+
+    def test_refused_puts_fail_the_run_and_are_told(self):
+        server = self.serving(args=["--max-request-bytes", "5000"])
+        code, report, said = self.bench(server, "put", "--value-size", 6000, "--total", 200)
+        self.assertEqual((code, report["operations"], report["errors"]), (1, 0, 200))
+        self.assertIn("grpc-status 3 etcdserver: request is too large", said)
+
+    def test_a_get_without_its_value_is_an_error(self):
+        code, report, said = self.bench(self.serving(), "get", "--total", 100)
+        self.assertEqual((code, report["errors"]), (1, 100))
+        self.assertIn("shorter", said)
+
+    def test_a_server_that_dies_fails_the_run(self):
+        server = self.serving()
+        killer = threading.Timer(0.6, server.kill)
+        killer.start()
+        pid = server.pid
+        code, report, _ = self.bench(server, "put", "--warmup", "100ms", "--duration", "2s")
+        killer.join()
+        self.assertEqual((code, report["connections_lost"]), (1, 100), pid)
+        self.assertGreater(report["errors"], 0)
+
+    def test_no_server_is_told(self):
+        server = self.serving()
+        server.stop()
+        code, _, said = self.bench(server, "put")
+        self.assertEqual(code, 1)
+        self.assertIn("cannot open a connection", said)
+
+    @unittest.skipUnless(os.access(PEER, os.X_OK), "no etcd was built to watch")
+    def test_watchers_get_every_event_of_a_real_etcd(self):
+        server = self.serving(self.scratch / "peer", binary=PEER)
+        report = self.good(server, "watch", "--connections", 2, "--streams", 3, "--watchers", 5,
+                           "--rate", 200, "--warmup", "100ms", "--duration", "500ms")
+        self.assertEqual(report["watchers"], 30)
+        self.assertGreaterEqual(report["operations"], report["puts"] * 30)
+        self.assertGreater(report["event_latency_p50_us"], 0)
+        report = self.good(server, "catchup", "--connections", 2, "--total", 2000)
+        self.assertEqual(report["operations"], 4000)
+
+
+if __name__ == "__main__":
+    unittest.main()
