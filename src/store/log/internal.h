@@ -27,6 +27,7 @@ struct log {
     /* The writer's own */
     struct segment *current;  /* in order */
     struct segment *upcoming; /* ours until the record reserved in it is appended; or NULL */
+    struct segment *replaced; /* linked by next_left: empty ones that were too small, until close */
     struct segment *left;     /* in order, linked by next_left: sealed by the next write */
     uint64_t append_offset;   /* in current, of the next record */
     uint64_t last_index;      /* appended */
@@ -60,6 +61,8 @@ enum status log_new_segment(struct log *log, uint64_t capacity, struct segment *
 /* Takes a segment out of the table, frees it and removes its file. */
 MUST_CHECK
 enum status log_remove_segment(struct log *log, struct segment *segment);
+/* The next segment to be made is twice as large as one like this, up to the limit. */
+void log_note_capacity(struct log *log, uint64_t capacity);
 uint32_t log_salt_for(const struct log *log, uint64_t id);
 
 /* Fills record from the mapping; the head was checked. */

@@ -27,6 +27,13 @@ uint32_t log_salt_for(const struct log *log, uint64_t id)
     return (uint32_t)(mixed ^ (mixed >> 31));
 }
 
+void log_note_capacity(struct log *log, uint64_t capacity)
+{
+    uint64_t next = capacity < log->segment_bytes_max / 2 ? capacity * 2 : log->segment_bytes_max;
+    if (next > atomic_load(&log->next_capacity))
+        atomic_store(&log->next_capacity, next);
+}
+
 enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment)
 {
     uint64_t id = atomic_fetch_add(&log->next_id, 1);
@@ -39,10 +46,16 @@ enum status log_new_segment(struct log *log, uint64_t capacity, struct segment *
     };
     AUTO(segment_freep) struct segment *segment = NULL;
     TRY(segment_create(log->fs, log->dir, &head, &segment));
-    LOCK_SCOPE(&log->lock);
-    TRY(segment_table_put(&log->table, id, segment));
-    uint64_t next = capacity < log->segment_bytes_max / 2 ? capacity * 2 : log->segment_bytes_max;
-    atomic_store(&log->next_capacity, next);
+    enum status status = segment_publish(log->fs, log->dir, id);
+    if (status == ST_OK) {
+        LOCK_SCOPE(&log->lock);
+        status = segment_table_put(&log->table, id, segment);
+    }
+    if (status != ST_OK) {
+        segment_discard(log->fs, log->dir, id);
+        return status;
+    }
+    log_note_capacity(log, capacity);
     *ret_segment = TAKE(segment);
     return ST_OK;
 }
@@ -134,6 +147,11 @@ void log_close(struct log *log)
         return;
     group_fini(&log->group);
     segment_free(log->upcoming);
+    while (log->replaced) {
+        struct segment *next = log->replaced->next_left;
+        segment_free(log->replaced);
+        log->replaced = next;
+    }
     segment_free(atomic_load(&log->waiting));
     free_all(&log->order);
     free_all(&log->retired);
@@ -148,6 +166,12 @@ void log_close(struct log *log)
 static bool segment_has_room(const struct segment *segment, uint64_t offset, size_t bytes)
 {
     return bytes <= segment->head.capacity - offset;
+}
+
+static uint64_t segment_bytes_for(size_t record_bytes)
+{
+    enum { GRAIN = 4096 };
+    return align_up(SEGMENT_RECORDS_OFFSET + record_bytes, GRAIN);
 }
 
 /* Finds the segment after the current one: what the keeper has prepared, or one made here. */
@@ -169,10 +193,34 @@ static enum status find_upcoming(struct log *log, size_t bytes)
     }
     if (waiting)
         TRY(log_offer(log, waiting));
-    enum { GRAIN = 4096 };
-    uint64_t needed = align_up(SEGMENT_RECORDS_OFFSET + bytes, GRAIN);
+    uint64_t needed = segment_bytes_for(bytes);
     uint64_t capacity = atomic_load(&log->next_capacity);
     return log_new_segment(log, needed > capacity ? needed : capacity, &log->upcoming);
+}
+
+/*
+ * The current segment has no record yet and is too small for the first: a larger one takes its id
+ * and name. A sealed segment always has a record, and the one before may name this one already.
+ */
+static enum status enlarge_current(struct log *log, size_t bytes)
+{
+    struct segment *old = log->current;
+    struct segment_head head = old->head;
+    head.capacity = segment_bytes_for(bytes);
+    AUTO(segment_freep) struct segment *segment = NULL;
+    TRY(segment_create(log->fs, log->dir, &head, &segment));
+    /* From here on it is not known which of the two files has the name. */
+    enum status status = segment_publish(log->fs, log->dir, head.id);
+    if (status != ST_OK)
+        return log_fail(log, status);
+    segment->first_index = old->first_index;
+    atomic_store(&segment->last_index, atomic_load(&old->last_index));
+    old->next_left = log->replaced;
+    log->replaced = old;
+    log->current = TAKE(segment);
+    LOCK_SCOPE(&log->lock);
+    log->order.items[segment_order_find(&log->order, head.id)] = log->current;
+    return segment_table_put(&log->table, head.id, log->current);
 }
 
 enum status log_reserve(struct log *log, size_t body_bytes)
@@ -182,6 +230,9 @@ enum status log_reserve(struct log *log, size_t body_bytes)
     if (body_bytes > RECORD_BODY_BYTES_MAX)
         return ST_LIMIT;
     size_t bytes = record_bytes(body_bytes);
+    if (log->append_offset == SEGMENT_RECORDS_OFFSET &&
+        !segment_has_room(log->current, log->append_offset, bytes))
+        TRY(enlarge_current(log, bytes));
     struct segment *segment = log->current;
     uint64_t offset = log->append_offset;
     if (!segment_has_room(segment, offset, bytes)) {

@@ -199,6 +199,23 @@ static void a_record_larger_than_a_segment_gets_its_own(void **state)
     assert_int_equal(log_reserve(bed->log, (size_t)2 << 30), ST_LIMIT);
 }
 
+static void the_first_record_may_be_larger_than_the_first_segment(void **state)
+{
+    struct bed *bed = *state;
+    bed_reopen(bed);
+    size_t bytes = 300000;
+    for (int i = 0; i < 2; i++) {
+        log_loc loc;
+        assert_int_equal(log_reserve(bed->log, bytes), ST_OK);
+        memset(log_append_begin(bed->log, &loc), 'x', bytes);
+        log_append_abort(bed->log);
+        bed_reopen(bed); /* empty, and as large as it had to be */
+    }
+    append_synced(bed, 2000);
+    bed_reopen(bed);
+    assert_int_equal(bed->replayed, 2000);
+}
+
 static void the_reader_walks_from_any_index_and_revision(void **state)
 {
     struct bed *bed = *state;
@@ -397,6 +414,7 @@ int main(void)
         TEST(a_pending_record_is_read_where_it_will_be),
         TEST(an_aborted_record_leaves_nothing),
         TEST(a_record_larger_than_a_segment_gets_its_own),
+        TEST(the_first_record_may_be_larger_than_the_first_segment),
         TEST(the_reader_walks_from_any_index_and_revision),
         TEST(replay_starts_after_the_checkpoint),
         TEST(a_rewritten_segment_takes_the_place_of_the_old),

@@ -220,10 +220,7 @@ static enum status place(struct recovery *r, size_t at)
     if (status != ST_OK)
         return fail_file(r, status, segment->head.id, status_text(status));
     segment_order_add(&log->order, segment_order_remove(&r->found, at));
-    uint64_t doubled = segment->head.capacity * 2;
-    if (doubled > atomic_load(&log->next_capacity))
-        atomic_store(&log->next_capacity,
-                     doubled < log->segment_bytes_max ? doubled : log->segment_bytes_max);
+    log_note_capacity(log, segment->head.capacity);
     return ST_OK;
 }
 
@@ -424,6 +421,18 @@ static enum status cut_tail(struct segment *segment, uint64_t from)
     return ST_OK;
 }
 
+static enum status write_again(struct segment *segment, uint64_t offset, uint64_t end)
+{
+    uint8_t copy[16 * 1024];
+    while (offset < end) {
+        size_t len = size_min(sizeof(copy), end - offset);
+        memcpy(copy, segment->base + offset, len);
+        TRY(file_pwrite(segment->file, slice_of(copy, len), offset));
+        offset += len;
+    }
+    return ST_OK;
+}
+
 /*
  * Writes again what nobody has called durable, and syncs. After a failed sync the system may hold
  * pages that look written and are not on the disk; only a new write brings them there.
@@ -432,22 +441,18 @@ static enum status make_durable(struct recovery *r, struct segment *segment)
 {
     uint64_t end = atomic_load(&segment->written), offset = SEGMENT_RECORDS_OFFSET;
     struct record_head head;
+    /* What ends at or below the claim may not have been read: its heads are not to be trusted. */
+    if (atomic_load(&segment->last_index) <= r->claimed)
+        offset = end;
     for (; offset < end; offset += align_up(head.len, RECORD_ALIGN)) {
         memcpy(&head, segment->base + offset, sizeof(head));
         if (head.index > r->claimed)
             break;
     }
-    uint8_t copy[16 * 1024];
-    while (offset < end) {
-        size_t len = size_min(sizeof(copy), end - offset);
-        memcpy(copy, segment->base + offset, len);
-        TRY(file_pwrite(segment->file, slice_of(copy, len), offset));
-        offset += len;
-    }
-    if (atomic_load(&segment->full)) {
-        struct segment_seal seal = segment_seal_read(segment);
-        TRY(file_pwrite(segment->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
-    }
+    TRY(write_again(segment, offset, end));
+    uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
+    if (atomic_load(&segment->full))
+        TRY(write_again(segment, SEGMENT_SEAL_OFFSET, seal_end));
     return file_sync(segment->file);
 }
 

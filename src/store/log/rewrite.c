@@ -13,7 +13,6 @@ struct log_rewrite {
     struct log *log;
     struct segment *old; /* in the log's order until the commit */
     struct segment_head head;
-    struct segment_path temporary, name;
     struct file *file; /* ours; NULL before the first record */
     struct buf chunk;  /* records not yet written; begins at chunk_offset */
     uint64_t chunk_offset;
@@ -54,9 +53,6 @@ enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewri
         .salt = log_salt_for(log, id),
     };
     rewrite->chunk_offset = SEGMENT_RECORDS_OFFSET;
-    if (!segment_path_set(&rewrite->temporary, log->dir, id, ".tmp") ||
-        !segment_path_set(&rewrite->name, log->dir, id, ".seg"))
-        return ST_LIMIT;
     *ret_rewrite = TAKE(rewrite);
     return ST_OK;
 }
@@ -67,6 +63,14 @@ static enum status flush(struct log_rewrite *rewrite)
     rewrite->chunk_offset += rewrite->chunk.len;
     buf_reset(&rewrite->chunk, REWRITE_CHUNK_BYTES * 2);
     return ST_OK;
+}
+
+static enum status open_file(struct log_rewrite *rewrite)
+{
+    struct segment_path path;
+    if (!segment_path_set(&path, rewrite->log->dir, rewrite->head.id, ".tmp"))
+        return ST_LIMIT;
+    return fs_open(rewrite->log->fs, path.text, FILE_CREATE, &rewrite->file);
 }
 
 enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
@@ -81,7 +85,7 @@ enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record
     if (bytes > ((uint64_t)1 << LOG_OFFSET_BITS) - offset)
         return ST_LIMIT;
     if (!rewrite->file)
-        TRY(fs_open(rewrite->log->fs, rewrite->temporary.text, FILE_CREATE, &rewrite->file));
+        TRY(open_file(rewrite));
     TRY(buf_reserve(&rewrite->chunk, bytes));
 
     struct record_head head = {
@@ -128,8 +132,7 @@ static enum status finish_file(struct log_rewrite *rewrite)
     TRY(file_pwrite(rewrite->file, slice_of(&rewrite->head, sizeof(rewrite->head)), 0));
     TRY(file_pwrite(rewrite->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
     TRY(file_sync(rewrite->file));
-    TRY(fs_rename(log->fs, rewrite->temporary.text, rewrite->name.text));
-    return fs_sync_dir(log->fs, log->dir);
+    return segment_publish(log->fs, log->dir, rewrite->head.id);
 }
 
 /* The new one, if any, takes the old one's place; the old one stays readable. */
@@ -184,13 +187,8 @@ void log_rewrite_abort(struct log_rewrite *rewrite)
 {
     if (!rewrite)
         return;
-    if (rewrite->file) {
-        /* Whichever name it has by now; the next start removes what stays. */
-        enum status gone = fs_unlink(rewrite->log->fs, rewrite->temporary.text);
-        if (gone != ST_OK)
-            gone = fs_unlink(rewrite->log->fs, rewrite->name.text);
-        (void)gone;
-    }
+    if (rewrite->file)
+        segment_discard(rewrite->log->fs, rewrite->log->dir, rewrite->head.id);
     rewrite_free(rewrite);
 }
 

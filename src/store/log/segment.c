@@ -61,20 +61,17 @@ static enum status fill_new_file(struct file *file, const struct segment_head *h
     return file_sync(file);
 }
 
-static enum status create_named(struct fs *fs, const char *dir, const struct segment_head *head,
-                                const char *temporary, const char *name,
-                                struct segment **ret_segment)
+static enum status create_at(struct fs *fs, const char *path, const struct segment_head *head,
+                             struct segment **ret_segment)
 {
     AUTO(file_closep) struct file *file = NULL;
-    TRY(fs_open(fs, temporary, FILE_CREATE, &file));
+    TRY(fs_open(fs, path, FILE_CREATE, &file));
     TRY(fill_new_file(file, head));
     AUTO(segment_freep) struct segment *segment = segment_alloc(file, head);
     if (!segment)
         return ST_NOMEM;
     (void)TAKE(file);
     TRY(file_map(segment->file, head->capacity, &segment->base));
-    TRY(fs_rename(fs, temporary, name));
-    TRY(fs_sync_dir(fs, dir));
     *ret_segment = TAKE(segment);
     return ST_OK;
 }
@@ -82,21 +79,38 @@ static enum status create_named(struct fs *fs, const char *dir, const struct seg
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            struct segment **ret_segment)
 {
-    struct segment_path temporary, name;
-    if (!segment_path_set(&temporary, dir, head->id, ".tmp") ||
-        !segment_path_set(&name, dir, head->id, ".seg"))
+    struct segment_path temporary;
+    if (!segment_path_set(&temporary, dir, head->id, ".tmp"))
         return ST_LIMIT;
     struct segment_head finished = *head;
     segment_head_finish(&finished);
-    enum status status = create_named(fs, dir, &finished, temporary.text, name.text, ret_segment);
+    enum status status = create_at(fs, temporary.text, &finished, ret_segment);
     if (status != ST_OK) {
-        /* Whichever of the two names it has; what can not be removed is swept at the next start. */
-        enum status gone = fs_unlink(fs, temporary.text);
-        if (gone != ST_OK)
-            gone = fs_unlink(fs, name.text);
-        (void)gone;
+        enum status ignored = fs_unlink(fs, temporary.text);
+        (void)ignored;
     }
     return status;
+}
+
+enum status segment_publish(struct fs *fs, const char *dir, uint64_t id)
+{
+    struct segment_path temporary, name;
+    if (!segment_path_set(&temporary, dir, id, ".tmp") || !segment_path_set(&name, dir, id, ".seg"))
+        return ST_LIMIT;
+    TRY(fs_rename(fs, temporary.text, name.text));
+    return fs_sync_dir(fs, dir);
+}
+
+void segment_discard(struct fs *fs, const char *dir, uint64_t id)
+{
+    const char *const suffixes[] = {".tmp", ".seg"};
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
+        struct segment_path path;
+        if (!segment_path_set(&path, dir, id, suffixes[i]))
+            continue;
+        enum status ignored = fs_unlink(fs, path.text);
+        (void)ignored;
+    }
 }
 
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
@@ -179,7 +193,7 @@ void segment_table_fini(struct segment_table *table)
 {
     if (!table->chunks)
         return;
-    for (size_t i = 0; i < SEGMENT_TABLE_FANOUT; i++)
+    for (size_t i = 0; i < table->chunks_end; i++)
         free(atomic_load_explicit(&table->chunks[i], memory_order_relaxed));
     free(table->chunks);
     table->chunks = NULL;
@@ -195,6 +209,7 @@ enum status segment_table_put(struct segment_table *table, uint64_t id, struct s
         if (!chunk)
             return ST_NOMEM;
         atomic_store_explicit(slot, chunk, memory_order_release);
+        table->chunks_end = size_max(table->chunks_end, (id >> SEGMENT_TABLE_BITS) + 1);
     }
     atomic_store_explicit(&chunk[id & (SEGMENT_TABLE_FANOUT - 1)], segment, memory_order_release);
     return ST_OK;

@@ -41,13 +41,17 @@ bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, c
 bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
 
 /*
- * Makes a new segment, zeroed and durable under its final name: a temporary file, zeros, head,
- * sync, rename, sync of the directory. After a failure nothing of it is left but, at worst, a
- * temporary file.
+ * Makes a new segment, zeroed and durable, under a temporary name. After a failure nothing of it is
+ * left but, at worst, a temporary file, which the next start removes.
  */
 MUST_CHECK
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            struct segment **ret_segment);
+/* Gives it its name, for good; one that had the name is replaced. */
+MUST_CHECK
+enum status segment_publish(struct fs *fs, const char *dir, uint64_t id);
+/* Removes what has the id's name, or its temporary name, as far as that can be done. */
+void segment_discard(struct fs *fs, const char *dir, uint64_t id);
 
 /* Opens, checks the head against file size and name, and maps. Nothing is known of records yet. */
 MUST_CHECK
@@ -77,6 +81,7 @@ typedef _Atomic(struct segment *) segment_slot;
 
 struct segment_table {
     _Atomic(segment_slot *) *chunks;
+    size_t chunks_end; /* after the last one in use: the writers' */
 };
 
 MUST_CHECK
