@@ -328,7 +328,7 @@ static enum status read_segment(struct recovery *r, struct segment *segment, boo
     }
     if (segment->head.flags & SEGMENT_REWRITTEN)
         return fail_damaged(r, segment->head.id, 0, "was rewritten before a checkpoint covered it");
-    uint64_t offset;
+    uint64_t offset = 0;
     TRY(scan(r, segment, &offset));
     atomic_store(&segment->written, offset);
     *ret_whole = sealed && offset == used && r->expected == last + 1;
@@ -346,7 +346,7 @@ static enum status read_chain(struct recovery *r, struct segment *segment)
     r->expected = segment ? segment->first_index : r->after_index + 1;
     for (;;) {
         if (segment) {
-            bool whole;
+            bool whole = false;
             TRY(read_segment(r, segment, &whole));
             if (!whole)
                 return ST_OK;
