@@ -522,7 +522,7 @@ static enum status recover(struct recovery *r)
     if (!r->found.count && !r->after_index) {
         TRY(begin_first(r));
     } else {
-        struct segment *start;
+        struct segment *start = NULL;
         TRY(place_old(r, &start));
         TRY(read_chain(r, start));
         TRY(refuse_damage(r));
