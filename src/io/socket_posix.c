@@ -126,10 +126,18 @@ static int open_socket(const struct address *address)
     return fd;
 }
 
-static void closep(int *fd)
+static void closep(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+}
+
+/* The descriptor; the variable no longer closes it. */
+static int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
 }
 
 /* A socket file outlives its process. If nobody answers there, it is in the way and goes. */
@@ -172,13 +180,13 @@ static enum status posix_listen(struct network *network, const struct address *a
     if (listen(fd, BACKLOG) != 0)
         return listen_error(error, address, "listen");
 
-    struct listener listener = {.ops = &listener_posix_ops, .handle = fd, .address = *address};
+    struct listener listener = {.ops = &listener_posix_ops, .address = *address};
     if (!address_is_path(address)) {
         listener.address.len = sizeof(listener.address.as);
         if (getsockname(fd, &listener.address.as.any, &listener.address.len) != 0)
             return listen_error(error, address, "getsockname");
     }
-    fd = -1;
+    listener.handle = take_fd(&fd);
     *ret_listener = listener;
     return ST_OK;
 }
@@ -192,8 +200,7 @@ static enum status posix_connect(struct network *network, const struct address *
         return status_from_errno(errno);
     if (connect(fd, &address->as.any, address->len) != 0 && errno != EINPROGRESS)
         return errno == EAGAIN ? ST_AGAIN : ST_CLOSED;
-    *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = fd};
-    fd = -1;
+    *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = take_fd(&fd)};
     return ST_OK;
 }
 

@@ -10,12 +10,12 @@ enum { ACCEPTS_PER_TURN = 64 };
 static struct net_shard *choose_shard(struct net_server *server)
 {
     unsigned shards = server->options.shards;
-    struct net_shard *best = NULL;
-    unsigned best_count = 0;
-    for (unsigned i = 0; i < shards; i++) {
+    struct net_shard *best = &server->shards[server->next_shard];
+    unsigned best_count = atomic_load_explicit(&best->assigned, memory_order_relaxed);
+    for (unsigned i = 1; i < shards; i++) {
         struct net_shard *shard = &server->shards[(server->next_shard + i) % shards];
         unsigned count = atomic_load_explicit(&shard->assigned, memory_order_relaxed);
-        if (!best || count < best_count) {
+        if (count < best_count) {
             best = shard;
             best_count = count;
         }

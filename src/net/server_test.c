@@ -73,7 +73,7 @@ static size_t make_frame(uint8_t *to, const char *body)
 {
     size_t len = strlen(body);
     echo_put_number(to, (uint32_t)len);
-    memcpy(to + 4, body, len);
+    slice_copy(to + 4, slice_of(body, len));
     return 4 + len;
 }
 
