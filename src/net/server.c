@@ -177,6 +177,8 @@ void net_server_stop(struct net_server *server)
 
 void net_server_drain(struct net_server *server)
 {
+    if (atomic_exchange(&server->draining, true))
+        return;
     for (unsigned i = 0; i < server->options.shards; i++)
         mailbox_post(&server->shards[i].mailbox, &server->shards[i].drain_message.node);
 }

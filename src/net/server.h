@@ -79,8 +79,8 @@ enum status net_server_listen(struct net_server *server, const struct url *url,
 MUST_CHECK
 enum status net_server_start(struct net_server *server);
 
-/* Any thread, once: stops listening, tells every connection to finish, gives up on those that have
- * not after drain_ns. */
+/* Any thread, while started: stops listening, tells every connection to finish, gives up on those
+ * that have not after drain_ns. A second call does nothing. */
 void net_server_drain(struct net_server *server);
 bool net_server_drained(struct net_server *server);
 void net_server_wait_drained(struct net_server *server);

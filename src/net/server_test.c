@@ -381,6 +381,92 @@ static void drain_answers_what_is_under_way_and_gives_up_on_the_rest(void **stat
     fixture_stop(&f);
 }
 
+struct storm {
+    struct url url;
+    atomic_bool over;
+};
+
+static void *keep_dialling(void *arg)
+{
+    struct storm *storm = arg;
+    while (!storm->over) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fd, &storm->url.address.as.any, storm->url.address.len) == 0)
+            (void)send(fd, "\0\0\0\1e", 5, MSG_NOSIGNAL);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* Connections on their way between acceptor and shard are not forgotten. */
+static void server_can_stop_while_connections_pour_in(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct net_options options = NET_OPTIONS_DEFAULT;
+        options.shards = 3;
+        struct fixture f;
+        fixture_start(&f, options);
+        struct storm storm = {.url = f.bound};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, keep_dialling, &storm), 0);
+        usleep(5000);
+        if (i % 2) {
+            net_server_drain(f.server);
+            net_server_drain(f.server);
+            net_server_wait_drained(f.server);
+        }
+        net_server_stop(f.server);
+        storm.over = true;
+        pthread_join(thread, NULL);
+        for (unsigned k = 0; k < options.shards; k++)
+            assert_int_equal(f.server->shards[k].counters.connections, 0);
+        net_server_free(f.server);
+    }
+}
+
+static enum status refuse_to_open(void *shared, struct protocol_hooks hooks, int64_t now_ns,
+                                  void **ret_protocol)
+{
+    (void)shared;
+    (void)hooks;
+    (void)now_ns;
+    (void)ret_protocol;
+    return ST_NOMEM;
+}
+
+static void connection_without_memory_for_its_protocol_is_closed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NET_OPTIONS_DEFAULT, NULL);
+    f.kind.open = refuse_to_open;
+    assert_int_equal(net_server_start(f.server), ST_OK);
+    int fd = dial(&f.bound);
+    expect_hang_up(fd);
+    close(fd);
+    WAIT_FOR_STAT(&f, connections, 0);
+    assert_int_equal(f.server->connections, 0);
+    fixture_stop(&f);
+}
+
+static enum status fail_to_share(void *ctx, struct net_shard *shard, void **ret_shared)
+{
+    (void)ctx;
+    (void)ret_shared;
+    return net_shard_index(shard) == 1 ? ST_NOMEM : ST_OK;
+}
+
+static void failure_of_a_protocol_to_start_fails_the_server(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NET_OPTIONS_DEFAULT, NULL);
+    f.kind.shard_new = fail_to_share;
+    assert_int_equal(net_server_start(f.server), ST_NOMEM);
+    net_server_free(f.server);
+}
+
 /* -- the application's part -- */
 
 struct app_state {
@@ -479,6 +565,9 @@ int main(void)
         cmocka_unit_test(broken_bytes_end_the_connection_and_no_other),
         cmocka_unit_test(without_descriptors_accepting_rests),
         cmocka_unit_test(drain_answers_what_is_under_way_and_gives_up_on_the_rest),
+        cmocka_unit_test(server_can_stop_while_connections_pour_in),
+        cmocka_unit_test(connection_without_memory_for_its_protocol_is_closed),
+        cmocka_unit_test(failure_of_a_protocol_to_start_fails_the_server),
         cmocka_unit_test(application_is_called_on_every_shard_and_turn),
         cmocka_unit_test(failed_start_of_a_shard_fails_the_server),
         cmocka_unit_test(secure_urls_and_taken_ports_are_refused_in_a_sentence),

@@ -107,6 +107,8 @@ static void on_drain_timer(struct timer *timer)
 static void begin_drain(struct net_shard *shard)
 {
     struct net_server *server = shard->server;
+    if (shard->draining)
+        return; /* stopped meanwhile */
     shard->draining = true;
     for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
         net_listener_end(&server->listeners[i]);
@@ -237,6 +239,7 @@ void net_shard_end(struct net_shard *shard)
     struct net_server *server = shard->server;
     for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
         net_listener_end(&server->listeners[i]);
+    shard->draining = true; /* a connection still handed over is refused */
     close_all(shard);
     loop_timer_cancel(shard->loop, &shard->drain_timer);
     if (server->app.shard_stop)

@@ -103,6 +103,7 @@ struct net_server {
     unsigned kind_count;
     int reserve_fd; /* given up to accept and close one connection when there is no other */
     bool started;
+    atomic_bool draining;
     atomic_uint connections; /* in all shards */
     unsigned next_shard;     /* where the acceptor begins to look: equals take turns */
 
