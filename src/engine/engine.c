@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "engine/engine_ops.h"
 
 struct engine_identity engine_identity_get(const struct engine *engine)
 {

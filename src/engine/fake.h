@@ -9,7 +9,7 @@
 #ifndef VIGIL_ENGINE_FAKE_H
 #define VIGIL_ENGINE_FAKE_H
 
-#include "engine/engine.h"
+#include "engine/engine_ops.h"
 
 struct fake_options {
     uint64_t seed;

@@ -2,6 +2,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_INTERNAL_H
 #define VIGIL_ENGINE_LOCAL_INTERNAL_H
 
+#include "engine/engine_ops.h"
 #include "engine/local.h"
 #include "store/keeper.h"
 #include "store/store.h"

@@ -21,25 +21,21 @@ static const struct kept_hash *find_kept(const struct local_keeper *keeper, int6
 
 static enum status hash_at(struct local_keeper *keeper, struct engine_hash *op)
 {
-    const struct store_view *view = keeper_hold_view(keeper->keeper);
-    int64_t newest = view->revision, compacted = view->compact_revision;
-    keeper_let_go(keeper->keeper);
-    op->op.revision = newest;
-
     const struct kept_hash *kept = find_kept(keeper, op->at_revision);
     if (kept) {
+        op->op.revision = keeper_revision(keeper->keeper);
         op->hash = kept->hash;
         op->compact_revision = kept->compact_revision;
         op->hash_revision = kept->revision;
         return ST_OK;
     }
-    if (op->at_revision > 0 && op->at_revision < compacted)
-        return ST_COMPACTED;
-    if (op->at_revision > newest)
-        return ST_FUTURE_REV;
-    op->hash_revision = op->at_revision > 0 ? op->at_revision : newest;
-    op->compact_revision = compacted;
-    return keeper_hash(keeper->keeper, compacted, op->hash_revision, &op->hash);
+    struct keeper_hash hash;
+    enum status status = keeper_hash_at(keeper->keeper, op->at_revision, &hash);
+    op->op.revision = hash.newest;
+    op->hash = hash.hash;
+    op->compact_revision = hash.compact_revision;
+    op->hash_revision = hash.revision;
+    return status;
 }
 
 /* As etcd does: the hash of what a compaction found, before anything is dropped. */
@@ -49,8 +45,10 @@ static void keep_hash(struct local_keeper *keeper, const struct local_compacted 
         .compact_revision = compaction->before,
         .revision = compaction->revision,
     };
-    enum status status =
-        keeper_hash(keeper->keeper, kept.compact_revision, kept.revision, &kept.hash);
+    enum status status = keeper_hash_compaction(keeper->keeper, kept.compact_revision,
+                                                kept.revision, &kept.hash);
+    if (status == ST_COMPACTED)
+        return; /* the next compaction came too soon after it: etcd's clients are told the same */
     if (status != ST_OK) {
         local_warn(keeper->engine, "the hash of a compaction could not be computed", status, "");
         return;

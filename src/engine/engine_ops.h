@@ -1,0 +1,44 @@
+/*
+ * What an engine is made of: the table its author fills in. Callers use engine/engine.h only; each
+ * function there calls the one of the same name here.
+ */
+#ifndef VIGIL_ENGINE_ENGINE_OPS_H
+#define VIGIL_ENGINE_ENGINE_OPS_H
+
+#include "engine/engine.h"
+
+struct engine_ops {
+    struct engine_identity (*identity)(const struct engine *engine);
+    enum status (*shard_new)(struct engine *engine, struct loop *loop,
+                             struct engine_shard **ret_shard);
+    void (*shard_free)(struct engine_shard *shard);
+    void (*turn_begin)(struct engine_shard *shard);
+    void (*turn_end)(struct engine_shard *shard);
+    void (*range_start)(struct engine_shard *shard, struct engine_range *range,
+                        const struct pb_range_request *request);
+    void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                         uint64_t *ret_bytes);
+    size_t (*range_fill)(struct engine_range *range, uint8_t *dst, size_t room);
+    void (*range_close)(struct engine_range *range);
+    void (*put)(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_put_request *request);
+    void (*delete_range)(struct engine_shard *shard, struct engine_write *write,
+                         const struct pb_delete_range_request *request);
+    void (*txn)(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_txn_request *request);
+    void (*write_close)(struct engine_write *write);
+    void (*compact)(struct engine_shard *shard, struct engine_op *op,
+                    const struct pb_compaction_request *request);
+    void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
+    void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
+};
+
+struct engine {
+    const struct engine_ops *ops;
+};
+
+struct engine_shard {
+    struct engine *engine;
+};
+
+#endif

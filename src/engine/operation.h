@@ -1,0 +1,91 @@
+/*
+ * Operations of an engine, as their callers hold them: what is asked, and what comes back. The
+ * caller owns the memory and embeds it where it likes; see engine/engine.h for their lives.
+ */
+#ifndef VIGIL_ENGINE_OPERATION_H
+#define VIGIL_ENGINE_OPERATION_H
+
+#include "base/arena.h"
+#include "base/slice.h"
+#include "base/status.h"
+#include "codec/answer.h"
+#include "io/mailbox.h"
+
+struct engine;
+struct engine_shard;
+
+/* On whose behalf. Without authentication: all zero. */
+struct engine_principal {
+    struct slice user;
+    struct slice token;
+};
+
+/* What stands in every response header besides the revision. Fixed while the engine runs. */
+struct engine_identity {
+    uint64_t cluster_id;
+    uint64_t member_id;
+    uint64_t raft_term;
+};
+
+struct engine_op {
+    /* Set by the caller before starting. */
+    void (*done)(struct engine_op *op);
+    struct arena *arena; /* answers are built here; the engine's until done */
+    struct engine_principal principal;
+
+    /* Set by the engine before done. */
+    enum status status;
+    struct slice text; /* an upstream's own error text, or empty */
+    int64_t revision;  /* for the response header */
+
+    /* The engine's own. */
+    struct engine_shard *shard;
+    struct mailbox_node in_mailbox;
+    uint64_t pinned;
+    const void *request;
+    uint8_t kind;
+};
+
+/*
+ * A range under way: count and sizes at once, key-values as they are pulled, from one state of the
+ * store that stays pinned until engine_range_close. Fields are `12 len KeyValue`: they stand as
+ * they are in a RangeResponse.
+ */
+struct engine_range {
+    struct engine_op op; /* first */
+    int64_t count;       /* of all keys in the range, without limit and filters */
+    bool more;           /* the limit cut some off */
+    int64_t kvs;         /* how many key-values will come in all */
+    uint64_t kvs_bytes;  /* and how long their fields are together */
+    void *state;         /* the engine's, as is the rest */
+    struct slice field;  /* the only one, of a range of one key that is held nowhere else */
+};
+
+/*
+ * One write under way. Its answer refers to the store's own bytes: after done the caller encodes
+ * it, and then calls engine_write_close; also when it failed.
+ */
+struct engine_write {
+    struct engine_op op; /* first */
+    struct kv_answer answer;
+};
+
+struct engine_hash {
+    struct engine_op op; /* first */
+    int64_t at_revision; /* in: 0 for the newest */
+    uint32_t hash;
+    int64_t compact_revision;
+    int64_t hash_revision;
+};
+
+struct engine_status {
+    int64_t revision;
+    int64_t compact_revision;
+    uint64_t raft_index;
+    uint64_t applied_index;
+    int64_t db_size_bytes;
+    int64_t db_size_in_use_bytes;
+    int64_t quota_bytes;
+};
+
+#endif
