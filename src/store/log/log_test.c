@@ -250,6 +250,62 @@ static void the_reader_walks_from_any_index_and_revision(void **state)
     assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_END);
 }
 
+/* Long stretches without a revision, long records, and values that look like records. */
+static void append_odd(struct bed *bed, uint64_t index, const uint8_t *bait, size_t bait_bytes)
+{
+    size_t bytes = index % 500 == 77 ? 90000 : 100 + bait_bytes;
+    log_loc loc;
+    assert_int_equal(log_reserve(bed->log, bytes), ST_OK);
+    uint8_t *body = log_append_begin(bed->log, &loc);
+    memset(body, 0, bytes);
+    memcpy(body, &index, sizeof(index));
+    memcpy(body + 16, bait, bait_bytes);
+    bool plain = index % 1000 > 600;
+    log_append_end(bed->log, 1, plain ? 0 : (int64_t)index * 2, bytes);
+    assert_int_equal(log_write(bed->log), ST_OK);
+}
+
+static void seeking_lands_on_the_right_record_in_large_segments(void **state)
+{
+    struct bed *bed = *state;
+    bed->options.segment_bytes_first = bed->options.segment_bytes_max = 1 << 20;
+    bed_reopen(bed);
+    uint8_t bait[300] = {0};
+    for (uint64_t index = 1; index <= 8000; index++) {
+        append_odd(bed, index, bait, index % 3 ? sizeof(bait) : 0);
+        struct log_reader reader;
+        struct log_record record;
+        log_reader_init(&reader, bed->log, index);
+        assert_int_equal(log_reader_next(&reader, index, &record), ST_OK);
+        /* A record of this very segment, head and all, becomes a later one's value. */
+        if (record.body.len < 200)
+            memcpy(bait, record.body.ptr - 32, 32 + record.body.len);
+    }
+    assert_in_range(log_segments(bed->log, NULL, 0), 3, 10);
+    for (uint64_t index = 1; index <= 8000; index += 37) {
+        struct log_reader reader;
+        struct log_record record;
+        uint64_t found;
+        log_reader_init(&reader, bed->log, index);
+        assert_int_equal(log_reader_next(&reader, 8000, &record), ST_OK);
+        memcpy(&found, record.body.ptr, sizeof(found));
+        assert_int_equal(record.index, index);
+        assert_int_equal(found, index);
+
+        uint64_t want = index % 1000 > 600 ? index / 1000 * 1000 + 1000 : index;
+        log_reader_seek_revision(&reader, bed->log, (int64_t)index * 2);
+        assert_int_equal(log_reader_next(&reader, 8000, &record), ST_OK);
+        assert_int_equal(record.index, want);
+    }
+    struct log_reader reader;
+    struct log_record record;
+    log_reader_seek_revision(&reader, bed->log, -5);
+    assert_int_equal(log_reader_next(&reader, 8000, &record), ST_OK);
+    assert_int_equal(record.index, 1);
+    log_reader_seek_revision(&reader, bed->log, INT64_MAX);
+    assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_END);
+}
+
 static void assert_same_info(const struct log_segment_info *a, const struct log_segment_info *b)
 {
     assert_int_equal(a->id, b->id);
@@ -416,6 +472,7 @@ int main(void)
         TEST(a_record_larger_than_a_segment_gets_its_own),
         TEST(the_first_record_may_be_larger_than_the_first_segment),
         TEST(the_reader_walks_from_any_index_and_revision),
+        TEST(seeking_lands_on_the_right_record_in_large_segments),
         TEST(replay_starts_after_the_checkpoint),
         TEST(a_rewritten_segment_takes_the_place_of_the_old),
         TEST(nothing_but_the_writers_segment_may_be_left),

@@ -31,34 +31,99 @@ static struct segment *segment_for_index(const struct log *log, uint64_t index)
     return order->items[at];
 }
 
-static void stand_at(struct log_reader *reader, const struct segment *segment)
+/* -- Finding a place within a segment -- */
+
+enum seek_by { BY_INDEX, BY_REVISION };
+
+/* Beyond this a stretch is halved, below it is walked. */
+enum { WALK_BYTES = 64 * 1024 };
+
+/*
+ * True if a record begins here: its own checksums, salted so that no stored value can forge them,
+ * and the head of the one that follows.
+ */
+static bool begins_here(const struct segment *segment, uint64_t offset, uint64_t written,
+                        struct record_head *ret_head)
+{
+    struct slice rest = slice_of(segment->base + offset, written - offset);
+    if (rest.len < RECORD_HEAD_BYTES)
+        return false;
+    uint64_t index;
+    memcpy(&index, rest.ptr + offsetof(struct record_head, index), sizeof(index));
+    if (LIKELY(index < segment->first_index || index > atomic_load(&segment->last_index)))
+        return false;
+    if (record_check(rest, segment->head.salt, ret_head) != RECORD_GOOD)
+        return false;
+    uint64_t end = after(offset, ret_head);
+    struct record_head next;
+    return end == written || head_at(segment, end, &next) == ST_OK;
+}
+
+/* True if some record begins in [from, to) and what it and those before it hold is before `want`.
+ */
+static bool is_before(const struct segment *segment, uint64_t from, uint64_t to, enum seek_by by,
+                      uint64_t want, uint64_t *ret_offset)
+{
+    uint64_t written = atomic_load_explicit(&segment->written, memory_order_acquire);
+    struct record_head head;
+    for (uint64_t offset = from; offset < to; offset += RECORD_ALIGN) {
+        if (!begins_here(segment, offset, written, &head))
+            continue;
+        *ret_offset = offset;
+        /* A record without revision tells nothing: staying left of it is always right. */
+        return by == BY_INDEX ? head.index < want : head.revision && (uint64_t)head.revision < want;
+    }
+    return false;
+}
+
+/* A record's offset, not after the first one wanted and not far before it. */
+static uint64_t approach(const struct segment *segment, enum seek_by by, uint64_t want)
+{
+    uint64_t low = SEGMENT_RECORDS_OFFSET;
+    uint64_t high = atomic_load_explicit(&segment->written, memory_order_acquire);
+    while (high - low > WALK_BYTES) {
+        uint64_t middle = align_up(low + (high - low) / 2, RECORD_ALIGN), found;
+        if (is_before(segment, middle, high, by, want, &found))
+            low = found;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void stand_before(struct log_reader *reader, const struct segment *segment, enum seek_by by,
+                         uint64_t want)
 {
     reader->segment_id = segment ? segment->head.id : 0;
-    reader->offset = SEGMENT_RECORDS_OFFSET;
+    reader->offset = segment ? approach(segment, by, want) : SEGMENT_RECORDS_OFFSET;
 }
 
 void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index)
 {
     *reader = (struct log_reader){.log = log, .next_index = index};
-    stand_at(reader, segment_for_index(log, index));
+    stand_before(reader, segment_for_index(log, index), BY_INDEX, index);
+}
+
+static const struct segment *segment_for_revision(const struct log *log, int64_t revision)
+{
+    LOCK_SCOPE((struct lock *)&log->lock);
+    const struct segment_order *order = &log->order;
+    /* The last one may be taking records right now, so it is never passed over. */
+    for (size_t i = 0; i < order->count; i++) {
+        if (i + 1 == order->count || atomic_load(&order->items[i]->last_revision) >= revision)
+            return order->items[i];
+    }
+    return NULL;
 }
 
 void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision)
 {
     *reader = (struct log_reader){.log = log};
-    struct segment *found = NULL;
-    {
-        LOCK_SCOPE((struct lock *)&log->lock);
-        const struct segment_order *order = &log->order;
-        /* The last one may be taking records right now, so it is never passed over. */
-        for (size_t i = 0; i < order->count && !found; i++) {
-            if (i + 1 == order->count || atomic_load(&order->items[i]->last_revision) >= revision)
-                found = order->items[i];
-        }
-    }
-    stand_at(reader, found);
+    revision = revision > 0 ? revision : 0;
+    const struct segment *segment = segment_for_revision(log, revision);
+    stand_before(reader, segment, BY_REVISION, (uint64_t)revision);
     struct record_head head;
-    while (found && head_at(found, reader->offset, &head) == ST_OK) {
+    while (segment && head_at(segment, reader->offset, &head) == ST_OK) {
         reader->next_index = head.index;
         if (head.revision >= revision)
             return;
@@ -66,6 +131,8 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
         reader->next_index = head.index + 1;
     }
 }
+
+/* -- Walking -- */
 
 /* On to the next segment, if the writer or the cleaner has put one after this. */
 static bool next_segment(struct log_reader *reader, const struct segment *segment)
@@ -80,7 +147,8 @@ static bool next_segment(struct log_reader *reader, const struct segment *segmen
     const struct segment *next = segment_for_index(reader->log, reader->next_index);
     if (!next || next->first_index <= segment->first_index)
         return false;
-    stand_at(reader, next);
+    reader->segment_id = next->head.id;
+    reader->offset = SEGMENT_RECORDS_OFFSET;
     return true;
 }
 
