@@ -91,9 +91,9 @@ void *pool_alloc(struct pool *pool, size_t bytes)
     return object;
 }
 
-void pool_free_object(void *ctx, void *object)
+void pool_free_object(void *pool_ctx, void *object)
 {
-    struct pool *pool = ctx;
+    struct pool *pool = pool_ctx;
     if (!object)
         return;
     if (LIKELY(slab_of(object) != NULL)) {

@@ -20,7 +20,7 @@ void pool_free(struct pool *pool);
 /* Not cleared; 8-byte aligned. */
 void *pool_alloc(struct pool *pool, size_t bytes);
 /* Accepts NULL. Fits epoch_retire, with the pool as ctx. */
-void pool_free_object(void *pool, void *object);
+void pool_free_object(void *pool_ctx, void *object);
 /* What pool_alloc(bytes) really gives: what may be used. */
 size_t pool_usable_bytes(size_t bytes);
 

@@ -177,9 +177,9 @@ static struct slice random_key(struct random *random, uint8_t *space, unsigned u
     static const char *const heads[] = {"", "a", "/registry/pods/default/", "/registry/pods/kube/",
                                         "/registry/leases/"};
     uint32_t number = (uint32_t)random_below(random, universe);
-    const char *head = heads[number % COUNT_OF(heads)];
-    size_t len = strlen(head);
-    memcpy(space, head, len);
+    struct slice head = slice_from_text(heads[number % COUNT_OF(heads)]);
+    size_t len = head.len;
+    slice_copy(space, head);
     if (number % 7 == 0) {
         for (uint32_t rest = number; rest; rest /= 4)
             space[len++] = (uint8_t)(rest % 4 == 3 ? 255 : rest % 4);

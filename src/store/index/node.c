@@ -200,11 +200,9 @@ struct index_separator *inner_remove(struct index_inner *inner, unsigned at)
 {
     unsigned count = inner->head.count;
     assert(at < count);
-    struct index_separator *left_over = NULL;
-    if (at > 0)
-        left_over = inner->separator[at];
-    else if (count > 1)
-        left_over = inner->separator[1];
+    /* Without the first child, the second is the first and needs no separator. */
+    unsigned without = at > 0 ? at : 1;
+    struct index_separator *left_over = without < count ? inner->separator[without] : NULL;
     inner_move(inner, at, inner, at + 1, count - at - 1);
     inner->separator[0] = NULL;
     inner->prefix[0] = 0;
