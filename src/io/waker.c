@@ -7,14 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A sleep and a wake-up take about as long on a machine that is not idle. */
+#define LOOK_NS_MAX (5 * NS_PER_US)
 enum {
-    SPIN_ROUNDS = 400,      /* about 10 us of looking */
-    SPIN_PAUSE_MAX = 1 << 8 /* at worst one look in so many waits */
+    LOOKS_BETWEEN_CLOCKS = 16,
+    MISSES_MAX = 8, /* then one wait in 2^8 is spent looking */
 };
 
 void waker_init_thread(struct waker *waker)
 {
-    *waker = (struct waker){.event_fd = -1, .spin_rounds = SPIN_ROUNDS};
+    *waker = (struct waker){.event_fd = -1};
 }
 
 enum status waker_init_event(struct waker *waker)
@@ -22,7 +24,7 @@ enum status waker_init_event(struct waker *waker)
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return status_from_errno(errno);
-    *waker = (struct waker){.event_fd = fd, .spin_rounds = SPIN_ROUNDS};
+    *waker = (struct waker){.event_fd = fd};
     return ST_OK;
 }
 
@@ -85,22 +87,33 @@ static inline void cpu_relax(void)
 #endif
 }
 
+static bool look_for_a_while(bool (*ready)(void *ctx), void *ctx)
+{
+    int64_t start = clock_mono_ns(clock_system());
+    do {
+        for (int i = 0; i < LOOKS_BETWEEN_CLOCKS; i++) {
+            if (ready(ctx))
+                return true;
+            cpu_relax();
+        }
+    } while (clock_mono_ns(clock_system()) - start < LOOK_NS_MAX);
+    return false;
+}
+
 bool waker_look(struct waker *waker, bool (*ready)(void *ctx), void *ctx)
 {
-    if (waker->spin_pause > 0) {
-        waker->spin_pause--;
-        return ready(ctx);
+    if (ready(ctx))
+        return true;
+    if (waker->look_pause > 0) {
+        waker->look_pause--;
+        return false;
     }
-    for (uint32_t i = 0; i < waker->spin_rounds; i++) {
-        if (ready(ctx)) {
-            waker->spin_misses = 0;
-            return true;
-        }
-        cpu_relax();
+    if (look_for_a_while(ready, ctx)) {
+        waker->look_misses = 0;
+        return true;
     }
-    if (waker->spin_misses < 8)
-        waker->spin_misses++;
-    waker->spin_pause = (1u << waker->spin_misses) - 1;
-    static_assert(SPIN_PAUSE_MAX == 1 << 8, "spin_misses stops there");
+    if (waker->look_misses < MISSES_MAX)
+        waker->look_misses++;
+    waker->look_pause = (1u << waker->look_misses) - 1;
     return false;
 }

@@ -24,9 +24,8 @@ struct waker {
     _Alignas(64) _Atomic uint32_t state; /* written by both sides: a line of its own */
     int event_fd;                        /* -1: the sleeper waits on state itself (a futex) */
     /* Only the sleeper touches what follows. */
-    uint32_t spin_rounds; /* how long it is worth looking before sleeping; 0: not at all */
-    uint32_t spin_pause;  /* waits to go without looking after looking was in vain */
-    uint32_t spin_misses; /* times in a row it was in vain */
+    uint32_t look_pause;  /* waits to go without looking, after looking was in vain */
+    uint32_t look_misses; /* times in a row it was in vain */
 };
 
 /* For a thread that sleeps in waker_sleep. */
