@@ -45,8 +45,8 @@ static void keep_hash(struct local_keeper *keeper, const struct local_compacted 
         .compact_revision = compaction->before,
         .revision = compaction->revision,
     };
-    enum status status = keeper_hash_compaction(keeper->keeper, kept.compact_revision,
-                                                kept.revision, &kept.hash);
+    enum status status =
+        keeper_hash_compaction(keeper->keeper, kept.compact_revision, kept.revision, &kept.hash);
     if (status == ST_COMPACTED)
         return; /* the next compaction came too soon after it: etcd's clients are told the same */
     if (status != ST_OK) {

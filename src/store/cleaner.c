@@ -148,14 +148,17 @@ enum status cleaner_record(const struct log *log, struct backend *backend,
         const struct relocated *move = &relocation->moves[i];
         const struct change_head *change = change_at(log_at(log, move->to));
         struct backend_version version;
-        TRY(backend_version_get(backend, (struct backend_version_id){change->revision, change->sub},
-                                &version));
+        enum status status = backend_version_get(
+            backend, (struct backend_version_id){change->revision, change->sub}, &version);
+        if (status == ST_NOT_FOUND)
+            continue; /* compacted away since it was copied */
+        TRY(status);
         struct change_kv kv;
         change_read_kv(change, &kv);
         version.loc = move->to;
         version.key = kv.key; /* the backend's own copy dies with the change below */
         TRY(backend_version_put(backend, &version));
-        live_bytes += change_bytes(change->field_bytes);
+        live_bytes += segments_live_bytes(change->field_bytes);
     }
     return segments_replace(segments, relocation->old_segment, relocation->new_segment, live_bytes);
 }

@@ -9,7 +9,8 @@ struct hasher {
     const struct store_view *view;
     const struct log *log;
     int64_t compact_revision;
-    int64_t revision;
+    int64_t keep_revision; /* what is compacted counts if its key has it at this revision */
+    int64_t revision;      /* the last one hashed */
     uint32_t crc;
 };
 
@@ -19,12 +20,17 @@ static void be64_write(uint8_t *dst, uint64_t value)
         dst[i] = (uint8_t)(value >> (56 - 8 * i));
 }
 
-/* The newest version of its key at the hash's revision, and not a tombstone. */
-static bool is_kept(const struct hasher *hasher, struct slice key, log_loc loc)
+/* The newest version of its key at keep_revision. The log may have it in two places while the
+ * cleaner moves it, so it is known by its number. */
+static bool is_kept(const struct hasher *hasher, const struct change_head *change)
 {
-    const struct index_item *item = index_root_find(&hasher->view->root, key);
-    struct range_kv kv;
-    return item && range_item_at(hasher->log, item, hasher->revision, &kv) && kv.loc == loc;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_root_find(&hasher->view->root, kv.key);
+    struct range_kv newest;
+    return item && range_item_at(hasher->log, item, hasher->keep_revision, &newest) &&
+           newest.mod_revision == change->revision &&
+           change_at(log_at(hasher->log, newest.loc))->sub == change->sub;
 }
 
 static void hash_bytes(struct hasher *hasher, const void *bytes, size_t len)
@@ -55,15 +61,11 @@ static void hash_change(struct hasher *hasher, const struct change_head *change)
     hash_bytes(hasher, kv.key.ptr, kv.key.len);
 }
 
-static bool counts(const struct hasher *hasher, const struct change_head *change, log_loc loc)
+static bool counts(const struct hasher *hasher, const struct change_head *change)
 {
     if (change->revision > hasher->compact_revision)
         return true;
-    if (change_is_tombstone(change))
-        return false;
-    struct change_kv kv;
-    change_read_kv(change, &kv);
-    return is_kept(hasher, kv.key, loc);
+    return !change_is_tombstone(change) && is_kept(hasher, change);
 }
 
 static enum status hash_record(struct hasher *hasher, const struct log_record *record)
@@ -76,35 +78,69 @@ static enum status hash_record(struct hasher *hasher, const struct log_record *r
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
             return ST_OK;
-        if (counts(hasher, change, record->body_loc + offset))
+        if (counts(hasher, change))
             hash_change(hasher, change);
     }
 }
 
-enum status store_hash(const struct store_view *view, const struct log *log,
-                       int64_t compact_revision, int64_t revision, uint32_t *ret_hash)
+static enum status hash_log(struct hasher *hasher, uint32_t *ret_hash)
 {
-    struct hasher hasher = {
-        .view = view,
-        .log = log,
-        .compact_revision = compact_revision,
-        .revision = revision,
-    };
-    hash_bytes(&hasher, "key", 3);
+    hash_bytes(hasher, "key", 3);
     struct log_reader reader;
-    log_reader_init(&reader, log, 0);
+    log_reader_init(&reader, hasher->log, 0);
     for (;;) {
         struct log_record record;
-        enum status status = log_reader_next(&reader, view->log_index, &record);
+        enum status status = log_reader_next(&reader, hasher->view->log_index, &record);
         if (status == ST_END)
             break;
         TRY(status);
         if (record.type != LOG_RECORD_KV)
             continue;
-        if (record.revision > revision)
+        if (record.revision > hasher->revision)
             break;
-        TRY(hash_record(&hasher, &record));
+        TRY(hash_record(hasher, &record));
     }
-    *ret_hash = hasher.crc;
+    *ret_hash = hasher->crc;
     return ST_OK;
+}
+
+static bool any_key_exists(const struct store_view *view, const struct log *log, int64_t revision)
+{
+    if (revision >= view->revision)
+        return view->root.live_keys > 0;
+    struct range_state state = {.root = view->root, .log = log};
+    struct range_bounds all = {.to_end = true};
+    struct range_walk walk;
+    range_walk_init(&walk, &state, all, revision);
+    return range_walk_next(&walk) != NULL;
+}
+
+enum status store_hash_at(const struct store_view *view, const struct log *log, int64_t revision,
+                          uint32_t *ret_hash)
+{
+    struct hasher hasher = {
+        .view = view,
+        .log = log,
+        .compact_revision = view->compact_revision,
+        .keep_revision = revision,
+        .revision = revision,
+    };
+    if (revision > 0 && !any_key_exists(view, log, revision))
+        hasher.keep_revision = view->compact_revision;
+    return hash_log(&hasher, ret_hash);
+}
+
+enum status store_hash_compaction(const struct store_view *view, const struct log *log,
+                                  int64_t before, int64_t revision, uint32_t *ret_hash)
+{
+    if (view->trimmed > revision)
+        return ST_COMPACTED;
+    struct hasher hasher = {
+        .view = view,
+        .log = log,
+        .compact_revision = before,
+        .keep_revision = revision,
+        .revision = revision,
+    };
+    return hash_log(&hasher, ret_hash);
 }

@@ -25,6 +25,7 @@ struct keeper {
     int64_t db_bytes;
     int64_t db_bytes_in_use;
     struct segments segments;
+    uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
     struct buf scratch;
 };
 
@@ -72,13 +73,13 @@ void keeper_join(struct keeper *keeper)
     keeper->slot = epoch_slot_add(store_epoch(keeper->store));
 }
 
-const struct store_view *keeper_hold_view(struct keeper *keeper)
+static const struct store_view *keeper_hold_view(struct keeper *keeper)
 {
     keeper->held = epoch_pin(keeper->slot);
     return store_view(keeper->store);
 }
 
-void keeper_let_go(struct keeper *keeper)
+static void keeper_let_go(struct keeper *keeper)
 {
     epoch_unpin(keeper->slot, keeper->held);
 }
@@ -101,7 +102,7 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
     change_read_kv(change, &kv);
     keeper->db_bytes += apply_db_bytes(change->field_bytes);
     keeper->db_bytes_in_use += apply_db_bytes(change->field_bytes);
-    segments_add_live(&keeper->segments, loc, (int64_t)change_bytes(change->field_bytes));
+    segments_add_live(&keeper->segments, loc, change->field_bytes);
     return backend_version_put(keeper->backend,
                                &(struct backend_version){
                                    .id = {change->revision, change->sub},
@@ -146,7 +147,7 @@ static enum status checkpoint_commit(struct keeper *keeper)
     TRY(backend_meta_put(backend, BACKEND_TRIMMED, keeper->trimmed));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES, keeper->db_bytes));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES_IN_USE, keeper->db_bytes_in_use));
-    TRY(segments_write(&keeper->segments, keeper->log, keeper->index));
+    TRY(segments_write(&keeper->segments, keeper->log, keeper->index, keeper->copy));
     return backend_commit(backend);
 }
 
@@ -207,7 +208,7 @@ static enum status version_drop(struct keeper *keeper, struct backend_version_id
         return ST_OK; /* dropped as a tombstone before */
     TRY(status);
     keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
-    segments_add_live(&keeper->segments, version.loc, -(int64_t)change_bytes(version.field_bytes));
+    segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
     return backend_version_delete(keeper->backend, id);
 }
 
@@ -266,7 +267,12 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
     uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, keeper->index);
     if (segment == 0)
         return ST_OK;
-    return cleaner_copy(keeper->log, keeper->backend, segment, ret_relocation);
+    enum status status = cleaner_copy(keeper->log, keeper->backend, segment, ret_relocation);
+    if (status == ST_AGAIN)
+        return ST_OK; /* the writer has only just left it */
+    TRY(status);
+    keeper->copy = (*ret_relocation)->new_segment;
+    return ST_OK;
 }
 
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation)
@@ -274,6 +280,7 @@ enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocatio
     enum status status = backend_begin(keeper->backend);
     if (status == ST_OK)
         status = cleaner_record(keeper->log, keeper->backend, &keeper->segments, relocation);
+    keeper->copy = 0;
     if (status == ST_OK)
         status = checkpoint_commit(keeper);
     if (status != ST_OK)
@@ -282,11 +289,43 @@ enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocatio
     return status;
 }
 
-enum status keeper_hash(struct keeper *keeper, int64_t compact_revision, int64_t revision,
-                        uint32_t *ret_hash)
+/* -- Hashes -- */
+
+int64_t keeper_revision(struct keeper *keeper)
+{
+    int64_t revision = keeper_hold_view(keeper)->revision;
+    keeper_let_go(keeper);
+    return revision;
+}
+
+static enum status hash_view(const struct keeper *keeper, const struct store_view *view, int64_t at,
+                             struct keeper_hash *hash)
+{
+    if (at > 0 && at < view->compact_revision)
+        return ST_COMPACTED;
+    if (at > view->revision)
+        return ST_FUTURE_REV;
+    return store_hash_at(view, keeper->log, hash->revision, &hash->hash);
+}
+
+enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash)
 {
     const struct store_view *view = keeper_hold_view(keeper);
-    enum status status = store_hash(view, keeper->log, compact_revision, revision, ret_hash);
+    *ret_hash = (struct keeper_hash){
+        .revision = at ? at : view->revision,
+        .compact_revision = view->compact_revision,
+        .newest = view->revision,
+    };
+    enum status status = hash_view(keeper, view, at, ret_hash);
+    keeper_let_go(keeper);
+    return status;
+}
+
+enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                   uint32_t *ret_hash)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = store_hash_compaction(view, keeper->log, before, revision, ret_hash);
     keeper_let_go(keeper);
     return status;
 }

@@ -36,7 +36,9 @@ uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper);
 MUST_CHECK
 enum status keeper_checkpoint(struct keeper *keeper);
 
-/* Copies the living part of the segment that needs it most. *ret_relocation is NULL if none does.
+/*
+ * Copies the living part of the segment that needs it most. *ret_relocation is NULL if none does.
+ * One at a time. Checkpoints may be written before it ends: they refer to the old segment.
  */
 MUST_CHECK
 enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation);
@@ -44,14 +46,22 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
 MUST_CHECK
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation);
 
-/* As in store/hash.h, over the newest view. */
+/* As in store/hash.h, over the newest view, which stands in for all its numbers. */
+struct keeper_hash {
+    uint32_t hash;
+    int64_t revision;         /* of the hash */
+    int64_t compact_revision; /* of the view */
+    int64_t newest;           /* revision of the view */
+};
+/* at 0: the newest. ST_COMPACTED, ST_FUTURE_REV; newest is set in any case. */
 MUST_CHECK
-enum status keeper_hash(struct keeper *keeper, int64_t compact_revision, int64_t revision,
-                        uint32_t *ret_hash);
+enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash);
+MUST_CHECK
+enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                   uint32_t *ret_hash);
 
-/* The newest view, pinned until keeper_let_go. For answers that need its numbers. */
-const struct store_view *keeper_hold_view(struct keeper *keeper);
-void keeper_let_go(struct keeper *keeper);
+/* Revision of the newest view. */
+int64_t keeper_revision(struct keeper *keeper);
 
 /* Why the last call failed, for a log line. */
 const char *keeper_error_text(const struct keeper *keeper);

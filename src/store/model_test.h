@@ -5,15 +5,17 @@
 #ifndef VIGIL_STORE_MODEL_TEST_H
 #define VIGIL_STORE_MODEL_TEST_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "codec/pb/kv.pb.h"
 
-enum { MODEL_KEYS = 40 };
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MODEL_KEYS = 40, MODEL_VALUE_MAX = 3000 };
 
 struct model_version {
-    int key; /* number: its name is key_name(key) */
+    int key; /* number: its name is model_key(key) */
     int64_t revision, create_revision, version;
     uint32_t value; /* seed of the value's bytes */
     bool tombstone;
@@ -33,6 +35,21 @@ static inline void model_init(struct model *model)
 static inline void model_fini(struct model *model)
 {
     free(model->versions);
+}
+
+static inline struct slice model_key(int key, char to[static 32])
+{
+    int n = snprintf(to, 32, "key-%02d", key);
+    return slice_of(to, (size_t)n);
+}
+
+static inline struct slice model_value(uint32_t value, uint8_t to[static MODEL_VALUE_MAX])
+{
+    struct random bytes;
+    random_init(&bytes, value);
+    size_t len = value % 7 == 0 ? 0 : value % 11 == 0 ? MODEL_VALUE_MAX : value % 100;
+    random_fill(&bytes, to, len);
+    return slice_of(to, len);
 }
 
 /* The newest version of a key at a revision, tombstones included; NULL if there is none. */
@@ -73,6 +90,76 @@ static inline void model_add(struct model *model, int key, uint32_t value, bool 
             abort();
     }
     model->versions[model->count++] = next;
+}
+
+/* -- The hash, by the letter of etcd's kvHasher -- */
+
+static inline bool model_is_newest_at(const struct model *model, size_t at, int64_t revision)
+{
+    return model_at(model, model->versions[at].key, revision) == &model->versions[at];
+}
+
+static inline bool model_any_exists(const struct model *model, int64_t revision)
+{
+    for (int key = 0; key < MODEL_KEYS; key++) {
+        if (model_exists(model, key, revision))
+            return true;
+    }
+    return false;
+}
+
+/* As its store has it after the compaction is done, and as a hash up to a revision counts it. */
+static inline bool model_hash_counts(const struct model *model, size_t at, int64_t compact_revision,
+                                     int64_t revision)
+{
+    const struct model_version *version = &model->versions[at];
+    if (version->revision > revision)
+        return false;
+    if (version->revision > compact_revision)
+        return true;
+    if (version->tombstone || !model_is_newest_at(model, at, compact_revision))
+        return false;
+    /* What replaced it does not matter if there is nothing to keep. */
+    return !model_any_exists(model, revision) || model_is_newest_at(model, at, revision);
+}
+
+static inline uint32_t model_hash_version(const struct model *model, size_t at, uint32_t crc)
+{
+    const struct model_version *version = &model->versions[at];
+    uint64_t sub = 0;
+    while (sub < at && model->versions[at - sub - 1].revision == version->revision)
+        sub++;
+    uint8_t name[18] = {[8] = '_', [17] = 't'};
+    for (int i = 0; i < 8; i++) {
+        name[i] = (uint8_t)((uint64_t)version->revision >> (56 - 8 * i));
+        name[9 + i] = (uint8_t)(sub >> (56 - 8 * i));
+    }
+    char key[32];
+    uint8_t value[MODEL_VALUE_MAX];
+    struct pb_key_value kv = {.key = model_key(version->key, key)};
+    if (!version->tombstone) {
+        kv.create_revision = version->create_revision;
+        kv.mod_revision = version->revision;
+        kv.version = version->version;
+        kv.value = model_value(version->value, value);
+    }
+    uint8_t bytes[MODEL_VALUE_MAX + 100];
+    size_t size = pb_size(&pb_key_value_table, &kv);
+    assert(size <= sizeof(bytes));
+    pb_encode(&pb_key_value_table, &kv, bytes, size);
+    crc = crc32c(crc, slice_of(name, version->tombstone ? 18 : 17));
+    return crc32c(crc, slice_of(bytes, size));
+}
+
+static inline uint32_t model_hash(const struct model *model, int64_t compact_revision,
+                                  int64_t revision)
+{
+    uint32_t crc = crc32c(0, SLICE_LITERAL("key"));
+    for (size_t at = 0; at < model->count; at++) {
+        if (model_hash_counts(model, at, compact_revision, revision))
+            crc = model_hash_version(model, at, crc);
+    }
+    return crc;
 }
 
 /* Forgets everything after a revision, as a crash may. */

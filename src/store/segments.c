@@ -1,6 +1,8 @@
 #include "store/segments.h"
 
 #include "base/xalloc.h"
+#include "store/change.h"
+#include "store/log/format.h"
 
 #include <stdlib.h>
 
@@ -41,11 +43,21 @@ void segments_fini(struct segments *segments)
     *segments = (struct segments){0};
 }
 
-void segments_add_live(struct segments *segments, log_loc loc, int64_t bytes)
+size_t segments_live_bytes(size_t field_bytes)
+{
+    return record_bytes(CHANGE_BODY_HEAD_BYTES + change_bytes(field_bytes));
+}
+
+void segments_add_live(struct segments *segments, log_loc loc, size_t field_bytes)
+{
+    row_of(segments, loc >> LOG_OFFSET_BITS)->live_bytes += segments_live_bytes(field_bytes);
+}
+
+void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes)
 {
     struct backend_segment *row = row_of(segments, loc >> LOG_OFFSET_BITS);
-    assert(bytes >= 0 || row->live_bytes >= (uint64_t)-bytes);
-    row->live_bytes += (uint64_t)bytes;
+    assert(row->live_bytes >= segments_live_bytes(field_bytes));
+    row->live_bytes -= segments_live_bytes(field_bytes);
 }
 
 /* All there are; *ret_infos is to be freed. */
@@ -58,13 +70,14 @@ static size_t infos_of(const struct log *log, struct log_segment_info **ret_info
     return size_min(count, max);
 }
 
-enum status segments_write(struct segments *segments, const struct log *log, uint64_t index)
+enum status segments_write(struct segments *segments, const struct log *log, uint64_t index,
+                           uint64_t except)
 {
     struct log_segment_info *infos;
     size_t count = infos_of(log, &infos);
     enum status status = ST_OK;
     for (size_t i = 0; i < count && status == ST_OK; i++) {
-        if (infos[i].first_index > index)
+        if (infos[i].first_index > index || infos[i].id == except)
             continue;
         struct backend_segment *row = row_of(segments, infos[i].id);
         row->first_index = infos[i].first_index;
@@ -103,6 +116,14 @@ static const struct backend_segment *row_find(const struct segments *segments, u
     return NULL;
 }
 
+/* How long a copy would be, as a part of what there is. Where nothing lives there is no copy. */
+static double copied_part(const struct backend_segment *row, const struct log_segment_info *info)
+{
+    if (row->live_bytes == 0)
+        return 0;
+    return (double)(SEGMENT_RECORDS_OFFSET + row->live_bytes) / (double)info->used_bytes;
+}
+
 uint64_t segments_most_dead(const struct segments *segments, const struct log *log, uint64_t index)
 {
     struct log_segment_info *infos;
@@ -113,7 +134,7 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
         const struct backend_segment *row = row_find(segments, infos[i].id);
         if (!row || !infos[i].full || infos[i].last_index > index)
             continue;
-        double part = (double)row->live_bytes / (double)infos[i].used_bytes;
+        double part = copied_part(row, &infos[i]);
         if (part < best_part) {
             best_part = part;
             best_id = infos[i].id;

@@ -18,19 +18,33 @@ struct segments {
 void segments_init(struct segments *segments, struct backend *backend);
 void segments_fini(struct segments *segments);
 
-/* The bytes at loc came alive, or died (negative). */
-void segments_add_live(struct segments *segments, log_loc loc, int64_t bytes);
+/*
+ * What a living change takes of a segment. As if it were alone in its record, which is more than
+ * the truth for changes of one transaction: so rewriting a segment never takes more than this says.
+ */
+size_t segments_live_bytes(size_t field_bytes);
 
-/* Inside a transaction: writes the rows of all segments that begin at or before index. */
+/* A change of that length at loc came alive, or died. */
+void segments_add_live(struct segments *segments, log_loc loc, size_t field_bytes);
+void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes);
+
+/*
+ * Inside a transaction: writes the rows of all segments that begin at or before index, without
+ * `except`, a copy that the checkpoint does not refer to yet (0: none).
+ */
 MUST_CHECK
-enum status segments_write(struct segments *segments, const struct log *log, uint64_t index);
+enum status segments_write(struct segments *segments, const struct log *log, uint64_t index,
+                           uint64_t except);
 
 /* A segment was replaced by another (0: by none), of which so many bytes are alive. */
 MUST_CHECK
 enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id,
                              uint64_t live_bytes);
 
-/* The full segment, taken over wholly, with the smallest living part below a half; 0: none. */
+/*
+ * The full segment, taken over wholly, of which a copy would be the smallest in proportion, and
+ * less than half as long; 0: none. So a segment that was just copied is never worth it again.
+ */
 uint64_t segments_most_dead(const struct segments *segments, const struct log *log, uint64_t index);
 
 /* Bytes the log has got since the rows were last written. */

@@ -83,6 +83,7 @@ static enum status open_log(struct store *store, const struct store_options *opt
                 .dir = store->dir.log_path,
                 .segment_bytes_first = options->segment_bytes_first,
                 .segment_bytes_max = options->segment_bytes_max,
+                .salt = options->salt,
             },
             index, index ? (const uint64_t *)(const void *)ids.ptr : NULL,
             ids.len / sizeof(uint64_t), replay, store, &store->log, ret_error);
@@ -128,9 +129,7 @@ static enum status sign_in(struct store *store, const struct store_options *opti
 static enum status open_backend(struct store *store, const struct store_options *options,
                                 struct error *ret_error)
 {
-    if (options->backend)
-        store->backend = options->backend;
-    else
+    if (!store->backend)
         TRY(backend_lmdb_open(store->dir.meta_path, options->checkpoint_map_bytes, &store->backend,
                               ret_error));
     enum status status = sign_in(store, options);
@@ -145,6 +144,7 @@ static enum status open_backend(struct store *store, const struct store_options 
 static enum status open_parts(struct store *store, const struct store_options *options,
                               struct error *ret_error)
 {
+    store->backend = options->backend; /* ours from here on, also if all fails */
     TRY(datadir_open(&store->dir, options->fs, options->dir, ret_error));
     TRY(open_backend(store, options, ret_error));
     TRY(load_checkpoint(store, ret_error));

@@ -24,8 +24,9 @@ struct store_options {
     const char *dir;
     size_t segment_bytes_first;
     size_t segment_bytes_max;
-    size_t checkpoint_map_bytes;    /* upper bound of the checkpoint's size */
-    unsigned readers_max;           /* threads that will pin */
+    size_t checkpoint_map_bytes; /* upper bound of the checkpoint's size */
+    unsigned readers_max;        /* threads that will pin */
+    uint64_t salt; /* random: keeps stored values from passing for records of the log */
     uint64_t cluster_id, member_id; /* kept at the first start; later starts keep what is there */
     struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */
 };

@@ -31,21 +31,6 @@ struct world {
     unsigned cleaned; /* segments */
 };
 
-static struct slice key_name(int key, char *to)
-{
-    int n = snprintf(to, 32, "key-%02d", key);
-    return slice_of(to, (size_t)n);
-}
-
-static struct slice value_of(uint32_t value, uint8_t *to)
-{
-    struct random bytes;
-    random_init(&bytes, value);
-    size_t len = value % 7 == 0 ? 0 : value % 11 == 0 ? 3000 : value % 100;
-    random_fill(&bytes, to, len);
-    return slice_of(to, len);
-}
-
 static void world_open(struct world *world)
 {
     struct error error;
@@ -81,10 +66,11 @@ static void world_close(struct world *world)
 static void do_put(struct world *world)
 {
     char name[32];
-    uint8_t bytes[4096];
+    uint8_t bytes[MODEL_VALUE_MAX];
     int key = (int)random_below(&world->random, MODEL_KEYS);
     uint32_t value = (uint32_t)random_u64(&world->random);
-    struct pb_put_request request = {.key = key_name(key, name), .value = value_of(value, bytes)};
+    struct pb_put_request request = {.key = model_key(key, name),
+                                     .value = model_value(value, bytes)};
     struct kv_answer answer;
     assert_int_equal(apply_put(store_apply(world->store), &request, NULL, &answer), ST_OK);
     model_add(&world->model, key, value, false);
@@ -97,9 +83,9 @@ static void do_delete(struct world *world)
     char from_name[32], to_name[32];
     int from = (int)random_below(&world->random, MODEL_KEYS);
     int to = from + (int)random_below(&world->random, 4);
-    struct pb_delete_range_request request = {.key = key_name(from, from_name)};
+    struct pb_delete_range_request request = {.key = model_key(from, from_name)};
     if (to > from)
-        request.range_end = key_name(to, to_name);
+        request.range_end = model_key(to, to_name);
     else
         to = from + 1;
     struct kv_answer answer;
@@ -120,19 +106,19 @@ static void do_delete(struct world *world)
 static void do_txn(struct world *world)
 {
     char names[3][32];
-    uint8_t bytes[2][4096];
+    uint8_t bytes[2][MODEL_VALUE_MAX];
     int first = (int)random_below(&world->random, MODEL_KEYS - 2);
     uint32_t values[2] = {(uint32_t)random_u64(&world->random),
                           (uint32_t)random_u64(&world->random)};
     struct pb_put_request puts[2];
     struct pb_request_op ops[3] = {0};
     for (int i = 0; i < 2; i++) {
-        puts[i] = (struct pb_put_request){.key = key_name(first + i, names[i]),
-                                          .value = value_of(values[i], bytes[i])};
+        puts[i] = (struct pb_put_request){.key = model_key(first + i, names[i]),
+                                          .value = model_value(values[i], bytes[i])};
         ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
                                         .request_put = &puts[i]};
     }
-    struct pb_delete_range_request remove = {.key = key_name(first + 2, names[2])};
+    struct pb_delete_range_request remove = {.key = model_key(first + 2, names[2])};
     ops[2] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
                                     .request_delete_range = &remove};
     struct pb_txn_request request = {.success = ops, .success_count = 3};
@@ -221,12 +207,12 @@ static void do_something(struct world *world)
 static void check_kv(const struct pb_key_value *kv, const struct model_version *version)
 {
     char name[32];
-    uint8_t bytes[4096];
-    assert_true(slice_equal(kv->key, key_name(version->key, name)));
+    uint8_t bytes[MODEL_VALUE_MAX];
+    assert_true(slice_equal(kv->key, model_key(version->key, name)));
     assert_int_equal(kv->mod_revision, version->revision);
     assert_int_equal(kv->create_revision, version->create_revision);
     assert_int_equal(kv->version, version->version);
-    assert_true(slice_equal(kv->value, value_of(version->value, bytes)));
+    assert_true(slice_equal(kv->value, model_value(version->value, bytes)));
 }
 
 /* Fills in odd pieces, so that fields are cut everywhere. */
@@ -253,8 +239,8 @@ static void check_range(struct world *world, int from, int to, int64_t at, int64
         .compact_revision = view->compact_revision,
     };
     struct pb_range_request request = {
-        .key = key_name(from, from_name),
-        .range_end = key_name(to, to_name),
+        .key = model_key(from, from_name),
+        .range_end = model_key(to, to_name),
         .revision = at,
         .limit = limit,
     };

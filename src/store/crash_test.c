@@ -1,0 +1,477 @@
+/*
+ * The whole store on a simulated disk, against the naive model: random requests, groups, trims,
+ * checkpoints and cleanings, each in the small steps in which the engine's threads mix them; then a
+ * power cut or a failing call anywhere, and a new start. What was committed is there, and of
+ * the rest a beginning: whole requests, none without those before it.
+ */
+#include "store/store.h"
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "codec/pb/kv.pb.h"
+#include "codec/pb/rpc.pb.h"
+#include "io/file_sim.h"
+#include "store/backend/backend_memory.h"
+#include "store/cleaner.h"
+#include "store/keeper.h"
+#include "store/model_test.h"
+#include "store/range.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { INDEX_MAX = 4000 };
+
+/* What the log meant up to an index. */
+struct moment {
+    int64_t revision, compact_revision;
+};
+
+enum cleaning { CLEAN_IDLE, CLEAN_RELOCATING, CLEAN_RELOCATED, CLEAN_RECORDED };
+
+struct world {
+    uint64_t seed;
+    struct random random;
+    struct model model;
+    struct fs_sim *sim;
+    struct backend_disk *disk;
+    struct store *store;
+    struct keeper *keeper;
+    struct epoch_slot *slot;
+    struct moment moments[INDEX_MAX];
+    uint64_t committed; /* index: must never be lost */
+    struct relocation *relocation;
+    enum cleaning cleaning;
+    uint64_t old_segment;
+    unsigned cleaned;
+};
+
+/* VIGIL_TEST_DEPTH=100 goes that many times deeper than the everyday run. */
+static uint64_t deep(uint64_t seeds)
+{
+    const char *depth = getenv("VIGIL_TEST_DEPTH");
+    return depth ? seeds * strtoull(depth, NULL, 10) : seeds;
+}
+
+static void world_init(struct world *world, uint64_t seed)
+{
+    memset(world, 0, sizeof(*world));
+    world->seed = seed;
+    random_init(&world->random, seed);
+    model_init(&world->model);
+    world->moments[0] = (struct moment){1, -1};
+    world->sim = fs_sim_new(seed * 31 + 7);
+    world->disk = backend_disk_new();
+}
+
+static void world_fini(struct world *world)
+{
+    model_fini(&world->model);
+    fs_sim_free(world->sim);
+    backend_disk_free(world->disk);
+}
+
+/* -- Starting -- */
+
+static enum status world_open(struct world *world, struct error *ret_error)
+{
+    TRY(store_open(
+        &(struct store_options){
+            .fs = fs_sim_fs(world->sim),
+            .dir = "/data",
+            .segment_bytes_first = 4096,
+            .segment_bytes_max = 16 << 10,
+            .readers_max = 2,
+            .cluster_id = 1,
+            .member_id = 2,
+            .salt = world->seed,
+            .backend = backend_memory_open(world->disk),
+        },
+        &world->store, ret_error));
+    world->keeper = keeper_new(world->store);
+    keeper_join(world->keeper);
+    world->slot = epoch_slot_add(store_epoch(world->store));
+    world->cleaning = CLEAN_IDLE;
+    return ST_OK;
+}
+
+static void world_close(struct world *world)
+{
+    relocation_free(TAKE(world->relocation));
+    keeper_free(TAKE(world->keeper));
+    store_close(TAKE(world->store));
+}
+
+static void check_kv(const struct pb_key_value *kv, const struct model_version *version)
+{
+    char name[32];
+    uint8_t bytes[MODEL_VALUE_MAX];
+    assert_true(slice_equal(kv->key, model_key(version->key, name)));
+    assert_int_equal(kv->mod_revision, version->revision);
+    assert_int_equal(kv->create_revision, version->create_revision);
+    assert_int_equal(kv->version, version->version);
+    assert_true(slice_equal(kv->value, model_value(version->value, bytes)));
+}
+
+/* All keys at a revision. */
+static void check_all_at(struct world *world, int64_t revision)
+{
+    const struct store_view *view = store_view(world->store);
+    struct range_state state = {
+        .root = view->root,
+        .log = store_log(world->store),
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+    struct pb_range_request request = {
+        .key = SLICE_LITERAL("a"), .range_end = SLICE_LITERAL("z"), .revision = revision};
+    struct range range;
+    assert_int_equal(range_init(&range, &state, &request), ST_OK);
+    uint8_t *bytes = malloc(range.kvs_bytes + 1);
+    assert_int_equal(range_fill(&range, bytes, range.kvs_bytes + 1), range.kvs_bytes);
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 16 << 20);
+    struct pb_range_response response;
+    assert_int_equal(
+        pb_decode(&pb_range_response_table, slice_of(bytes, range.kvs_bytes), &arena, &response),
+        ST_OK);
+    size_t seen = 0;
+    for (int key = 0; key < MODEL_KEYS; key++) {
+        if (!model_exists(&world->model, key, revision))
+            continue;
+        assert_true(seen < response.kvs_count);
+        check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
+    }
+    assert_int_equal(seen, response.kvs_count);
+    arena_fini(&arena);
+    free(bytes);
+    range_fini(&range);
+}
+
+static void check_hash(struct world *world, int64_t revision)
+{
+    struct keeper_hash hash;
+    assert_int_equal(keeper_hash_at(world->keeper, revision, &hash), ST_OK);
+    uint32_t expected = model_hash(&world->model, world->model.compact_revision, revision);
+    if (hash.hash != expected)
+        fail_msg("seed %llu: hash at %lld of %lld, compacted to %lld",
+                 (unsigned long long)world->seed, (long long)revision,
+                 (long long)world->model.revision, (long long)world->model.compact_revision);
+}
+
+/* Everything committed and readable, at the ends and somewhere between; and its hashes. */
+static void check_state(struct world *world)
+{
+    uint64_t pinned = epoch_pin(world->slot);
+    int64_t newest = world->model.revision;
+    int64_t oldest = world->model.compact_revision > 1 ? world->model.compact_revision : 1;
+    check_all_at(world, newest);
+    check_all_at(world, oldest);
+    check_all_at(world, random_between(&world->random, oldest, newest));
+    epoch_unpin(world->slot, pinned);
+    check_hash(world, newest);
+    check_hash(world, random_between(&world->random, oldest, newest));
+}
+
+static void world_start(struct world *world)
+{
+    struct error error;
+    if (world_open(world, &error) != ST_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)world->seed, error.text);
+    const struct store_view *view = store_view(world->store);
+    if (view->log_index < world->committed)
+        fail_msg("seed %llu: %llu was committed, and only %llu is there",
+                 (unsigned long long)world->seed, (unsigned long long)world->committed,
+                 (unsigned long long)view->log_index);
+    struct moment moment = world->moments[view->log_index];
+    assert_int_equal(view->revision, moment.revision);
+    assert_int_equal(view->compact_revision, moment.compact_revision);
+    model_cut(&world->model, moment.revision);
+    world->model.compact_revision = moment.compact_revision;
+    world->committed = view->log_index;
+    check_state(world);
+}
+
+/* -- Requests: to the store, and if it takes them, to the model -- */
+
+static void note_moment(struct world *world)
+{
+    uint64_t index = log_last_index(store_log(world->store));
+    assert_true(index < INDEX_MAX);
+    world->moments[index] = (struct moment){world->model.revision, world->model.compact_revision};
+}
+
+static enum status do_put(struct world *world)
+{
+    char name[32];
+    uint8_t bytes[MODEL_VALUE_MAX];
+    int key = (int)random_below(&world->random, MODEL_KEYS);
+    uint32_t value = (uint32_t)random_u64(&world->random);
+    struct pb_put_request request = {.key = model_key(key, name),
+                                     .value = model_value(value, bytes)};
+    struct kv_answer answer;
+    TRY(apply_put(store_apply(world->store), &request, NULL, &answer));
+    model_add(&world->model, key, value, false);
+    world->model.revision++;
+    assert_int_equal(answer.revision, world->model.revision);
+    note_moment(world);
+    return ST_OK;
+}
+
+/* Puts of several keys and the deletion of a stretch of them, at one revision. */
+static enum status do_txn(struct world *world)
+{
+    enum { PUTS = 3 };
+    char names[PUTS + 2][32];
+    uint8_t bytes[PUTS][MODEL_VALUE_MAX];
+    int first = (int)random_below(&world->random, MODEL_KEYS - 8);
+    uint32_t values[PUTS];
+    struct pb_put_request puts[PUTS];
+    struct pb_request_op ops[PUTS + 1] = {0};
+    for (int i = 0; i < PUTS; i++) {
+        values[i] = (uint32_t)random_u64(&world->random);
+        puts[i] = (struct pb_put_request){.key = model_key(first + i, names[i]),
+                                          .value = model_value(values[i], bytes[i])};
+        ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
+                                        .request_put = &puts[i]};
+    }
+    /* The last put is deleted again: the store allows it, though the face does so only between
+     * nested transactions. */
+    struct pb_delete_range_request remove = {.key = model_key(first + PUTS - 1, names[PUTS]),
+                                             .range_end = model_key(first + 6, names[PUTS + 1])};
+    ops[PUTS] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
+                                       .request_delete_range = &remove};
+    struct pb_txn_request request = {.success = ops, .success_count = PUTS + 1};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct kv_answer answer;
+    enum status status = apply_txn(store_apply(world->store), &request, &arena, &answer);
+    arena_fini(&arena);
+    TRY(status);
+    for (int i = 0; i < PUTS; i++)
+        model_add(&world->model, first + i, values[i], false);
+    for (int key = first + PUTS - 1; key < first + 6; key++) {
+        if (model_exists(&world->model, key, world->model.revision + 1))
+            model_add(&world->model, key, 0, true);
+    }
+    world->model.revision++;
+    assert_int_equal(answer.revision, world->model.revision);
+    note_moment(world);
+    return ST_OK;
+}
+
+static enum status do_delete(struct world *world)
+{
+    char name[32];
+    int key = (int)random_below(&world->random, MODEL_KEYS);
+    struct pb_delete_range_request request = {.key = model_key(key, name)};
+    struct kv_answer answer;
+    TRY(apply_delete_range(store_apply(world->store), &request, NULL, &answer));
+    bool existed = model_exists(&world->model, key, world->model.revision + 1);
+    assert_int_equal(answer.delete_range.deleted, existed);
+    if (existed) {
+        model_add(&world->model, key, 0, true);
+        world->model.revision++;
+        note_moment(world);
+    }
+    return ST_OK;
+}
+
+static enum status do_compact(struct world *world)
+{
+    int64_t to = random_between(&world->random, world->model.revision / 2, world->model.revision);
+    if (to <= world->model.compact_revision)
+        return ST_OK;
+    TRY(apply_compact(store_apply(world->store), to));
+    world->model.compact_revision = to;
+    note_moment(world);
+    return ST_OK;
+}
+
+static enum status do_request(struct world *world)
+{
+    if (log_last_index(store_log(world->store)) + 1 >= INDEX_MAX)
+        return ST_OK;
+    uint64_t what = random_below(&world->random, 100);
+    if (what < 65)
+        return do_put(world);
+    if (what < 80)
+        return do_txn(world);
+    if (what < 96)
+        return do_delete(world);
+    return do_compact(world);
+}
+
+/* -- The threads' work. What fails here ends the process, and so the life. -- */
+
+static enum status do_commit(struct world *world)
+{
+    TRY(store_commit(world->store));
+    world->committed = log_last_index(store_log(world->store));
+    return ST_OK;
+}
+
+/* The next step of a cleaning. */
+static enum status do_clean(struct world *world)
+{
+    switch (world->cleaning) {
+    case CLEAN_IDLE: {
+        enum status ignored = keeper_clean_begin(world->keeper, &world->relocation);
+        (void)ignored; /* told, and tried again */
+        if (!world->relocation)
+            return ST_OK;
+        world->old_segment = world->relocation->old_segment;
+        world->cleaning = CLEAN_RELOCATING;
+        return ST_OK;
+    }
+    case CLEAN_RELOCATING: {
+        bool done;
+        TRY(do_commit(world));
+        TRY(store_relocate(world->store, world->relocation, 7, &done));
+        world->cleaning = done ? CLEAN_RELOCATED : CLEAN_RELOCATING;
+        return ST_OK;
+    }
+    case CLEAN_RELOCATED:
+        TRY(keeper_clean_end(world->keeper, TAKE(world->relocation)));
+        world->cleaning = CLEAN_RECORDED;
+        return ST_OK;
+    default:
+        TRY(do_commit(world));
+        store_forget_segment(world->store, world->old_segment);
+        world->cleaning = CLEAN_IDLE;
+        world->cleaned++;
+        return do_commit(world);
+    }
+}
+
+/* Only what must end the process is returned. */
+static enum status do_something(struct world *world)
+{
+    enum status told = ST_OK;
+    uint64_t what = random_below(&world->random, 100);
+    if (what < 60)
+        told = do_request(world);
+    else if (what < 72)
+        return do_commit(world);
+    else if (what < 80) {
+        TRY(do_commit(world));
+        return store_work(world->store);
+    } else if (what < 84)
+        told = keeper_checkpoint(world->keeper);
+    else if (what < 94)
+        return do_clean(world);
+    else if (what < 97)
+        told = keeper_prepare(world->keeper);
+    else {
+        TRY(do_commit(world));
+        check_state(world);
+    }
+    (void)told;
+    return ST_OK;
+}
+
+/* -- The tests -- */
+
+static void live(struct world *world, uint64_t steps)
+{
+    enum status status = ST_OK;
+    for (uint64_t step = 0; step < steps && status == ST_OK; step++)
+        status = do_something(world);
+}
+
+static void end_life(struct world *world, bool power_cut)
+{
+    if (power_cut)
+        fs_sim_crash(world->sim);
+    world_close(world);
+    fs_sim_fail(world->sim, FS_SIM_ANY, 0, ST_OK, false);
+    backend_disk_fail_commit(world->disk, 0, ST_OK, false);
+}
+
+static void power_cuts_between_any_two_steps_lose_nothing_committed(void **state)
+{
+    (void)state;
+    static struct world world;
+    unsigned cleaned = 0;
+    for (uint64_t seed = 1; seed <= deep(60); seed++) {
+        world_init(&world, seed);
+        for (int life = 0; life < 4; life++) {
+            world_start(&world);
+            live(&world, random_below(&world.random, 400));
+            /* Sometimes only the process dies. */
+            end_life(&world, random_chance(&world.random, 4, 5));
+        }
+        world_start(&world);
+        end_life(&world, false);
+        cleaned += world.cleaned;
+        world_fini(&world);
+    }
+    assert_true(cleaned > 50);
+}
+
+static void a_disk_that_fails_anywhere_loses_nothing_committed(void **state)
+{
+    (void)state;
+    static struct world world;
+    const enum status failures[] = {ST_IO, ST_DISK_FULL};
+    for (uint64_t seed = 1; seed <= deep(60); seed++) {
+        world_init(&world, seed + 1000000);
+        for (int life = 0; life < 4; life++) {
+            world_start(&world);
+            live(&world, random_below(&world.random, 150));
+            if (random_chance(&world.random, 1, 4))
+                backend_disk_fail_commit(world.disk, 1 + random_below(&world.random, 4), ST_IO,
+                                         random_chance(&world.random, 1, 2));
+            else
+                fs_sim_fail(world.sim, FS_SIM_ANY, 1 + random_below(&world.random, 60),
+                            failures[random_below(&world.random, 2)],
+                            random_chance(&world.random, 1, 2));
+            live(&world, random_below(&world.random, 200));
+            end_life(&world, random_chance(&world.random, 1, 2));
+        }
+        world_start(&world);
+        end_life(&world, false);
+        world_fini(&world);
+    }
+}
+
+/* One history, with its nth call failing, for every n: in a start too. */
+static void every_call_of_a_start_may_fail(void **state)
+{
+    (void)state;
+    static struct world world;
+    for (uint64_t seed = 1; seed <= deep(2); seed++) {
+        for (uint64_t n = 1;; n++) {
+            world_init(&world, seed);
+            world_start(&world);
+            live(&world, 200);
+            end_life(&world, n % 2);
+            fs_sim_fail(world.sim, FS_SIM_ANY, n, ST_IO, true);
+            struct error error;
+            enum status status = world_open(&world, &error);
+            if (n % 3)
+                fs_sim_crash(world.sim);
+            if (status == ST_OK)
+                world_close(&world);
+            fs_sim_fail(world.sim, FS_SIM_ANY, 0, ST_OK, false);
+            world_start(&world);
+            end_life(&world, false);
+            world_fini(&world);
+            if (status == ST_OK)
+                break;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(power_cuts_between_any_two_steps_lose_nothing_committed),
+        cmocka_unit_test(a_disk_that_fails_anywhere_loses_nothing_committed),
+        cmocka_unit_test(every_call_of_a_start_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
