@@ -1,6 +1,7 @@
 #include "wire/h2/hpack.h"
 
-#include <nghttp2/nghttp2.h>
+#include "wire/h2/huffman.h"
+
 #include <stdlib.h>
 
 enum {
@@ -23,29 +24,6 @@ struct gathered {
     uint8_t bytes[LIST_BYTES_MAX];
 };
 
-/* nghttp2 allocates through us, so that a test can make any allocation fail. */
-static void *hook_malloc(size_t size, void *user)
-{
-    (void)user;
-    return malloc(size);
-}
-static void hook_free(void *ptr, void *user)
-{
-    (void)user;
-    free(ptr);
-}
-static void *hook_calloc(size_t count, size_t size, void *user)
-{
-    (void)user;
-    return calloc(count, size);
-}
-static void *hook_realloc(void *ptr, size_t size, void *user)
-{
-    (void)user;
-    return realloc(ptr, size);
-}
-static nghttp2_mem memory_hooks = {NULL, hook_malloc, hook_free, hook_calloc, hook_realloc};
-
 static void forget_memo(struct hpack_decoder *decoder)
 {
     for (size_t i = 0; i < HPACK_MEMO; i++) {
@@ -54,53 +32,155 @@ static void forget_memo(struct hpack_decoder *decoder)
     }
 }
 
+void hpack_decoder_init(struct hpack_decoder *decoder)
+{
+    *decoder = (struct hpack_decoder){0};
+    hpack_entries_init(&decoder->entries);
+}
+
 void hpack_decoder_fini(struct hpack_decoder *decoder)
 {
     forget_memo(decoder);
-    if (decoder->inflater) /* made at the first block */
-        nghttp2_hd_inflate_del(decoder->inflater);
+    hpack_entries_fini(&decoder->entries);
     *decoder = (struct hpack_decoder){0};
 }
 
-static void gather(struct gathered *g, const nghttp2_nv *field, const struct hpack_limits *limits)
+static void gather(struct gathered *g, struct h2_field field, const struct hpack_limits *limits)
 {
-    g->list_bytes += field->namelen + field->valuelen + FIELD_OVERHEAD;
+    g->list_bytes += field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
     if (g->list_bytes > size_min(limits->list_bytes, LIST_BYTES_MAX) ||
         g->count >= size_min(limits->fields_max, FIELDS_MAX))
         g->too_large = true;
     if (g->too_large)
         return;
-    memcpy(g->bytes + g->bytes_len, field->name, field->namelen);
-    memcpy(g->bytes + g->bytes_len + field->namelen, field->value, field->valuelen);
-    g->bytes_len += field->namelen + field->valuelen;
-    g->lengths[g->count].name_len = (uint16_t)field->namelen;
-    g->lengths[g->count].value_len = (uint16_t)field->valuelen;
+    slice_copy(g->bytes + g->bytes_len, field.name);
+    slice_copy(g->bytes + g->bytes_len + field.name.len, field.value);
+    g->bytes_len += field.name.len + field.value.len;
+    g->lengths[g->count].name_len = (uint16_t)field.name.len;
+    g->lengths[g->count].value_len = (uint16_t)field.value.len;
     g->count++;
+}
+
+/* An integer of RFC 7541 section 5.1; false when it is cut off or absurd. */
+static bool read_integer(struct slice block, size_t *at, unsigned prefix_bits, size_t *ret_value)
+{
+    if (*at >= block.len)
+        return false;
+    size_t mask = (1u << prefix_bits) - 1;
+    size_t value = block.ptr[(*at)++] & mask;
+    if (value == mask) {
+        unsigned shift = 0;
+        uint8_t byte;
+        do {
+            if (*at >= block.len || shift > 21)
+                return false;
+            byte = block.ptr[(*at)++];
+            value += (size_t)(byte & 0x7f) << shift;
+            shift += 7;
+        } while (byte & 0x80);
+    }
+    *ret_value = value;
+    return true;
+}
+
+/* The bytes of a string as they stand, and whether they are Huffman-coded. */
+static bool read_raw_string(struct slice block, size_t *at, struct slice *ret_raw, bool *ret_coded)
+{
+    size_t len;
+    *ret_coded = *at < block.len && (block.ptr[*at] & 0x80);
+    if (!read_integer(block, at, 7, &len) || len > block.len - *at)
+        return false;
+    *ret_raw = slice_sub(block, *at, len);
+    *at += len;
+    return true;
+}
+
+/* One block under way. */
+struct reading {
+    struct slice block;
+    size_t at;
+    size_t scratch_used;
+    uint8_t *scratch; /* LIST_BYTES_MAX, for the decoded strings of one field */
+};
+
+static enum status read_string(struct reading *r, struct slice *ret_string)
+{
+    struct slice raw;
+    bool coded;
+    if (!read_raw_string(r->block, &r->at, &raw, &coded))
+        return ST_MALFORMED;
+    if (coded) {
+        uint8_t *to = r->scratch + r->scratch_used;
+        size_t len;
+        TRY(huffman_decode(raw, to, LIST_BYTES_MAX - r->scratch_used, &len));
+        r->scratch_used += len;
+        raw = slice_of(to, len);
+    }
+    *ret_string = raw;
+    return ST_OK;
+}
+
+static enum status read_literal(struct reading *r, const struct hpack_entries *entries,
+                                unsigned prefix_bits, struct h2_field *ret_field)
+{
+    size_t index;
+    if (!read_integer(r->block, &r->at, prefix_bits, &index))
+        return ST_MALFORMED;
+    r->scratch_used = 0;
+    if (index == 0)
+        TRY(read_string(r, &ret_field->name));
+    else if (!hpack_entries_get(entries, index, ret_field))
+        return ST_MALFORMED;
+    return read_string(r, &ret_field->value);
+}
+
+/* Changes of the table's size stand before all fields. */
+static enum status read_resizes(struct reading *r, struct hpack_entries *entries)
+{
+    while (r->at < r->block.len && (r->block.ptr[r->at] & 0xe0) == 0x20) {
+        size_t bytes;
+        if (!read_integer(r->block, &r->at, 5, &bytes) || bytes > HPACK_TABLE_BYTES)
+            return ST_MALFORMED;
+        hpack_entries_resize(entries, (uint32_t)bytes);
+    }
+    return ST_OK;
+}
+
+static enum status read_field(struct reading *r, struct hpack_entries *entries,
+                              struct h2_field *ret_field)
+{
+    uint8_t first = r->block.ptr[r->at];
+    size_t index;
+    if (first & 0x80) {
+        if (!read_integer(r->block, &r->at, 7, &index) ||
+            !hpack_entries_get(entries, index, ret_field))
+            return ST_MALFORMED;
+        return ST_OK;
+    }
+    if (first & 0x40)
+        return read_literal(r, entries, 6, ret_field);
+    if (first & 0x20)
+        return ST_MALFORMED;
+    return read_literal(r, entries, 4, ret_field);
 }
 
 static enum status inflate(struct hpack_decoder *decoder, struct slice block,
                            const struct hpack_limits *limits, struct gathered *g)
 {
-    if (!decoder->inflater && nghttp2_hd_inflate_new2(&decoder->inflater, &memory_hooks) != 0)
-        return ST_NOMEM;
-    for (;;) {
-        nghttp2_nv field;
-        int flags = 0;
-        ssize_t used =
-            nghttp2_hd_inflate_hd2(decoder->inflater, &field, &flags, block.ptr, block.len, 1);
-        if (used < 0)
-            return used == NGHTTP2_ERR_NOMEM ? ST_NOMEM : ST_MALFORMED;
-        block = slice_sub(block, (size_t)used, block.len - (size_t)used);
-        if (flags & NGHTTP2_HD_INFLATE_EMIT)
-            gather(g, &field, limits);
+    uint8_t scratch[LIST_BYTES_MAX];
+    struct reading r = {.block = block, .scratch = scratch};
+    struct hpack_entries *entries = &decoder->entries;
+    TRY(read_resizes(&r, entries));
+    while (r.at < block.len) {
+        bool kept = (block.ptr[r.at] & 0xc0) == 0x40;
+        struct h2_field field;
+        TRY(read_field(&r, entries, &field));
+        gather(g, field, limits);
         if (g->list_bytes > EXCESS_FACTOR * (size_t)limits->list_bytes)
             return ST_LIMIT;
-        if (flags & NGHTTP2_HD_INFLATE_FINAL)
-            break;
-        if (!(flags & NGHTTP2_HD_INFLATE_EMIT) && block.len == 0)
-            return ST_MALFORMED;
+        if (kept)
+            TRY(hpack_entries_add(entries, field));
     }
-    nghttp2_hd_inflate_end_headers(decoder->inflater);
     return ST_OK;
 }
 
@@ -128,49 +208,21 @@ static struct h2_headers *headers_from(const struct gathered *g, struct slice bl
     return h;
 }
 
-/* Steps over an integer of RFC 7541 section 5.1; false when it is cut off or absurd. */
-static bool skip_integer(struct slice block, size_t *at, unsigned prefix_bits, size_t *ret_value)
-{
-    if (*at >= block.len)
-        return false;
-    size_t mask = (1u << prefix_bits) - 1;
-    size_t value = block.ptr[(*at)++] & mask;
-    if (value == mask) {
-        unsigned shift = 0;
-        uint8_t byte;
-        do {
-            if (*at >= block.len || shift > 21)
-                return false;
-            byte = block.ptr[(*at)++];
-            value += (size_t)(byte & 0x7f) << shift;
-            shift += 7;
-        } while (byte & 0x80);
-    }
-    *ret_value = value;
-    return true;
-}
-
-static bool skip_string(struct slice block, size_t *at)
-{
-    size_t len;
-    if (!skip_integer(block, at, 7, &len) || len > block.len - *at)
-        return false;
-    *at += len;
-    return true;
-}
-
 /* Nothing that goes into the table or changes its size: decoding it leaves no trace. */
 static bool is_pure(struct slice block)
 {
     size_t at = 0, index;
+    struct slice raw;
+    bool coded;
     while (at < block.len) {
         uint8_t first = block.ptr[at];
         if (first & 0x80) { /* a reference */
-            if (!skip_integer(block, &at, 7, &index))
+            if (!read_integer(block, &at, 7, &index))
                 return false;
         } else if ((first & 0xe0) == 0) { /* a literal that is not kept */
-            if (!skip_integer(block, &at, 4, &index) || (index == 0 && !skip_string(block, &at)) ||
-                !skip_string(block, &at))
+            if (!read_integer(block, &at, 4, &index) ||
+                (index == 0 && !read_raw_string(block, &at, &raw, &coded)) ||
+                !read_raw_string(block, &at, &raw, &coded))
                 return false;
         } else {
             return false;

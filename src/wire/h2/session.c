@@ -172,6 +172,7 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
         .recv_window = H2_WINDOW_DEFAULT,
         .drain_at_ns = INT64_MAX,
     };
+    hpack_decoder_init(&s->hpack);
     struct list *heads[] = {&s->open, &s->ready, &s->starved, &s->bulk_ready, &s->bulk_starved};
     for (size_t i = 0; i < COUNT_OF(heads); i++)
         list_init(heads[i]);

@@ -1,0 +1,36 @@
+/*
+ * The tables of RFC 7541: 61 fixed entries, then those the peer had us keep, newest first. At most
+ * 4096 bytes by HPACK's count, which is more than they take. Owned by a decoder.
+ */
+#ifndef VIGIL_WIRE_H2_ENTRIES_H
+#define VIGIL_WIRE_H2_ENTRIES_H
+
+#include "wire/h2/headers.h"
+
+enum {
+    HPACK_TABLE_BYTES = 4096, /* SETTINGS_HEADER_TABLE_SIZE, left at its default */
+    HPACK_ENTRY_OVERHEAD = 32,
+};
+
+struct hpack_entry;
+
+struct hpack_entries {
+    struct hpack_entry **ring; /* a power of two of places */
+    uint32_t capacity;
+    uint32_t newest; /* place of the newest */
+    uint32_t count;
+    uint32_t bytes;     /* by HPACK's count */
+    uint32_t bytes_max; /* as the peer chose, at most HPACK_TABLE_BYTES */
+};
+
+void hpack_entries_init(struct hpack_entries *entries);
+void hpack_entries_fini(struct hpack_entries *entries);
+/* index from 1; false when there is no such entry. Lives until the next add or resize. */
+bool hpack_entries_get(const struct hpack_entries *entries, size_t index,
+                       struct h2_field *ret_field);
+/* field may point into the table. */
+MUST_CHECK
+enum status hpack_entries_add(struct hpack_entries *entries, struct h2_field field);
+void hpack_entries_resize(struct hpack_entries *entries, uint32_t bytes_max);
+
+#endif

@@ -1,0 +1,12 @@
+/* The Huffman code of RFC 7541 appendix B, decoding only: what we write is plain. No state. */
+#ifndef VIGIL_WIRE_H2_HUFFMAN_H
+#define VIGIL_WIRE_H2_HUFFMAN_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+/* ST_MALFORMED: not a code, or wrong padding. ST_LIMIT: does not fit into room. */
+MUST_CHECK
+enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t *ret_len);
+
+#endif
