@@ -493,6 +493,46 @@ static void list_whose_reader_leaves_is_closed(void **state)
     peer_free(p);
 }
 
+static void long_answer_of_a_write_is_pulled_too(void **state)
+{
+    (void)state;
+    enum { KEYS = 100, VALUE = 1000, WINDOW = 5000 };
+    struct peer *p = late_peer(100, 1, WINDOW);
+    put_all(p, KEYS, VALUE);
+    struct pb_range_request all = {.key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0")};
+    struct pb_request_op op = {.request_case = PB_REQUEST_OP_REQUEST_RANGE, .request_range = &all};
+    struct pb_txn_request txn = {.success = &op, .success_count = 1};
+    struct pb_delete_range_request request = {
+        .key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0"), .prev_kv = true};
+    uint32_t read = peer_call(p, PB_KV_TXN_PATH, &pb_txn_request_table, &txn);
+    uint32_t left = peer_call(p, PB_KV_TXN_PATH, &pb_txn_request_table, &txn);
+    uint32_t removed =
+        peer_call(p, PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table, &request);
+    peer_pump(p);
+    assert_int_equal(peer_stream(p, removed)->body.len, WINDOW);
+    assert_int_equal(fake_open(p->engine), 3);
+    peer_reset(p, left);
+    assert_int_equal(fake_open(p->engine), 2);
+    while (!peer_stream(p, read)->ended || !peer_stream(p, removed)->ended) {
+        if (!peer_stream(p, read)->ended)
+            peer_open_window(p, read, 777);
+        if (!peer_stream(p, removed)->ended)
+            peer_open_window(p, removed, 3);
+        peer_pump(p);
+        if (peer_stream(p, read)->ended && !peer_stream(p, removed)->ended)
+            peer_open_window(p, removed, 5000);
+    }
+    assert_int_equal(fake_open(p->engine), 0);
+    struct pb_delete_range_response deleted;
+    assert_answers(p, removed, &pb_delete_range_response_table, &deleted);
+    assert_int_equal(deleted.deleted, KEYS);
+    assert_int_equal(deleted.prev_kvs_count, KEYS);
+    struct pb_txn_response response;
+    assert_answers(p, read, &pb_txn_response_table, &response);
+    assert_int_equal(response.responses[0].response_range->kvs_count, KEYS);
+    peer_free(p);
+}
+
 static void range_stream_is_cut_as_etcd_cuts_it(void **state)
 {
     (void)state;
@@ -729,6 +769,7 @@ int main(void)
         TEST(request_size_is_counted_as_etcd_logs_it),
         TEST(long_list_is_pulled_as_the_window_opens),
         TEST(list_whose_reader_leaves_is_closed),
+        TEST(long_answer_of_a_write_is_pulled_too),
         TEST(range_stream_is_cut_as_etcd_cuts_it),
         TEST(range_stream_with_a_limit_says_there_is_more),
         TEST(empty_range_stream_is_one_message),

@@ -113,73 +113,117 @@ enum status kv_plan_make(struct kv_plan *plan, const struct kv_answer *answer,
         if (!nested)
             return ST_NOMEM;
     }
-    *plan = (struct kv_plan){.answer = answer, .header = header, .nested = nested};
+    *plan = (struct kv_plan){.answer = answer, .header = *header, .nested = nested};
     plan->bytes = answer_size(answer, header, &nested);
     return ST_OK;
 }
 
-static uint8_t *field_write(uint8_t *dst, struct slice field)
-{
-    slice_copy(dst, field);
-    return dst + field.len;
-}
+/* -- Writing -- */
 
-static uint8_t *range_write(uint8_t *dst, const struct kv_range_answer *range)
+/* The fields of an answer, and the bytes before and after them. */
+static void answer_begin(struct kv_writer *w, uint8_t *p, const struct kv_answer *answer,
+                         const struct kv_header *header)
 {
-    for (size_t i = 0; i < range->field_count; i++)
-        dst = field_write(dst, range->fields[i]);
-    return kv_range_tail_write(dst, range->more, range->count);
-}
-
-static uint8_t *delete_write(uint8_t *dst, const struct kv_delete_answer *answer)
-{
-    dst = pb_uint_write(dst, 2, (uint64_t)answer->deleted);
-    for (size_t i = 0; i < answer->prev_field_count; i++) {
-        uint8_t *field = dst;
-        dst = field_write(dst, answer->prev_fields[i]);
-        *field = PB_TAG(3, PB_WIRE_LEN);
-    }
-    return dst;
-}
-
-static uint8_t *answer_write(uint8_t *dst, const struct kv_answer *answer,
-                             const struct kv_header *header, const size_t **nested);
-
-static uint8_t *txn_write(uint8_t *dst, const struct kv_txn_answer *txn, const size_t **nested)
-{
-    dst = pb_uint_write(dst, 2, txn->succeeded);
-    for (size_t i = 0; i < txn->answer_count; i++) {
-        const struct kv_answer *answer = &txn->answers[i];
-        struct kv_header header = inner_header(answer);
-        size_t answer_bytes = *(*nested)++;
-        dst = pb_message_head_write(dst, 3, op_size(answer->kind, answer_bytes));
-        dst = pb_message_head_write(dst, op_field(answer->kind), answer_bytes);
-        dst = answer_write(dst, answer, &header, nested);
-    }
-    return dst;
-}
-
-static uint8_t *answer_write(uint8_t *dst, const struct kv_answer *answer,
-                             const struct kv_header *header, const size_t **nested)
-{
-    dst = kv_header_write(dst, header);
+    p = kv_header_write(p, header);
+    w->fields = NULL;
+    w->field_count = w->field_at = 0;
+    w->retagged = false;
     switch (answer->kind) {
     case KV_ANSWER_RANGE:
-        return range_write(dst, &answer->range);
+        w->fields = answer->range.fields;
+        w->field_count = answer->range.field_count;
+        break;
     case KV_ANSWER_PUT:
-        return field_write(dst, answer->put.prev_field);
+        w->one_field = answer->put.prev_field;
+        w->fields = &w->one_field;
+        w->field_count = w->one_field.len ? 1 : 0;
+        break;
     case KV_ANSWER_DELETE:
-        return delete_write(dst, &answer->delete_range);
+        p = pb_uint_write(p, 2, (uint64_t)answer->delete_range.deleted);
+        w->fields = answer->delete_range.prev_fields;
+        w->field_count = answer->delete_range.prev_field_count;
+        w->retagged = true;
+        break;
     case KV_ANSWER_TXN:
-        return txn_write(dst, &answer->txn, nested);
+        p = pb_uint_write(p, 2, answer->txn.succeeded);
+        assert(w->depth < KV_DEPTH_MAX);
+        w->stack[w->depth].txn = &answer->txn;
+        w->stack[w->depth++].next = 0;
+        break;
     }
-    return dst;
+    w->head_len = (uint8_t)(p - w->small);
+    if (answer->kind == KV_ANSWER_RANGE)
+        p = kv_range_tail_write(p, answer->range.more, answer->range.count);
+    w->small_len = (uint8_t)(p - w->small);
+    w->small_at = 0;
 }
 
-uint8_t *kv_plan_write(const struct kv_plan *plan, uint8_t *dst)
+/* The next answer of the innermost transaction that has one; false: that was all. */
+static bool answer_next(struct kv_writer *w)
 {
-    const size_t *nested = plan->nested;
-    uint8_t *end = answer_write(dst, plan->answer, plan->header, &nested);
-    assert((size_t)(end - dst) == plan->bytes);
-    return end;
+    while (w->depth > 0) {
+        const struct kv_txn_answer *txn = w->stack[w->depth - 1].txn;
+        size_t next = w->stack[w->depth - 1].next++;
+        if (next == txn->answer_count) {
+            w->depth--;
+            continue;
+        }
+        const struct kv_answer *answer = &txn->answers[next];
+        struct kv_header header = inner_header(answer);
+        size_t answer_bytes = *w->nested++;
+        uint8_t *p = pb_message_head_write(w->small, 3, op_size(answer->kind, answer_bytes));
+        p = pb_message_head_write(p, op_field(answer->kind), answer_bytes);
+        answer_begin(w, p, answer, &header);
+        return true;
+    }
+    return false;
+}
+
+void kv_writer_init(struct kv_writer *writer, const struct kv_plan *plan)
+{
+    writer->nested = plan->nested;
+    writer->depth = 0;
+    answer_begin(writer, writer->small, plan->answer, &plan->header);
+}
+
+static size_t small_fill(struct kv_writer *w, uint8_t end, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, (size_t)(end - w->small_at));
+    memcpy(dst, w->small + w->small_at, n);
+    w->small_at = (uint8_t)(w->small_at + n);
+    return n;
+}
+
+static size_t fields_fill(struct kv_writer *w, uint8_t *dst, size_t room)
+{
+    size_t filled = 0;
+    while (w->field_count > 0 && filled < room) {
+        struct slice rest = slice_sub(*w->fields, w->field_at, w->fields->len - w->field_at);
+        size_t n = size_min(room - filled, rest.len);
+        memcpy(dst + filled, rest.ptr, n);
+        if (w->retagged && w->field_at == 0)
+            dst[filled] = PB_TAG(3, PB_WIRE_LEN);
+        filled += n;
+        w->field_at += n;
+        if (w->field_at == w->fields->len) {
+            w->fields++;
+            w->field_count--;
+            w->field_at = 0;
+        }
+    }
+    return filled;
+}
+
+size_t kv_writer_fill(struct kv_writer *writer, uint8_t *dst, size_t room)
+{
+    struct kv_writer *w = writer;
+    size_t filled = 0;
+    do {
+        if (w->small_at < w->head_len)
+            filled += small_fill(w, w->head_len, dst + filled, room - filled);
+        filled += fields_fill(w, dst + filled, room - filled);
+        if (w->field_count == 0 && w->small_at >= w->head_len)
+            filled += small_fill(w, w->small_len, dst + filled, room - filled);
+    } while (filled < room && answer_next(w));
+    return filled;
 }

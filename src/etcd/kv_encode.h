@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "codec/answer.h"
+#include "codec/pb/pb.h"
 #include "codec/pb/wire.h"
 
 struct kv_header {
@@ -40,16 +41,39 @@ uint8_t *kv_range_tail_write(uint8_t *dst, bool more, int64_t count);
  */
 struct kv_plan {
     const struct kv_answer *answer;
-    const struct kv_header *header;
+    struct kv_header header;
     size_t bytes;   /* of the whole message */
     size_t *nested; /* sizes of nested answers in the order they are written */
 };
 
-/* Borrows answer and header. ST_NOMEM when the arena is exhausted. */
+/* Borrows the answer. ST_NOMEM when the arena is exhausted. */
 MUST_CHECK
 enum status kv_plan_make(struct kv_plan *plan, const struct kv_answer *answer,
                          const struct kv_header *header, struct arena *arena);
-/* Writes plan->bytes bytes and returns the first after them. */
-uint8_t *kv_plan_write(const struct kv_plan *plan, uint8_t *dst);
+
+/* Transactions inside each other: each takes two of the decoder's levels. */
+enum { KV_DEPTH_MAX = PB_DEPTH_MAX / 2 + 1, KV_SMALL_BYTES_MAX = 128 };
+
+/* Writes a plan, all at once or as there is room. Borrows it. */
+struct kv_writer {
+    const size_t *nested; /* the next size */
+    unsigned depth;       /* transactions entered and not left */
+    /* What is being written: some bytes, then fields, then some bytes. */
+    uint8_t small_at, head_len, small_len;
+    bool retagged; /* the fields stand under tag 1a */
+    const struct slice *fields;
+    size_t field_count;
+    size_t field_at;        /* bytes of the first of them that are written */
+    struct slice one_field; /* of a put */
+    uint8_t small[KV_SMALL_BYTES_MAX];
+    struct {
+        const struct kv_txn_answer *txn;
+        size_t next;
+    } stack[KV_DEPTH_MAX];
+};
+
+void kv_writer_init(struct kv_writer *writer, const struct kv_plan *plan);
+/* Less than room only at the end of the message. */
+size_t kv_writer_fill(struct kv_writer *writer, uint8_t *dst, size_t room);
 
 #endif

@@ -54,12 +54,26 @@ static struct slice field_of(const struct pb_key_value *kv)
     return slice_of(field, (size_t)(body - field) + size);
 }
 
+/* Written at once, and byte by byte: the same. */
 static struct slice encode(const struct kv_answer *answer, const struct kv_header *header)
 {
     struct kv_plan plan;
+    struct kv_writer writer;
     assert_int_equal(kv_plan_make(&plan, answer, header, &arena), ST_OK);
     uint8_t *dst = arena_alloc(&arena, plan.bytes);
-    assert_ptr_equal(kv_plan_write(&plan, dst), dst + plan.bytes);
+    kv_writer_init(&writer, &plan);
+    assert_int_equal(kv_writer_fill(&writer, dst, plan.bytes), plan.bytes);
+    assert_int_equal(kv_writer_fill(&writer, dst, 1), 0);
+
+    for (size_t step = 1; step <= 7; step += 2) {
+        uint8_t *again = arena_alloc(&arena, plan.bytes + step);
+        size_t at = 0;
+        kv_writer_init(&writer, &plan);
+        for (size_t n; (n = kv_writer_fill(&writer, again + at, step)) > 0; at += n)
+            assert_true(n == step || at + n == plan.bytes);
+        assert_int_equal(at, plan.bytes);
+        assert_memory_equal(again, dst, at);
+    }
     return slice_of(dst, plan.bytes);
 }
 

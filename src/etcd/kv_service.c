@@ -1,7 +1,12 @@
-/* The KV service: the table of its methods, and those that write. */
+/*
+ * The KV service: the table of its methods, and those that write. A long answer (what a delete
+ * replaced, what a transaction read) is produced as the connection has room, like a list.
+ */
 #include "codec/pb/rpc.pb.h"
 #include "etcd/kv_check.h"
 #include "etcd/service.h"
+
+enum { DIRECT_BYTES_MAX = 16 * 1024 }; /* encoded into the output at once */
 
 /* One write. In the call's arena; the connection's thread. */
 struct write_call {
@@ -9,6 +14,7 @@ struct write_call {
     struct grpc_call *call;
     struct etcd_face *face;
     bool pending; /* the engine has not answered */
+    bool open;    /* it has, and the answer is in use */
     bool ended;   /* the peer is gone; held until the engine answers */
     union {
         struct pb_put_request put;
@@ -20,26 +26,93 @@ struct write_call {
 
 /* -- Answers -- */
 
+/* A long answer on its way out. In the call's arena. */
+struct output {
+    struct grpc_source source;
+    struct write_call *write;
+    struct kv_plan plan;
+    struct kv_writer writer;
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    size_t prefix_at; /* bytes of it written */
+    size_t left;      /* bytes of the message to come */
+};
+
+static void close_write(struct write_call *w)
+{
+    engine_write_close(&w->write);
+    w->open = false;
+}
+
+static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                  size_t *ret_len)
+{
+    struct output *o = CONTAINER_OF(source, struct output, source);
+    size_t n = size_min(room, GRPC_PREFIX_BYTES - o->prefix_at);
+    memcpy(dst, o->prefix + o->prefix_at, n);
+    o->prefix_at += n;
+    size_t filled = kv_writer_fill(&o->writer, dst + n, room - n);
+    o->left -= filled;
+    *ret_len = n + filled;
+    if (o->left > 0)
+        return GRPC_FILL_MORE;
+    close_write(o->write);
+    return GRPC_FILL_DONE;
+}
+
+/* Closes first: failing may end the call, and its memory with it. */
+static void fail_answered(struct write_call *w, enum status status)
+{
+    close_write(w);
+    grpc_call_fail(w->call, status);
+}
+
+static void reply_direct(struct write_call *w, const struct kv_plan *plan)
+{
+    uint8_t *dst = grpc_call_message(w->call, plan->bytes);
+    if (!dst) {
+        fail_answered(w, ST_LIMIT);
+        return;
+    }
+    struct kv_writer writer;
+    kv_writer_init(&writer, plan);
+    size_t n = kv_writer_fill(&writer, dst, plan->bytes);
+    assert(n == plan->bytes);
+    close_write(w);
+    grpc_call_finish(w->call);
+}
+
+static void reply_long(struct write_call *w, const struct kv_plan *plan)
+{
+    struct output *o = arena_alloc(grpc_call_arena(w->call), sizeof(*o));
+    if (!o) {
+        fail_answered(w, ST_NOMEM);
+        return;
+    }
+    o->source.fill = source_fill;
+    o->write = w;
+    o->plan = *plan;
+    o->prefix_at = 0;
+    o->left = plan->bytes;
+    grpc_prefix_write(o->prefix, (uint32_t)plan->bytes);
+    kv_writer_init(&o->writer, &o->plan);
+    grpc_call_set_source(w->call, &o->source);
+}
+
 static void reply(struct write_call *w)
 {
     struct kv_header header = etcd_header(w->face, w->write.op.revision);
     struct kv_plan plan;
     enum status status = kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->call));
     if (status != ST_OK) {
-        grpc_call_fail(w->call, status);
-        return;
-    }
-    if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
+        fail_answered(w, status);
+    } else if (plan.bytes <= DIRECT_BYTES_MAX) {
+        reply_direct(w, &plan);
+    } else if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
+        close_write(w);
         etcd_call_fail_length(w->call, plan.bytes);
-        return;
+    } else {
+        reply_long(w, &plan);
     }
-    uint8_t *dst = grpc_call_message(w->call, plan.bytes);
-    if (!dst) {
-        grpc_call_fail(w->call, ST_LIMIT);
-        return;
-    }
-    kv_plan_write(&plan, dst);
-    grpc_call_finish(w->call);
 }
 
 static void write_done(struct engine_op *op)
@@ -47,19 +120,17 @@ static void write_done(struct engine_op *op)
     struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
     struct grpc_call *call = w->call;
     w->pending = false;
+    w->open = true;
     w->face->under_way--;
-    /* Until it is closed: an ended call may be freed by the reply that ends it. */
-    grpc_call_hold(call);
-    if (!w->ended) {
-        if (op->status == ST_OK)
-            reply(w);
-        else
-            etcd_call_fail_op(call, op);
+    if (w->ended) {
+        close_write(w);
+        grpc_call_release(call);
+    } else if (op->status != ST_OK) {
+        close_write(w);
+        etcd_call_fail_op(call, op);
     } else {
-        grpc_call_release(call); /* the hold of on_end */
+        reply(w);
     }
-    engine_write_close(&w->write);
-    grpc_call_release(call);
 }
 
 static void compact_done(struct engine_op *op)
@@ -94,6 +165,8 @@ static void write_on_end(struct grpc_call *call, void *service)
     w->ended = true;
     if (w->pending)
         grpc_call_hold(call);
+    else if (w->open)
+        close_write(w);
 }
 
 /* -- Requests -- */
