@@ -68,9 +68,7 @@ enum status log_remove_segment(struct log *log, struct segment *segment)
         TRY(segment_table_put(&log->table, id, NULL));
     }
     segment_free(segment);
-    struct segment_path path;
-    if (!segment_path_set(&path, log->dir, id, ".seg"))
-        return ST_LIMIT;
+    struct segment_path path = segment_path(log->dir, id, ".seg");
     return fs_unlink(log->fs, path.text);
 }
 
@@ -104,6 +102,8 @@ static enum status log_new(const struct log_options *options, struct log **ret_l
     AUTO(log_closep) struct log *log = calloc(1, sizeof(*log));
     if (!log)
         return ST_NOMEM;
+    if (strlen(options->dir) > SEGMENT_DIR_MAX)
+        return ST_LIMIT;
     log->fs = options->fs;
     log->salt = options->salt;
     log->segment_bytes_max = align_up(options->segment_bytes_max, RECORD_ALIGN);
@@ -436,6 +436,23 @@ const uint8_t *log_mapped_at(const struct log *log, log_loc loc)
     const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
     assert(segment);
     return segment->base + log_loc_offset(loc);
+}
+
+bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
+                      uint64_t *ret_offset)
+{
+    const uint8_t *at = address;
+    uint64_t end = atomic_load(&log->next_id);
+    for (uint64_t id = 1; id < end && id <= SEGMENT_ID_MAX; id++) {
+        const struct segment *segment = segment_table_get(&log->table, id);
+        if (!segment || at < segment->base ||
+            at - segment->base >= (ptrdiff_t)segment->head.capacity)
+            continue;
+        *ret_segment_id = id;
+        *ret_offset = (uint64_t)(at - segment->base);
+        return true;
+    }
+    return false;
 }
 
 static struct log_segment_info info_of(const struct segment *segment)

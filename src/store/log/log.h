@@ -111,6 +111,13 @@ const uint8_t *log_at(const struct log *log, log_loc loc);
  */
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
 
+/*
+ * Which segment is mapped at an address, and where in it: for whoever is told of a page that could
+ * not be read. Safe in a signal handler. False when it is none of ours.
+ */
+bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
+                      uint64_t *ret_offset);
+
 /* -- The keeper's side -- */
 
 /* Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. */

@@ -103,9 +103,7 @@ static enum status find_files(struct recovery *r)
         return error_set(r->error, status, "%s: the directory can not be read: %s", log->dir,
                          status_text(status));
     for (size_t i = 0; i < r->temporary_count; i++) {
-        struct segment_path path;
-        if (!segment_path_set(&path, log->dir, r->temporary_ids[i], ".tmp"))
-            return error_set(r->error, ST_LIMIT, "%s: the name is too long", log->dir);
+        struct segment_path path = segment_path(log->dir, r->temporary_ids[i], ".tmp");
         status = fs_unlink(log->fs, path.text);
         if (status != ST_OK)
             return error_set(r->error, status, "%s: can not be removed: %s", path.text,

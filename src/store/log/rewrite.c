@@ -67,9 +67,7 @@ static enum status flush(struct log_rewrite *rewrite)
 
 static enum status open_file(struct log_rewrite *rewrite)
 {
-    struct segment_path path;
-    if (!segment_path_set(&path, rewrite->log->dir, rewrite->head.id, ".tmp"))
-        return ST_LIMIT;
+    struct segment_path path = segment_path(rewrite->log->dir, rewrite->head.id, ".tmp");
     return fs_open(rewrite->log->fs, path.text, FILE_CREATE, &rewrite->file);
 }
 

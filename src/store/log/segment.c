@@ -5,11 +5,13 @@
 
 /* -- Names -- */
 
-bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, const char *suffix)
+struct segment_path segment_path(const char *dir, uint64_t id, const char *suffix)
 {
-    int len = snprintf(path->text, sizeof(path->text), "%s/%016llx%s", dir, (unsigned long long)id,
-                       suffix);
-    return len > 0 && (size_t)len < sizeof(path->text);
+    struct segment_path path;
+    int len =
+        snprintf(path.text, sizeof(path.text), "%s/%016llx%s", dir, (unsigned long long)id, suffix);
+    assert(len > 0 && (size_t)len < sizeof(path.text));
+    return path;
 }
 
 bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id)
@@ -79,9 +81,7 @@ static enum status create_at(struct fs *fs, const char *path, const struct segme
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            struct segment **ret_segment)
 {
-    struct segment_path temporary;
-    if (!segment_path_set(&temporary, dir, head->id, ".tmp"))
-        return ST_LIMIT;
+    struct segment_path temporary = segment_path(dir, head->id, ".tmp");
     struct segment_head finished = *head;
     segment_head_finish(&finished);
     enum status status = create_at(fs, temporary.text, &finished, ret_segment);
@@ -94,9 +94,8 @@ enum status segment_create(struct fs *fs, const char *dir, const struct segment_
 
 enum status segment_publish(struct fs *fs, const char *dir, uint64_t id)
 {
-    struct segment_path temporary, name;
-    if (!segment_path_set(&temporary, dir, id, ".tmp") || !segment_path_set(&name, dir, id, ".seg"))
-        return ST_LIMIT;
+    struct segment_path temporary = segment_path(dir, id, ".tmp");
+    struct segment_path name = segment_path(dir, id, ".seg");
     TRY(fs_rename(fs, temporary.text, name.text));
     return fs_sync_dir(fs, dir);
 }
@@ -105,9 +104,7 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id)
 {
     const char *const suffixes[] = {".tmp", ".seg"};
     for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
-        struct segment_path path;
-        if (!segment_path_set(&path, dir, id, suffixes[i]))
-            continue;
+        struct segment_path path = segment_path(dir, id, suffixes[i]);
         enum status ignored = fs_unlink(fs, path.text);
         (void)ignored;
     }
@@ -115,9 +112,7 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id)
 
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
 {
-    struct segment_path name;
-    if (!segment_path_set(&name, dir, id, ".seg"))
-        return ST_LIMIT;
+    struct segment_path name = segment_path(dir, id, ".seg");
     AUTO(file_closep) struct file *file = NULL;
     TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
     uint64_t bytes;

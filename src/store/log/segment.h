@@ -30,13 +30,17 @@ struct segment {
     struct segment *next_left; /* links log.left: its seal is to be written */
 };
 
-enum { SEGMENT_PATH_MAX = 4096, SEGMENT_ID_MAX = (1 << 30) - 1 };
+enum {
+    SEGMENT_PATH_MAX = 4096,
+    SEGMENT_DIR_MAX = SEGMENT_PATH_MAX - 32,
+    SEGMENT_ID_MAX = (1 << 30) - 1,
+};
 
 struct segment_path {
     char text[SEGMENT_PATH_MAX];
 };
-/* False when the directory's name is too long. */
-bool segment_path_set(struct segment_path *path, const char *dir, uint64_t id, const char *suffix);
+/* The directory's name has at most SEGMENT_DIR_MAX bytes: the log has seen to that. */
+struct segment_path segment_path(const char *dir, uint64_t id, const char *suffix);
 /* Reads `NNNNNNNNNNNNNNNN.seg`; false for any other name. */
 bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
 
