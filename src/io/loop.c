@@ -23,7 +23,8 @@ struct loop {
     struct list deferred_mark; /* among them while they are called: the end of this turn's */
     struct loop_hooks hooks;
     void *user;
-    bool go_on; /* end_of_turn has more to do */
+    bool go_on;   /* end_of_turn has more to do */
+    bool running; /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
 
     size_t ready_next, ready_count; /* of ready: not served yet */
@@ -166,7 +167,7 @@ static bool has_mail(void *ctx)
     LIST_FOREACH (mailbox, &loop->mailboxes, in_loop)
         if (!mailbox_empty(mailbox))
             return true;
-    return atomic_load_explicit(&loop->stopping, memory_order_seq_cst);
+    return loop->running && atomic_load_explicit(&loop->stopping, memory_order_seq_cst);
 }
 
 /* What needs no wait and no other thread. */
@@ -281,8 +282,10 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
 
 void loop_run(struct loop *loop)
 {
+    loop->running = true;
     while (!atomic_load_explicit(&loop->stopping, memory_order_seq_cst))
         loop_turn(loop, CLOCK_NEVER);
+    loop->running = false;
 }
 
 void loop_stop(struct loop *loop)

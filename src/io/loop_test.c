@@ -243,6 +243,10 @@ static void stop_from_another_thread_ends_the_run(void **state)
     assert_int_equal(pthread_create(&thread, NULL, stop_soon, loop), 0);
     loop_run(loop);
     pthread_join(thread, NULL);
+
+    int64_t start = clock_mono_ns(clock_system()); /* single turns afterwards wait again */
+    loop_turn(loop, 3 * NS_PER_MS);
+    assert_true(clock_mono_ns(clock_system()) - start >= 2 * NS_PER_MS);
 }
 
 static void slow_watch(struct io_watch *watch, unsigned ready)

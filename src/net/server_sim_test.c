@@ -209,6 +209,35 @@ static void resets_anywhere_leave_nothing_behind(void **state)
     assert_true(broken > 20 && whole > 20);
 }
 
+/* Ten megabytes wait to be read from one connection; another's request does not wait for them. */
+static void flood_of_one_connection_does_not_hold_up_another(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 16 << 20;
+    options.split_per_1000 = 0;
+    struct net_options net = NET_OPTIONS_DEFAULT;
+    net.shards = 1;
+    struct world world;
+    world_init(&world, &options, net);
+    struct client *flood = &world.clients[0], *other = &world.clients[1];
+    client_dial(flood, &world);
+    for (int i = 0; i < 200; i++)
+        add_frame(flood, 'e', 50000, (uint8_t)i);
+    echo_must(buf_append(&flood->expected, buf_slice(&flood->to_send)));
+    client_dial(other, &world);
+    add_frame(other, 'e', 10, 'x');
+    echo_must(buf_append(&other->expected, buf_slice(&other->to_send)));
+    while (other->received < other->expected.len && sim_step(world.sim))
+        continue;
+    assert_int_equal(other->received, other->expected.len);
+    assert_true(flood->received < flood->expected.len / 2);
+    while (flood->received < flood->expected.len && sim_step(world.sim))
+        continue;
+    assert_int_equal(flood->received, flood->expected.len);
+    world_fini(&world);
+}
+
 static void silent_client_is_hung_up_after_ten_seconds(void **state)
 {
     (void)state;
@@ -320,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_of_the_bytes_gives_every_answer_in_order),
         cmocka_unit_test(resets_anywhere_leave_nothing_behind),
+        cmocka_unit_test(flood_of_one_connection_does_not_hold_up_another),
         cmocka_unit_test(silent_client_is_hung_up_after_ten_seconds),
         cmocka_unit_test(last_answers_left_lying_for_a_minute_end_the_connection),
         cmocka_unit_test(stalled_connection_with_something_under_way_is_left_alone),

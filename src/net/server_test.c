@@ -292,6 +292,25 @@ static void peer_that_ended_its_side_still_gets_its_answers(void **state)
     fixture_stop(&f);
 }
 
+/* Closing with bytes unread would make TCP throw our last answer away at the peer. */
+static void last_answer_reaches_a_peer_that_keeps_sending(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, NET_OPTIONS_DEFAULT);
+    int fd = dial(&f.bound);
+    static uint8_t junk[300000];
+    send_frame(fd, "q last");
+    for (int i = 0; i < 3; i++) {
+        send_all(fd, junk, sizeof(junk));
+        usleep(10000);
+    }
+    expect_frame(fd, "q last");
+    expect_hang_up(fd);
+    close(fd);
+    fixture_stop(&f);
+}
+
 static void broken_bytes_end_the_connection_and_no_other(void **state)
 {
     (void)state;
@@ -562,6 +581,7 @@ int main(void)
         cmocka_unit_test(silent_client_is_hung_up_after_the_protocols_time),
         cmocka_unit_test(slow_reader_holds_little_and_slows_nobody),
         cmocka_unit_test(peer_that_ended_its_side_still_gets_its_answers),
+        cmocka_unit_test(last_answer_reaches_a_peer_that_keeps_sending),
         cmocka_unit_test(broken_bytes_end_the_connection_and_no_other),
         cmocka_unit_test(without_descriptors_accepting_rests),
         cmocka_unit_test(drain_answers_what_is_under_way_and_gives_up_on_the_rest),
