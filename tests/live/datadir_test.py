@@ -128,8 +128,8 @@ class Damage(LiveTest):
         before = client.revision()
         self.assertEqual(client.put(b"after", b"1"), before + 1)
         # And once more: what was cut stays cut, what was written after it stays.
-        server.stop()
         client.close()
+        server.stop()
         again = Client(server.start().port)
         self.addCleanup(again.close)
         self.assertEqual(again.get(b"after"), (b"1", before + 1))

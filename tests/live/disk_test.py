@@ -35,6 +35,7 @@ class Faulty(LiveTest):
         self.addCleanup(client.close)
         client.check_acked(self, acked)
         client.put(b"again", b"1")
+        client.close()
         server.stop()
 
     def settled(self, server, failure):

@@ -161,10 +161,11 @@ class Limits(LiveTest):
         self.check_serves()
 
     def test_unfinished_requests(self):
-        self.begin("--max-unfinished-bytes", "200000", "--stream-window-bytes", "100000")
+        self.begin("--max-unfinished-bytes", "1048576", "--stream-window-bytes", "100000",
+                   "--connection-window-bytes", "16777216")
         c = self.connect(timeout=2)
         ended = False
-        for stream in range(1, 41, 2):
+        for stream in range(1, 81, 2):
             body = b"\0" + (90_000).to_bytes(4, "big") + bytes(60_000)
             c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.request_headers(KV + "Put")))
             for at in range(0, len(body), 16000):
