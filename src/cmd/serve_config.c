@@ -36,18 +36,14 @@ static struct texts split(struct serve_config *config, const char *list)
     return texts;
 }
 
-static enum status check_urls(const char *flag, struct texts texts, struct url *urls,
-                              struct error *error)
+static enum status check_shown(const char *flag, struct texts texts, struct error *error)
 {
     if (texts.count == 0)
         return error_set(error, ST_INVALID, "--%s needs at least one URL", flag);
     for (size_t i = 0; i < texts.count; i++) {
         struct error why;
-        struct url url;
-        if (url_parse(texts.items[i], &url, &why) != ST_OK)
+        if (url_check(texts.items[i], &why) != ST_OK)
             return error_set(error, ST_INVALID, "--%s: %.400s", flag, why.text);
-        if (urls)
-            urls[i] = url;
     }
     return ST_OK;
 }
@@ -57,10 +53,14 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
 {
     struct texts texts = split(config, options->listen_client_urls);
     struct url *urls = take(config, texts.count * sizeof(*urls));
-    TRY(check_urls("listen-client-urls", texts, urls, error));
-    if (texts.count > NET_LISTENERS_MAX)
-        return error_set(error, ST_INVALID, "--listen-client-urls: %zu URLs, at most %d",
+    if (texts.count == 0 || texts.count > NET_LISTENERS_MAX)
+        return error_set(error, ST_INVALID, "--listen-client-urls: %zu URLs; 1 to %d may be given",
                          texts.count, NET_LISTENERS_MAX);
+    for (size_t i = 0; i < texts.count; i++) {
+        struct error why;
+        if (url_parse(texts.items[i], &urls[i], &why) != ST_OK)
+            return error_set(error, ST_INVALID, "--listen-client-urls: %.400s", why.text);
+    }
     config->listen_texts = texts.items;
     config->server.listen = urls;
     config->server.listen_count = texts.count;
@@ -68,7 +68,7 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     struct texts shown = texts;
     if (*options->advertise_client_urls) {
         shown = split(config, options->advertise_client_urls);
-        TRY(check_urls("advertise-client-urls", shown, NULL, error));
+        TRY(check_shown("advertise-client-urls", shown, error));
     }
     config->server.etcd.client_urls = shown.items;
     config->server.etcd.client_url_count = shown.count;
@@ -104,10 +104,13 @@ static enum status split_cluster(struct serve_config *config, const struct serve
 static enum status set_member(struct serve_config *config, const struct serve_options *options,
                               struct error *error)
 {
+    const char *peer_flag = "initial-advertise-peer-urls";
     struct texts peers = split(config, options->initial_advertise_peer_urls);
-    if (*options->initial_cluster)
+    if (*options->initial_cluster) {
+        peer_flag = "initial-cluster";
         TRY(split_cluster(config, options, &peers, error));
-    TRY(check_urls("initial-advertise-peer-urls", peers, NULL, error));
+    }
+    TRY(check_shown(peer_flag, peers, error));
     config->member_id =
         member_id_make(peers.items, peers.count, slice_from_text(options->initial_cluster_token));
     config->cluster_id = cluster_id_make(config->member_id);

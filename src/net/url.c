@@ -75,7 +75,8 @@ static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t 
     return true;
 }
 
-enum status url_parse(struct slice text, struct url *ret_url, struct error *error)
+/* names: a host that is no address is taken, and then the address is left empty. */
+static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
 {
     text = trim(text);
     struct slice rest = text;
@@ -100,11 +101,22 @@ enum status url_parse(struct slice text, struct url *ret_url, struct error *erro
         return error_set(error, ST_INVALID,
                          "URL address does not have the form \"host:port\": %.*s",
                          SLICE_ARGS(text));
-    if (address_from_host(host, port, &url.address) != ST_OK)
+    if (address_from_host(host, port, &url.address) != ST_OK && !names)
         return error_set(error, ST_INVALID, "expected IP in URL for binding (%.*s)",
                          SLICE_ARGS(text));
     *ret_url = url;
     return ST_OK;
+}
+
+enum status url_parse(struct slice text, struct url *ret_url, struct error *error)
+{
+    return parse(text, false, ret_url, error);
+}
+
+enum status url_check(struct slice text, struct error *error)
+{
+    struct url unused;
+    return parse(text, true, &unused, error);
 }
 
 void url_format(const struct url *url, char text[URL_TEXT_BYTES])

@@ -20,6 +20,10 @@ struct url {
 MUST_CHECK
 enum status url_parse(struct slice text, struct url *ret_url, struct error *error);
 
+/* For one that is only shown to others: its host may be any name. */
+MUST_CHECK
+enum status url_check(struct slice text, struct error *error);
+
 /* "http://127.0.0.1:2379" */
 enum { URL_TEXT_BYTES = ADDRESS_TEXT_BYTES + 16 };
 void url_format(const struct url *url, char text[URL_TEXT_BYTES]);

@@ -63,9 +63,25 @@ static void bad_urls_are_told_with_the_url(void **state)
     }
 }
 
+static void urls_that_are_only_shown_may_have_names(void **state)
+{
+    (void)state;
+    struct error error;
+    struct url url;
+    struct slice named = SLICE_LITERAL("http://node-1.example:2379");
+    assert_int_equal(url_check(named, &error), ST_OK);
+    assert_int_equal(url_parse(named, &url, &error), ST_INVALID);
+    assert_int_equal(url_check(SLICE_LITERAL("http://127.0.0.1:2379"), &error), ST_OK);
+    assert_int_equal(url_check(SLICE_LITERAL("unix:///run/x"), &error), ST_OK);
+    assert_int_equal(url_check(SLICE_LITERAL("http://node-1.example"), &error), ST_INVALID);
+    assert_int_equal(url_check(SLICE_LITERAL("http://:2379"), &error), ST_OK);
+    assert_int_equal(url_check(SLICE_LITERAL("ftp://x:1"), &error), ST_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(urls_that_are_only_shown_may_have_names),
         cmocka_unit_test(urls_are_read_as_etcd_reads_them),
         cmocka_unit_test(bad_urls_are_told_with_the_url),
     };

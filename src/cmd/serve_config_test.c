@@ -1,0 +1,202 @@
+#include "cmd/serve_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct options options;
+    struct serve_options values;
+    struct serve_config config;
+    struct error error;
+};
+
+/* Flags up to NULL. */
+static enum status read_flags(struct fixture *f, bool as_etcd, ...)
+{
+    char *args[32];
+    int count = 0, rest;
+    va_list list;
+    va_start(list, as_etcd);
+    while ((args[count] = va_arg(list, char *)))
+        count++;
+    va_end(list);
+    *f = (struct fixture){0};
+    options_init(&f->options, as_etcd ? &serve_etcd_table : &serve_table, &f->values);
+    enum status status = options_parse_args(&f->options, count, args, &rest, &f->error);
+    assert_int_equal(status, ST_OK);
+    assert_int_equal(rest, count);
+    return serve_config_init(&f->config, &f->values, as_etcd, &f->error);
+}
+
+static void assert_refused(enum status status, const struct fixture *f, const char *part)
+{
+    assert_int_equal(status, ST_INVALID);
+    if (!strstr(f->error.text, part))
+        fail_msg("\"%s\" says nothing of \"%s\"", f->error.text, part);
+}
+
+static void defaults_are_etcds_single_node(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, false, NULL), ST_OK);
+    const struct server_config *server = &f.config.server;
+    assert_true(f.config.member_id == UINT64_C(0x8e9e05c52164694d));
+    assert_true(f.config.cluster_id == UINT64_C(0xcdf818194e3a8c32));
+    assert_string_equal(server->engine.data_dir, "vigil.data");
+    assert_string_equal(server->etcd.version, "3.7.0");
+    assert_string_equal(server->etcd.cluster_version, "3.7.0");
+    assert_int_equal(server->etcd.txn_ops_max, 128);
+    assert_int_equal(server->etcd.request_bytes_max, 1536 * 1024);
+    assert_int_equal(server->wire.grpc.receive_bytes_max, 2 * 1024 * 1024);
+    assert_int_equal(server->engine.quota_bytes, INT64_C(2) << 30);
+    assert_int_equal(server->listen_count, 1);
+    assert_true(slice_equal(server->etcd.client_urls[0], SLICE_LITERAL("http://localhost:2379")));
+    serve_config_fini(&f.config);
+}
+
+/* A limit that is changed in its layer must be changed in the table of flags too. */
+static void defaults_of_the_flags_are_those_of_the_layers(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct wire_limits wire = WIRE_LIMITS_DEFAULT;
+    struct net_options net = NET_OPTIONS_DEFAULT;
+    assert_int_equal(read_flags(&f, false, NULL), ST_OK);
+#define SAME(field) assert_true(f.config.server.wire.field == wire.field)
+    SAME(h2.streams_max);
+    SAME(h2.header_list_bytes);
+    SAME(h2.header_fields_max);
+    SAME(h2.reset_burst);
+    SAME(h2.reset_per_s);
+    SAME(h2.settings_burst);
+    SAME(h2.stream_window);
+    SAME(h2.connection_window);
+    SAME(h2.ping_strikes);
+    SAME(h2.ping_interval_ns);
+    SAME(h2.ping_idle_ns);
+    SAME(h2.keepalive_ns);
+    SAME(h2.keepalive_timeout_ns);
+    SAME(h2.drain_ns);
+    SAME(grpc.receive_bytes_max);
+    SAME(grpc.unfinished_bytes_max);
+    SAME(grpc.arena_bytes_max);
+    SAME(grpc.queued_bytes_soft);
+    SAME(grpc.queued_bytes_hard);
+    SAME(grpc.stall_ns);
+    SAME(http1.head_bytes_max);
+    SAME(http1.queued_bytes_max);
+    SAME(http1.head_ns);
+    SAME(http1.idle_ns);
+    SAME(http1.stall_ns);
+    SAME(handshake_ns);
+    assert_true(f.config.server.net.connections_max == net.connections_max);
+    assert_true(f.config.server.net.stall_ns == net.stall_ns);
+    assert_true(f.config.server.net.drain_ns == net.drain_ns);
+    serve_config_fini(&f.config);
+}
+
+static void data_directory_is_named_as_etcd_names_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, true, "--name", "n1", NULL), ST_OK);
+    assert_string_equal(f.config.server.engine.data_dir, "n1.etcd");
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, true, "--data-dir=/x", NULL), ST_OK);
+    assert_string_equal(f.config.server.engine.data_dir, "/x");
+    serve_config_fini(&f.config);
+}
+
+static void member_comes_from_the_initial_cluster(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(
+        read_flags(&f, false, "--name=a", "--initial-cluster", "a=http://h:1,a=http://h:2", NULL),
+        ST_OK);
+    assert_int_equal(f.config.server.etcd.peer_url_count, 2);
+    assert_true(slice_equal(f.config.server.etcd.peer_urls[1], SLICE_LITERAL("http://h:2")));
+    serve_config_fini(&f.config);
+}
+
+static void flags_that_make_no_sense_are_explained(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_refused(read_flags(&f, false, "--initial-cluster=a=http://h:1,b=http://h:2", NULL), &f,
+                   "one node");
+    assert_refused(read_flags(&f, false, "--initial-cluster=http://h:1", NULL), &f, "NAME=URL");
+    assert_refused(read_flags(&f, false, "--emulate-version=4.0.0", NULL), &f, "4.0.0");
+    assert_refused(read_flags(&f, false, "--emulate-version=3.7", NULL), &f, "3.7");
+    assert_refused(read_flags(&f, false, "--listen-client-urls=localhost:1", NULL), &f,
+                   "--listen-client-urls");
+    assert_refused(read_flags(&f, false, "--listen-client-urls=", NULL), &f, "0 URLs");
+    assert_refused(read_flags(&f, false, "--advertise-client-urls=ftp://x:1", NULL), &f,
+                   "--advertise-client-urls");
+}
+
+static void every_limit_reaches_its_layer(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, false, "--max-connections=7", "--max-concurrent-streams=8",
+                                "--max-header-bytes=2048", "--max-queued-bytes=2M",
+                                "--handshake-timeout=3s", "--response-stall-timeout=4s",
+                                "--reset-burst=5", "--reset-rate=6", "--ping-strikes=9",
+                                "--grpc-keepalive-min-time=10s", "--io-threads=3",
+                                "--segment-bytes=8M", "--checkpoint-bytes=9M",
+                                "--max-request-bytes=4096", "--shutdown-timeout=11s", NULL),
+                     ST_OK);
+    const struct server_config *server = &f.config.server;
+    assert_int_equal(server->net.connections_max, 7);
+    assert_int_equal(server->wire.h2.streams_max, 8);
+    assert_int_equal(server->wire.h2.header_list_bytes, 2048);
+    assert_int_equal(server->wire.grpc.queued_bytes_hard, 2 << 20);
+    assert_int_equal(server->wire.http1.queued_bytes_max, 2 << 20);
+    assert_int_equal(server->wire.handshake_ns, 3 * NS_PER_S);
+    assert_int_equal(server->wire.grpc.stall_ns, 4 * NS_PER_S);
+    assert_int_equal(server->wire.http1.stall_ns, 4 * NS_PER_S);
+    assert_int_equal(server->net.stall_ns, 4 * NS_PER_S);
+    assert_int_equal(server->wire.h2.reset_burst, 5);
+    assert_int_equal(server->wire.h2.reset_per_s, 6);
+    assert_int_equal(server->wire.h2.ping_strikes, 9);
+    assert_int_equal(server->wire.h2.ping_interval_ns, 10 * NS_PER_S);
+    assert_int_equal(server->net.shards, 3);
+    assert_int_equal(server->net.drain_ns, 11 * NS_PER_S);
+    assert_int_equal(server->engine.segment_bytes_max, 8 << 20);
+    assert_int_equal(server->engine.checkpoint_bytes, 9 << 20);
+    assert_int_equal(server->wire.grpc.receive_bytes_max, 4096 + 512 * 1024);
+    serve_config_fini(&f.config);
+}
+
+static void flags_without_effect_say_why(void **state)
+{
+    (void)state;
+    bool refused;
+    assert_null(serve_unused_reason("name", &refused));
+    assert_non_null(serve_unused_reason("snapshot-count", &refused));
+    assert_false(refused);
+    assert_non_null(serve_unused_reason("peer-cert-file", &refused));
+    assert_false(refused);
+    assert_non_null(serve_unused_reason("cert-file", &refused));
+    assert_true(refused);
+    assert_non_null(serve_unused_reason("discovery-srv", &refused));
+    assert_true(refused);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_etcds_single_node),
+        cmocka_unit_test(defaults_of_the_flags_are_those_of_the_layers),
+        cmocka_unit_test(data_directory_is_named_as_etcd_names_it),
+        cmocka_unit_test(member_comes_from_the_initial_cluster),
+        cmocka_unit_test(flags_that_make_no_sense_are_explained),
+        cmocka_unit_test(every_limit_reaches_its_layer),
+        cmocka_unit_test(flags_without_effect_say_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
