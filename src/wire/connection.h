@@ -42,7 +42,7 @@ DEFINE_CLEANUP(struct wire_connection *, wire_connection_free)
 void wire_connection_feed(struct wire_connection *connection, struct slice bytes, int64_t now_ns);
 /* The client sent its last byte: answers under way may still go out. */
 void wire_connection_feed_end(struct wire_connection *connection, int64_t now_ns);
-/* False: do not read from the socket for now. Asked again after fill and on_output. */
+/* False: do not read from the socket for now. Asked again after feed, fill, tick and on_output. */
 bool wire_connection_wants_read(const struct wire_connection *connection);
 
 bool wire_connection_wants_write(const struct wire_connection *connection);

@@ -456,19 +456,27 @@ static void answer_past_the_hard_limit_is_refused(void **state)
     assert_ended(f, 1, GRPC_RESOURCE_EXHAUSTED, status_text(ST_LIMIT));
 }
 
-static void reading_stops_while_many_requests_are_unanswered(void **state)
+static void window_is_withheld_while_many_requests_are_unanswered(void **state)
 {
     struct fixture *f = *state;
-    f->limits.grpc.held_bytes_soft = 2500;
-    static uint8_t bytes[1000];
-    for (uint32_t id = 1; id <= 5; id += 2) {
+    f->limits.grpc.held_bytes_soft = 40000;
+    f->limits.h2.connection_window = 100000;
+    static uint8_t bytes[16000];
+    for (uint32_t id = 1; id <= 9; id += 2) {
         test_call(&f->in, id, "/t.T/Wait");
         test_message(&f->in, id, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
     }
     exchange(f);
-    assert_false(wire_connection_wants_read(f->connection));
-    grpc_call_finish(f->service.call);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 0), 1); /* the first of all */
+    test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
     assert_true(wire_connection_wants_read(f->connection));
+    exchange(f);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_PING, 0), 1);
+    grpc_call_finish(f->service.call);
+    test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
+    test_frame(&f->in, H2_RST_STREAM, 0, 3, SLICE_LITERAL("\0\0\0\x08"));
+    exchange(f);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 0), 2);
 }
 
 static void reset_by_the_peer_ends_the_call(void **state)
@@ -521,7 +529,7 @@ int main(void)
         TEST(reading_stops_for_answers_that_could_go_but_do_not),
         TEST(reading_goes_on_for_answers_without_window),
         TEST(answer_past_the_hard_limit_is_refused),
-        TEST(reading_stops_while_many_requests_are_unanswered),
+        TEST(window_is_withheld_while_many_requests_are_unanswered),
         TEST(reset_by_the_peer_ends_the_call),
         TEST(shutdown_answers_what_is_under_way),
     };

@@ -102,8 +102,7 @@ bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint)
     /* Answers that wait for window must not stop us: the window comes by reading. */
     bool choked = endpoint->queued_bytes > limits->queued_bytes_soft &&
                   h2_session_wants_write(endpoint->session);
-    return !choked && endpoint->held_bytes <= limits->held_bytes_soft &&
-           h2_session_wants_read(endpoint->session);
+    return !choked && h2_session_wants_read(endpoint->session);
 }
 
 int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint)

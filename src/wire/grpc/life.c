@@ -110,11 +110,27 @@ void grpc_call_drop_message(struct grpc_call *call)
     call->prefix_len = 0;
 }
 
-/* The answer has begun: reading must not wait for it, since its window comes by reading. */
+/* Who has many requests unanswered may send no more for now. */
+static void held_changed(struct grpc_endpoint *endpoint)
+{
+    size_t soft = endpoint->server->limits->held_bytes_soft;
+    h2_session_withhold(endpoint->session, endpoint->held_bytes > soft);
+}
+
+void grpc_call_add_held(struct grpc_call *call, size_t bytes)
+{
+    call->held = (uint32_t)bytes;
+    call->endpoint->held_bytes += bytes;
+    held_changed(call->endpoint);
+}
+
 void grpc_call_drop_held(struct grpc_call *call)
 {
+    if (call->held == 0)
+        return;
     call->endpoint->held_bytes -= call->held;
     call->held = 0;
+    held_changed(call->endpoint);
 }
 
 void grpc_call_end(struct grpc_call *call)

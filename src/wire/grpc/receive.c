@@ -31,8 +31,7 @@ static void deliver_only(struct grpc_call *call, struct slice message, bool borr
     }
     call->delivered = true;
     call->request = message;
-    call->held = (uint32_t)message.len;
-    call->endpoint->held_bytes += message.len;
+    grpc_call_add_held(call, message.len);
     if (!call->method->server_streams)
         hand_over(call, message);
 }

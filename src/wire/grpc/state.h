@@ -81,6 +81,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
 void grpc_call_end(struct grpc_call *call);
 void grpc_call_drop_output(struct grpc_call *call);
 void grpc_call_drop_message(struct grpc_call *call);
+void grpc_call_add_held(struct grpc_call *call, size_t bytes);
 void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
 

@@ -244,11 +244,19 @@ void h2_session_credit(struct h2_session *s, size_t n)
 {
     s->recv_owed += (uint32_t)n;
     uint32_t window = (uint32_t)size_max(s->limits->connection_window, H2_WINDOW_DEFAULT);
-    if (s->recv_owed < window / 2 || s->phase == H2_FAILED)
+    if (s->recv_owed < window / 2 || s->withheld || s->phase == H2_FAILED)
         return;
     s->recv_window += (int32_t)s->recv_owed;
     window_put(s, 0, s->recv_owed);
     s->recv_owed = 0;
+}
+
+void h2_session_withhold(struct h2_session *s, bool withhold)
+{
+    if (s->withheld == withhold)
+        return;
+    s->withheld = withhold;
+    h2_session_credit(s, 0);
 }
 
 void h2_stream_consumed(struct h2_stream *stream, size_t n)

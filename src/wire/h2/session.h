@@ -62,6 +62,10 @@ void h2_session_fail(struct h2_session *session, enum h2_error code, const char 
 int64_t h2_session_timeout(const struct h2_session *session);
 void h2_session_tick(struct h2_session *session, int64_t now_ns);
 
+/* While set, the peer gets no window back for what it sends: it stops by itself, and its PINGs are
+ * still heard. */
+void h2_session_withhold(struct h2_session *session, bool withhold);
+
 /* The first byte of the peer's SETTINGS after the preface was seen. */
 bool h2_session_established(const struct h2_session *session);
 size_t h2_session_streams(const struct h2_session *session);

@@ -74,7 +74,8 @@ struct h2_session {
     uint32_t padding;              /* after the data */
     struct h2_stream *data_stream; /* whose data it is; NULL when nobody's */
     int32_t recv_window;
-    uint32_t recv_owed;
+    uint32_t recv_owed; /* used up, not yet given back */
+    bool withheld;
     uint32_t empty_data; /* in a row */
 
     /* A header block in pieces. */

@@ -54,6 +54,8 @@ static inline void test_setting(struct buf *to, unsigned setting, uint32_t value
 /* Cuts one frame off the front; false when there is no whole one. */
 static inline bool test_next(struct slice *bytes, struct h2_frame *frame, struct slice *payload)
 {
+    *frame = (struct h2_frame){0};
+    *payload = SLICE_EMPTY;
     if (bytes->len < H2_FRAME_HEAD_BYTES)
         return false;
     *frame = h2_frame_get(bytes->ptr);
@@ -69,11 +71,11 @@ static inline bool test_next(struct slice *bytes, struct h2_frame *frame, struct
 static inline bool test_find(struct slice bytes, enum h2_frame_type type, uint32_t id, size_t nth,
                              struct h2_frame *frame, struct slice *payload)
 {
-    while (test_next(&bytes, frame, payload)) {
-        if (frame->type == type && frame->stream_id == id && nth-- == 0)
-            return true;
-    }
-    return false;
+    do {
+        if (!test_next(&bytes, frame, payload))
+            return false;
+    } while (frame->type != type || frame->stream_id != id || nth-- != 0);
+    return true;
 }
 
 static inline size_t test_count(struct slice bytes, enum h2_frame_type type, uint32_t id)

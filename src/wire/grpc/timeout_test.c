@@ -1,0 +1,46 @@
+#include "wire/grpc/timeout.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct row {
+    const char *text;
+    enum grpc_timeout_fault fault;
+    int64_t ns;
+};
+
+static void timeouts_are_read_as_grpc_go_reads_them(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"1n", GRPC_TIMEOUT_FINE, 1},
+        {"1u", GRPC_TIMEOUT_FINE, 1000},
+        {"300m", GRPC_TIMEOUT_FINE, 300000000},
+        {"5S", GRPC_TIMEOUT_FINE, 5000000000},
+        {"2M", GRPC_TIMEOUT_FINE, 120000000000},
+        {"0H", GRPC_TIMEOUT_FINE, 0},
+        {"99999999H", GRPC_TIMEOUT_FINE, INT64_MAX},
+        {"", GRPC_TIMEOUT_SHORT, 0},
+        {"S", GRPC_TIMEOUT_SHORT, 0},
+        {"123456789S", GRPC_TIMEOUT_LONG, 0},
+        {"5s", GRPC_TIMEOUT_UNIT, 0},
+        {"-5S", GRPC_TIMEOUT_DIGITS, 0},
+        {"5 S", GRPC_TIMEOUT_DIGITS, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        int64_t ns = -1;
+        assert_int_equal(grpc_timeout_parse(slice_from_text(rows[i].text), &ns), rows[i].fault);
+        if (rows[i].fault == GRPC_TIMEOUT_FINE)
+            assert_int_equal(ns, rows[i].ns);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(timeouts_are_read_as_grpc_go_reads_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+#include "wire/h2/table.h"
+
+#include "wire/h2/bucket.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 3000 };
+static struct h2_stream streams[COUNT];
+
+static void streams_are_found_until_removed_in_any_order(void **state)
+{
+    (void)state;
+    struct h2_table table = {0};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        streams[i].id = 2 * (i * i % 7919 + i * 8000) + 1; /* runs and gaps */
+        assert_int_equal(h2_table_reserve(&table), ST_OK);
+        h2_table_add(&table, &streams[i]);
+    }
+    for (uint32_t k = 0; k < COUNT; k++) {
+        uint32_t i = k * 1237 % COUNT;
+        assert_ptr_equal(h2_table_find(&table, streams[i].id), &streams[i]);
+        h2_table_remove(&table, &streams[i]);
+        assert_null(h2_table_find(&table, streams[i].id));
+        uint32_t later = (k + 1) * 1237 % COUNT;
+        if (k + 1 < COUNT)
+            assert_ptr_equal(h2_table_find(&table, streams[later].id), &streams[later]);
+    }
+    assert_int_equal(table.count, 0);
+    assert_true(table.capacity <= 256);
+    h2_table_fini(&table);
+}
+
+static void bucket_empties_and_refills(void **state)
+{
+    (void)state;
+    struct bucket bucket = {0};
+    int64_t now = 5000000000;
+    for (int i = 0; i < 10; i++)
+        assert_true(bucket_take(&bucket, 10, 2, now));
+    assert_false(bucket_take(&bucket, 10, 2, now));
+    assert_false(bucket_take(&bucket, 10, 2, now + 400000000));
+    assert_true(bucket_take(&bucket, 10, 2, now + 500000000));
+    assert_false(bucket_take(&bucket, 10, 2, now + 500000000));
+    now += 100000000000;
+    for (int i = 0; i < 10; i++)
+        assert_true(bucket_take(&bucket, 10, 2, now));
+    assert_false(bucket_take(&bucket, 10, 2, now));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_are_found_until_removed_in_any_order),
+        cmocka_unit_test(bucket_empties_and_refills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
