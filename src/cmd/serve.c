@@ -112,6 +112,9 @@ static enum status check_unused(const struct serve *s, struct error *error)
         if (reason)
             log_info("flag is ignored", LOG_TEXT("flag", flag), LOG_TEXT("reason", reason));
     }
+    if (options_source(&s->options, "quota-backend-bytes") != OPTION_FROM_DEFAULT)
+        log_warn("the quota is reported to clients, but does not stop writes yet",
+                 LOG_I64("quota-backend-bytes", s->values.quota_backend_bytes));
     return ST_OK;
 }
 

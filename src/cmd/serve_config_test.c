@@ -12,8 +12,8 @@ struct fixture {
     struct error error;
 };
 
-/* Flags up to NULL. */
-static enum status read_flags(struct fixture *f, bool as_etcd, ...)
+/* Flags up to NULL. as_etcd is a bool. */
+static enum status read_flags(struct fixture *f, int as_etcd, ...)
 {
     char *args[32];
     int count = 0, rest;
@@ -41,7 +41,7 @@ static void defaults_are_etcds_single_node(void **state)
 {
     (void)state;
     struct fixture f;
-    assert_int_equal(read_flags(&f, false, NULL), ST_OK);
+    assert_int_equal(read_flags(&f, 0, NULL), ST_OK);
     const struct server_config *server = &f.config.server;
     assert_true(f.config.member_id == UINT64_C(0x8e9e05c52164694d));
     assert_true(f.config.cluster_id == UINT64_C(0xcdf818194e3a8c32));
@@ -64,7 +64,7 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     struct fixture f;
     struct wire_limits wire = WIRE_LIMITS_DEFAULT;
     struct net_options net = NET_OPTIONS_DEFAULT;
-    assert_int_equal(read_flags(&f, false, NULL), ST_OK);
+    assert_int_equal(read_flags(&f, 0, NULL), ST_OK);
 #define SAME(field) assert_true(f.config.server.wire.field == wire.field)
     SAME(h2.streams_max);
     SAME(h2.header_list_bytes);
@@ -102,10 +102,10 @@ static void data_directory_is_named_as_etcd_names_it(void **state)
 {
     (void)state;
     struct fixture f;
-    assert_int_equal(read_flags(&f, true, "--name", "n1", NULL), ST_OK);
+    assert_int_equal(read_flags(&f, 1, "--name", "n1", NULL), ST_OK);
     assert_string_equal(f.config.server.engine.data_dir, "n1.etcd");
     serve_config_fini(&f.config);
-    assert_int_equal(read_flags(&f, true, "--data-dir=/x", NULL), ST_OK);
+    assert_int_equal(read_flags(&f, 1, "--data-dir=/x", NULL), ST_OK);
     assert_string_equal(f.config.server.engine.data_dir, "/x");
     serve_config_fini(&f.config);
 }
@@ -115,7 +115,7 @@ static void member_comes_from_the_initial_cluster(void **state)
     (void)state;
     struct fixture f;
     assert_int_equal(
-        read_flags(&f, false, "--name=a", "--initial-cluster", "a=http://h:1,a=http://h:2", NULL),
+        read_flags(&f, 0, "--name=a", "--initial-cluster", "a=http://h:1,a=http://h:2", NULL),
         ST_OK);
     assert_int_equal(f.config.server.etcd.peer_url_count, 2);
     assert_true(slice_equal(f.config.server.etcd.peer_urls[1], SLICE_LITERAL("http://h:2")));
@@ -126,15 +126,15 @@ static void flags_that_make_no_sense_are_explained(void **state)
 {
     (void)state;
     struct fixture f;
-    assert_refused(read_flags(&f, false, "--initial-cluster=a=http://h:1,b=http://h:2", NULL), &f,
+    assert_refused(read_flags(&f, 0, "--initial-cluster=a=http://h:1,b=http://h:2", NULL), &f,
                    "one node");
-    assert_refused(read_flags(&f, false, "--initial-cluster=http://h:1", NULL), &f, "NAME=URL");
-    assert_refused(read_flags(&f, false, "--emulate-version=4.0.0", NULL), &f, "4.0.0");
-    assert_refused(read_flags(&f, false, "--emulate-version=3.7", NULL), &f, "3.7");
-    assert_refused(read_flags(&f, false, "--listen-client-urls=localhost:1", NULL), &f,
+    assert_refused(read_flags(&f, 0, "--initial-cluster=http://h:1", NULL), &f, "NAME=URL");
+    assert_refused(read_flags(&f, 0, "--emulate-version=4.0.0", NULL), &f, "4.0.0");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7", NULL), &f, "3.7");
+    assert_refused(read_flags(&f, 0, "--listen-client-urls=localhost:1", NULL), &f,
                    "--listen-client-urls");
-    assert_refused(read_flags(&f, false, "--listen-client-urls=", NULL), &f, "0 URLs");
-    assert_refused(read_flags(&f, false, "--advertise-client-urls=ftp://x:1", NULL), &f,
+    assert_refused(read_flags(&f, 0, "--listen-client-urls=", NULL), &f, "0 URLs");
+    assert_refused(read_flags(&f, 0, "--advertise-client-urls=ftp://x:1", NULL), &f,
                    "--advertise-client-urls");
 }
 
@@ -142,7 +142,7 @@ static void every_limit_reaches_its_layer(void **state)
 {
     (void)state;
     struct fixture f;
-    assert_int_equal(read_flags(&f, false, "--max-connections=7", "--max-concurrent-streams=8",
+    assert_int_equal(read_flags(&f, 0, "--max-connections=7", "--max-concurrent-streams=8",
                                 "--max-header-bytes=2048", "--max-queued-bytes=2M",
                                 "--handshake-timeout=3s", "--response-stall-timeout=4s",
                                 "--reset-burst=5", "--reset-rate=6", "--ping-strikes=9",

@@ -507,7 +507,6 @@ static const struct option rows[] = {
     UNUSED("tls-min-version"),
     UNUSED("tls-max-version"),
     UNUSED_BOOL("force-new-cluster"),
-    /* Whoever gives one of these relies on it. */
     UNUSED("config-file"),
     UNUSED("cert-file"),
     UNUSED("key-file"),
@@ -538,31 +537,54 @@ const struct options_table serve_etcd_table = {
     .count = COUNT_OF(rows),
 };
 
+/* The first row whose prefix fits says why a flag has no effect. */
+static const struct {
+    const char *prefix;
+    const char *reason;
+    bool refused; /* whoever gives it relies on it */
+} unused[] = {
+    {"config-file", "configuration files are not read yet: give flags or ETCD_ variables", true},
+    {"discovery", "a cluster cannot be discovered: Vigil is one node", true},
+    {"peer-", "there are no peers", false},
+    {"client-", "TLS is not served yet", true},
+    {"cert-file", "TLS is not served yet", true},
+    {"key-file", "TLS is not served yet", true},
+    {"trusted-ca-file", "TLS is not served yet", true},
+    {"auto-tls", "TLS is not served yet", true},
+    {"tls-", "TLS is not served yet", false},
+    {"cipher-suites", "TLS is not served yet", false},
+    {"self-signed", "TLS is not served yet", false},
+    {"auth-", "authentication is not built yet", false},
+    {"bcrypt", "authentication is not built yet", false},
+    {"auto-compaction-", "compaction is left to clients", false},
+    {"enable-grpc-gateway", "the JSON gateway is not built yet", false},
+    {"cors", "only health and version are served over HTTP", false},
+    {"host-whitelist", "only health and version are served over HTTP", false},
+    {"listen-client-http-urls", "HTTP is served on --listen-client-urls", false},
+    {"listen-metrics-urls", "metrics are not served yet", false},
+    {"metrics", "metrics are not served yet", false},
+    {"enable-pprof", "there is no Go runtime to profile", false},
+    {"warning-", "slow requests are not logged yet", false},
+    {"enable-distributed-tracing", "traces are not made yet", false},
+    {"distributed-tracing", "traces are not made yet", false},
+    {"enable-log-rotation", "rotate the file from outside", false},
+    {"log-rotation", "rotate the file from outside", false},
+    {"watch-progress", "watches are not built yet", false},
+    {"unsafe-no-fsync", "every group of writes is synced", false},
+    {"force-new-cluster", "the cluster always has one member", false},
+    {"", "it has no meaning on one node", false},
+};
+
 const char *serve_unused_reason(const char *flag, bool *ret_refused)
 {
-    static const struct {
-        const char *prefix;
-        const char *reason;
-    } refused[] = {
-        {"config-file", "configuration files are not read yet; give flags or ETCD_ variables"},
-        {"discovery", "a cluster cannot be discovered: Vigil is one node"},
-        {"peer-", NULL}, /* there are no peers */
-        {"cert-file", "TLS is not served yet"},
-        {"key-file", "TLS is not served yet"},
-        {"client-", "TLS is not served yet"},
-        {"trusted-ca-file", "TLS is not served yet"},
-        {"auto-tls", "TLS is not served yet"},
-    };
     *ret_refused = false;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         if (strcmp(rows[i].name, flag) == 0 && rows[i].help)
             return NULL;
     }
-    for (size_t i = 0; i < COUNT_OF(refused); i++) {
-        if (strncmp(flag, refused[i].prefix, strlen(refused[i].prefix)) == 0 && refused[i].reason) {
-            *ret_refused = true;
-            return refused[i].reason;
-        }
-    }
-    return "it has no effect on one node";
+    size_t i = 0;
+    while (strncmp(flag, unused[i].prefix, strlen(unused[i].prefix)) != 0)
+        i++;
+    *ret_refused = unused[i].refused;
+    return unused[i].reason;
 }
