@@ -1,5 +1,6 @@
 #include "engine/local.h"
 
+#include "base/random.h"
 #include "base/xalloc.h"
 #include "engine/local_shard.h"
 #include "store/cleaner.h"
@@ -106,6 +107,7 @@ enum status engine_local_open(const struct engine_local_options *options,
             .segment_bytes_max = engine->options.segment_bytes_max,
             .checkpoint_map_bytes = checkpoint_map_bytes,
             .readers_max = engine->options.shards_max + 1, /* and the keeper */
+            .salt = random_seed_system(),
             .cluster_id = options->cluster_id,
             .member_id = options->member_id,
         },

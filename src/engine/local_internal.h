@@ -85,8 +85,11 @@ struct local_keeper {
     struct waker waker;
     struct mailbox requests; /* struct engine_op: hashes */
     struct mailbox compactions;
-    struct mailbox moved; /* struct local_job: back from the writer */
-    bool cleaning;        /* a relocation is with the writer */
+    struct mailbox moved;        /* struct local_job: back from the writer */
+    bool cleaning;               /* a relocation is with the writer, or in moved_job */
+    struct local_job *moved_job; /* owned: relocated, and not in the checkpoint yet */
+    int64_t dirty_since_ns;      /* when dirty was first seen; CLOCK_NEVER: it was not */
+    int64_t retry_at_ns;         /* after a failure: nothing that takes room before this */
     struct kept_hash hashes[KEPT_HASHES];
     unsigned hash_count; /* ever kept */
     _Atomic bool dirty;  /* the log has grown since the last checkpoint */

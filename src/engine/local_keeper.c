@@ -1,11 +1,14 @@
 #include "engine/local_internal.h"
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 #include <stdlib.h>
 
-/* A log that stopped growing is taken over after this long. */
-static const int64_t idle_checkpoint_ns = INT64_C(5000000000);
+/* What the log got is taken over after this long, or when it is much. */
+static const int64_t checkpoint_wait_ns = 5 * NS_PER_S;
+/* After a failure, mostly of a full disk. */
+static const int64_t retry_wait_ns = NS_PER_S;
 
 /* -- Hashes -- */
 
@@ -56,7 +59,7 @@ static void keep_hash(struct local_keeper *keeper, const struct local_compacted 
     keeper->hashes[keeper->hash_count++ % KEPT_HASHES] = kept;
 }
 
-static void take_hashes(struct local_keeper *keeper)
+static void take_compactions(struct local_keeper *keeper)
 {
     struct mailbox_node *next;
     for (struct mailbox_node *node = mailbox_take(&keeper->compactions); node; node = next) {
@@ -65,6 +68,11 @@ static void take_hashes(struct local_keeper *keeper)
         keep_hash(keeper, compaction);
         free(compaction);
     }
+}
+
+static void take_requests(struct local_keeper *keeper)
+{
+    struct mailbox_node *next;
     for (struct mailbox_node *node = mailbox_take(&keeper->requests); node; node = next) {
         next = node->next;
         struct engine_hash *op = CONTAINER_OF(op_of(node), struct engine_hash, op);
@@ -73,23 +81,53 @@ static void take_hashes(struct local_keeper *keeper)
     }
 }
 
-/* -- Checkpoints and cleaning -- */
+/* -- Segments, checkpoints, cleaning -- */
+
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_system());
+}
+
+/* Warns, and lets some time pass before anything that takes room is tried again. */
+static void warn_and_wait(struct local_keeper *keeper, const char *what, enum status status,
+                          const char *detail)
+{
+    keeper->retry_at_ns = now_ns() + retry_wait_ns;
+    local_warn(keeper->engine, what, status, detail);
+}
+
+static void prepare(struct local_keeper *keeper)
+{
+    enum status status = keeper_prepare(keeper->keeper);
+    if (status != ST_OK)
+        warn_and_wait(keeper, "no room for the next segment of the log", status, "");
+}
 
 static void checkpoint(struct local_keeper *keeper)
 {
+    atomic_store(&keeper->dirty, false);
+    keeper->dirty_since_ns = CLOCK_NEVER;
     enum status status = keeper_checkpoint(keeper->keeper);
-    if (status != ST_OK)
-        local_warn(keeper->engine, "the checkpoint could not be written and will be tried again",
-                   status, keeper_error_text(keeper->keeper));
+    if (status == ST_OK)
+        return;
+    atomic_store(&keeper->dirty, true);
+    warn_and_wait(keeper, "the checkpoint could not be written and will be tried again", status,
+                  keeper_error_text(keeper->keeper));
 }
 
+/* Begins to clean the next segment that is worth it. */
 static void clean(struct local_keeper *keeper)
 {
+    if (keeper->cleaning)
+        return;
+    /* Their hashes count what cleaning would drop. What the checkpoint has let go of was told
+     * before that was visible, so all of it is in the mailbox by now. */
+    take_compactions(keeper);
     struct relocation *relocation;
     enum status status = keeper_clean_begin(keeper->keeper, &relocation);
     if (status != ST_OK) {
-        local_warn(keeper->engine, "a segment of the log could not be cleaned", status,
-                   keeper_error_text(keeper->keeper));
+        warn_and_wait(keeper, "a segment of the log could not be cleaned", status,
+                      keeper_error_text(keeper->keeper));
         return;
     }
     if (!relocation)
@@ -100,40 +138,65 @@ static void clean(struct local_keeper *keeper)
     mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
 }
 
-/* The writer has pointed the index to the copies: the checkpoint follows, the old segment goes. */
+/*
+ * The writer has pointed the index to the copies: the checkpoint follows, the old segment goes.
+ * On a full disk that is tried again, since it is what makes room. False: not yet.
+ */
+static bool finish_cleaning(struct local_keeper *keeper)
+{
+    struct local_job *job = keeper->moved_job;
+    uint64_t old_segment = job->relocation->old_segment;
+    enum status status = keeper_clean_end(keeper->keeper, job->relocation);
+    if (status == ST_DISK_FULL) {
+        warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
+                      keeper_error_text(keeper->keeper));
+        return false;
+    }
+    if (status != ST_OK)
+        local_fatal(keeper->engine, "the checkpoint of a cleaned segment could not be written",
+                    status);
+    job->relocation = NULL;
+    job->segment = old_segment;
+    mailbox_post(&keeper->engine->writer.jobs, &TAKE(keeper->moved_job)->in_mailbox);
+    keeper->cleaning = false;
+    return true;
+}
+
 static void take_moved(struct local_keeper *keeper)
 {
     struct mailbox_node *node = mailbox_take(&keeper->moved);
     if (!node)
         return;
-    assert(!node->next);
-    struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
-    job->segment = job->relocation->old_segment;
-    enum status status = keeper_clean_end(keeper->keeper, TAKE(job->relocation));
-    keeper->cleaning = false;
-    if (status != ST_OK)
-        local_fatal(keeper->engine, "the checkpoint of a cleaned segment could not be written",
-                    status);
-    mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
+    assert(!node->next && !keeper->moved_job);
+    keeper->moved_job = CONTAINER_OF(node, struct local_job, in_mailbox);
 }
 
 /* -- The thread -- */
 
-static void work(struct local_keeper *keeper, bool idle)
+static bool checkpoint_is_due(struct local_keeper *keeper)
 {
-    take_hashes(keeper);
+    if (!atomic_load(&keeper->dirty))
+        return false;
+    if (keeper->dirty_since_ns == CLOCK_NEVER)
+        keeper->dirty_since_ns = now_ns();
+    return now_ns() - keeper->dirty_since_ns >= checkpoint_wait_ns ||
+           keeper_checkpoint_lag_bytes(keeper->keeper) >= keeper->engine->options.checkpoint_bytes;
+}
+
+static void work(struct local_keeper *keeper)
+{
+    take_compactions(keeper);
+    take_requests(keeper);
     take_moved(keeper);
-    enum status status = keeper_prepare(keeper->keeper);
-    if (status != ST_OK)
-        local_warn(keeper->engine, "no room for the next segment of the log", status, "");
-    bool dirty = atomic_load(&keeper->dirty);
-    bool much = dirty && keeper_checkpoint_lag_bytes(keeper->keeper) >=
-                             keeper->engine->options.checkpoint_bytes;
-    if (!much && !(dirty && idle))
+    if (now_ns() < keeper->retry_at_ns)
         return;
-    atomic_store(&keeper->dirty, false);
-    checkpoint(keeper);
-    if (!keeper->cleaning)
+    prepare(keeper);
+    /* One cleaning leads to the next, until none is worth it. */
+    bool cleaned = keeper->moved_job && finish_cleaning(keeper);
+    bool due = checkpoint_is_due(keeper);
+    if (due)
+        checkpoint(keeper);
+    if (due || cleaned)
         clean(keeper);
 }
 
@@ -143,23 +206,32 @@ static bool has_messages(const struct local_keeper *keeper)
            !mailbox_empty(&keeper->moved);
 }
 
+/* How long there is nothing to do unless a message comes. */
+static int64_t rest_ns(const struct local_keeper *keeper)
+{
+    int64_t now = now_ns();
+    if (now < keeper->retry_at_ns)
+        return keeper->retry_at_ns - now;
+    if (keeper->dirty_since_ns == CLOCK_NEVER)
+        return CLOCK_NEVER;
+    int64_t due_in = keeper->dirty_since_ns + checkpoint_wait_ns - now;
+    return due_in > 0 ? due_in : 0;
+}
+
 static void *keeper_main(void *arg)
 {
     struct local_keeper *keeper = arg;
     keeper_join(keeper->keeper);
-    work(keeper, false);
     while (!atomic_load_explicit(&keeper->stopping, memory_order_acquire)) {
-        bool waits = atomic_load(&keeper->dirty);
-        int64_t timeout = waits ? idle_checkpoint_ns : CLOCK_NEVER;
-        bool woken = has_messages(keeper);
-        if (!woken) {
-            mailbox_wait(&keeper->requests, timeout);
-            woken = has_messages(keeper);
-        }
-        work(keeper, waits && !woken);
+        work(keeper);
+        if (!has_messages(keeper))
+            mailbox_wait(&keeper->requests, rest_ns(keeper));
     }
-    take_hashes(keeper);
+    take_compactions(keeper);
+    take_requests(keeper);
     take_moved(keeper);
+    if (keeper->moved_job)
+        finish_cleaning(keeper);
     checkpoint(keeper);
     return NULL;
 }
@@ -169,6 +241,7 @@ void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
     keeper->engine = engine;
     keeper->keeper = keeper_new(engine->store);
     atomic_store(&keeper->dirty, true); /* what was replayed is not in the checkpoint */
+    keeper->dirty_since_ns = CLOCK_NEVER;
     waker_init_thread(&keeper->waker);
     mailbox_init(&keeper->requests, &keeper->waker);
     mailbox_init(&keeper->compactions, &keeper->waker);
@@ -192,6 +265,8 @@ void local_keeper_stop(struct local_keeper *keeper)
 
 void local_keeper_fini(struct local_keeper *keeper)
 {
+    if (keeper->moved_job)
+        local_job_free(keeper->moved_job);
     keeper_free(keeper->keeper);
     waker_fini(&keeper->waker);
 }

@@ -5,6 +5,7 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ struct fixture {
 
 static struct fixture *fixture; /* operations find it through this: tests run one at a time */
 
-static void open_engine(struct fixture *f)
+/* With room for so many shards beside the fixture's own. */
+static void open_engine_for(struct fixture *f, unsigned others)
 {
     struct error error = {0};
     enum status status = engine_local_open(
@@ -34,12 +36,17 @@ static void open_engine(struct fixture *f)
             .checkpoint_bytes = 128 << 10,
             .cluster_id = 11,
             .member_id = 12,
-            .shards_max = 1,
+            .shards_max = 1 + others,
         },
         &f->engine, &error);
     if (status != ST_OK)
         fail_msg("%s", error.text);
     assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+}
+
+static void open_engine(struct fixture *f)
+{
+    open_engine_for(f, 0);
 }
 
 static void close_engine(struct fixture *f)
@@ -224,6 +231,150 @@ static void compaction_takes_history_and_keeps_the_hash(void **state)
     assert_int_equal(list(f, "c/", "c0", 2499), -1);
 }
 
+/* Stops come between any two steps of checkpoints, trims and cleanings. */
+static void stop_at_any_moment_starts_again(void **state)
+{
+    enum { ROUNDS = 6, KEYS = 40, PUTS = 200 };
+    struct fixture *f = *state;
+    static char value[2000];
+    int64_t revision = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(value, 'a' + round, sizeof(value) - 1);
+        for (int i = 0; i < PUTS; i++) {
+            char key[32];
+            snprintf(key, sizeof(key), "s/%02d", i % KEYS);
+            revision = put(f, key, value);
+            if (i % 100 == 99 && revision > 200)
+                compact(f, revision - 50, ST_OK);
+        }
+        usleep((useconds_t)round * 300);
+        close_engine(f);
+        open_engine(f);
+        assert_int_equal(list(f, "s/", "s0", 0), KEYS);
+        assert_int_equal(list(f, "s/", "s0", revision - 50), KEYS);
+    }
+}
+
+/* -- Two shards at once, while history is compacted and segments are cleaned -- */
+
+struct reader {
+    struct engine *engine;
+    int number;
+    int waiting;
+    int64_t seen; /* the newest revision known */
+};
+
+static _Thread_local struct reader *reader;
+
+static void reader_done(struct engine_op *op)
+{
+    (void)op;
+    reader->waiting--;
+}
+
+static void reader_wait(struct loop *loop, struct engine_shard *shard)
+{
+    engine_shard_turn_end(shard);
+    while (reader->waiting > 0) {
+        loop_turn(loop, INT64_C(10000000000));
+        engine_shard_turn_end(shard);
+    }
+}
+
+/* A put whose answer points into the log: its bytes must still be there, and be a KeyValue. */
+static void put_and_look(struct loop *loop, struct engine_shard *shard, int i)
+{
+    static char value[1000];
+    char key[32];
+    snprintf(key, sizeof(key), "two/%d", i % 20);
+    struct pb_put_request request = {.key = slice_from_text(key),
+                                     .value = slice_of(value, (size_t)(i * 37 % 1000)),
+                                     .prev_kv = true};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_write write = {.op = {.done = reader_done, .arena = &arena}};
+    reader->waiting++;
+    engine_put(shard, &write, &request);
+    reader_wait(loop, shard);
+    assert_int_equal(write.op.status, ST_OK);
+    assert_true(write.op.revision > reader->seen);
+    reader->seen = write.op.revision;
+    struct pb_range_response before;
+    assert_int_equal(
+        pb_decode(&pb_range_response_table, write.answer.put.prev_field, &arena, &before), ST_OK);
+    if (before.kvs_count)
+        assert_true(slice_equal(before.kvs[0].key, request.key));
+    engine_write_close(&write);
+    arena_fini(&arena);
+}
+
+/* A list held over other work, read in pieces at last. */
+static void list_slowly(struct loop *loop, struct engine_shard *shard, int i)
+{
+    struct pb_range_request request = {.key = SLICE_LITERAL("two/"),
+                                       .range_end = SLICE_LITERAL("two0"),
+                                       .revision = i % 2 ? 0 : reader->seen - i % 60};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_range range = {.op = {.done = reader_done, .arena = &arena}};
+    reader->waiting++;
+    engine_range_start(shard, &range, &request);
+    assert_true(range.op.status == ST_OK || range.op.status == ST_COMPACTED ||
+                range.op.status == ST_FUTURE_REV);
+    put_and_look(loop, shard, i + 7);
+    if (range.op.status == ST_OK) {
+        uint8_t bytes[100];
+        uint64_t got = 0;
+        for (size_t n; (n = engine_range_fill(&range, bytes, sizeof(bytes))) > 0;)
+            got += n;
+        assert_int_equal(got, range.kvs_bytes);
+    }
+    engine_range_close(&range);
+    arena_fini(&arena);
+}
+
+static void compact_some(struct loop *loop, struct engine_shard *shard)
+{
+    struct pb_compaction_request request = {.revision = reader->seen - 30};
+    struct engine_op op = {.done = reader_done};
+    reader->waiting++;
+    engine_compact(shard, &op, &request);
+    reader_wait(loop, shard);
+    assert_true(op.status == ST_OK || op.status == ST_COMPACTED);
+}
+
+static void *reader_main(void *arg)
+{
+    reader = arg;
+    struct loop *loop;
+    struct engine_shard *shard;
+    assert_int_equal(loop_new(clock_system(), &loop), ST_OK);
+    assert_int_equal(engine_shard_new(reader->engine, loop, &shard), ST_OK);
+    for (int i = 0; i < 300; i++) {
+        list_slowly(loop, shard, i * (reader->number + 1));
+        if (i % 25 == 24)
+            compact_some(loop, shard);
+    }
+    engine_shard_free(shard);
+    loop_free(loop);
+    return NULL;
+}
+
+static void answers_stay_readable_while_segments_move(void **state)
+{
+    struct fixture *f = *state;
+    struct reader readers[2];
+    pthread_t threads[2];
+    close_engine(f);
+    open_engine_for(f, 2);
+    for (int i = 0; i < 2; i++) {
+        readers[i] = (struct reader){.engine = f->engine, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, reader_main, &readers[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void second_opening_of_a_directory_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -244,6 +395,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(compaction_takes_history_and_keeps_the_hash, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(stop_at_any_moment_starts_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(answers_stay_readable_while_segments_move, setup, teardown),
         cmocka_unit_test_setup_teardown(second_opening_of_a_directory_is_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,8 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     default:
         assert(!"not for the writer");
     }
-    op->revision = write->answer.revision;
+    if (op->status == ST_OK)
+        op->revision = write->answer.revision;
     return true;
 }
 
@@ -181,9 +182,12 @@ static void step(struct local_writer *writer)
 {
     if (writer->relocating)
         relocate_some(writer);
+    bool trims = store_has_work(writer->engine->store);
     enum status status = store_work(writer->engine->store);
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be read", status);
+    if (trims && !store_has_work(writer->engine->store))
+        tell_keeper(writer, 0); /* the checkpoint has something to let go of */
     answer_waiting(writer);
 }
 

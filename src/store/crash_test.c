@@ -335,7 +335,9 @@ static enum status do_clean(struct world *world)
         return ST_OK;
     }
     case CLEAN_RELOCATED:
-        TRY(keeper_clean_end(world->keeper, TAKE(world->relocation)));
+        if (keeper_clean_end(world->keeper, world->relocation) != ST_OK)
+            return random_chance(&world->random, 1, 2) ? ST_OK : ST_CLOSED;
+        world->relocation = NULL;
         world->cleaning = CLEAN_RECORDED;
         return ST_OK;
     default:

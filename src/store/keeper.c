@@ -277,16 +277,19 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
 
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation)
 {
+    keeper->copy = 0;
     enum status status = backend_begin(keeper->backend);
     if (status == ST_OK)
         status = cleaner_record(keeper->log, keeper->backend, &keeper->segments, relocation);
-    keeper->copy = 0;
     if (status == ST_OK)
         status = checkpoint_commit(keeper);
-    if (status != ST_OK)
+    if (status != ST_OK) {
         give_up(keeper);
+        keeper->copy = relocation->new_segment;
+        return status;
+    }
     relocation_free(relocation);
-    return status;
+    return ST_OK;
 }
 
 /* -- Hashes -- */

@@ -42,7 +42,10 @@ enum status keeper_checkpoint(struct keeper *keeper);
  */
 MUST_CHECK
 enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation);
-/* After the writer has relocated: the checkpoint follows. The relocation is freed. */
+/*
+ * After the writer has relocated: the checkpoint follows, and the relocation is freed. After a
+ * failure it is the caller's still, and may be tried again.
+ */
 MUST_CHECK
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation);
 

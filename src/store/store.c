@@ -10,7 +10,8 @@
 
 enum {
     TRIM_CHANGES_PER_STEP = 512,
-    RECLAIM_PER_COMMIT = 4096, /* more than one group retires, so that waiting ones get fewer */
+    RECLAIM_PER_COMMIT = 4096,
+    RECLAIM_PART = 8, /* and this part of what waits: however much a group retires, it levels off */
     RECLAIM_PER_STEP = 8192,
 };
 
@@ -232,7 +233,8 @@ enum status store_commit(struct store *store)
     }
     if (store->index_changed)
         publish(store);
-    store->retired = epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT);
+    store->retired =
+        epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT + store->retired / RECLAIM_PART);
     return ST_OK;
 }
 
