@@ -120,13 +120,31 @@ static enum status set_member(struct serve_config *config, const struct serve_op
     return ST_OK;
 }
 
+/* One to three digits. */
+static bool take_number(const char **text, unsigned *ret_number)
+{
+    unsigned number = 0, digits = 0;
+    for (; **text >= '0' && **text <= '9' && digits < 3; ++*text, digits++)
+        number = number * 10 + (unsigned)(**text - '0');
+    *ret_number = number;
+    return digits > 0;
+}
+
+static bool take_dot(const char **text)
+{
+    bool found = **text == '.';
+    *text += found;
+    return found;
+}
+
 static enum status set_version(struct serve_config *config, const struct serve_options *options,
                                struct error *error)
 {
     unsigned major, minor, patch;
-    int end = 0;
-    int read = sscanf(options->emulate_version, "%3u.%3u.%3u%n", &major, &minor, &patch, &end);
-    if (read != 3 || options->emulate_version[end] || major != 3)
+    const char *rest = options->emulate_version;
+    bool whole = take_number(&rest, &major) && take_dot(&rest) && take_number(&rest, &minor) &&
+                 take_dot(&rest) && take_number(&rest, &patch) && !*rest;
+    if (!whole || major != 3)
         return error_set(error, ST_INVALID,
                          "--emulate-version: \"%.40s\" is no version of etcd 3, such as 3.7.0",
                          options->emulate_version);

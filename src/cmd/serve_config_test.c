@@ -110,6 +110,16 @@ static void data_directory_is_named_as_etcd_names_it(void **state)
     serve_config_fini(&f.config);
 }
 
+static void reported_version_can_be_changed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, 0, "--emulate-version=3.6.12", NULL), ST_OK);
+    assert_string_equal(f.config.server.etcd.version, "3.6.12");
+    assert_string_equal(f.config.server.etcd.cluster_version, "3.6.0");
+    serve_config_fini(&f.config);
+}
+
 static void member_comes_from_the_initial_cluster(void **state)
 {
     (void)state;
@@ -131,6 +141,8 @@ static void flags_that_make_no_sense_are_explained(void **state)
     assert_refused(read_flags(&f, 0, "--initial-cluster=http://h:1", NULL), &f, "NAME=URL");
     assert_refused(read_flags(&f, 0, "--emulate-version=4.0.0", NULL), &f, "4.0.0");
     assert_refused(read_flags(&f, 0, "--emulate-version=3.7", NULL), &f, "3.7");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1-rc", NULL), &f, "3.7.1-rc");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.1234.0", NULL), &f, "3.1234.0");
     assert_refused(read_flags(&f, 0, "--listen-client-urls=localhost:1", NULL), &f,
                    "--listen-client-urls");
     assert_refused(read_flags(&f, 0, "--listen-client-urls=", NULL), &f, "0 URLs");
@@ -193,6 +205,7 @@ int main(void)
         cmocka_unit_test(defaults_are_etcds_single_node),
         cmocka_unit_test(defaults_of_the_flags_are_those_of_the_layers),
         cmocka_unit_test(data_directory_is_named_as_etcd_names_it),
+        cmocka_unit_test(reported_version_can_be_changed),
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
         cmocka_unit_test(every_limit_reaches_its_layer),
