@@ -27,7 +27,7 @@ struct sim_handle {
 
     /* a socket */
     struct sim_handle *peer; /* NULL once the peer closed */
-    struct list flight;      /* segments on their way to this end */
+    struct list flight;      /* segments on their way to this end; the first lands first */
     size_t flight_bytes;
     struct buf arrived;
     size_t arrived_at; /* read up to here */
@@ -162,11 +162,6 @@ static void send_segment(struct sim *sim, struct sim_handle *to, struct slice by
     *segment = (struct segment){
         .at_ns = now_of(sim) + delay, .end = end, .bytes = slice_of(segment + 1, bytes.len)};
     slice_copy(segment + 1, bytes);
-    if (!list_empty(&to->flight)) { /* never overtakes what went before */
-        struct segment *last = LIST_ENTRY(to->flight.prev, struct segment, in_flight);
-        if (segment->at_ns < last->at_ns)
-            segment->at_ns = last->at_ns;
-    }
     to->flight_bytes += bytes.len;
     list_push_back(&to->flight, &segment->in_flight);
 }

@@ -113,14 +113,23 @@ static void client_talks(struct client *client, struct random *random)
     echo_must(buf_append(&client->expected, buf_slice(&client->to_send)));
 }
 
+/* As an application does that waits for its writes. */
+static void turn_a_little(void *ctx, struct net_shard *shard)
+{
+    (void)ctx;
+    for (int i = 0; i < 3; i++)
+        loop_turn(net_shard_loop(shard), 0);
+}
+
 static void world_init(struct world *world, const struct sim_options *options,
                        struct net_options net)
 {
+    const struct net_app app = {.shard_stop = turn_a_little};
     *world = (struct world){.sim = sim_new(options), .settings.handshake_ns = 10 * NS_PER_S};
     world->kind = echo_kind(&world->settings);
     struct network *network = sim_network(world->sim);
     assert_int_equal(network_loop_new(network, &world->loop), ST_OK);
-    assert_int_equal(net_server_new(network, &net, NULL, &world->server), ST_OK);
+    assert_int_equal(net_server_new(network, &net, &app, &world->server), ST_OK);
     struct url url;
     struct error error;
     assert_int_equal(url_parse(SLICE_LITERAL("http://127.0.0.1:0"), &url, &error), ST_OK);
@@ -238,6 +247,88 @@ static void flood_of_one_connection_does_not_hold_up_another(void **state)
     world_fini(&world);
 }
 
+static void ask_for_bytes(struct client *client, uint32_t count)
+{
+    uint8_t frame[9] = {0, 0, 0, 5, 'g'};
+    echo_put_number(frame + 5, count);
+    echo_must(buf_append(&client->to_send, slice_of(frame, sizeof(frame))));
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t byte = echo_pattern(i);
+        echo_must(buf_append(&client->expected, slice_of(&byte, 1)));
+    }
+}
+
+static void one_turn_sends_no_more_than_its_share_on_a_connection(void **state)
+{
+    (void)state;
+    enum { BYTES = 4 << 20 };
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 2 * BYTES;
+    options.split_per_1000 = 0;
+    struct net_options net = NET_OPTIONS_DEFAULT;
+    struct world world;
+    world_init(&world, &options, net);
+    client_dial(&world.clients[0], &world);
+    ask_for_bytes(&world.clients[0], BYTES);
+    uint64_t before = 0;
+    while (before < BYTES && sim_step(world.sim)) {
+        uint64_t after = net_server_stats(world.server).bytes_out;
+        assert_true(after - before <= net.turn_bytes_max);
+        before = after;
+    }
+    while (world.clients[0].received < BYTES && sim_step(world.sim))
+        continue;
+    assert_int_equal(world.clients[0].received, BYTES);
+    world_fini(&world);
+}
+
+static void peer_that_does_not_read_is_not_read_from(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 20000;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    client->deaf = true;
+    for (int i = 0; i < 100; i++)
+        add_frame(client, 'e', 30000, (uint8_t)i);
+    echo_must(buf_append(&client->expected, buf_slice(&client->to_send)));
+    int64_t start = world_now(&world);
+    sim_run_until(world.sim, start + 10 * NS_PER_S);
+    assert_true(net_server_stats(world.server).bytes_in <
+                ECHO_QUEUE_MAX + 2 * 64 * 1024 + 2 * options.buffer_bytes);
+
+    client->deaf = false;
+    assert_int_equal(loop_watch(world.loop, &client->watch, IO_READ | IO_WRITE), ST_OK);
+    sim_run_until(world.sim, start + 50 * NS_PER_S);
+    assert_int_equal(client->received, client->expected.len);
+    world_fini(&world);
+}
+
+/* Once a socket was full, less is filled at a time, so that stalled connections hold little. */
+static void slow_reader_holds_less_from_the_second_time_on(void **state)
+{
+    (void)state;
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 10000;
+    struct world world;
+    world_init(&world, &options, NET_OPTIONS_DEFAULT);
+    struct client *client = &world.clients[0];
+    client_dial(client, &world);
+    ask_for_bytes(client, 1 << 20);
+    while (net_server_stats(world.server).held_bytes == 0 && sim_step(world.sim))
+        continue;
+    assert_true(net_server_stats(world.server).held_bytes <= 64 * 1024);
+    while (client->received < 70000 && sim_step(world.sim))
+        continue;
+    while (client->received < client->expected.len && sim_step(world.sim))
+        assert_true(net_server_stats(world.server).held_bytes <= 16 * 1024);
+    assert_int_equal(client->received, client->expected.len);
+    world_fini(&world);
+}
+
 static void silent_client_is_hung_up_after_ten_seconds(void **state)
 {
     (void)state;
@@ -318,6 +409,25 @@ static void lingering_ends_by_itself(void **state)
     world_fini(&world);
 }
 
+/* Accepted, on their way to their shards, when everything stops. */
+static void connections_handed_over_too_late_are_refused(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        options.seed = seed;
+        struct world world;
+        world_init(&world, &options, NET_OPTIONS_DEFAULT);
+        for (int i = 0; i < CLIENTS; i++)
+            client_dial(&world.clients[i], &world);
+        while (net_server_stats(world.server).accepted < CLIENTS && sim_step(world.sim))
+            continue;
+        net_server_stop(world.server);
+        assert_int_equal(net_server_stats(world.server).connections, 0);
+        world_fini(&world);
+    }
+}
+
 static void drain_over_the_simulated_network(void **state)
 {
     (void)state;
@@ -350,10 +460,14 @@ int main(void)
         cmocka_unit_test(any_split_of_the_bytes_gives_every_answer_in_order),
         cmocka_unit_test(resets_anywhere_leave_nothing_behind),
         cmocka_unit_test(flood_of_one_connection_does_not_hold_up_another),
+        cmocka_unit_test(one_turn_sends_no_more_than_its_share_on_a_connection),
+        cmocka_unit_test(peer_that_does_not_read_is_not_read_from),
+        cmocka_unit_test(slow_reader_holds_less_from_the_second_time_on),
         cmocka_unit_test(silent_client_is_hung_up_after_ten_seconds),
         cmocka_unit_test(last_answers_left_lying_for_a_minute_end_the_connection),
         cmocka_unit_test(stalled_connection_with_something_under_way_is_left_alone),
         cmocka_unit_test(lingering_ends_by_itself),
+        cmocka_unit_test(connections_handed_over_too_late_are_refused),
         cmocka_unit_test(drain_over_the_simulated_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

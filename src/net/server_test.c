@@ -417,6 +417,14 @@ static void *keep_dialling(void *arg)
     return NULL;
 }
 
+/* As an application does that waits for its writes. */
+static void turn_a_little(void *ctx, struct net_shard *shard)
+{
+    (void)ctx;
+    for (int i = 0; i < 3; i++)
+        loop_turn(net_shard_loop(shard), NS_PER_MS);
+}
+
 /* Connections on their way between acceptor and shard are not forgotten. */
 static void server_can_stop_while_connections_pour_in(void **state)
 {
@@ -424,8 +432,10 @@ static void server_can_stop_while_connections_pour_in(void **state)
     for (int i = 0; i < 10; i++) {
         struct net_options options = NET_OPTIONS_DEFAULT;
         options.shards = 3;
+        struct net_app app = {.shard_stop = turn_a_little};
         struct fixture f;
-        fixture_start(&f, options);
+        fixture_init(&f, options, &app);
+        assert_int_equal(net_server_start(f.server), ST_OK);
         struct storm storm = {.url = f.bound};
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, keep_dialling, &storm), 0);
