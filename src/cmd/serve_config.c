@@ -8,6 +8,7 @@
 
 enum { CONFIG_BYTES_MAX = 64 << 20, VERSION_BYTES_MAX = 32 };
 
+#define FAREWELL_NS (500 * NS_PER_MS)
 #define QUOTA_DEFAULT_BYTES (INT64_C(2) << 30)
 #define MESSAGE_OVERHEAD_BYTES (512 * 1024) /* etcd's allowance for what wraps a request */
 
@@ -190,7 +191,9 @@ static void set_h2(struct h2_limits *h2, const struct serve_options *options)
     h2->ping_idle_ns = options->ping_idle_time_ns;
     h2->keepalive_ns = options->grpc_keepalive_interval_ns;
     h2->keepalive_timeout_ns = options->grpc_keepalive_timeout_ns;
-    h2->drain_ns = options->shutdown_timeout_ns;
+    /* A client that does not hear that we go must not hold up those that do. */
+    h2->drain_ns =
+        options->shutdown_timeout_ns < FAREWELL_NS ? options->shutdown_timeout_ns : FAREWELL_NS;
 }
 
 static void set_wire(struct wire_limits *wire, const struct serve_options *options)

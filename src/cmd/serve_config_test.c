@@ -79,7 +79,6 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     SAME(h2.ping_idle_ns);
     SAME(h2.keepalive_ns);
     SAME(h2.keepalive_timeout_ns);
-    SAME(h2.drain_ns);
     SAME(grpc.receive_bytes_max);
     SAME(grpc.unfinished_bytes_max);
     SAME(grpc.arena_bytes_max);
