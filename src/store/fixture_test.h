@@ -1,0 +1,196 @@
+/* A store on a simulated disk, for tests that want to talk to one in a few words. */
+#ifndef VIGIL_STORE_FIXTURE_TEST_H
+#define VIGIL_STORE_FIXTURE_TEST_H
+
+#include "codec/pb/kv.pb.h"
+#include "codec/pb/rpc.pb.h"
+#include "io/file_sim.h"
+#include "store/backend/backend_memory.h"
+#include "store/keeper.h"
+#include "store/range.h"
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct fs_sim *sim;
+    struct backend_disk *disk;
+    struct store *store;
+    struct keeper *keeper;
+    struct arena arena; /* of answers */
+};
+
+/* The lease that exists. */
+enum { FIXTURE_LEASE = 77 };
+
+static inline bool fixture_lease_exists(void *ctx, int64_t lease)
+{
+    (void)ctx;
+    return lease == FIXTURE_LEASE;
+}
+
+static inline void fixture_start(struct fixture *f)
+{
+    struct error error;
+    enum status status = store_open(
+        &(struct store_options){
+            .fs = fs_sim_fs(f->sim),
+            .dir = "/data",
+            .segment_bytes_first = 4096,
+            .segment_bytes_max = 16 << 10,
+            .readers_max = 1,
+            .backend = backend_memory_open(f->disk),
+        },
+        &f->store, &error);
+    if (status != ST_OK)
+        fail_msg("%s", error.text);
+    store_apply(f->store)->lease_exists = fixture_lease_exists;
+    f->keeper = keeper_new(f->store);
+    keeper_join(f->keeper);
+}
+
+static inline void fixture_stop(struct fixture *f)
+{
+    keeper_free(f->keeper);
+    store_close(f->store);
+}
+
+static inline int fixture_setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    f->sim = fs_sim_new(1);
+    f->disk = backend_disk_new();
+    arena_init(&f->arena, NULL, 0, 64 << 20);
+    fixture_start(f);
+    *state = f;
+    return 0;
+}
+
+static inline int fixture_teardown(void **state)
+{
+    struct fixture *f = *state;
+    fixture_stop(f);
+    fs_sim_free(f->sim);
+    backend_disk_free(f->disk);
+    arena_fini(&f->arena);
+    free(f);
+    return 0;
+}
+
+static inline void fixture_commit(struct fixture *f)
+{
+    assert_int_equal(store_commit(f->store), ST_OK);
+}
+
+/* The process ends and comes back: what the checkpoint does not have is replayed. */
+static inline void fixture_restart(struct fixture *f)
+{
+    fixture_commit(f);
+    fixture_stop(f);
+    fixture_start(f);
+}
+
+/* Trims all that compaction left, and brings the checkpoint up to it. */
+static inline void fixture_settle(struct fixture *f)
+{
+    fixture_commit(f);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+}
+
+/* -- Requests; each returns the revision of its answer -- */
+
+static inline int64_t fixture_put(struct fixture *f, const char *key, const char *value)
+{
+    struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
+    struct kv_answer answer;
+    assert_int_equal(apply_put(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    return answer.revision;
+}
+
+static inline int64_t fixture_delete(struct fixture *f, const char *key, const char *end)
+{
+    struct pb_delete_range_request request = {.key = slice_from_text(key),
+                                              .range_end = slice_from_text(end)};
+    struct kv_answer answer;
+    assert_int_equal(apply_delete_range(store_apply(f->store), &request, &f->arena, &answer),
+                     ST_OK);
+    return answer.revision;
+}
+
+static inline void fixture_compact(struct fixture *f, int64_t revision)
+{
+    assert_int_equal(apply_compact(store_apply(f->store), revision), ST_OK);
+}
+
+static inline struct pb_request_op fixture_op_put(struct pb_put_request *request)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
+                                  .request_put = request};
+}
+
+static inline struct pb_request_op fixture_op_delete(struct pb_delete_range_request *request)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
+                                  .request_delete_range = request};
+}
+
+static inline struct pb_request_op fixture_op_range(struct pb_range_request *request)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
+                                  .request_range = request};
+}
+
+static inline struct pb_request_op fixture_op_txn(struct pb_txn_request *request)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_TXN,
+                                  .request_txn = request};
+}
+
+/* -- Reading -- */
+
+/* The newest committed state. Nothing else reads or writes meanwhile, so no pin is needed. */
+static inline struct range_state fixture_state(struct fixture *f)
+{
+    fixture_commit(f);
+    const struct store_view *view = store_view(f->store);
+    return (struct range_state){
+        .root = view->root,
+        .log = store_log(f->store),
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+}
+
+/* Key-values as "key=value@create.mod.version", a lease as "+lease", with spaces between. */
+static inline const char *fixture_text(struct fixture *f, struct slice fields)
+{
+    struct pb_range_response response;
+    assert_int_equal(pb_decode(&pb_range_response_table, fields, &f->arena, &response), ST_OK);
+    struct buf text = {0};
+    for (size_t i = 0; i < response.kvs_count; i++) {
+        const struct pb_key_value *kv = &response.kvs[i];
+        assert_int_equal(buf_append_format(&text, "%s%.*s=%.*s@%lld.%lld.%lld", i ? " " : "",
+                                           (int)kv->key.len, (const char *)kv->key.ptr,
+                                           (int)kv->value.len, (const char *)kv->value.ptr,
+                                           (long long)kv->create_revision,
+                                           (long long)kv->mod_revision, (long long)kv->version),
+                         ST_OK);
+        if (kv->lease)
+            assert_int_equal(buf_append_format(&text, "+%lld", (long long)kv->lease), ST_OK);
+    }
+    struct slice copy;
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_int_equal(arena_dup(&f->arena, buf_slice(&text), &copy), ST_OK);
+    buf_fini(&text);
+    return (const char *)copy.ptr;
+}
+
+#endif
