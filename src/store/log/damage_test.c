@@ -182,6 +182,43 @@ static void any_byte_of_the_last_record_is_a_torn_tail(void **state)
     }
 }
 
+static void append_unsynced(struct bed *bed, int count)
+{
+    for (int i = 0; i < count; i++) {
+        log_loc loc;
+        assert_int_equal(log_reserve(bed->log, BODY_BYTES), ST_OK);
+        uint8_t *body = log_append_begin(bed->log, &loc);
+        memset(body, (int)(log_last_index(bed->log) + 2), BODY_BYTES);
+        log_append_end(bed->log, 1, 1, BODY_BYTES);
+    }
+    assert_int_equal(log_write(bed->log), ST_OK);
+}
+
+/* The third segment is filled and left in one group that tears; then it is filled again, exactly.
+ */
+static void a_cut_segment_loses_its_seal(void **state)
+{
+    struct bed *bed = *state;
+    assert_int_equal(bed_open(bed), ST_OK);
+    append_unsynced(bed, 19);
+    struct log_segment_info infos[8];
+    assert_int_equal(log_segments(bed->log, infos, 8), 4);
+    assert_true(infos[2].full);
+    log_close(TAKE(bed->log));
+    flip(bed, 3, offset_of(12), 1);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 64);
+    assert_int_equal(log_segments(bed->log, infos, 8), 3);
+    for (int i = 65; i <= 78; i++)
+        append_synced(bed);
+    assert_int_equal(log_segments(bed->log, infos, 8), 3);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 78);
+    append_synced(bed);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 79);
+}
+
 static void what_the_checkpoint_covers_is_never_a_torn_tail(void **state)
 {
     struct bed *bed = *state;
@@ -353,6 +390,7 @@ int main(void)
         TEST(any_byte_of_a_middle_record_is_refused_at_its_place),
         TEST(zeroed_records_in_the_middle_are_refused),
         TEST(any_byte_of_the_last_record_is_a_torn_tail),
+        TEST(a_cut_segment_loses_its_seal),
         TEST(what_the_checkpoint_covers_is_never_a_torn_tail),
         TEST(old_segments_are_not_read_at_start_but_verified_on_demand),
         TEST(broken_heads_and_seals_are_refused),

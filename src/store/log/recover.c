@@ -470,7 +470,7 @@ static enum status settle_chain(struct recovery *r)
     return ST_OK;
 }
 
-/* Only after the tail is cut on disk: a file that is still named by a seal must not be gone. */
+/* After the tail is cut on disk: until then it may still name what goes here. */
 static enum status drop_beyond(struct recovery *r)
 {
     struct log *log = r->log;
