@@ -16,7 +16,12 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum { CHUNK_BYTES = 2 << 20, CHUNK_HEAD_BYTES = 64, TOUCH_BYTES = 4096 };
+enum {
+    CHUNK_BYTES = 2 << 20,
+    CHUNK_HEAD_BYTES = 64,
+    TOUCH_BYTES = 4096,    /* counted as held when touched */
+    MAP_STEP_BYTES = 65536 /* mapped and given back: a multiple of any page's size */
+};
 
 struct slab_free_object {
     struct slab_free_object *next;
@@ -60,7 +65,7 @@ static struct slab_chunk *chunk_of(const void *object)
     return (struct slab_chunk *)((uintptr_t)object & ~(uintptr_t)(CHUNK_BYTES - 1));
 }
 
-/* Aligned memory lies somewhere in that much more; the rest goes back. bytes: whole pages. */
+/* Aligned memory lies somewhere in that much more; the rest goes back. bytes: whole map steps. */
 static void *map_aligned(size_t bytes)
 {
     size_t mapped = bytes + CHUNK_BYTES;
@@ -164,14 +169,15 @@ void *slab_alloc(struct slab *slab)
     return object;
 }
 
-/* As it was when new: only its first page takes memory. */
+/* As it was when new: only its beginning takes memory. */
 static void chunk_reset(struct slab_chunk *chunk)
 {
     struct slab *slab = chunk->slab;
     size_t held = chunk_held_bytes(chunk);
     unpoison(chunk, CHUNK_BYTES);
-    if (held > TOUCH_BYTES)
-        (void)madvise((uint8_t *)chunk + TOUCH_BYTES, CHUNK_BYTES - TOUCH_BYTES, MADV_DONTNEED);
+    if (held > MAP_STEP_BYTES)
+        (void)madvise((uint8_t *)chunk + MAP_STEP_BYTES, CHUNK_BYTES - MAP_STEP_BYTES,
+                      MADV_DONTNEED);
     chunk->free = NULL;
     chunk->fresh = CHUNK_HEAD_BYTES;
     slab->held_bytes -= held - TOUCH_BYTES;
@@ -217,7 +223,7 @@ struct slab *slab_of(const void *object)
 void *slab_alloc_alone(size_t bytes)
 {
     assert(bytes <= SIZE_MAX / 4);
-    size_t mapped = align_up(CHUNK_HEAD_BYTES + bytes, TOUCH_BYTES);
+    size_t mapped = align_up(CHUNK_HEAD_BYTES + bytes, MAP_STEP_BYTES);
     struct slab_chunk *chunk = map_aligned(mapped);
     *chunk = (struct slab_chunk){.bytes = mapped, .objects = 1};
     return (uint8_t *)chunk + CHUNK_HEAD_BYTES;
