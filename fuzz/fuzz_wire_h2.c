@@ -1,5 +1,5 @@
 /* Frames of a gRPC client after its preface, against services of every kind. */
-#include "wire/testing.h"
+#include "wire/life_test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

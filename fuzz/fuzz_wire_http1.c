@@ -1,5 +1,5 @@
 /* The first bytes of any client: HTTP/1.1, or a preface. */
-#include "wire/testing.h"
+#include "wire/life_test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 #include "wire/connection.h"
 
+#include "wire/life_test.h"
 #include "wire/sniff.h"
-#include "wire/testing.h"
 
 #include <dirent.h>
 #include <malloc.h>

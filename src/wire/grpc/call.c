@@ -3,6 +3,8 @@
 
 #include "wire/grpc/state.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct arena *grpc_call_arena(struct grpc_call *call)
@@ -137,4 +139,15 @@ void grpc_call_fail_text(struct grpc_call *call, enum grpc_code code, struct sli
     if (arena_dup(&call->arena, text, &copy) != ST_OK)
         copy = SLICE_EMPTY; /* the code alone must do */
     finish(call, code, copy);
+}
+
+void grpc_call_fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    assert(len >= 0);
+    grpc_call_fail_text(call, code, slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
 }

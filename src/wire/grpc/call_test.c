@@ -1,6 +1,7 @@
 #include "wire/grpc/call.h"
 
-#include "wire/grpc/testing.h"
+#include "wire/grpc/requests_test.h"
+#include "wire/grpc/services_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -334,7 +335,7 @@ static void late_answer_wakes_the_connection(void **state)
     exchange(f);
     assert_int_equal(f->outputs, 0);
     uint8_t *to = grpc_call_message(f->service.call, 3);
-    memcpy(to, "abc", 3);
+    slice_copy(to, SLICE_LITERAL("abc"));
     grpc_call_finish(f->service.call);
     assert_int_equal(f->outputs, 1);
     drain(f);

@@ -1,21 +1,6 @@
 /* From DATA to messages: a prefix of five bytes, then as many as it says. */
 #include "wire/grpc/state.h"
 
-#include <stdio.h>
-
-static void fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
-    PRINTF_LIKE(3, 4);
-
-static void fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
-{
-    char text[160];
-    __builtin_va_list args;
-    __builtin_va_start(args, format);
-    int len = vsnprintf(text, sizeof(text), format, args);
-    __builtin_va_end(args);
-    grpc_call_fail_text(call, code, slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
-}
-
 static void hand_over(struct grpc_call *call, struct slice message)
 {
     call->known = true;
@@ -57,23 +42,24 @@ static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
 static void second_message(struct grpc_call *call)
 {
     if (call->method->server_streams)
-        fail_format(call, GRPC_INTERNAL,
-                    "cardinality violation: received multiple request messages for "
-                    "non-client-streaming RPC");
+        grpc_call_fail_format(call, GRPC_INTERNAL,
+                              "cardinality violation: received multiple request messages for "
+                              "non-client-streaming RPC");
 }
 
 static bool check_prefix(struct grpc_call *call)
 {
     uint32_t max = call->server->limits->receive_bytes_max;
     if (call->message_len > max)
-        fail_format(call, GRPC_RESOURCE_EXHAUSTED,
-                    "grpc: received message larger than max (%u vs. %u)", call->message_len, max);
+        grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                              "grpc: received message larger than max (%u vs. %u)",
+                              call->message_len, max);
     else if (call->prefix[0] == 1)
-        fail_format(call, GRPC_INTERNAL,
-                    "grpc: compressed flag set with identity or empty encoding");
+        grpc_call_fail_format(call, GRPC_INTERNAL,
+                              "grpc: compressed flag set with identity or empty encoding");
     else if (call->prefix[0] != 0)
-        fail_format(call, GRPC_INTERNAL, "grpc: received unexpected payload format %u",
-                    call->prefix[0]);
+        grpc_call_fail_format(call, GRPC_INTERNAL, "grpc: received unexpected payload format %u",
+                              call->prefix[0]);
     return !call->finished;
 }
 
@@ -96,8 +82,8 @@ static bool keep_piece(struct grpc_call *call, struct slice piece)
 {
     struct grpc_endpoint *endpoint = call->endpoint;
     if (endpoint->unfinished_bytes + piece.len > call->server->limits->unfinished_bytes_max) {
-        fail_format(call, GRPC_RESOURCE_EXHAUSTED,
-                    "vigil: too many unfinished requests on this connection");
+        grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                              "vigil: too many unfinished requests on this connection");
         return false;
     }
     if (buf_append(&call->message, piece) != ST_OK) {
@@ -150,13 +136,13 @@ static void half_close_only(struct grpc_call *call)
     else if (call->delivered)
         return;
     else if (is_cut_off(call))
-        fail_format(call, streams ? GRPC_INTERNAL : GRPC_UNKNOWN, "unexpected EOF");
+        grpc_call_fail_format(call, streams ? GRPC_INTERNAL : GRPC_UNKNOWN, "unexpected EOF");
     else if (streams)
-        fail_format(call, GRPC_INTERNAL,
-                    "cardinality violation: received no request message from "
-                    "non-client-streaming RPC");
+        grpc_call_fail_format(call, GRPC_INTERNAL,
+                              "cardinality violation: received no request message from "
+                              "non-client-streaming RPC");
     else
-        fail_format(call, GRPC_UNKNOWN, "EOF");
+        grpc_call_fail_format(call, GRPC_UNKNOWN, "EOF");
 }
 
 void grpc_call_on_half_close(struct h2_stream *stream)
@@ -167,7 +153,7 @@ void grpc_call_on_half_close(struct h2_stream *stream)
     if (!call->method->client_streams) {
         half_close_only(call);
     } else if (is_cut_off(call)) {
-        fail_format(call, GRPC_INTERNAL, "unexpected EOF");
+        grpc_call_fail_format(call, GRPC_INTERNAL, "unexpected EOF");
     } else {
         call->known = true;
         if (call->method->on_half_close)

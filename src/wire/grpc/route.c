@@ -2,32 +2,16 @@
 #include "wire/grpc/state.h"
 #include "wire/grpc/timeout.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
-enum { REFUSAL_BYTES = 512, QUOTED_BYTES = 256 };
+enum { QUOTED_BYTES = 256 };
 
-void grpc_call_refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
-                      struct slice text)
+/* The call gets no method; its HTTP status stands beside the gRPC one. */
+static struct grpc_call *refused(struct grpc_call *call, unsigned http_status)
 {
     call->http_status = (uint16_t)http_status;
     call->method = NULL;
-    grpc_call_fail_text(call, code, text);
-}
-
-static void refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
-                   const char *format, ...) PRINTF_LIKE(4, 5);
-
-static void refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
-                   const char *format, ...)
-{
-    char text[REFUSAL_BYTES];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    grpc_call_refuse(call, http_status, code,
-                     slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
+    return call;
 }
 
 /* As Go prints a string with %q, cut to what a refusal can hold. */
@@ -69,8 +53,8 @@ static bool check_content_type(struct grpc_call *call)
     (void)h2_headers_get(call->headers, SLICE_LITERAL("content-type"), &type);
     if (is_grpc_type(type))
         return true;
-    refuse(call, 415, GRPC_INVALID_ARGUMENT, "invalid gRPC request content-type %s",
-           quote(type, quoted));
+    grpc_call_fail_format(refused(call, 415), GRPC_INVALID_ARGUMENT,
+                          "invalid gRPC request content-type %s", quote(type, quoted));
     return false;
 }
 
@@ -79,10 +63,11 @@ static bool check_host(struct grpc_call *call)
     size_t hosts = h2_headers_count(call->headers, SLICE_LITERAL("host"));
     size_t authorities = call->headers->authority.ptr ? 1 : 0;
     if (hosts > 1) {
-        refuse(call, 400, GRPC_INTERNAL,
-               "num values of :authority: %zu, num values of host: %zu, both must only have 1 value"
-               " as per HTTP/2 spec",
-               authorities, hosts);
+        grpc_call_fail_format(
+            refused(call, 400), GRPC_INTERNAL,
+            "num values of :authority: %zu, num values of host: %zu, both must only have 1 value"
+            " as per HTTP/2 spec",
+            authorities, hosts);
         return false;
     }
     return true;
@@ -93,7 +78,8 @@ static bool check_authority(struct grpc_call *call)
     struct slice host;
     if (call->headers->authority.ptr || h2_headers_get(call->headers, SLICE_LITERAL("host"), &host))
         return true;
-    refuse(call, 400, GRPC_INTERNAL, "no host or :authority header present");
+    grpc_call_fail_format(refused(call, 400), GRPC_INTERNAL,
+                          "no host or :authority header present");
     return false;
 }
 
@@ -115,14 +101,16 @@ static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
     enum grpc_timeout_fault fault = grpc_timeout_parse(text, &timeout_ns);
     if (fault == GRPC_TIMEOUT_DIGITS) {
         text.len--; /* the unit was fine */
-        refuse(call, 400, GRPC_INTERNAL,
-               "malformed grpc-timeout: strconv.ParseUint: parsing %s: invalid syntax",
-               quote(text, quoted));
+        grpc_call_fail_format(
+            refused(call, 400), GRPC_INTERNAL,
+            "malformed grpc-timeout: strconv.ParseUint: parsing %s: invalid syntax",
+            quote(text, quoted));
         return false;
     }
     if (fault != GRPC_TIMEOUT_FINE) {
-        refuse(call, 400, GRPC_INTERNAL, "malformed grpc-timeout: transport: timeout %s: %s",
-               timeout_faults[fault], quote(text, quoted));
+        grpc_call_fail_format(refused(call, 400), GRPC_INTERNAL,
+                              "malformed grpc-timeout: transport: timeout %s: %s",
+                              timeout_faults[fault], quote(text, quoted));
         return false;
     }
     if (__builtin_add_overflow(call->endpoint->now_ns, timeout_ns, &call->deadline_ns))
@@ -135,9 +123,9 @@ static bool check_http_method(struct grpc_call *call)
     char quoted[QUOTED_BYTES];
     if (slice_equal(call->headers->method, SLICE_LITERAL("POST")))
         return true;
-    refuse(call, 405, GRPC_INTERNAL,
-           "Received a HEADERS frame with :method %s which should be POST",
-           quote(call->headers->method, quoted));
+    grpc_call_fail_format(refused(call, 405), GRPC_INTERNAL,
+                          "Received a HEADERS frame with :method %s which should be POST",
+                          quote(call->headers->method, quoted));
     return false;
 }
 
@@ -145,7 +133,7 @@ static bool check_time_left(struct grpc_call *call)
 {
     if (call->deadline_ns > call->endpoint->now_ns)
         return true;
-    refuse(call, 200, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+    grpc_call_fail_format(refused(call, 200), GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
     return false;
 }
 
@@ -156,7 +144,8 @@ static void refuse_path(struct grpc_call *call)
     const uint8_t *slash = path.len ? memrchr(path.ptr, '/', path.len) : NULL;
     if (!slash || slash == path.ptr) {
         char quoted[QUOTED_BYTES];
-        refuse(call, 200, GRPC_UNIMPLEMENTED, "malformed method name: %s", quote(path, quoted));
+        grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED, "malformed method name: %s",
+                              quote(path, quoted));
         return;
     }
     struct slice service = slice_sub(path, 1, (size_t)(slash - path.ptr) - 1);
@@ -164,10 +153,12 @@ static void refuse_path(struct grpc_call *call)
     service.len = size_min(service.len, QUOTED_BYTES / 2);
     method.len = size_min(method.len, QUOTED_BYTES / 2);
     if (services && grpc_services_has(services, slice_sub(path, 0, service.len + 2)))
-        refuse(call, 200, GRPC_UNIMPLEMENTED, "unknown method %.*s for service %.*s",
-               SLICE_ARGS(method), SLICE_ARGS(service));
+        grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED,
+                              "unknown method %.*s for service %.*s", SLICE_ARGS(method),
+                              SLICE_ARGS(service));
     else
-        refuse(call, 200, GRPC_UNIMPLEMENTED, "unknown service %.*s", SLICE_ARGS(service));
+        grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED, "unknown service %.*s",
+                              SLICE_ARGS(service));
 }
 
 static bool check_encoding(struct grpc_call *call)
@@ -177,8 +168,9 @@ static bool check_encoding(struct grpc_call *call)
     if (!h2_headers_get(call->headers, SLICE_LITERAL("grpc-encoding"), &encoding) ||
         encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")))
         return true;
-    refuse(call, 200, GRPC_UNIMPLEMENTED,
-           "grpc: Decompressor is not installed for grpc-encoding %s", quote(encoding, quoted));
+    grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED,
+                          "grpc: Decompressor is not installed for grpc-encoding %s",
+                          quote(encoding, quoted));
     return false;
 }
 

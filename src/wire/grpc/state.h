@@ -85,10 +85,12 @@ void grpc_call_add_held(struct grpc_call *call, size_t bytes);
 void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
 
+/* call.c: texts of our own making, some hundred bytes at most. */
+void grpc_call_fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
 /* route.c: finds the method or decides on the refusal. */
 void grpc_call_route(struct grpc_call *call);
-void grpc_call_refuse(struct grpc_call *call, unsigned http_status, enum grpc_code code,
-                      struct slice text);
 
 /* receive.c */
 void grpc_call_on_data(struct h2_stream *stream, struct slice bytes);

@@ -1,7 +1,7 @@
 #include "wire/http1/endpoint.h"
 
 #include "base/buf.h"
-#include "wire/http1/testing.h"
+#include "wire/http1/routes_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -63,7 +63,7 @@ void http1_exchange_set_user(struct http1_exchange *exchange, void *user);
 void *http1_exchange_user(const struct http1_exchange *exchange);
 
 /* A whole answer in one call. content_type may be empty. */
-void http1_respond(struct http1_exchange *exchange, unsigned status, struct slice content_type,
+void http1_respond(struct http1_exchange *x, unsigned status, struct slice content_type,
                    struct slice body);
 
 /*
@@ -73,10 +73,10 @@ void http1_respond(struct http1_exchange *exchange, unsigned status, struct slic
  */
 MUST_CHECK
 enum status http1_add_field(struct http1_exchange *exchange, struct slice name, struct slice value);
-void http1_begin(struct http1_exchange *exchange, unsigned status, struct slice content_type);
+void http1_begin(struct http1_exchange *x, unsigned status, struct slice content_type);
 MUST_CHECK
-enum status http1_write(struct http1_exchange *exchange, struct slice bytes);
-void http1_end(struct http1_exchange *exchange);
+enum status http1_write(struct http1_exchange *x, struct slice bytes);
+void http1_end(struct http1_exchange *x);
 
 /* Response bytes not yet taken by the network: a producer of a long stream waits while many. */
 size_t http1_queued_bytes(const struct http1_exchange *exchange);

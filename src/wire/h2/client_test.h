@@ -1,6 +1,6 @@
 /* For tests: writes what a client sends and reads what a server answers. */
-#ifndef VIGIL_WIRE_H2_TESTING_H
-#define VIGIL_WIRE_H2_TESTING_H
+#ifndef VIGIL_WIRE_H2_CLIENT_TEST_H
+#define VIGIL_WIRE_H2_CLIENT_TEST_H
 
 #include "base/buf.h"
 #include "wire/h2/frame.h"

@@ -2,11 +2,12 @@
  * For fuzzers and the test that runs their corpora: one input, one connection's whole life. The
  * first byte seeds how the rest is cut into pieces and what the services do in between.
  */
-#ifndef VIGIL_WIRE_TESTING_H
-#define VIGIL_WIRE_TESTING_H
+#ifndef VIGIL_WIRE_LIFE_TEST_H
+#define VIGIL_WIRE_LIFE_TEST_H
 
-#include "wire/grpc/testing.h"
-#include "wire/http1/testing.h"
+#include "wire/grpc/requests_test.h"
+#include "wire/grpc/services_test.h"
+#include "wire/http1/routes_test.h"
 
 struct test_life {
     struct wire_limits limits;

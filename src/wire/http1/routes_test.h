@@ -1,6 +1,6 @@
 /* For tests and fuzzers: a few routes. */
-#ifndef VIGIL_WIRE_HTTP1_TESTING_H
-#define VIGIL_WIRE_HTTP1_TESTING_H
+#ifndef VIGIL_WIRE_HTTP1_ROUTES_TEST_H
+#define VIGIL_WIRE_HTTP1_ROUTES_TEST_H
 
 #include "wire/http1/handler.h"
 
