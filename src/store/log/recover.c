@@ -362,17 +362,21 @@ static enum status read_chain(struct recovery *r, struct segment *segment)
 
 /* -- The stop: damage, or a torn tail -- */
 
-/* The greatest index that any record in [from, capacity) says was durable. */
-static uint64_t greatest_claim(const struct segment *segment, uint64_t from)
+/* The greatest index that any record in [from, capacity) says was durable; notes if all is blank.
+ */
+static uint64_t greatest_claim(struct segment *segment, uint64_t from)
 {
     uint64_t claim = 0, capacity = segment->head.capacity;
+    segment->blank = true;
     for (uint64_t offset = from; offset < capacity; offset += RECORD_ALIGN) {
         struct slice rest = slice_of(segment->base + offset, capacity - offset);
-        size_t zeros = bytes_first_nonzero(rest) & ~(size_t)(RECORD_ALIGN - 1);
-        if (zeros) {
-            offset += zeros - RECORD_ALIGN;
-            continue;
-        }
+        size_t zeros = bytes_first_nonzero(rest);
+        if (zeros == rest.len)
+            break;
+        segment->blank = false;
+        zeros &= ~(size_t)(RECORD_ALIGN - 1);
+        offset += zeros;
+        rest = slice_sub(rest, zeros, rest.len - zeros);
         struct record_head head;
         if (record_head_check(rest, segment->head.salt, &head) &&
             record_durable_index(&head) > claim &&
@@ -410,7 +414,7 @@ static enum status cut_tail(struct segment *segment, uint64_t from)
     uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
     if (!all_zeros(segment, SEGMENT_SEAL_OFFSET, seal_end))
         TRY(file_write_zeros(segment->file, SEGMENT_SEAL_OFFSET, seal_end));
-    for (uint64_t at = from; at < segment->head.capacity;) {
+    for (uint64_t at = from; at < segment->head.capacity && !segment->blank;) {
         uint64_t end = at + STEP < segment->head.capacity ? at + STEP : segment->head.capacity;
         if (!all_zeros(segment, at, end))
             TRY(file_write_zeros(segment->file, at, end));
@@ -476,7 +480,7 @@ static enum status drop_beyond(struct recovery *r)
     struct log *log = r->log;
     while (r->found.count) {
         struct segment *segment = r->found.items[r->found.count - 1];
-        bool unused = all_zeros(segment, SEGMENT_SEAL_OFFSET, segment->head.capacity);
+        bool unused = segment->blank && !atomic_load(&segment->full);
         if (!unused || atomic_load(&log->waiting)) {
             TRY(remove_found(r, r->found.count - 1));
             continue;

@@ -26,6 +26,7 @@ struct segment {
     _Atomic int64_t first_revision, last_revision;
     _Atomic bool full; /* the writer has left it */
     atomic_bool dirty; /* written to since its last sync: is or will be in log.dirty */
+    bool blank;        /* while recovering: only zeros lie behind its good records */
     struct segment *next_dirty;
     struct segment *next_left; /* links log.left: its seal is to be written */
 };
