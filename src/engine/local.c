@@ -42,10 +42,17 @@ void local_job_free(struct local_job *job)
     free(job);
 }
 
+void local_answer_chain(struct local_shard *shard, const struct op_chain *chain)
+{
+    atomic_fetch_add(&shard->posting, 1);
+    mailbox_post_chain(&shard->answers, chain->first, chain->last);
+    atomic_fetch_sub(&shard->posting, 1);
+}
+
 void local_answer(struct engine_op *op)
 {
     struct local_shard *shard = CONTAINER_OF(op->shard, struct local_shard, shard);
-    mailbox_post(&shard->answers, &op->in_mailbox);
+    local_answer_chain(shard, &(struct op_chain){&op->in_mailbox, &op->in_mailbox});
 }
 
 static struct engine_identity local_identity(const struct engine *base)

@@ -41,6 +41,9 @@ struct local_shard {
     struct mailbox answers; /* attached to the shard's loop */
     struct op_chain writes; /* of this turn, not yet handed over */
     unsigned under_way;     /* operations that will still be answered */
+    /* Threads inside of a post to answers: the last answer may be received before its sender has
+     * woken the loop, and neither may go until it has. */
+    _Atomic unsigned posting;
 };
 
 /* What the keeper asks of the writer. */
@@ -125,5 +128,6 @@ void local_warn(struct engine_local *engine, const char *what, enum status statu
 
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);
+void local_answer_chain(struct local_shard *shard, const struct op_chain *chain);
 
 #endif

@@ -6,6 +6,7 @@
 #include "store/range.h"
 #include "store/txn.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 static struct local_shard *shard_of(struct engine_shard *shard)
@@ -45,6 +46,8 @@ void local_shard_free(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
     assert(shard->under_way == 0);
+    while (atomic_load(&shard->posting))
+        sched_yield();
     mailbox_detach(&shard->answers);
     shard->engine->shards[shard->number] = NULL;
     free(shard);

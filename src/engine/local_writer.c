@@ -86,7 +86,7 @@ static void answer_group(struct local_writer *writer)
     for (unsigned i = 0; i < shards; i++) {
         struct op_chain *chain = &writer->answers[i];
         if (chain->first)
-            mailbox_post_chain(&writer->engine->shards[i]->answers, chain->first, chain->last);
+            local_answer_chain(writer->engine->shards[i], chain);
         *chain = (struct op_chain){0};
     }
 }
