@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "wire/h2/huffman.h"
 
+#include <dirent.h>
 #include <nghttp2/nghttp2.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -259,6 +260,49 @@ static void random_blocks_are_judged_as_nghttp2_judges_them(void **state)
     assert_true(accepted > 10000);
 }
 
+/* One file: blocks of one connection, each after a byte with its length. */
+static void judge_file(const char *path)
+{
+    uint8_t bytes[4096];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    struct slice input = slice_of(bytes, fread(bytes, 1, sizeof(bytes), file));
+    fclose(file);
+    struct hpack_decoder decoder;
+    nghttp2_hd_inflater *inflater;
+    hpack_decoder_init(&decoder);
+    assert_int_equal(nghttp2_hd_inflate_new(&inflater), 0);
+    while (input.len > 1) {
+        size_t n = size_min(input.ptr[0], input.len - 1);
+        if (!judges_agree(&decoder, inflater, slice_sub(input, 1, n)))
+            break;
+        input = slice_sub(input, 1 + n, input.len - 1 - n);
+    }
+    nghttp2_hd_inflate_del(inflater);
+    hpack_decoder_fini(&decoder);
+}
+
+static void corpus_is_judged_as_nghttp2_judges_it(void **state)
+{
+    (void)state;
+    char path[1024];
+    size_t count = 0;
+    const char *slash = strrchr(__FILE__, '/');
+    int folder = snprintf(path, sizeof(path), "%.*s/../../../fuzz/corpus/wire_hpack/",
+                          (int)(slash - __FILE__), __FILE__);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path + folder, sizeof(path) - (size_t)folder, "%s", entry->d_name);
+        judge_file(path);
+        count++;
+    }
+    closedir(dir);
+    assert_true(count >= 3);
+}
+
 static void huffman_fills_its_room_and_no_more(void **state)
 {
     (void)state;
@@ -281,6 +325,7 @@ int main(void)
         cmocka_unit_test(broken_blocks_are_refused),
         cmocka_unit_test(encoded_fields_decode_as_nghttp2_decodes_them),
         cmocka_unit_test(random_blocks_are_judged_as_nghttp2_judges_them),
+        cmocka_unit_test(corpus_is_judged_as_nghttp2_judges_it),
         cmocka_unit_test(huffman_fills_its_room_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
