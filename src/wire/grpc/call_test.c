@@ -508,6 +508,43 @@ static void shutdown_answers_what_is_under_way(void **state)
     assert_string_equal(wire_connection_reason(f->connection), "shutting down");
 }
 
+static void call_remembers_its_service_and_knows_the_time(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Wait");
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    assert_null(grpc_call_user(f->service.call));
+    grpc_call_set_user(f->service.call, f);
+    assert_ptr_equal(grpc_call_user(f->service.call), f);
+    assert_int_equal(grpc_call_now(f->service.call), f->now);
+    assert_int_equal(grpc_call_deadline(f->service.call), INT64_MAX);
+}
+
+static void calls_past_the_recycling_limit_are_freed(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.grpc.recycled_calls_max = 1;
+    for (uint32_t id = 1; id < 20; id += 2) {
+        test_call(&f->in, id, "/t.T/Echo");
+        test_message(&f->in, id, H2_FLAG_END_STREAM, SLICE_LITERAL("x"));
+    }
+    exchange(f);
+    assert_int_equal(f->service.ends, 10);
+}
+
+static void request_without_any_host_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct buf block = {0};
+    test_put(&block, SLICE_LITERAL("\x83\x86\x84"));
+    test_field(&block, "content-type", "application/grpc");
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, buf_slice(&block));
+    exchange(f);
+    assert_ended(f, 1, GRPC_INTERNAL, "no host or :authority header present");
+    buf_fini(&block);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -533,6 +570,9 @@ int main(void)
         TEST(window_is_withheld_while_many_requests_are_unanswered),
         TEST(reset_by_the_peer_ends_the_call),
         TEST(shutdown_answers_what_is_under_way),
+        TEST(call_remembers_its_service_and_knows_the_time),
+        TEST(calls_past_the_recycling_limit_are_freed),
+        TEST(request_without_any_host_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -410,6 +410,60 @@ static void peer_that_ignores_a_window_is_stopped(void **state)
     assert_int_equal(test_error(out_of(f), 0), -1);
 }
 
+static void trailers_of_the_client_end_its_request(void **state)
+{
+    struct fixture *f = *state;
+    request(f, 1, 0);
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("\0\1n\1v"));
+    exchange(f);
+    assert_int_equal(test_count(out_of(f), H2_HEADERS, 1), 2);
+    assert_int_equal(test_error(out_of(f), 1), -1);
+}
+
+static void headers_on_a_closed_stream_end_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    request(f, 1, H2_FLAG_END_STREAM);
+    exchange(f);
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_STREAM_CLOSED);
+}
+
+static void peer_that_ignores_the_connection_window_is_left(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[H2_FRAME_BYTES_MAX];
+    f->limits.connection_window = 70000;
+    request(f, 1, 0);
+    h2_session_withhold(f->session, true);
+    for (size_t i = 0; i < 4; i++)
+        test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), -1);
+    test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_FLOW_CONTROL_ERROR);
+}
+
+/* Until it has acknowledged our SETTINGS a peer may believe in the default window. */
+static void small_window_holds_only_once_it_is_known(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t bytes[1000];
+    f->limits.stream_window = 500;
+    f->in.len -= H2_FRAME_HEAD_BYTES; /* without the acknowledgement */
+    request(f, 1, 0);
+    test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, sizeof(bytes)));
+    test_frame(&f->in, H2_SETTINGS, H2_FLAG_ACK, 0, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 1), -1);
+    request(f, 3, 0);
+    test_frame(&f->in, H2_DATA, 0, 3, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 3), H2_FLOW_CONTROL_ERROR);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -428,6 +482,10 @@ int main(void)
         TEST(windows_are_given_back_as_bytes_are_used),
         TEST(expected_bytes_widen_the_window_once),
         TEST(peer_that_ignores_a_window_is_stopped),
+        TEST(trailers_of_the_client_end_its_request),
+        TEST(headers_on_a_closed_stream_end_the_connection),
+        TEST(peer_that_ignores_the_connection_window_is_left),
+        TEST(small_window_holds_only_once_it_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,6 +349,42 @@ static void longest_route_wins(void **state)
     http1_routes_free(routes);
 }
 
+static void extra_fields_are_sent_and_cannot_smuggle(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    struct http1_exchange *x = f->site.later;
+    http1_exchange_set_user(x, f);
+    assert_ptr_equal(http1_exchange_user(x), f);
+    assert_int_equal(http1_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\r\nC: d")),
+                     ST_INVALID);
+    assert_int_equal(http1_add_field(x, SLICE_LITERAL("Allow"), SLICE_LITERAL("GET")), ST_OK);
+    http1_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
+    http1_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY); /* one answer is enough */
+    drain(f);
+    assert_string_equal(out_text(f), "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n"
+                                     "Connection: keep-alive\r\nAllow: GET\r\n\r\n");
+}
+
+static void long_stream_holds_only_what_is_unsent(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t block[1000], room[900];
+    f->limits.queued_bytes_max = 20000;
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    struct http1_exchange *x = f->site.later;
+    http1_begin(x, 200, SLICE_EMPTY);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(http1_write(x, slice_of(block, sizeof(block))), ST_OK);
+        while (http1_queued_bytes(x) > 2000)
+            http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now);
+    }
+    http1_end(x);
+    assert_int_equal(http1_write(x, SLICE_LITERAL("late")), ST_CLOSED);
+    drain(f);
+    assert_true(http1_endpoint_idle(f->endpoint));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -371,6 +407,8 @@ int main(void)
         TEST(shutdown_lets_the_answer_under_way_go),
         TEST(client_that_half_closes_still_gets_its_answer),
         cmocka_unit_test(longest_route_wins),
+        TEST(extra_fields_are_sent_and_cannot_smuggle),
+        TEST(long_stream_holds_only_what_is_unsent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
