@@ -48,10 +48,16 @@ static enum status record_begin(struct apply *apply, size_t changes_bytes_max)
     return ST_OK;
 }
 
-/* Ends the request: with changes it becomes a record and a revision, without it leaves no trace. */
-static void record_end(struct apply *apply)
+/*
+ * Ends the request: with changes it becomes a record and a revision, without it leaves no trace.
+ * Takes the status of its answer and returns that of the request: what was done and cannot be
+ * answered is told as etcd tells an outcome that is not known, since a client may take any other
+ * error for a promise that nothing was done.
+ */
+static enum status record_end(struct apply *apply, enum status answered)
 {
-    if (apply->changes == 0) {
+    bool changed = apply->changes > 0;
+    if (!changed) {
         log_append_abort(apply->log);
     } else {
         memcpy(apply->body, &apply->changes, sizeof(apply->changes));
@@ -62,6 +68,7 @@ static void record_end(struct apply *apply)
     }
     apply->body = NULL;
     apply->changes = 0;
+    return answered != ST_OK && changed ? ST_TIMEOUT : answered;
 }
 
 static void account(struct apply *apply, size_t field_bytes)
@@ -162,8 +169,7 @@ enum status apply_put(struct apply *apply, const struct pb_put_request *request,
     TRY(put_check(apply, request));
     TRY(record_begin(apply, put_bytes_max(apply, request)));
     put_run(apply, request, ret_answer);
-    record_end(apply);
-    return ST_OK;
+    return record_end(apply, ST_OK);
 }
 
 /* -- DeleteRange -- */
@@ -209,8 +215,7 @@ static enum status delete_answer_prev(struct apply *apply, struct arena *arena,
 }
 
 /*
- * Deletes in any case. What can fail is the answer alone, for memory: then all is done and the
- * caller is told that it is not known, as after a lost connection.
+ * Deletes in any case. What can fail is the answer alone, for memory (see record_end).
  */
 static enum status delete_run(struct apply *apply, const struct pb_delete_range_request *request,
                               struct arena *arena, struct kv_answer *answer)
@@ -236,9 +241,7 @@ enum status apply_delete_range(struct apply *apply, const struct pb_delete_range
 {
     struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
     TRY(record_begin(apply, delete_bytes_max(apply, bounds)));
-    enum status status = delete_run(apply, request, arena, ret_answer);
-    record_end(apply);
-    return status;
+    return record_end(apply, delete_run(apply, request, arena, ret_answer));
 }
 
 /* -- Txn -- */
@@ -354,8 +357,7 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
     TRY(record_begin(apply, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
 
     choices = path.choices;
-    enum status status = txn_run(apply, request, &choices, arena, ret_answer);
-    record_end(apply);
+    enum status status = record_end(apply, txn_run(apply, request, &choices, arena, ret_answer));
     ret_answer->revision = apply->revision;
     return status;
 }

@@ -55,7 +55,10 @@ struct apply {
 void apply_init(struct apply *apply, struct log *log, struct index *index);
 void apply_fini(struct apply *apply);
 
-/* Each fills *ret_answer, whose revision is that of the response header. */
+/*
+ * Each fills *ret_answer, whose revision is that of the response header. After ST_TIMEOUT it was
+ * done and could not be answered for lack of memory; after any other failure nothing was done.
+ */
 MUST_CHECK
 enum status apply_put(struct apply *apply, const struct pb_put_request *request,
                       struct arena *arena, struct kv_answer *ret_answer);
