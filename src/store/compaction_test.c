@@ -1,0 +1,181 @@
+/* Trimming after a compaction: what goes, what stays and for how long, and in which steps. */
+#include "store/compaction.h"
+
+#include "store/change.h"
+#include "store/fixture_test.h"
+
+/* The stored versions of a key, newest last, as "mod" or "modt" for tombstones; "-" for no item. */
+static const char *versions(struct fixture *f, const char *key)
+{
+    struct range_state state = fixture_state(f);
+    const struct index_item *item = index_root_find(&state.root, slice_from_text(key));
+    if (!item)
+        return "-";
+    char text[256] = "";
+    size_t len = 0;
+    for (uint32_t i = 0; i < item->older_count; i++) {
+        const struct change_head *head = change_at(log_at(state.log, index_item_older(item)[i]));
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%lld%s ",
+                                (long long)head->revision, change_is_tombstone(head) ? "t" : "");
+    }
+    snprintf(text + len, sizeof(text) - len, "%lld%s", (long long)item->newest.mod_revision,
+             index_item_live(item) ? "" : "t");
+    struct slice copy;
+    assert_int_equal(arena_dup(&f->arena, slice_of(text, sizeof(text)), &copy), ST_OK);
+    return (const char *)copy.ptr;
+}
+
+static enum status scan_count(void *ctx, const struct backend_version *version)
+{
+    (void)version;
+    ++*(unsigned *)ctx;
+    return ST_OK;
+}
+
+static unsigned checkpointed(struct fixture *f)
+{
+    unsigned count = 0;
+    assert_int_equal(backend_versions_scan(store_backend(f->store), (struct backend_version_id){0},
+                                           scan_count, &count),
+                     ST_OK);
+    return count;
+}
+
+/*
+ *        2    3    4    5    6    7    8
+ *   a   put       put       put
+ *   b        put       del            put
+ *   c                            put        (7, and deleted at 9)
+ */
+static int setup(void **state)
+{
+    fixture_setup(state);
+    struct fixture *f = *state;
+    fixture_put(f, "a", "1");
+    fixture_put(f, "b", "1");
+    fixture_put(f, "a", "2");
+    fixture_delete(f, "b", "");
+    fixture_put(f, "a", "3");
+    fixture_put(f, "c", "1");
+    fixture_put(f, "b", "2");
+    assert_int_equal(fixture_delete(f, "c", ""), 9);
+    return 0;
+}
+
+static void replaced_versions_go_and_those_before_the_last_change_wait(void **state)
+{
+    struct fixture *f = *state;
+    assert_string_equal(versions(f, "a"), "2 4 6");
+    fixture_compact(f, 4);
+    fixture_settle(f);
+    /* The version before the change at 4 stays: a watch from 4 on may ask for it. */
+    assert_string_equal(versions(f, "a"), "2 4 6");
+    fixture_compact(f, 5);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "4 6");
+    assert_string_equal(versions(f, "b"), "3 5t 8"); /* a tombstone at exactly 5 stays */
+    assert_int_equal(checkpointed(f), 7);
+    fixture_compact(f, 6);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "b"), "8"); /* and then goes */
+    assert_string_equal(versions(f, "a"), "4 6");
+    fixture_compact(f, 7);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "6");
+    assert_int_equal(checkpointed(f), 4);
+}
+
+static void deleted_key_goes_altogether_once_its_tombstone_is_passed(void **state)
+{
+    struct fixture *f = *state;
+    fixture_compact(f, 9);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "7 9t");
+    fixture_put(f, "d", "");
+    fixture_compact(f, 10);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_int_equal(checkpointed(f), 3); /* a, b, d */
+    fixture_restart(f);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_string_equal(versions(f, "a"), "6");
+}
+
+static void compaction_must_go_forward_and_not_into_the_future(void **state)
+{
+    struct fixture *f = *state;
+    struct apply *apply = store_apply(f->store);
+    assert_int_equal(apply_compact(apply, -1), ST_COMPACTED);
+    assert_int_equal(apply_compact(apply, 10), ST_FUTURE_REV);
+    assert_int_equal(apply_compact(apply, 0), ST_OK); /* as etcd, whose first revision is -1 */
+    assert_int_equal(apply_compact(apply, 0), ST_COMPACTED);
+    assert_int_equal(apply_compact(apply, 9), ST_OK);
+    assert_int_equal(apply_compact(apply, 9), ST_COMPACTED);
+    fixture_settle(f);
+    assert_int_equal(store_view(f->store)->compact_revision, 9);
+    assert_true(store_compaction_done(f->store));
+}
+
+/* Also when the stop comes in the middle, with a checkpoint of half of it or none. */
+static void trimming_goes_on_after_a_restart(void **state)
+{
+    for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
+        struct fixture *f = *state;
+        for (int i = 0; i <= 3000; i++) {
+            char key[16];
+            snprintf(key, sizeof(key), "k%02d", i % 50);
+            if (i % 30 == 29)
+                fixture_delete(f, key, "");
+            else
+                fixture_put(f, key, "value");
+            fixture_commit(f);
+        }
+        int64_t newest = store_view(f->store)->revision;
+        fixture_compact(f, newest);
+        fixture_commit(f);
+        assert_int_equal(store_work(f->store), ST_OK);
+        assert_false(store_compaction_done(f->store));
+        if (checkpoint)
+            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+        fixture_restart(f);
+        assert_false(store_compaction_done(f->store));
+        fixture_settle(f);
+        assert_true(store_compaction_done(f->store));
+        assert_int_equal(store_view(f->store)->compact_revision, newest);
+        struct range_state view = fixture_state(f);
+        /* One version a key, and the one before the last change. */
+        assert_int_equal(checkpointed(f), view.root.live_keys + 1);
+    }
+}
+
+/* The size in use comes to what a new store of the same keys would have. */
+static void size_in_use_follows_and_size_does_not(void **state)
+{
+    struct fixture *f = *state;
+    fixture_commit(f);
+    int64_t grown = store_view(f->store)->db_bytes;
+    assert_int_equal(store_view(f->store)->db_bytes_in_use, grown);
+    fixture_put(f, "d", "");
+    fixture_compact(f, 10);
+    fixture_settle(f);
+    const struct store_view *view = store_view(f->store);
+    assert_true(view->db_bytes > grown);
+    assert_int_equal(view->db_bytes_in_use, (int64_t)view->root.live_bytes + 3 * apply_db_bytes(0));
+    int64_t in_use = view->db_bytes_in_use;
+    fixture_restart(f);
+    assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(replaced_versions_go_and_those_before_the_last_change_wait),
+        TEST(deleted_key_goes_altogether_once_its_tombstone_is_passed),
+        TEST(compaction_must_go_forward_and_not_into_the_future),
+        TEST(trimming_goes_on_after_a_restart),
+        TEST(size_in_use_follows_and_size_does_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

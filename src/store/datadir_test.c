@@ -1,0 +1,189 @@
+/* The data directory: made, marked, locked, and never mistaken for another. */
+#include "store/datadir.h"
+
+#include "base/buf.h"
+#include "io/file_sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+    *state = fs_sim_new(3);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fs_sim_free(*state);
+    return 0;
+}
+
+static struct fs *fs_of(void **state)
+{
+    return fs_sim_fs(*state);
+}
+
+static enum status open_and_close(struct fs *fs, struct error *ret_error)
+{
+    struct datadir dir;
+    *ret_error = (struct error){0};
+    enum status status = datadir_open(&dir, fs, "/data", ret_error);
+    datadir_close(&dir);
+    return status;
+}
+
+static void write_file(struct fs *fs, const char *path, struct slice text)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    assert_int_equal(fs_open(fs, path, FILE_CREATE, &file), ST_OK);
+    if (text.len)
+        assert_int_equal(file_pwrite(file, text, 0), ST_OK);
+}
+
+static void note_name(void *ctx, const char *name)
+{
+    struct buf *names = ctx;
+    assert_int_equal(buf_append_format(names, "%s ", name), ST_OK);
+}
+
+static bool holds(struct fs *fs, const char *dir, const char *name)
+{
+    struct buf names = {0};
+    assert_int_equal(fs_list(fs, dir, note_name, &names), ST_OK);
+    assert_int_equal(buf_append(&names, slice_of("", 1)), ST_OK);
+    bool found = strstr((const char *)names.ptr, name) != NULL;
+    buf_fini(&names);
+    return found;
+}
+
+static void new_directory_is_made_and_found_again(void **state)
+{
+    struct error error;
+    struct fs *fs = fs_of(state);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(open_and_close(fs, &error), ST_OK);
+    assert_true(holds(fs, "/data", "FORMAT"));
+    assert_true(holds(fs, "/data", "log"));
+    assert_true(holds(fs, "/data", "meta"));
+    assert_false(holds(fs, "/data", "FORMAT.new"));
+}
+
+static void directory_in_use_is_refused_until_it_is_let_go(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct datadir dir;
+    struct error error;
+    assert_int_equal(datadir_open(&dir, fs, "/data", &error), ST_OK);
+    assert_int_equal(open_and_close(fs, &error), ST_IN_USE);
+    assert_non_null(strstr(error.text, "/data"));
+    datadir_close(&dir);
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
+}
+
+static void data_of_a_real_etcd_is_left_alone(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/member"), ST_OK);
+    assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+    assert_non_null(strstr(error.text, "etcd"));
+    assert_false(holds(fs, "/data", "LOCK"));
+    assert_false(holds(fs, "/data", "FORMAT"));
+}
+
+static void directory_with_other_things_is_left_alone(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
+    write_file(fs, "/data/holiday.jpg", SLICE_LITERAL("x"));
+    assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+    assert_false(holds(fs, "/data", "LOCK"));
+}
+
+static void what_a_mount_or_a_cut_start_leaves_is_no_hindrance(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/lost+found"), ST_OK);
+    write_file(fs, "/data/FORMAT.new", SLICE_LITERAL("vig"));
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
+}
+
+static void other_formats_are_refused(void **state)
+{
+    static const struct slice texts[] = {
+        SLICE_LITERAL(""),
+        SLICE_LITERAL("vigil data directory, format 2, little endian\n"),
+        SLICE_LITERAL("vigil data directory, format 1, little endian"),
+        SLICE_LITERAL("vigil data directory, format 1, little endian\nand more"),
+        SLICE_LITERAL("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    };
+    struct fs *fs = fs_of(state);
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct error error;
+        enum status made = fs_make_dir(fs, "/data");
+        assert_true(made == ST_OK || made == ST_EXISTS);
+        write_file(fs, "/data/FORMAT", texts[i]);
+        assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+        assert_non_null(strstr(error.text, "/data"));
+        assert_int_equal(fs_unlink(fs, "/data/FORMAT"), ST_OK);
+    }
+}
+
+static void path_too_long_is_told(void **state)
+{
+    static char path[5000];
+    memset(path, 'x', sizeof(path) - 1);
+    struct datadir dir;
+    struct error error;
+    assert_int_equal(datadir_open(&dir, fs_of(state), path, &error), ST_INVALID);
+    datadir_close(&dir);
+}
+
+/* Whichever call fails, the lock is not kept and the next start goes well, cut power or not. */
+static void every_call_may_fail(void **state)
+{
+    (void)state;
+    for (int power_cut = 0; power_cut < 2; power_cut++) {
+        for (uint64_t n = 1;; n++) {
+            struct fs_sim *sim = fs_sim_new(n);
+            struct fs *fs = fs_sim_fs(sim);
+            struct error error;
+            fs_sim_fail(sim, FS_SIM_ANY, n, ST_IO, true);
+            enum status status = open_and_close(fs, &error);
+            assert_true(status == ST_OK || (status == ST_IO && error.text[0]));
+            fs_sim_fail(sim, FS_SIM_ANY, 0, ST_OK, false);
+            if (power_cut)
+                fs_sim_crash(sim);
+            assert_int_equal(open_and_close(fs, &error), ST_OK);
+            fs_sim_free(sim);
+            if (status == ST_OK)
+                break;
+        }
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(new_directory_is_made_and_found_again),
+        TEST(directory_in_use_is_refused_until_it_is_let_go),
+        TEST(data_of_a_real_etcd_is_left_alone),
+        TEST(directory_with_other_things_is_left_alone),
+        TEST(what_a_mount_or_a_cut_start_leaves_is_no_hindrance),
+        TEST(other_formats_are_refused),
+        TEST(path_too_long_is_told),
+        TEST(every_call_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

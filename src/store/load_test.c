@@ -1,0 +1,186 @@
+/* The index as the checkpoint has it: keys of every shape, in any order of revisions. */
+#include "store/load.h"
+
+#include "base/random.h"
+#include "store/backend/backend_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct backend_disk *disk;
+    struct backend *backend;
+    struct epoch *epoch;
+    struct index *index;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->disk = backend_disk_new();
+    f->backend = backend_memory_open(f->disk);
+    f->epoch = epoch_new(1);
+    f->index = index_new(f->epoch);
+    assert_int_equal(backend_begin(f->backend), ST_OK);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    epoch_free(f->epoch);
+    index_free(f->index);
+    backend_close(f->backend);
+    backend_disk_free(f->disk);
+    free(f);
+    return 0;
+}
+
+static void add(struct fixture *f, struct slice key, int64_t revision, uint32_t sub, bool tombstone)
+{
+    struct backend_version version = {
+        .id = {revision, sub},
+        .create_revision = tombstone ? 0 : 1,
+        .version = tombstone ? 0 : revision,
+        .lease = tombstone ? 0 : revision * 3,
+        .loc = (uint64_t)revision * 100 + sub,
+        .field_bytes = 40,
+        .key = key,
+    };
+    assert_int_equal(backend_version_put(f->backend, &version), ST_OK);
+}
+
+static void load(struct fixture *f)
+{
+    assert_int_equal(backend_commit(f->backend), ST_OK);
+    assert_int_equal(store_load_index(f->backend, f->index), ST_OK);
+    index_check(f->index);
+}
+
+static const struct index_item *find(struct fixture *f, struct slice key)
+{
+    const struct index_item *item = index_find(f->index, key);
+    assert_non_null(item);
+    return item;
+}
+
+static void nothing_makes_an_empty_index(void **state)
+{
+    struct fixture *f = *state;
+    load(f);
+    assert_int_equal(index_working_root(f->index).live_keys, 0);
+    assert_null(index_find(f->index, SLICE_LITERAL("k")));
+}
+
+static void versions_of_a_key_come_together_in_order(void **state)
+{
+    struct fixture *f = *state;
+    add(f, SLICE_LITERAL("k"), 2, 0, false);
+    add(f, SLICE_LITERAL("other"), 3, 0, false);
+    add(f, SLICE_LITERAL("k"), 4, 0, false);
+    add(f, SLICE_LITERAL("k"), 4, 1, true); /* one revision, two changes */
+    add(f, SLICE_LITERAL("k"), 9, 7, false);
+    load(f);
+    const struct index_item *item = find(f, SLICE_LITERAL("k"));
+    assert_int_equal(item->older_count, 3);
+    assert_int_equal(index_item_older(item)[0], 200);
+    assert_int_equal(index_item_older(item)[1], 400);
+    assert_int_equal(index_item_older(item)[2], 401);
+    assert_int_equal(item->newest.mod_revision, 9);
+    assert_int_equal(item->newest.sub_revision, 7);
+    assert_int_equal(item->newest.loc, 907);
+    assert_int_equal(item->newest.lease, 27);
+    assert_int_equal(item->newest.field_bytes, 40);
+    assert_int_equal(index_working_root(f->index).live_keys, 2);
+}
+
+static void tombstone_counts_as_no_key(void **state)
+{
+    struct fixture *f = *state;
+    add(f, SLICE_LITERAL("k"), 2, 0, false);
+    add(f, SLICE_LITERAL("k"), 3, 0, true);
+    load(f);
+    const struct index_item *item = find(f, SLICE_LITERAL("k"));
+    assert_false(index_item_live(item));
+    assert_int_equal(item->newest.field_bytes, 0);
+    assert_int_equal(index_working_root(f->index).live_keys, 0);
+    assert_int_equal(index_working_root(f->index).live_bytes, 0);
+}
+
+/* Zeros in keys, keys that begin others, and a common beginning as long as a whole key. */
+static void keys_that_differ_by_little_are_told_apart(void **state)
+{
+    static const struct slice keys[] = {
+        SLICE_LITERAL("prefix/a"),
+        SLICE_LITERAL("prefix/"),
+        SLICE_LITERAL("prefix/a\0"),
+        SLICE_LITERAL("prefix/a\0\0"),
+        SLICE_LITERAL("prefix/a\0b"),
+        SLICE_LITERAL("prefix/12345678"),
+        SLICE_LITERAL("prefix/1234567"),
+        SLICE_LITERAL("prefix/123456789"),
+        SLICE_LITERAL("prefix/12345678\0"),
+        SLICE_LITERAL("prefix/\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        add(f, keys[i], (int64_t)i + 2, 0, false);
+    load(f);
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        const struct index_item *item = find(f, keys[i]);
+        assert_int_equal(item->newest.mod_revision, i + 2);
+        assert_int_equal(item->older_count, 0);
+    }
+    assert_int_equal(index_working_root(f->index).live_keys, COUNT_OF(keys));
+}
+
+static void many_keys_in_random_order_are_all_found(void **state)
+{
+    enum { KEYS = 3000, VERSIONS = 10000 };
+    struct fixture *f = *state;
+    static int64_t newest[KEYS];
+    static uint32_t count[KEYS];
+    memset(newest, 0, sizeof(newest));
+    memset(count, 0, sizeof(count));
+    struct random random;
+    random_init(&random, 5);
+    for (int i = 0; i < VERSIONS; i++) {
+        size_t key = random_below(&random, KEYS);
+        char name[32];
+        int n = snprintf(name, sizeof(name), "%zu/%zu", key % 13, key);
+        newest[key] = i + 2;
+        count[key]++;
+        add(f, slice_of(name, (size_t)n), newest[key], 0, false);
+    }
+    load(f);
+    for (size_t key = 0; key < KEYS; key++) {
+        char name[32];
+        int n = snprintf(name, sizeof(name), "%zu/%zu", key % 13, key);
+        if (!count[key]) {
+            assert_null(index_find(f->index, slice_of(name, (size_t)n)));
+            continue;
+        }
+        const struct index_item *item = find(f, slice_of(name, (size_t)n));
+        assert_int_equal(item->newest.mod_revision, newest[key]);
+        assert_int_equal(item->older_count, count[key] - 1);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_makes_an_empty_index),
+        TEST(versions_of_a_key_come_together_in_order),
+        TEST(tombstone_counts_as_no_key),
+        TEST(keys_that_differ_by_little_are_told_apart),
+        TEST(many_keys_in_random_order_are_all_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
