@@ -5,10 +5,11 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -390,6 +391,35 @@ static void a_full_map_is_told_and_the_last_commit_stays(void **state)
     assert_has_not(bed, 2);
 }
 
+static void a_commit_that_the_disk_refuses_leaves_the_last_one(void **state)
+{
+    struct bed *bed = *state;
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    put(bed, 1, 0);
+    assert_int_equal(backend_meta_put(bed->backend, BACKEND_INDEX, 1), ST_OK);
+    assert_int_equal(backend_commit(bed->backend), ST_OK);
+
+    struct rlimit before, tight;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight = (struct rlimit){.rlim_cur = 64 * 1024, .rlim_max = before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    for (int64_t revision = 2; revision < 5000; revision++)
+        put(bed, revision, 0);
+    assert_int_equal(backend_meta_put(bed->backend, BACKEND_INDEX, 5000), ST_OK);
+    assert_int_equal(backend_commit(bed->backend), ST_IO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+
+    assert_non_null(strstr(backend_error_text(bed->backend), "committing"));
+    assert_int_equal(backend_meta_get(bed->backend, BACKEND_INDEX, 0), 1);
+    bed_open(bed);
+    assert_int_equal(backend_meta_get(bed->backend, BACKEND_INDEX, 0), 1);
+    assert_has(bed, 1, 0);
+    assert_has_not(bed, 2);
+}
+
 static void keys_longer_than_lmdbs_are_kept(void **state)
 {
     struct bed *bed = *state;
@@ -463,6 +493,7 @@ int main(void)
         MEMORY(a_failed_commit_is_wholly_there_or_not_at_all),
         cmocka_unit_test(a_stored_version_comes_back_and_a_broken_one_is_told),
         LMDB(a_full_map_is_told_and_the_last_commit_stays),
+        LMDB(a_commit_that_the_disk_refuses_leaves_the_last_one),
         LMDB(keys_longer_than_lmdbs_are_kept),
         LMDB(a_file_that_is_none_is_refused_by_name),
         LMDB(overwriting_does_not_grow_the_file_for_ever),

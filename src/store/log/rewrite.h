@@ -10,7 +10,10 @@
 #include "store/log/log.h"
 
 struct log_rewrite;
-/* ST_NOT_FOUND when it is not full, ST_AGAIN when nothing durable follows it yet. */
+/*
+ * ST_NOT_FOUND when it is not full, ST_AGAIN when nothing durable follows it yet, ST_DAMAGED when a
+ * record in it is: log_verify then says where.
+ */
 MUST_CHECK
 enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
 MUST_CHECK
