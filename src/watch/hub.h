@@ -1,0 +1,64 @@
+/*
+ * The watches of one shard: who watches what, and how far each stream is.
+ *
+ *   history ── new revisions ──► hub: finds the streams that watch them, wakes those
+ *                                       │
+ *                       a woken stream is pulled when its transport has room: it walks the
+ *                       revisions from where it stood and writes responses straight into the output
+ *
+ * Nothing is queued for anybody. A stream that nothing concerns stands at the tail without being
+ * touched; one that cannot send stands at a revision and a place in it, and holds nothing else.
+ * It mirrors etcd's watchableStore without its victims, batches and ticks.
+ *
+ * One per shard, on its thread. The history is the engine's.
+ */
+#ifndef VIGIL_WATCH_HUB_H
+#define VIGIL_WATCH_HUB_H
+
+#include "watch/history.h"
+
+struct watch_hub;
+
+/* What stands in every response header besides the revision. */
+struct watch_identity {
+    uint64_t cluster_id, member_id, raft_term;
+};
+
+struct watch_hub_options {
+    struct watch_history *history;
+    struct watch_identity identity;
+    size_t fragment_bytes; /* responses of that size and more are cut for who asked; 2 MiB */
+    unsigned watchers_max; /* of one stream; a create beyond it is refused */
+    int64_t progress_interval_ns;
+};
+
+struct watch_hub *watch_hub_new(
+    const struct watch_hub_options *options); /* aborts without memory */
+void watch_hub_free(struct watch_hub *hub);   /* no stream may be left; accepts NULL */
+DEFINE_CLEANUP(struct watch_hub *, watch_hub_free)
+
+/*
+ * Once per turn, after input was read: takes in what was published, and wakes the streams it
+ * concerns. Returns soon: about a millisecond's work; true when there is more to do at once.
+ */
+MUST_CHECK
+bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns);
+/* After everything that could be sent was sent: what the history handed out is let go. */
+void watch_hub_turn_end(struct watch_hub *hub);
+
+/* The history has what it could not give before. */
+void watch_hub_history_ready(struct watch_hub *hub);
+
+/* When turn_begin next has something to do by itself (progress notifications); CLOCK_NEVER. */
+int64_t watch_hub_next_ns(const struct watch_hub *hub);
+
+/* What an operator looks at. Counts are of now, totals since the start. */
+struct watch_stats {
+    uint64_t streams, streams_stopped;
+    uint64_t watchers, watchers_catching_up;
+    uint64_t events_sent, responses_sent, bytes_sent;
+    int64_t behind_max; /* revisions the slowest stream is behind */
+};
+struct watch_stats watch_hub_stats(const struct watch_hub *hub);
+
+#endif
