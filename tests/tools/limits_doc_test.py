@@ -1,0 +1,39 @@
+#!/usr/bin/python3
+"""docs/limits.md names every flag of the limits with its default."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROW = re.compile(r'\.name = "([^"]+)",\s*\.kind = (\w+),\s*\.fallback = "([^"]*)",\s*\.group = (\w+)')
+
+
+def spoken(kind, fallback):
+    """The ways in which the page may write a default."""
+    if kind == "OPTION_SIZE":
+        n = int(fallback)
+        return {fallback, f"{n // 1024} KiB", f"{n / 1048576:g} MiB"}
+    if kind == "OPTION_DURATION":
+        seconds = sum(int(n) * {"h": 3600, "m": 60, "s": 1}[unit]
+                      for n, unit in re.findall(r"(\d+)([hms])", fallback))
+        return {f"{seconds} s", f"{seconds // 60} min", f"{seconds // 3600} h"}
+    return {fallback}
+
+
+class LimitsPage(unittest.TestCase):
+    def test_every_limit_is_on_the_page_with_its_default(self):
+        rows = ROW.findall((ROOT / "src/cmd/serve_options.c").read_text())
+        page = (ROOT / "docs/limits.md").read_text().splitlines()
+        limits = [row for row in rows if row[3] in ("LIMITS", "REQUESTS")]
+        self.assertGreater(len(limits), 20)
+        for name, kind, fallback, _ in limits:
+            cells = [line.split("|") for line in page if line.startswith("|")]
+            lines = [cell for cell in cells if cell[2].strip().startswith(f"`--{name}`")]
+            with self.subTest(flag=name):
+                self.assertTrue(lines, "not on the page")
+                if name != "io-threads":  # 0 there, "one per core" here
+                    self.assertIn(lines[0][3].strip(), spoken(kind, fallback))
+
+
+if __name__ == "__main__":
+    unittest.main()
