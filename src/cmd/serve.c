@@ -179,6 +179,7 @@ static void block_signals(struct serve *s)
     sigaddset(&s->signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
 }
 
 static int wait_signal(const struct serve *s)
