@@ -166,6 +166,83 @@ static void size_in_use_follows_and_size_does_not(void **state)
     assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
 }
 
+static void clean_one(struct fixture *f)
+{
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_non_null(relocation);
+    assert_true(relocation->new_segment);
+    uint64_t old = relocation->old_segment;
+    bool done;
+    assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+    assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    store_forget_segment(f->store, old);
+    fixture_commit(f);
+}
+
+/* A copy that no checkpoint lists is left over from a crash, unless there is no checkpoint. */
+static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 200; i++)
+        fixture_put(f, i % 10 ? "k" : "a", "0123456789012345678901234567890123456789");
+    fixture_compact(f, 150);
+    fixture_settle(f);
+    clean_one(f);
+    fixture_stop(f);
+
+    struct backend_disk *other = backend_disk_new();
+    struct store *store = NULL;
+    for (int again = 0; again < 2; again++) {
+        struct error error;
+        enum status status =
+            store_open(&(struct store_options){.fs = fs_sim_fs(f->sim),
+                                               .dir = "/data",
+                                               .segment_bytes_first = 4096,
+                                               .segment_bytes_max = 16 << 10,
+                                               .readers_max = 1,
+                                               .backend = backend_memory_open(other)},
+                       &store, &error);
+        assert_int_equal(status, ST_DAMAGED);
+        assert_non_null(strstr(error.text, "checkpoint"));
+    }
+    backend_disk_free(other);
+    fixture_start(f);
+    assert_int_equal(fixture_state(f).root.live_keys, 3); /* a, b, k */
+}
+
+/* Short records are mostly heads: a segment full of living ones must not look half dead. */
+static void segment_all_alive_is_not_cleaned(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "%d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_settle(f);
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_null(relocation);
+    /* And what was cleaned once is left in peace. */
+    for (int i = 0; i < 300; i += 3) {
+        char key[16];
+        snprintf(key, sizeof(key), "%d", i % 60);
+        fixture_put(f, key, "");
+    }
+    fixture_compact(f, store_apply(f->store)->revision);
+    fixture_settle(f);
+    for (int cleaned = 0; cleaned < 20; cleaned++) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return;
+        bool done;
+        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    }
+    fail_msg("cleaning does not end");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void)
@@ -176,6 +253,8 @@ int main(void)
         TEST(compaction_must_go_forward_and_not_into_the_future),
         TEST(trimming_goes_on_after_a_restart),
         TEST(size_in_use_follows_and_size_does_not),
+        TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
+        TEST(segment_all_alive_is_not_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

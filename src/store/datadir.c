@@ -98,6 +98,22 @@ static enum status make_dir(struct fs *fs, const char *path)
     return status == ST_EXISTS ? ST_OK : status;
 }
 
+/* The directory itself, and durable in the one above it. */
+static enum status make_data_dir(struct fs *fs, const char *path)
+{
+    enum status status = fs_make_dir(fs, path);
+    if (status != ST_OK)
+        return status == ST_EXISTS ? ST_OK : status;
+    char above[4096];
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    snprintf(above, sizeof(above), "%.*s", (int)len, len ? path : "");
+    return fs_sync_dir(fs, len ? above : ".");
+}
+
 static enum status take_lock(struct datadir *dir, struct fs *fs, const char *path,
                              struct error *ret_error)
 {
@@ -144,7 +160,7 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
     *dir = (struct datadir){0};
     TRY(join(dir->log_path, sizeof(dir->log_path), path, "log", ret_error));
     TRY(join(dir->meta_path, sizeof(dir->meta_path), path, "meta", ret_error));
-    enum status status = make_dir(fs, path);
+    enum status status = make_data_dir(fs, path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
                          status_text(status));

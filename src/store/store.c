@@ -135,11 +135,16 @@ static enum status open_backend(struct store *store, const struct store_options 
                               ret_error));
     enum status status = sign_in(store, options);
     if (status != ST_OK) {
-        error_set(ret_error, status, "cannot write the checkpoint in %s: %s", store->dir.meta_path,
-                  backend_error_text(store->backend));
         backend_abort(store->backend);
+        return error_set(ret_error, status, "cannot write the checkpoint in %s: %s",
+                         store->dir.meta_path, backend_error_text(store->backend));
     }
-    return status;
+    /* LMDB syncs its file and not the name of it, without which the log could not be read. */
+    status = fs_sync_dir(options->fs, store->dir.meta_path);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot sync %s: %s", store->dir.meta_path,
+                         status_text(status));
+    return ST_OK;
 }
 
 static enum status open_parts(struct store *store, const struct store_options *options,

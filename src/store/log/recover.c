@@ -198,7 +198,12 @@ static enum status open_files(struct recovery *r)
             atomic_store(&r->log->next_id, r->listed[i] + 1);
     }
     for (size_t i = r->found.count; i-- > 0;) {
-        if (is_left_over(r, r->found.items[i]))
+        const struct segment *segment = r->found.items[i];
+        if (!r->after_index && (segment->head.flags & SEGMENT_REWRITTEN))
+            return fail_file(r, ST_DAMAGED, segment->head.id,
+                             "was cleaned, so there was a checkpoint, and now there is none: "
+                             "restore the data directory from a backup or a snapshot");
+        if (is_left_over(r, segment))
             TRY(remove_found(r, i));
     }
     return ST_OK;
