@@ -122,7 +122,7 @@ static void trimming_goes_on_after_a_restart(void **state)
     for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
         struct fixture *f = *state;
         for (int i = 0; i <= 3000; i++) {
-            char key[16];
+            char key[32];
             snprintf(key, sizeof(key), "k%02d", i % 50);
             if (i % 30 == 29)
                 fixture_delete(f, key, "");
@@ -185,7 +185,7 @@ static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void
 {
     struct fixture *f = *state;
     for (int i = 0; i < 200; i++) {
-        char key[16];
+        char key[32];
         snprintf(key, sizeof(key), "stays%d", i);
         fixture_put(f, i % 10 ? "k" : key, "0123456789012345678901234567890123456789");
     }
@@ -219,7 +219,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 300; i++) {
-        char key[16];
+        char key[32];
         snprintf(key, sizeof(key), "%d", i);
         fixture_put(f, key, "");
     }
@@ -229,7 +229,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
     assert_null(relocation);
     /* And what was cleaned once is left in peace. */
     for (int i = 0; i < 300; i += 3) {
-        char key[16];
+        char key[32];
         snprintf(key, sizeof(key), "%d", i % 60);
         fixture_put(f, key, "");
     }
