@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cmd/greeting.h"
+#include "cmd/notify.h"
 #include "cmd/serve_config.h"
 #include "cmd/version.h"
 
@@ -171,15 +172,18 @@ static void log_ready(const struct serve *s, struct server *server)
 
 /* -- Signals -- */
 
+/* Blocked, to be waited for. nohup and shells start programs with some ignored: those stay so. */
 static void block_signals(struct serve *s)
 {
+    static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
     sigemptyset(&s->signals);
-    sigaddset(&s->signals, SIGTERM);
-    sigaddset(&s->signals, SIGINT);
-    sigaddset(&s->signals, SIGHUP);
+    for (size_t i = 0; i < COUNT_OF(ending); i++) {
+        struct sigaction now;
+        if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&s->signals, ending[i]);
+    }
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
 }
 
 static int wait_signal(const struct serve *s)
@@ -257,8 +261,10 @@ static int run(struct serve *s, struct server *server)
         greeting_write(stderr, &s->config, server);
     else
         log_ready(s, server);
+    notify_manager("READY=1");
     int number = wait_signal(s);
     log_info("received signal; shutting down", LOG_TEXT("signal", strsignal(number)));
+    notify_manager("STOPPING=1");
     drain(s, server);
     server_free(server);
     serve_config_fini(&s->config);

@@ -1,0 +1,9 @@
+/* Tells the service manager that started us how far we are (systemd's Type=notify, which etcd's
+ * own units use). Does nothing when NOTIFY_SOCKET is not set. */
+#ifndef VIGIL_CMD_NOTIFY_H
+#define VIGIL_CMD_NOTIFY_H
+
+/* "READY=1", "STOPPING=1". What cannot be told is not worth failing for. */
+void notify_manager(const char *state);
+
+#endif
