@@ -184,6 +184,7 @@ static void block_signals(struct serve *s)
     }
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
 }
 
 static int wait_signal(const struct serve *s)

@@ -59,18 +59,22 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     return GRPC_FILL_DONE;
 }
 
-/* Closes first: failing may end the call, and its memory with it. */
-static void fail_answered(struct write_call *w, enum status status)
+/*
+ * It was done, and there is no room to say so. A client may take most errors for a promise that
+ * nothing was done, so this is told as etcd tells an outcome that is not known. Closes first:
+ * failing may end the call, and its memory with it.
+ */
+static void fail_done(struct write_call *w)
 {
     close_write(w);
-    grpc_call_fail(w->call, status);
+    grpc_call_fail(w->call, ST_TIMEOUT);
 }
 
 static void reply_direct(struct write_call *w, const struct kv_plan *plan)
 {
     uint8_t *dst = grpc_call_message(w->call, plan->bytes);
     if (!dst) {
-        fail_answered(w, ST_LIMIT);
+        fail_done(w);
         return;
     }
     struct kv_writer writer;
@@ -85,7 +89,7 @@ static void reply_long(struct write_call *w, const struct kv_plan *plan)
 {
     struct output *o = arena_alloc(grpc_call_arena(w->call), sizeof(*o));
     if (!o) {
-        fail_answered(w, ST_NOMEM);
+        fail_done(w);
         return;
     }
     o->source.fill = source_fill;
@@ -102,9 +106,8 @@ static void reply(struct write_call *w)
 {
     struct kv_header header = etcd_header(w->face, w->write.op.revision);
     struct kv_plan plan;
-    enum status status = kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->call));
-    if (status != ST_OK) {
-        fail_answered(w, status);
+    if (kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->call)) != ST_OK) {
+        fail_done(w);
     } else if (plan.bytes <= DIRECT_BYTES_MAX) {
         reply_direct(w, &plan);
     } else if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
@@ -149,7 +152,7 @@ static void compact_done(struct engine_op *op)
     struct kv_header header = etcd_header(w->face, op->revision);
     uint8_t *dst = grpc_call_message(w->call, kv_header_size(&header));
     if (!dst) {
-        grpc_call_fail(w->call, ST_LIMIT);
+        grpc_call_fail(w->call, ST_TIMEOUT); /* as in fail_done */
         return;
     }
     kv_header_write(dst, &header);
