@@ -20,6 +20,7 @@ struct log {
     struct segment_order retired; /* swapped out, still readable; owned */
 
     _Atomic(struct segment *) waiting; /* prepared by the keeper; who exchanges it owns it */
+    _Atomic(struct segment *) doomed; /* linked by next_left: forgotten, for the keeper to remove */
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
     _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */
@@ -61,6 +62,8 @@ enum status log_new_segment(struct log *log, uint64_t capacity, struct segment *
 /* Takes a segment out of the table, frees it and removes its file. */
 MUST_CHECK
 enum status log_remove_segment(struct log *log, struct segment *segment);
+/* Unmaps and removes what was forgotten. */
+void log_sweep(struct log *log);
 /* The next segment to be made is twice as large as one like this, up to the limit. */
 void log_note_capacity(struct log *log, uint64_t capacity);
 uint32_t log_salt_for(const struct log *log, uint64_t id);

@@ -81,14 +81,20 @@ static enum status log_offer(struct log *log, struct segment *segment)
     return log_remove_segment(log, segment);
 }
 
-bool log_wants_prepare(const struct log *log)
+static bool lacks_waiting(const struct log *log)
 {
     return !atomic_load_explicit(&log->waiting, memory_order_relaxed) && log_failed(log) == ST_OK;
 }
 
+bool log_wants_prepare(const struct log *log)
+{
+    return lacks_waiting(log) || atomic_load_explicit(&log->doomed, memory_order_relaxed);
+}
+
 enum status log_prepare(struct log *log)
 {
-    if (!log_wants_prepare(log))
+    log_sweep(log);
+    if (!lacks_waiting(log))
         return log_failed(log);
     struct segment *segment;
     TRY(log_new_segment(log, atomic_load(&log->next_capacity), &segment));
@@ -146,6 +152,7 @@ void log_close(struct log *log)
     if (!log)
         return;
     group_fini(&log->group);
+    log_sweep(log);
     segment_free(log->upcoming);
     while (log->replaced) {
         struct segment *next = log->replaced->next_left;

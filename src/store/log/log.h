@@ -120,7 +120,10 @@ bool log_find_address(const struct log *log, const void *address, uint64_t *ret_
 
 /* -- The keeper's side -- */
 
-/* Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. */
+/*
+ * Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. Removes the
+ * files of segments that were forgotten.
+ */
 MUST_CHECK
 enum status log_prepare(struct log *log);
 bool log_wants_prepare(const struct log *log); /* any thread */

@@ -457,6 +457,12 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     assert_int_equal(log_forget(bed->log, gone), ST_OK);
 }
 
+static void count_file(void *ctx, const char *name)
+{
+    (void)name;
+    ++*(int *)ctx;
+}
+
 static void nothing_but_the_writers_segment_may_be_left(void **state)
 {
     struct bed *bed = *state;
@@ -468,6 +474,12 @@ static void nothing_but_the_writers_segment_may_be_left(void **state)
         assert_int_equal(rewrite(bed, &infos[i], 0), 0);
         assert_int_equal(log_forget(bed->log, infos[i].id), ST_OK);
     }
+    int files = 0;
+    assert_true(log_wants_prepare(bed->log));
+    assert_int_equal(log_prepare(bed->log), ST_OK);
+    assert_false(log_wants_prepare(bed->log));
+    assert_int_equal(fs_list(bed->options.fs, bed->dir, count_file, &files), ST_OK);
+    assert_int_equal(files, 2); /* the writer's, and the one that waits */
     uint64_t ids[64];
     size_t listed = list_ids(bed, 500, ids, 64);
     assert_int_equal(listed, 1);

@@ -201,9 +201,27 @@ enum status log_forget(struct log *log, uint64_t old_id)
         size_t at = segment_order_find(&log->retired, old_id);
         if (at == log->retired.count)
             return ST_NOT_FOUND;
+        TRY(segment_table_put(&log->table, old_id, NULL));
         old = segment_order_remove(&log->retired, at);
     }
-    return log_remove_segment(log, old);
+    struct segment *head = atomic_load(&log->doomed);
+    do
+        old->next_left = head;
+    while (!atomic_compare_exchange_weak(&log->doomed, &head, old));
+    return ST_OK;
+}
+
+void log_sweep(struct log *log)
+{
+    struct segment *segment = atomic_exchange(&log->doomed, NULL);
+    while (segment) {
+        struct segment *next = segment->next_left;
+        uint64_t id = segment->head.id;
+        segment_free(segment);
+        /* A file that can not be removed is found unlisted, and removed, at the next start. */
+        segment_discard(log->fs, log->dir, id);
+        segment = next;
+    }
 }
 
 /* -- Checking what lies on the disk -- */

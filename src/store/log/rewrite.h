@@ -27,7 +27,10 @@ MUST_CHECK
 enum status log_rewrite_commit(struct log_rewrite *rewrite, uint64_t *ret_new_id);
 void log_rewrite_abort(struct log_rewrite *rewrite); /* accepts NULL */
 DEFINE_CLEANUP(struct log_rewrite *, log_rewrite_abort)
-/* Unmaps and unlinks a segment that was swapped out and that no reader can reach any more. */
+/*
+ * Gives up a segment that was swapped out and that no reader can reach any more. Quick, on any
+ * thread: unmapping and removing the file takes 15 ms for 64 MiB and is left to log_prepare.
+ */
 MUST_CHECK
 enum status log_forget(struct log *log, uint64_t old_id);
 
