@@ -1,0 +1,145 @@
+/* For tests: what the server sends to a peer, and the calls a peer makes. */
+#ifndef VIGIL_ETCD_PEER_CALLS_H
+#define VIGIL_ETCD_PEER_CALLS_H
+
+#include "codec/pb/pb.h"
+#include "etcd/peer_fixture.h"
+
+/* -- Frames from the server -- */
+
+static inline void note_trailers(struct peer *p, struct peer_stream *stream, struct slice block,
+                                 bool last)
+{
+    struct hpack_limits limits = {.list_bytes = 16384, .fields_max = 100};
+    struct h2_headers *headers;
+    struct slice value;
+    assert_int_equal(hpack_decode(&p->hpack, block, true, &limits, &headers), ST_OK);
+    if (h2_headers_get(headers, SLICE_LITERAL("grpc-status"), &value))
+        stream->code = atoi((const char *)memcpy((char[8]){0}, value.ptr, value.len));
+    if (h2_headers_get(headers, SLICE_LITERAL("grpc-message"), &value)) {
+        assert_true(value.len < sizeof(stream->text));
+        memcpy(stream->text, value.ptr, value.len);
+    }
+    stream->ended |= last;
+    h2_headers_unref(headers);
+}
+
+static inline void note_frame(struct peer *p, struct h2_frame frame, struct slice payload)
+{
+    if (frame.stream_id == 0) {
+        assert_int_not_equal(frame.type, H2_GOAWAY);
+        return;
+    }
+    struct peer_stream *stream = peer_stream(p, frame.stream_id);
+    assert_false(stream->ended);
+    bool last = frame.flags & H2_FLAG_END_STREAM;
+    if (frame.type == H2_HEADERS)
+        note_trailers(p, stream, payload, last);
+    else if (frame.type == H2_DATA)
+        assert_int_equal(buf_append(&stream->body, payload), ST_OK);
+    else if (frame.type == H2_RST_STREAM)
+        stream->ended = true;
+}
+
+/* Takes everything the server has to send. */
+static inline void peer_pump(struct peer *p)
+{
+    uint8_t bytes[PEER_FILL_BYTES];
+    while (wire_connection_wants_write(p->connection)) {
+        size_t n = wire_connection_fill(p->connection, bytes, sizeof(bytes), 1);
+        if (n == 0)
+            break;
+        assert_int_equal(buf_append(&p->in, slice_of(bytes, n)), ST_OK);
+        while (p->in.len >= H2_FRAME_HEAD_BYTES) {
+            struct h2_frame frame = h2_frame_get(p->in.ptr);
+            if (p->in.len < H2_FRAME_HEAD_BYTES + frame.len)
+                break;
+            note_frame(p, frame, slice_of(p->in.ptr + H2_FRAME_HEAD_BYTES, frame.len));
+            buf_consume(&p->in, H2_FRAME_HEAD_BYTES + frame.len);
+        }
+    }
+}
+
+/* -- Requests -- */
+
+static inline uint32_t peer_call_bytes(struct peer *p, const char *path, struct slice version,
+                                       struct slice message)
+{
+    struct slice fields[][2] = {
+        {SLICE_LITERAL(":method"), SLICE_LITERAL("POST")},
+        {SLICE_LITERAL(":scheme"), SLICE_LITERAL("http")},
+        {SLICE_LITERAL(":path"), slice_from_text(path)},
+        {SLICE_LITERAL(":authority"), SLICE_LITERAL("x")},
+        {SLICE_LITERAL("content-type"), SLICE_LITERAL("application/grpc")},
+        {SLICE_LITERAL("te"), SLICE_LITERAL("trailers")},
+        {SLICE_LITERAL("client-api-version"), version},
+    };
+    uint8_t block[1024], *end = block;
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        end = hpack_put_literal(end, fields[i][0], fields[i][1]);
+    uint32_t id = p->next_id;
+    p->next_id += 2;
+    *peer_stream(p, id) = (struct peer_stream){.code = -1};
+    peer_feed_frame(p, H2_HEADERS, H2_FLAG_END_HEADERS, id, slice_of(block, (size_t)(end - block)));
+
+    uint8_t *framed = arena_alloc(&p->arena, GRPC_PREFIX_BYTES + message.len);
+    grpc_prefix_write(framed, (uint32_t)message.len);
+    slice_copy(framed + GRPC_PREFIX_BYTES, message);
+    size_t len = GRPC_PREFIX_BYTES + message.len;
+    for (size_t at = 0, n; at < len; at += n) {
+        n = size_min(len - at, H2_FRAME_BYTES_MAX);
+        peer_feed_frame(p, H2_DATA, at + n == len ? H2_FLAG_END_STREAM : 0, id,
+                        slice_of(framed + at, n));
+        if (at + n < len)
+            peer_pump(p); /* for the window it gives back */
+    }
+    return id;
+}
+
+static inline uint32_t peer_call(struct peer *p, const char *path, const struct pb_message *type,
+                                 const void *message)
+{
+    size_t size = pb_size(type, message);
+    uint8_t *bytes = arena_alloc(&p->arena, size);
+    pb_encode(type, message, bytes, size);
+    return peer_call_bytes(p, path, SLICE_LITERAL("3.7"), slice_of(bytes, size));
+}
+
+/* The messages of an answer one after the other; false at its end. */
+static inline bool next_message(struct peer *p, uint32_t id, size_t *at,
+                                const struct pb_message *type, void *ret_message)
+{
+    struct buf *body = &peer_stream(p, id)->body;
+    if (*at == body->len)
+        return false;
+    assert_true(body->len - *at >= GRPC_PREFIX_BYTES);
+    size_t len = h2_get32(body->ptr + *at + 1);
+    assert_true(body->len - *at - GRPC_PREFIX_BYTES >= len);
+    struct slice message = slice_of(body->ptr + *at + GRPC_PREFIX_BYTES, len);
+    assert_int_equal(pb_decode(type, message, &p->arena, ret_message), ST_OK);
+    *at += GRPC_PREFIX_BYTES + len;
+    return true;
+}
+
+static inline void assert_fails(struct peer *p, uint32_t id, enum grpc_code code, const char *text)
+{
+    peer_pump(p);
+    assert_true(peer_stream(p, id)->ended);
+    assert_int_equal(peer_stream(p, id)->body.len, 0);
+    assert_string_equal(peer_stream(p, id)->text, text);
+    assert_int_equal(peer_stream(p, id)->code, code);
+}
+
+/* The one message of an answer with status OK. */
+static inline void assert_answers(struct peer *p, uint32_t id, const struct pb_message *type,
+                                  void *ret_message)
+{
+    size_t at = 0;
+    peer_pump(p);
+    assert_string_equal(peer_stream(p, id)->text, "");
+    assert_int_equal(peer_stream(p, id)->code, GRPC_OK);
+    assert_true(next_message(p, id, &at, type, ret_message));
+    assert_int_equal(at, peer_stream(p, id)->body.len);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* For tests: a face over the fake engine, and a client of one connection to it, frame by frame. */
+#ifndef VIGIL_ETCD_PEER_FIXTURE_H
+#define VIGIL_ETCD_PEER_FIXTURE_H
+
+#include "etcd/face.h"
+
+#include "base/buf.h"
+#include "engine/fake.h"
+#include "wire/connection.h"
+#include "wire/h2/frame.h"
+#include "wire/h2/hpack.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { PEER_STREAMS = 4096, PEER_FILL_BYTES = 16 * 1024 };
+
+struct peer_stream {
+    struct buf body; /* gRPC-framed messages */
+    int code;        /* grpc-status, or -1 */
+    char text[256];  /* grpc-message */
+    bool ended;
+};
+
+struct peer {
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct etcd_face *face;
+    struct wire_server *server;
+    struct wire_connection *connection;
+    struct hpack_decoder hpack;
+    struct buf in;                            /* a frame that has not wholly come */
+    struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
+    uint32_t next_id;
+    struct arena arena; /* of the test */
+};
+
+static inline void peer_ignore(void *owner)
+{
+    (void)owner;
+}
+
+static inline struct peer_stream *peer_stream(struct peer *p, uint32_t id)
+{
+    assert_true(id / 2 < PEER_STREAMS);
+    return &p->streams[id / 2];
+}
+
+static inline void peer_feed_frame(struct peer *p, enum h2_frame_type type, uint8_t flags,
+                                   uint32_t id, struct slice payload)
+{
+    struct buf frame = {0};
+    assert_int_equal(buf_reserve(&frame, H2_FRAME_HEAD_BYTES + payload.len), ST_OK);
+    uint8_t *end = h2_frame_put(frame.ptr, payload.len, type, flags, id);
+    slice_copy(end, payload);
+    wire_connection_feed(p->connection, slice_of(frame.ptr, H2_FRAME_HEAD_BYTES + payload.len), 1);
+    buf_fini(&frame);
+}
+
+/* Lets the server send so many bytes more on a stream, or on the connection for id 0. */
+static inline void peer_open_window(struct peer *p, uint32_t id, uint32_t by)
+{
+    uint8_t payload[4];
+    h2_put32(payload, by);
+    peer_feed_frame(p, H2_WINDOW_UPDATE, 0, id, slice_of(payload, 4));
+}
+
+static inline void peer_reset(struct peer *p, uint32_t id)
+{
+    uint8_t payload[4];
+    h2_put32(payload, H2_CANCEL);
+    peer_feed_frame(p, H2_RST_STREAM, 0, id, slice_of(payload, 4));
+    peer_stream(p, id)->ended = true;
+}
+
+/* stream_window: what the server may send on each stream at first. queued_bytes_max: of answers,
+ * 0 for the default. */
+static inline void peer_init(struct peer *p, const struct etcd_config *config,
+                             const struct fake_options *options, uint32_t stream_window,
+                             size_t queued_bytes_max)
+{
+    struct wire_limits limits = WIRE_LIMITS_DEFAULT;
+    if (queued_bytes_max)
+        limits.grpc.queued_bytes_hard = queued_bytes_max;
+    struct wire_hooks hooks = {.on_output = peer_ignore};
+    memset(p, 0, sizeof(*p));
+    arena_init(&p->arena, NULL, 0, 1 << 30);
+    p->next_id = 1;
+    p->engine = fake_new(options);
+    assert_int_equal(engine_shard_new(p->engine, NULL, &p->shard), ST_OK);
+    assert_int_equal(etcd_face_new(config, p->engine, p->shard, &p->face), ST_OK);
+    assert_int_equal(wire_server_new(etcd_face_services(p->face), etcd_face_routes(p->face),
+                                     &limits, &p->server),
+                     ST_OK);
+    assert_int_equal(wire_connection_new(p->server, hooks, 1, &p->connection), ST_OK);
+    uint8_t settings[6] = {0, H2_SETTING_INITIAL_WINDOW_SIZE};
+    h2_put32(settings + 2, stream_window);
+    wire_connection_feed(p->connection, H2_PREFACE, 1);
+    peer_feed_frame(p, H2_SETTINGS, 0, 0, slice_of(settings, sizeof(settings)));
+    peer_open_window(p, 0, 1 << 30);
+}
+
+/* Answers under way are dropped first; the engine completes what it still has. */
+static inline void peer_fini(struct peer *p)
+{
+    wire_connection_free(p->connection);
+    assert_int_equal(etcd_face_busy(p->face), fake_waiting(p->engine) > 0);
+    while (fake_step(p->engine))
+        ;
+    assert_int_equal(fake_open(p->engine), 0);
+    wire_server_free(p->server);
+    etcd_face_free(p->face);
+    engine_shard_free(p->shard);
+    fake_free(p->engine);
+    hpack_decoder_fini(&p->hpack);
+    for (size_t i = 0; i < PEER_STREAMS; i++)
+        buf_fini(&p->streams[i].body);
+    buf_fini(&p->in);
+    arena_fini(&p->arena);
+}
+
+#endif
