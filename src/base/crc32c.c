@@ -6,7 +6,6 @@
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #elif defined(__aarch64__)
-#include <arm_acle.h>
 #include <sys/auxv.h>
 #endif
 
@@ -93,13 +92,20 @@ bool crc32c_has_hardware(void)
     return (getauxval(AT_HWCAP) & HWCAP_CRC32_BIT) != 0;
 }
 
-#ifdef __clang__
-__attribute__((target("crc")))
-#else
-__attribute__((target("+crc")))
-#endif
-uint32_t
-crc32c_hardware(uint32_t crc, struct slice bytes)
+/* Written out, because the header's functions are there only if every processor is to have it. */
+static inline uint32_t step_word(uint32_t crc, uint64_t word)
+{
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+
+static inline uint32_t step_byte(uint32_t crc, uint32_t byte)
+{
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(byte));
+    return crc;
+}
+
+uint32_t crc32c_hardware(uint32_t crc, struct slice bytes)
 {
     crc = ~crc;
     const uint8_t *at = bytes.ptr;
@@ -107,10 +113,10 @@ crc32c_hardware(uint32_t crc, struct slice bytes)
     for (; left >= 8; at += 8, left -= 8) {
         uint64_t word;
         memcpy(&word, at, sizeof(word));
-        crc = __crc32cd(crc, word);
+        crc = step_word(crc, word);
     }
     for (; left; at++, left--)
-        crc = __crc32cb(crc, *at);
+        crc = step_byte(crc, *at);
     return ~crc;
 }
 
