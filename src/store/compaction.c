@@ -46,20 +46,32 @@ static void change_trim(struct compaction *compaction, const struct change_head 
     }
 }
 
+/*
+ * Trims what a record has replaced, from where the last step stopped in it. Its body is the same as
+ * then, also if the cleaner has moved it: all of it lives until it is trimmed.
+ */
 static enum status record_trim(struct compaction *compaction, const struct log_record *record,
-                               unsigned *changes)
+                               unsigned *changes_left)
 {
     struct change_walk walk;
     TRY(change_walk_init(&walk, record->body));
-    for (;;) {
+    if (compaction->left) {
+        walk.offset = compaction->offset;
+        walk.left = compaction->left;
+    }
+    while (*changes_left) {
         const struct change_head *change;
         size_t offset;
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
-            return ST_OK;
+            break;
         change_trim(compaction, change);
-        (*changes)++;
+        (*changes_left)--;
     }
+    compaction->offset = walk.offset;
+    compaction->left = walk.left;
+    compaction->trimmed = walk.left ? record->revision : record->revision + 1;
+    return ST_OK;
 }
 
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
@@ -68,7 +80,7 @@ enum status compaction_step(struct compaction *compaction, uint64_t last_index,
     int64_t target = compaction->apply->compact_revision;
     struct log_reader reader;
     log_reader_seek_revision(&reader, compaction->apply->log, compaction->trimmed);
-    for (unsigned changes = 0; changes < changes_max && compaction->trimmed < target;) {
+    while (changes_max && compaction->trimmed < target) {
         struct log_record record;
         enum status status = log_reader_next(&reader, last_index, &record);
         if (status == ST_END || (status == ST_OK && record.revision >= target)) {
@@ -76,10 +88,8 @@ enum status compaction_step(struct compaction *compaction, uint64_t last_index,
             break;
         }
         TRY(status);
-        if (record.type != LOG_RECORD_KV)
-            continue;
-        TRY(record_trim(compaction, &record, &changes));
-        compaction->trimmed = record.revision + 1;
+        if (record.type == LOG_RECORD_KV)
+            TRY(record_trim(compaction, &record, &changes_max));
     }
     return ST_OK;
 }

@@ -18,6 +18,8 @@
 struct compaction {
     struct apply *apply;
     int64_t trimmed; /* everything below is done */
+    size_t offset;   /* in the body of the record of that revision, of the next change … */
+    uint32_t left;   /* … and how many are left there; 0: it is not begun */
 };
 
 void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
@@ -25,7 +27,7 @@ void compaction_init(struct compaction *compaction, struct apply *apply, int64_t
 /* Nothing is left to trim. */
 bool compaction_done(const struct compaction *compaction);
 
-/* Goes on by about that many changes, over records up to last_index, which must be written. */
+/* Goes on by at most that many changes, over records up to last_index, which must be written. */
 MUST_CHECK
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
                             unsigned changes_max);

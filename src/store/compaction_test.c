@@ -148,6 +148,38 @@ static void trimming_goes_on_after_a_restart(void **state)
     }
 }
 
+/* A transaction larger than a step is trimmed over several, and a step is never more. */
+static void large_record_is_trimmed_in_steps(void **state)
+{
+    enum { KEYS = 2000 };
+    struct fixture *f = *state;
+    for (int i = 0; i < KEYS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "m%d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_delete(f, "m", "n");
+    int64_t revision = fixture_put(f, "d", "");
+    fixture_compact(f, revision);
+    fixture_commit(f);
+    uint64_t before = KEYS + 10;
+    int steps = 0;
+    while (store_has_work(f->store)) {
+        assert_int_equal(store_work(f->store), ST_OK);
+        steps++;
+        if (steps ==
+            5) /* in the middle of the deletion: the checkpoint takes no more than it may */
+            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    }
+    assert_true(steps >= (int)(before + KEYS) / 512);
+    assert_string_equal(versions(f, "m0"), "-");
+    assert_string_equal(versions(f, "m1999"), "-");
+    fixture_settle(f);
+    assert_int_equal(checkpointed(f), 3);
+    fixture_restart(f);
+    assert_int_equal(fixture_state(f).root.live_keys, 3);
+}
+
 /* The size in use comes to what a new store of the same keys would have. */
 static void size_in_use_follows_and_size_does_not(void **state)
 {
@@ -255,6 +287,7 @@ int main(void)
         TEST(deleted_key_goes_altogether_once_its_tombstone_is_passed),
         TEST(compaction_must_go_forward_and_not_into_the_future),
         TEST(trimming_goes_on_after_a_restart),
+        TEST(large_record_is_trimmed_in_steps),
         TEST(size_in_use_follows_and_size_does_not),
         TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
         TEST(segment_all_alive_is_not_cleaned),

@@ -124,17 +124,41 @@ const struct range_kv *range_walk_next(struct range_walk *walk)
     return &walk->ahead[walk->ahead_next++];
 }
 
+/* Looks into the log only for a key that was deleted and made again since. */
+static bool item_exists_at(const struct log *log, const struct index_item *item,
+                           int64_t at_revision)
+{
+    if (item->newest.mod_revision <= at_revision)
+        return index_item_live(item);
+    if (index_item_live(item) && item->newest.create_revision <= at_revision)
+        return true;
+    int64_t place = older_at(log, item, at_revision);
+    return place >= 0 &&
+           !change_is_tombstone(change_at(log_at(log, index_item_older(item)[place])));
+}
+
+static int64_t count_at(const struct range_state *state, const struct range_bounds *bounds,
+                        int64_t at_revision)
+{
+    struct index_cursor cursor;
+    index_cursor_init(&cursor, &state->root, bounds->from);
+    int64_t count = 0;
+    const struct index_item *item;
+    while ((item = index_cursor_next(&cursor)) && bounds_before_end(bounds, index_item_key(item)))
+        count += item_exists_at(state->log, item, at_revision);
+    return count;
+}
+
 int64_t range_count(const struct range_state *state, struct range_bounds bounds,
                     int64_t at_revision)
 {
-    if (bounds.single || at_revision != 0) {
+    if (bounds.single) {
         struct range_walk walk;
         range_walk_init(&walk, state, bounds, at_revision);
-        int64_t count = 0;
-        while (range_walk_next(&walk))
-            count++;
-        return count;
+        return walk.ahead_count;
     }
+    if (at_revision != 0)
+        return count_at(state, &bounds, at_revision);
     return (int64_t)index_root_sum(&state->root, bounds.from, bounds.to, bounds.to_end).live_keys;
 }
 

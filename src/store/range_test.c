@@ -220,6 +220,28 @@ static void old_revisions_show_what_was(void **state)
     expect(f, request, A " " C " " D, 3, false);
 }
 
+/* Counting does without the log where it can: it must come to the same as looking. */
+static void counts_at_old_revisions_are_those_of_the_keys(void **state)
+{
+    struct fixture *f = *state;
+    fixture_delete(f, "a", ""); /* 9: deleted */
+    fixture_delete(f, "b", ""); /* 10: deleted and made again */
+    fixture_put(f, "b", "2");   /* 11 */
+    fixture_put(f, "c", "2");   /* 12: changed */
+    fixture_put(f, "e", "1");   /* 13: new */
+    for (int64_t revision = 1; revision <= 13; revision++) {
+        struct pb_range_request request = all();
+        struct range range;
+        request.revision = revision;
+        read_all(f, &request, &range);
+        assert_int_equal(range.count, range.kvs);
+        int64_t count = range.count;
+        request.count_only = true;
+        read_all(f, &request, &range);
+        assert_int_equal(range.count, count);
+    }
+}
+
 static void compacted_and_future_revisions_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -315,6 +337,7 @@ int main(void)
         TEST(keys_only_drops_the_lease_unless_values_are_sorted),
         TEST(count_only_ignores_limit_filters_and_order),
         TEST(old_revisions_show_what_was),
+        TEST(counts_at_old_revisions_are_those_of_the_keys),
         TEST(compacted_and_future_revisions_are_refused),
         TEST(windows_and_pieces_do_not_change_the_bytes),
         TEST(sizes_are_right_for_many_keys),

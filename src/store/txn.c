@@ -75,15 +75,14 @@ static bool compare_holds(const struct range_state *state, const struct pb_compa
         return compare->target != PB_COMPARE_TARGET_VALUE &&
                kv_matches(compare, &(struct change_kv){0});
     }
-    bool reads_log =
-        compare->target == PB_COMPARE_TARGET_VALUE || compare->target == PB_COMPARE_TARGET_LEASE;
     for (; chosen; chosen = range_walk_next(&walk)) {
         struct change_kv kv = {
             .create_revision = chosen->create_revision,
             .mod_revision = chosen->mod_revision,
             .version = chosen->version,
+            .lease = chosen->item->newest.lease,
         };
-        if (reads_log)
+        if (compare->target == PB_COMPARE_TARGET_VALUE)
             change_read_kv(change_at(log_at(state->log, chosen->loc)), &kv);
         if (!kv_matches(compare, &kv))
             return false;
