@@ -33,7 +33,8 @@ static enum status open_and_close(struct fs *fs, struct error *ret_error)
     struct datadir dir;
     *ret_error = (struct error){0};
     enum status status = datadir_open(&dir, fs, "/data", ret_error);
-    datadir_close(&dir);
+    if (status == ST_OK) /* otherwise nothing is held */
+        datadir_close(&dir);
     return status;
 }
 
