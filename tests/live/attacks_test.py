@@ -219,6 +219,21 @@ class Floods(Attack):
         self.check_unharmed(growth_kb=160 << 10)
 
 
+    @only_vigil
+    def test_dropping_a_connection_with_many_streams_is_cheap(self):
+        c = self.connect()
+        headers = h2.request_headers()
+        for n in range(0, 30_000, 100):
+            c.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * (n + i) + 1, headers)
+                            for i in range(100)))
+        time.sleep(0.5)
+        before = self.vigil.cpu_seconds()
+        c.close()
+        time.sleep(1)
+        self.check_unharmed(growth_kb=160 << 10)
+        self.assertLess(self.vigil.cpu_seconds() - before, 0.7, "seconds of CPU")
+
+
 class BadFrames(Attack):
     def ends(self, frames):
         """Whether the server says goodbye or hangs up."""

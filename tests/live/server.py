@@ -153,6 +153,10 @@ class Server:
                 return int(line.split()[1])
         raise AssertionError("no RssAnon")
 
+    def cpu_seconds(self):
+        user, system = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 

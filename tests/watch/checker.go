@@ -1,0 +1,251 @@
+package watch
+
+import "fmt"
+
+// Guarantee is what was broken.
+type Guarantee string
+
+const (
+	Ordered      Guarantee = "ordered"
+	Unique       Guarantee = "unique"
+	Reliable     Guarantee = "reliable"
+	Atomic       Guarantee = "atomic"
+	Resumable    Guarantee = "resumable"
+	Bookmarkable Guarantee = "bookmarkable"
+	Filtered     Guarantee = "filtered"
+	Creations    Guarantee = "creations"
+	Previous     Guarantee = "previous values"
+	Contiguous   Guarantee = "contiguous fragments"
+	Compacted    Guarantee = "compacted"
+)
+
+const faultsMax = 20 // of one recording; more say nothing new
+
+// Fault is one place where a recording is not what the truth demands.
+type Fault struct {
+	Guarantee Guarantee
+	Text      string
+}
+
+// Rules say how strict to be.
+type Rules struct {
+	// MissingPrev: a previous value may be missing, as etcd leaves it out after a compaction.
+	MissingPrev bool
+}
+
+// checker walks one leg of a recording.
+type checker struct {
+	truth  *Truth
+	rules  Rules
+	name   string
+	leg    *Leg
+	faults []Fault
+
+	seen      map[place]bool
+	last      int64 // revision of the last event
+	lastPlace int   // and its place in it
+	marked    int64 // everything up to here was promised to have been shown
+}
+
+type place struct {
+	revision int64
+	key      string
+}
+
+// Check returns everything that is wrong with a recording.
+func Check(truth *Truth, rules Rules, recording *Recording) []Fault {
+	var faults []Fault
+	for n := range recording.Legs {
+		leg := &recording.Legs[n]
+		c := &checker{truth: truth, rules: rules, leg: leg, seen: map[place]bool{},
+			name: fmt.Sprintf("%s leg %d %s", recording.Name, n, &leg.Request)}
+		lastLeg := n == len(recording.Legs)-1
+		if n > 0 {
+			c.joins(&recording.Legs[n-1])
+		}
+		c.run(lastLeg && recording.Complete)
+		faults = append(faults, c.faults...)
+		if len(faults) >= faultsMax {
+			return faults[:faultsMax]
+		}
+	}
+	return faults
+}
+
+func (c *checker) fault(g Guarantee, format string, args ...any) {
+	c.faults = append(c.faults, Fault{g, c.name + ": " + fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) run(complete bool) {
+	for n := range c.leg.Responses {
+		c.response(&c.leg.Responses[n], n == len(c.leg.Responses)-1)
+	}
+	shown := max(c.last, c.marked)
+	if complete {
+		shown = c.truth.Last()
+	}
+	c.first()
+	c.missing(shown)
+}
+
+// joins: a leg must begin where the one before it stood, or where a compaction sent it.
+func (c *checker) joins(before *Leg) {
+	from, next := c.leg.Request.Start, before.next()
+	if n := len(before.Responses); n > 0 && before.Responses[n-1].Compacted > 0 {
+		next = before.Responses[n-1].Compacted
+	}
+	// A leg whose creation was never answered knows no place; the next asks for the same again.
+	if before.Request.Start == 0 && before.Created == 0 && from == 0 {
+		return
+	}
+	if from != next {
+		c.fault(Resumable, "resumed at %d, but the leg before stood at %d", from, next)
+	}
+}
+
+func (c *checker) response(r *Response, isLast bool) {
+	if r.Torn {
+		c.fault(Contiguous, "the fragments of a response at %d were torn apart", r.Revision)
+	}
+	if r.Canceled {
+		c.canceled(r, isLast)
+		return
+	}
+	if r.Progress {
+		c.progress(r)
+		return
+	}
+	for n := range r.Events {
+		c.event(&r.Events[n], n == 0)
+	}
+	if n := len(r.Events); n > 0 && r.Revision < r.Events[n-1].KV.Mod {
+		c.fault(Bookmarkable, "header %d below its own event %s", r.Revision, &r.Events[n-1])
+	}
+}
+
+func (c *checker) event(e *Event, first bool) {
+	revision := e.KV.Mod
+	at := place{revision, e.KV.Key}
+	truth, where := c.truth.find(revision, e.KV.Key)
+	switch {
+	case !c.leg.Request.wants(e):
+		c.fault(Filtered, "%s was not asked for", e)
+	case truth == nil:
+		c.fault(Reliable, "%s never happened", e)
+	case c.seen[at]:
+		c.fault(Unique, "%s came twice", e)
+	case revision < c.last, revision == c.last && where < c.lastPlace:
+		c.fault(Ordered, "%s came after revision %d", e, c.last)
+	case first && revision == c.last:
+		c.fault(Atomic, "the events of %d came in two responses", revision)
+	}
+	if revision <= c.marked {
+		c.fault(Bookmarkable, "%s came after the mark at %d", e, c.marked)
+	}
+	if truth != nil {
+		c.content(e, truth)
+	}
+	c.seen[at] = true
+	if revision >= c.last {
+		c.last, c.lastPlace = revision, where
+	}
+}
+
+func (c *checker) content(e, truth *Event) {
+	switch {
+	case e.Delete != truth.Delete || e.KV.Value != truth.KV.Value:
+		c.fault(Reliable, "%s was really %s", e, truth)
+	case e.KV != truth.KV:
+		c.fault(Creations, "%s was really %s", e, truth)
+	}
+	switch {
+	case e.Prev == nil && truth.Prev == nil:
+	case e.Prev == nil && !c.leg.Request.Prev:
+	case e.Prev == nil && c.rules.MissingPrev:
+	case !c.leg.Request.Prev:
+		c.fault(Previous, "%s had a previous value that was not asked for", e)
+	case e.Prev == nil || truth.Prev == nil || *e.Prev != *truth.Prev:
+		c.fault(Previous, "before %s was %s, not %s", e, truth.Prev, e.Prev)
+	}
+}
+
+// progress: everything up to the mark has been shown, and marks never go back.
+func (c *checker) progress(r *Response) {
+	if r.Revision < c.marked || r.Revision < c.last {
+		c.fault(Bookmarkable, "a mark at %d after %d", r.Revision, max(c.marked, c.last))
+	}
+	c.marked = max(c.marked, r.Revision)
+	for _, wanted := range c.truth.Wanted(&c.leg.Request, max(c.from(), c.last), r.Revision) {
+		if !c.seen[place{wanted.KV.Mod, wanted.KV.Key}] {
+			c.fault(Bookmarkable, "the mark at %d came before %s", r.Revision, &wanted)
+			return
+		}
+	}
+}
+
+// canceled: nothing follows, and a compaction is a reason only for who was below it.
+func (c *checker) canceled(r *Response, isLast bool) {
+	if !isLast {
+		c.fault(Reliable, "it went on after it was canceled")
+	}
+	if r.Compacted == 0 {
+		return
+	}
+	if r.Compacted > c.truth.Compacted {
+		c.fault(Compacted, "canceled for a compaction to %d, but there was none above %d",
+			r.Compacted, c.truth.Compacted)
+	}
+	if next := c.leg.next(); next >= r.Compacted {
+		c.fault(Compacted, "canceled for a compaction to %d, but it stood at %d", r.Compacted, next)
+	}
+}
+
+// from is the first revision that the leg must be shown.
+func (c *checker) from() int64 {
+	if c.leg.Request.Start > 0 {
+		return c.leg.Request.Start
+	}
+	// The header of a created answer may be newer than the place where the watch began.
+	from := c.leg.Created + 1
+	for _, r := range c.leg.Responses {
+		if len(r.Events) > 0 {
+			return min(from, r.Events[0].KV.Mod)
+		}
+	}
+	return from
+}
+
+// first: a watch begins with the first event at or after the revision that it asked for.
+func (c *checker) first() {
+	for _, r := range c.leg.Responses {
+		if len(r.Events) == 0 {
+			continue
+		}
+		got := &r.Events[0]
+		if c.leg.Request.Start == 0 {
+			if got.KV.Mod <= c.leg.Known {
+				c.fault(Resumable, "a watch from now, asked for after %d, began with %s", c.leg.Known, got)
+			}
+			return
+		}
+		wanted := c.truth.Wanted(&c.leg.Request, c.leg.Request.Start, got.KV.Mod)
+		if len(wanted) == 0 || wanted[0].KV.Mod != got.KV.Mod || wanted[0].KV.Key != got.KV.Key {
+			c.fault(Resumable, "it began with %s", got)
+		}
+		return
+	}
+}
+
+func (c *checker) missing(shown int64) {
+	if c.leg.Request.Start == 0 && c.leg.Created == 0 {
+		return
+	}
+	for _, wanted := range c.truth.Wanted(&c.leg.Request, c.from(), shown) {
+		if !c.seen[place{wanted.KV.Mod, wanted.KV.Key}] {
+			c.fault(Reliable, "%s is missing", &wanted)
+			if len(c.faults) >= faultsMax {
+				return
+			}
+		}
+	}
+}

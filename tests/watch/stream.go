@@ -1,0 +1,211 @@
+package watch
+
+import (
+	"context"
+	"math/rand"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// stream is one client with one Watch call that carries many watches. It does what an official
+// client does, and what those never do: it picks watch ids, cancels and creates again, asks for
+// progress without need, and reads slowly.
+type stream struct {
+	*recorder
+	conn   *grpc.ClientConn
+	name   string
+	random *rand.Rand
+	watch  []*rawWatch
+	pace   time.Duration // slept after each answer, at most
+	churn  bool          // cancels and creates meanwhile
+
+	call    pb.Watch_WatchClient
+	asked   []*rawWatch // created answers come in this order
+	live    map[int64]*rawWatch
+	partial *pb.WatchResponse // fragments whose last one has not come
+}
+
+type rawWatch struct {
+	*book
+	request  Request
+	id       int64 // asked for; 0: the server chooses
+	fragment bool
+	notify   bool
+}
+
+func (s *stream) add(request Request) {
+	w := &rawWatch{book: s.open(s.name, true), request: request, fragment: s.random.Intn(2) == 0,
+		notify: s.random.Intn(2) == 0}
+	if s.random.Intn(3) == 0 {
+		w.id = 1000 + int64(len(s.watch))
+	}
+	w.begin(request, s.known())
+	s.watch = append(s.watch, w)
+}
+
+// run watches until ctx ends; each time the stream breaks it begins another.
+func (s *stream) run(ctx context.Context) {
+	defer s.done.Done()
+	for first := true; ctx.Err() == nil; first = false {
+		if !first {
+			time.Sleep(10 * time.Millisecond)
+			for _, w := range s.watch {
+				w.request = w.resume()
+			}
+		}
+		s.once(ctx)
+	}
+}
+
+// once is one stream from its beginning to its end, whatever that be.
+func (s *stream) once(parent context.Context) {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	s.asked, s.live, s.partial = nil, map[int64]*rawWatch{}, nil
+	call, err := pb.NewWatchClient(s.conn).Watch(ctx, grpc.WaitForReady(true))
+	if err != nil {
+		return
+	}
+	s.call = call
+	for _, w := range s.watch {
+		if s.create(w) != nil {
+			return
+		}
+	}
+	for {
+		answer, err := call.Recv()
+		if err != nil {
+			return
+		}
+		if err := s.take(answer); err != nil {
+			return
+		}
+		if s.pace > 0 {
+			time.Sleep(time.Duration(s.random.Int63n(int64(s.pace))))
+		}
+	}
+}
+
+func (s *stream) create(w *rawWatch) error {
+	q := &pb.WatchCreateRequest{Key: []byte(w.request.Key), RangeEnd: []byte(w.request.End),
+		StartRevision: w.request.Start, PrevKv: w.request.Prev, WatchId: w.id, Fragment: w.fragment,
+		ProgressNotify: w.notify}
+	if w.request.NoPut {
+		q.Filters = append(q.Filters, pb.WatchCreateRequest_NOPUT)
+	}
+	if w.request.NoDelete {
+		q.Filters = append(q.Filters, pb.WatchCreateRequest_NODELETE)
+	}
+	s.asked = append(s.asked, w)
+	return s.call.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: q}})
+}
+
+func (s *stream) take(answer *pb.WatchResponse) error {
+	torn := s.partial != nil && (answer.WatchId != s.partial.WatchId || answer.Created || answer.Canceled)
+	if torn {
+		s.fail("%s: watch %d came between fragments of %d", s.name, answer.WatchId, s.partial.WatchId)
+		s.partial = nil
+	}
+	if answer.Created {
+		s.takeCreated(answer)
+		return s.disturb()
+	}
+	if s.partial != nil {
+		answer.Events = append(s.partial.Events, answer.Events...)
+	}
+	if s.partial = nil; answer.Fragment {
+		s.partial = answer
+		return nil
+	}
+	if answer.WatchId == -1 {
+		for _, w := range s.live {
+			w.write(responseOf(answer))
+		}
+		return nil
+	}
+	w := s.live[answer.WatchId]
+	if w == nil {
+		s.fail("%s: an answer for watch %d, which is not there", s.name, answer.WatchId)
+		return nil
+	}
+	w.write(responseOf(answer))
+	if answer.Canceled {
+		return s.takeCanceled(answer, w)
+	}
+	return s.disturb()
+}
+
+func (s *stream) takeCreated(answer *pb.WatchResponse) {
+	if len(s.asked) == 0 {
+		s.fail("%s: created, but not asked for", s.name)
+		return
+	}
+	w := s.asked[0]
+	s.asked = s.asked[1:]
+	switch {
+	case answer.Canceled:
+		s.fail("%s: refused: %s", s.name, answer.CancelReason)
+	case w.id != 0 && answer.WatchId != w.id:
+		s.fail("%s: asked for id %d, got %d", s.name, w.id, answer.WatchId)
+	case s.live[answer.WatchId] != nil:
+		s.fail("%s: id %d is in use", s.name, answer.WatchId)
+	default:
+		s.live[answer.WatchId] = w
+		w.created(answer.Header.Revision)
+	}
+}
+
+// takeCanceled: a compacted watch begins again at the compaction, another one for the first time.
+func (s *stream) takeCanceled(answer *pb.WatchResponse, w *rawWatch) error {
+	delete(s.live, answer.WatchId)
+	if answer.CompactRevision > 0 {
+		w.request = w.resume()
+		return s.create(w)
+	}
+	next := *w
+	next.book = s.open(s.name+" again", true)
+	next.begin(w.request, s.known())
+	for n := range s.watch {
+		if s.watch[n] == w {
+			s.watch[n] = &next
+		}
+	}
+	return s.create(&next)
+}
+
+// disturb asks for progress, or cancels a watch, now and then.
+func (s *stream) disturb() error {
+	switch s.random.Intn(40) {
+	case 0:
+		return s.call.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
+			ProgressRequest: &pb.WatchProgressRequest{}}})
+	case 1:
+		for id, w := range s.live {
+			if !s.churn || w.gone() {
+				break
+			}
+			w.abandon()
+			return s.call.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+				CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
+		}
+	}
+	return nil
+}
+
+func (b *book) gone() bool {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return !b.recording.Complete
+}
+
+func responseOf(answer *pb.WatchResponse) Response {
+	response := Response{Revision: answer.Header.GetRevision(), Canceled: answer.Canceled,
+		Compacted: answer.CompactRevision,
+		Progress:  len(answer.Events) == 0 && !answer.Canceled && !answer.Created}
+	for _, event := range answer.Events {
+		response.Events = append(response.Events, eventOf(event))
+	}
+	return response
+}
