@@ -1,0 +1,62 @@
+#include "engine/local_fault.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* Signal handlers have no other way to find it. One store per process is open at a time. */
+static _Atomic(const struct log *) watched;
+
+/* Writes a number in hex without anything that a signal handler must not call. */
+static char *hex_write(char *to, uint64_t number, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--)
+        *to++ = "0123456789abcdef"[(number >> (4 * i)) & 15];
+    return to;
+}
+
+static char *text_write(char *to, const char *text)
+{
+    while (*text)
+        *to++ = *text++;
+    return to;
+}
+
+static void say_where(uint64_t segment, uint64_t offset)
+{
+    char line[256];
+    char *p =
+        text_write(line, "{\"level\":\"fatal\",\"msg\":\"the disk could not give a page of the "
+                         "log; the server stops\",\"segment\":\"");
+    p = hex_write(p, segment, 16);
+    p = text_write(p, ".seg\",\"offset\":\"0x");
+    p = hex_write(p, offset, 9);
+    p = text_write(p, "\"}\n");
+    ssize_t ignored = write(STDERR_FILENO, line, (size_t)(p - line));
+    (void)ignored;
+}
+
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const struct log *log = atomic_load(&watched);
+    uint64_t segment, offset;
+    if (log && log_find_address(log, info->si_addr, &segment, &offset))
+        say_where(segment, offset);
+    /* The handler was for one time: the fault comes again and ends the process as it should. */
+    raise(number);
+}
+
+void local_fault_watch(const struct log *log)
+{
+    atomic_store(&watched, log);
+    struct sigaction action = {.sa_sigaction = on_bus_error,
+                               .sa_flags = (int)(SA_SIGINFO | SA_RESETHAND)};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void local_fault_unwatch(void)
+{
+    signal(SIGBUS, SIG_DFL);
+    atomic_store(&watched, NULL);
+}
