@@ -46,15 +46,20 @@ static void change_trim(struct compaction *compaction, const struct change_head 
     }
 }
 
-/*
- * Trims what a record has replaced, from where the last step stopped in it. Its body is the same as
- * then, also if the cleaner has moved it: all of it lives until it is trimmed.
- */
-static enum status record_trim(struct compaction *compaction, const struct log_record *record,
-                               unsigned *changes_left)
+void compaction_let_go(struct compaction *compaction)
 {
+    compaction->reading = false;
+}
+
+/*
+ * Trims what the record has replaced, from where the last step stopped in it. Its body is the same
+ * as then, also if the cleaner has moved it: all of it lives until it is trimmed.
+ */
+static enum status record_trim(struct compaction *compaction, unsigned *changes_left)
+{
+    int64_t revision = compaction->record.revision;
     struct change_walk walk;
-    TRY(change_walk_init(&walk, record->body));
+    TRY(change_walk_init(&walk, compaction->record.body));
     if (compaction->left) {
         walk.offset = compaction->offset;
         walk.left = compaction->left;
@@ -70,26 +75,36 @@ static enum status record_trim(struct compaction *compaction, const struct log_r
     }
     compaction->offset = walk.offset;
     compaction->left = walk.left;
-    compaction->trimmed = walk.left ? record->revision : record->revision + 1;
+    compaction->trimmed = walk.left ? revision : revision + 1;
     return ST_OK;
+}
+
+/* The next record that changed keys, or the one with changes left. ST_END at the target. */
+static enum status record_next(struct compaction *compaction, uint64_t last_index)
+{
+    if (compaction->reading && compaction->left)
+        return ST_OK;
+    if (!compaction->reading)
+        log_reader_seek_revision(&compaction->reader, compaction->apply->log, compaction->trimmed);
+    compaction->reading = true;
+    do
+        TRY(log_reader_next(&compaction->reader, last_index, &compaction->record));
+    while (compaction->record.type != LOG_RECORD_KV);
+    return compaction->record.revision < compaction->apply->compact_revision ? ST_OK : ST_END;
 }
 
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
                             unsigned changes_max)
 {
-    int64_t target = compaction->apply->compact_revision;
-    struct log_reader reader;
-    log_reader_seek_revision(&reader, compaction->apply->log, compaction->trimmed);
-    while (changes_max && compaction->trimmed < target) {
-        struct log_record record;
-        enum status status = log_reader_next(&reader, last_index, &record);
-        if (status == ST_END || (status == ST_OK && record.revision >= target)) {
-            compaction->trimmed = target;
+    while (changes_max && !compaction_done(compaction)) {
+        enum status status = record_next(compaction, last_index);
+        if (status == ST_END) {
+            compaction->trimmed = compaction->apply->compact_revision;
+            compaction->reading = false;
             break;
         }
         TRY(status);
-        if (record.type == LOG_RECORD_KV)
-            TRY(record_trim(compaction, &record, &changes_max));
+        TRY(record_trim(compaction, &changes_max));
     }
     return ST_OK;
 }

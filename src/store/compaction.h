@@ -18,8 +18,12 @@
 struct compaction {
     struct apply *apply;
     int64_t trimmed; /* everything below is done */
-    size_t offset;   /* in the body of the record of that revision, of the next change … */
-    uint32_t left;   /* … and how many are left there; 0: it is not begun */
+    /* Where the last step stopped; without `reading` that is looked up by revision. */
+    bool reading;
+    struct log_reader reader;
+    struct log_record record; /* of revision `trimmed` as long as changes are left in it */
+    size_t offset;            /* in its body, of the next change … */
+    uint32_t left;            /* … and how many are left */
 };
 
 void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
@@ -31,5 +35,8 @@ bool compaction_done(const struct compaction *compaction);
 MUST_CHECK
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
                             unsigned changes_max);
+
+/* A segment of the log goes: steps hold on to none of it. */
+void compaction_let_go(struct compaction *compaction);
 
 #endif

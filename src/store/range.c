@@ -80,7 +80,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
     walk->log = state->log;
     walk->bounds = bounds;
     walk->at_revision = at_revision;
-    walk->ended = false;
+    walk->ended = walk->fetches = false;
     walk->ahead_next = walk->ahead_count = 0;
     if (!bounds.single) {
         index_cursor_init(&walk->cursor, &state->root, bounds.from);
@@ -104,10 +104,12 @@ static void walk_read_ahead(struct range_walk *walk)
         struct range_kv *kv = &walk->ahead[walk->ahead_count];
         if (!range_item_at(walk->log, item, walk->at_revision, kv))
             continue;
-        const uint8_t *bytes = log_at(walk->log, kv->loc);
-        __builtin_prefetch(bytes);
-        __builtin_prefetch(bytes + 64);
-        __builtin_prefetch(bytes + 128);
+        if (walk->fetches) {
+            const uint8_t *bytes = log_at(walk->log, kv->loc);
+            __builtin_prefetch(bytes);
+            __builtin_prefetch(bytes + 64);
+            __builtin_prefetch(bytes + 128);
+        }
         walk->ahead_count++;
     }
 }
@@ -385,6 +387,7 @@ static void range_measure(struct range *range, const struct range_state *state, 
         return;
     }
     struct range_walk walk = range->walk;
+    walk.fetches = range->keep_lease;
     walk_measure(range, &walk, range->more ? limit : 0, &range->kvs, &range->kvs_bytes);
 }
 
@@ -416,8 +419,10 @@ enum status range_init(struct range *range, const struct range_state *state,
         return ST_OK;
     }
     range_walk_init(&range->walk, state, bounds, at);
-    if (!is_default_order(request) || has_filters(request) ||
-        request->sort_target != PB_SORT_TARGET_KEY) {
+    bool walks = is_default_order(request) && !has_filters(request) &&
+                 request->sort_target == PB_SORT_TARGET_KEY;
+    range->walk.fetches = walks || request->sort_target == PB_SORT_TARGET_VALUE;
+    if (!walks) {
         range->count = range_count(state, bounds, at);
         enum status status = range_choose(range, request);
         if (status != ST_OK) {

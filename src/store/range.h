@@ -58,8 +58,9 @@ struct range_walk {
     int64_t at_revision;
     struct index_cursor cursor;
     bool ended;
+    bool fetches; /* off at first: the bytes of what comes will be read, so they are sent for */
     uint8_t ahead_next, ahead_count;
-    struct range_kv ahead[RANGE_AHEAD]; /* read ahead, so that their bytes are on the way */
+    struct range_kv ahead[RANGE_AHEAD];
 };
 void range_walk_init(struct range_walk *walk, const struct range_state *state,
                      struct range_bounds bounds, int64_t at_revision);

@@ -69,6 +69,7 @@ static bool compare_holds(const struct range_state *state, const struct pb_compa
 {
     struct range_walk walk;
     range_walk_init(&walk, state, range_bounds_of(compare->key, compare->range_end), 0);
+    walk.fetches = compare->target == PB_COMPARE_TARGET_VALUE;
     const struct range_kv *chosen = range_walk_next(&walk);
     if (!chosen) {
         /* A missing value cannot be told from an empty one, so it never matches. */
