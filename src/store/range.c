@@ -300,32 +300,82 @@ static int picks_compare(const void *left, const void *right, void *ctx)
     return order ? order : number_compare(a->place, b->place);
 }
 
-/* Collects at most max picks (0: no limit) that pass the filters. */
-static enum status picks_collect(struct range *range, const struct pb_range_request *request,
-                                 int64_t max, int64_t *ret_count)
+/* Which come first of those that pass the filters. */
+struct picking {
+    const struct pb_range_request *request;
+    bool sorts;
+    int64_t keep;     /* so many are enough; 0: all */
+    int64_t passed;   /* that passed the filters */
+    int64_t count;    /* of picks: passed, or keep */
+    int64_t capacity; /* of picks */
+};
+
+/* Puts a pick where one was taken out of a heap with the last in order on top. */
+static void heap_place(struct range_pick *picks, const struct picking *picking, int64_t at,
+                       const struct range_pick *pick)
 {
-    int64_t count = 0, capacity = 0;
+    void *ctx = (void *)(uintptr_t)picking->request;
+    for (int64_t child; (child = 2 * at + 1) < picking->count; at = child) {
+        if (child + 1 < picking->count && picks_compare(&picks[child + 1], &picks[child], ctx) > 0)
+            child++;
+        if (picks_compare(pick, &picks[child], ctx) >= 0)
+            break;
+        picks[at] = picks[child];
+    }
+    picks[at] = *pick;
+}
+
+/* Once as many are held as are wanted, they become a heap, and a later one takes the last's place.
+ */
+static void picks_exchange(struct range *range, const struct picking *picking,
+                           const struct range_pick *pick)
+{
+    struct range_pick *picks = range->picks;
+    if (picking->passed == picking->keep) {
+        for (int64_t at = picking->count / 2; at-- > 0;) {
+            struct range_pick moved = picks[at];
+            heap_place(picks, picking, at, &moved);
+        }
+    }
+    if (picks_compare(pick, &picks[0], (void *)(uintptr_t)picking->request) < 0)
+        heap_place(picks, picking, 0, pick);
+}
+
+static enum status picks_add(struct range *range, struct picking *picking,
+                             const struct range_pick *pick)
+{
+    if (picking->count == picking->capacity) {
+        picking->capacity = picking->capacity ? picking->capacity * 2 : 64;
+        void *grown = realloc(range->picks, (size_t)picking->capacity * sizeof(*range->picks));
+        if (!grown)
+            return ST_NOMEM;
+        range->picks = grown;
+    }
+    range->picks[picking->count++] = *pick;
+    return ST_OK;
+}
+
+static enum status picks_collect(struct range *range, struct picking *picking)
+{
+    const struct pb_range_request *request = picking->request;
     const struct range_kv *kv;
-    while ((max == 0 || count < max) && (kv = range_walk_next(&range->walk))) {
+    while ((kv = range_walk_next(&range->walk))) {
         if (!passes_filters(request, kv))
             continue;
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            void *grown = realloc(range->picks, (size_t)capacity * sizeof(*range->picks));
-            if (!grown)
-                return ST_NOMEM;
-            range->picks = grown;
-        }
-        struct range_pick *pick = &range->picks[count];
-        *pick = (struct range_pick){.kv = *kv, .place = count};
+        struct range_pick pick = {.kv = *kv, .place = picking->passed};
         if (request->sort_target == PB_SORT_TARGET_VALUE) {
             struct change_kv full;
             change_read_kv(change_at(log_at(range->log, kv->loc)), &full);
-            pick->value = full.value;
+            pick.value = full.value;
         }
-        count++;
+        if (!picking->keep || picking->count < picking->keep)
+            TRY(picks_add(range, picking, &pick));
+        else if (picking->sorts)
+            picks_exchange(range, picking, &pick);
+        else
+            break; /* the first in the order of keys are enough */
+        picking->passed++;
     }
-    *ret_count = count;
     return ST_OK;
 }
 
@@ -333,16 +383,19 @@ static enum status range_choose(struct range *range, const struct pb_range_reque
 {
     int64_t limit = request->limit > 0 ? request->limit : 0;
     bool limit_first = is_default_order(request) && !has_filters(request);
-    int64_t max = limit_first && limit && limit < INT64_MAX ? limit + 1 : 0;
-    int64_t count = 0;
-    TRY(picks_collect(range, request, max, &count));
     bool sorts =
         request->sort_target != PB_SORT_TARGET_KEY || request->sort_order == PB_SORT_ORDER_DESCEND;
-    if (sorts && count > 1)
-        qsort_r(range->picks, (size_t)count, sizeof(*range->picks), picks_compare,
+    struct picking picking = {
+        .request = request,
+        .sorts = sorts && !limit_first,
+        .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more tells that there are more */
+    };
+    TRY(picks_collect(range, &picking));
+    if (sorts && picking.count > 1)
+        qsort_r(range->picks, (size_t)picking.count, sizeof(*range->picks), picks_compare,
                 (void *)(uintptr_t)request);
-    range->more = limit && count > limit;
-    range->kvs = range->more ? limit : count;
+    range->more = limit && picking.count > limit;
+    range->kvs = range->more ? limit : picking.count;
     for (int64_t i = 0; i < range->kvs; i++)
         range->kvs_bytes += sent_bytes(range, &range->picks[i].kv);
     return ST_OK;

@@ -301,6 +301,35 @@ static void windows_and_pieces_do_not_change_the_bytes(void **state)
     }
 }
 
+/* Only as many as the limit asks for are held: they must be the same as of all, sorted and cut. */
+static void limited_orders_begin_like_the_whole(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        char key[32], value[16];
+        snprintf(key, sizeof(key), "m%03d", i * 77 % 150);
+        snprintf(value, sizeof(value), "%d", i * 31 % 40);
+        fixture_put(f, key, value);
+    }
+    for (int32_t target = 0; target <= PB_SORT_TARGET_VALUE; target++) {
+        for (int32_t order = PB_SORT_ORDER_ASCEND; order <= PB_SORT_ORDER_DESCEND; order++) {
+            struct pb_range_request request = all();
+            request.sort_target = target;
+            request.sort_order = order;
+            struct range range;
+            const char *whole = read_all(f, &request, &range);
+            int64_t count = range.count;
+            for (request.limit = 1; request.limit <= count + 2; request.limit += 5) {
+                const char *part = read_all(f, &request, &range);
+                assert_memory_equal(part, whole, strlen(part));
+                assert_int_equal(range.kvs, request.limit < count ? request.limit : count);
+                assert_int_equal(range.more, request.limit < count);
+                assert_int_equal(range.count, count);
+            }
+        }
+    }
+}
+
 /* Sums of the index and a walk must say the same. */
 static void sizes_are_right_for_many_keys(void **state)
 {
@@ -340,6 +369,7 @@ int main(void)
         TEST(counts_at_old_revisions_are_those_of_the_keys),
         TEST(compacted_and_future_revisions_are_refused),
         TEST(windows_and_pieces_do_not_change_the_bytes),
+        TEST(limited_orders_begin_like_the_whole),
         TEST(sizes_are_right_for_many_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
