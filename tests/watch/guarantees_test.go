@@ -6,6 +6,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -146,7 +147,8 @@ func (w *world) watchers(clients, streams, each int, pace time.Duration) {
 
 func (w *world) stream(name string, conn *grpc.ClientConn) *stream {
 	return &stream{recorder: &w.recorder, conn: conn, name: name,
-		random: rand.New(rand.NewSource(w.random.Int63()))}
+		lateAnswers: harness.IsEtcd(harness.Subject()),
+		random:      rand.New(rand.NewSource(w.random.Int63()))}
 }
 
 func (w *world) compact(ctx context.Context) {
@@ -227,6 +229,7 @@ func (w *world) harass(ctx context.Context, trouble trouble) {
 
 // settle waits until every watch was shown the last event that it has to be shown.
 func (w *world) settle(ctx context.Context) {
+	w.settling.Store(true)
 	last, err := currentRevision(ctx, w.direct)
 	w.must(err)
 	deadline := time.Now().Add(settleLimit)
@@ -238,15 +241,17 @@ func (w *world) settle(ctx context.Context) {
 	again.add(Request{Key: "\x00", End: "\x00", Start: max(1, w.compacted), Prev: true})
 	w.done.Add(1)
 	go again.run(ctx)
-	w.lock.Lock()
-	books := append([]*book{}, w.books...)
-	w.lock.Unlock()
-	for _, b := range books {
-		for !b.gone() && !b.reached(truth) && time.Now().Before(deadline) {
-			time.Sleep(10 * time.Millisecond)
-		}
+	for !w.allReached(truth) && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
 	}
 	time.Sleep(150 * time.Millisecond) // for what should not come, and for marks at the end
+}
+
+func (w *world) allReached(truth *Truth) bool {
+	w.lock.Lock()
+	books := slices.Clone(w.books)
+	w.lock.Unlock()
+	return !slices.ContainsFunc(books, func(b *book) bool { return !b.gone() && !b.reached(truth) })
 }
 
 func (b *book) reached(truth *Truth) bool {

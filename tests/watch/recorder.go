@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -20,7 +21,8 @@ type recorder struct {
 	lock     sync.Mutex
 	books    []*book
 	failures []string
-	revision int64 // the highest that any writer was told of
+	revision int64       // the highest that any writer was told of
+	settling atomic.Bool // nothing is made anew any more
 	done     sync.WaitGroup
 }
 

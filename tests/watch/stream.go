@@ -20,10 +20,16 @@ type stream struct {
 	watch  []*rawWatch
 	pace   time.Duration // slept after each answer, at most
 	churn  bool          // cancels and creates meanwhile
+	// lateAnswers: control answers overtake others, as in etcd: a canceled watch may be shown more,
+	// and the mark of a whole stream may come after the created answer of a watch that it does not
+	// mean. The id of a compacted watch stays taken, too. Then ids are not used again, and marks
+	// count only while no watch was made anew.
+	lateAnswers bool
 
 	call    pb.Watch_WatchClient
 	asked   []*rawWatch // created answers come in this order
 	live    map[int64]*rawWatch
+	renewed bool              // some watch of this call was canceled and made anew
 	partial *pb.WatchResponse // fragments whose last one has not come
 }
 
@@ -63,7 +69,7 @@ func (s *stream) run(ctx context.Context) {
 func (s *stream) once(parent context.Context) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	s.asked, s.live, s.partial = nil, map[int64]*rawWatch{}, nil
+	s.asked, s.live, s.partial, s.renewed = nil, map[int64]*rawWatch{}, nil, false
 	call, err := pb.NewWatchClient(s.conn).Watch(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		return
@@ -119,6 +125,9 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 		s.partial = answer
 		return nil
 	}
+	if answer.WatchId == -1 && s.lateAnswers && s.renewed {
+		return nil
+	}
 	if answer.WatchId == -1 {
 		for _, w := range s.live {
 			w.write(responseOf(answer))
@@ -126,6 +135,9 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 		return nil
 	}
 	w := s.live[answer.WatchId]
+	if w == nil && s.lateAnswers {
+		return nil
+	}
 	if w == nil {
 		s.fail("%s: an answer for watch %d, which is not there", s.name, answer.WatchId)
 		return nil
@@ -160,6 +172,10 @@ func (s *stream) takeCreated(answer *pb.WatchResponse) {
 // takeCanceled: a compacted watch begins again at the compaction, another one for the first time.
 func (s *stream) takeCanceled(answer *pb.WatchResponse, w *rawWatch) error {
 	delete(s.live, answer.WatchId)
+	s.renewed = true
+	if s.lateAnswers {
+		w.id = 0
+	}
 	if answer.CompactRevision > 0 {
 		w.request = w.resume()
 		return s.create(w)
@@ -179,11 +195,14 @@ func (s *stream) takeCanceled(answer *pb.WatchResponse, w *rawWatch) error {
 func (s *stream) disturb() error {
 	switch s.random.Intn(40) {
 	case 0:
+		if s.lateAnswers && len(s.asked) > 0 {
+			break
+		}
 		return s.call.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
 			ProgressRequest: &pb.WatchProgressRequest{}}})
 	case 1:
 		for id, w := range s.live {
-			if !s.churn || w.gone() {
+			if !s.churn || s.settling.Load() || w.gone() {
 				break
 			}
 			w.abandon()
