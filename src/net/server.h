@@ -46,6 +46,7 @@ struct net_app {
     void (*shard_stop)(void *ctx, struct net_shard *shard);         /* its connections are gone */
     void (*after_input)(void *ctx, struct net_shard *shard);        /* ready sockets were read */
     void (*end_of_turn)(void *ctx, struct net_shard *shard); /* before what is to be sent is sent */
+    void (*after_flush)(void *ctx, struct net_shard *shard); /* and after, before the loop waits */
     void *ctx;
 };
 

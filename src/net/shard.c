@@ -77,7 +77,10 @@ static bool end_of_turn(void *ctx)
     const struct net_app *app = &shard->server->app;
     if (app->end_of_turn)
         app->end_of_turn(app->ctx, shard);
-    return flush_dirty(shard);
+    bool more = flush_dirty(shard);
+    if (app->after_flush)
+        app->after_flush(app->ctx, shard);
+    return more;
 }
 
 /* -- draining -- */

@@ -43,7 +43,7 @@ static inline void fixture_start(struct fixture *f)
             .dir = "/data",
             .segment_bytes_first = 4096,
             .segment_bytes_max = 16 << 10,
-            .readers_max = 1,
+            .readers_max = 2, /* the keeper, and one of the test */
             .backend = backend_memory_open(f->disk),
         },
         &f->store, &error);

@@ -132,6 +132,13 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     }
 }
 
+bool log_reader_stands(const struct log_reader *reader)
+{
+    LOCK_SCOPE((struct lock *)&reader->log->lock);
+    const struct segment_order *order = &reader->log->order;
+    return segment_order_find(order, reader->segment_id) < order->count;
+}
+
 /* -- Walking -- */
 
 /* On to the next segment, if the writer or the cleaner has put one after this. */

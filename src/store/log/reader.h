@@ -18,6 +18,11 @@ struct log_reader {
 void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index);
 /* Stands before the first record whose revision is >= revision (records without one skipped). */
 void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision);
+/*
+ * Whether the segment it stands in is part of the log now, so that it may be read under a pin taken
+ * before. One that was rewritten since the reader's last pin may go at any time: seek again then.
+ */
+bool log_reader_stands(const struct log_reader *reader);
 /* ST_END after the record with last_index. */
 MUST_CHECK
 enum status log_reader_next(struct log_reader *reader, uint64_t last_index,

@@ -1,0 +1,318 @@
+#include "engine/local_history.h"
+
+#include "base/arena.h"
+#include "base/xalloc.h"
+#include "store/change.h"
+
+#include <stdlib.h>
+
+enum {
+    KEPT_BYTES = 32 * 1024, /* for events of a turn; what a turn takes beyond is given back */
+    RECENT = 64,            /* revisions of this turn that need not be read again; a power of 2 */
+};
+
+/* A revision read in this turn, and where the reader stood after it. */
+struct recent {
+    uint64_t turn;
+    struct watch_batch batch;
+    struct log_reader after;
+};
+
+struct local_history {
+    struct watch_history base;
+    struct local_history_options options;
+    const struct log *log;
+    bool listening;
+
+    /* Of this turn: */
+    bool pinned;
+    bool in_turn; /* the view stays */
+    uint64_t number;
+    const struct store_view *view;
+    int64_t compact_revision;  /* the view's, or a newer one that has cost us records */
+    uint64_t standing_segment; /* known to stay readable until the pin ends; 0: none */
+    struct arena arena;        /* events */
+    uint64_t turn;             /* tells the recent of this turn from older ones */
+    struct recent recent[RECENT];
+    _Alignas(16) uint8_t kept[KEPT_BYTES];
+};
+
+static struct local_history *history_of(struct watch_history *base)
+{
+    return CONTAINER_OF(base, struct local_history, base);
+}
+
+/* -- Turns -- */
+
+/* The oldest pin holds all newer states too, so a newer view needs no other pin. */
+static void load_view(struct local_history *h)
+{
+    h->view = store_view(h->options.store);
+    h->compact_revision = h->view->compact_revision;
+}
+
+static void pin(struct local_history *h)
+{
+    if (h->pinned)
+        return;
+    h->number = epoch_pin(h->options.slot);
+    h->pinned = true;
+    load_view(h);
+}
+
+/* Until the turn begins each question is answered from what is newest then: a client that was told
+ * of a write through another shard must not be told an older revision here. */
+static void look_anew(struct local_history *h)
+{
+    pin(h);
+    if (!h->in_turn)
+        load_view(h);
+}
+
+void local_history_turn_begin(struct local_history *h)
+{
+    pin(h);
+    load_view(h);
+    h->in_turn = true;
+}
+
+void local_history_flushed(struct local_history *h)
+{
+    if (!h->pinned)
+        return;
+    epoch_unpin(h->options.slot, h->number);
+    arena_fini(&h->arena);
+    arena_init(&h->arena, h->kept, KEPT_BYTES, SIZE_MAX);
+    h->pinned = h->in_turn = false;
+    h->view = NULL;
+    h->standing_segment = 0;
+    h->turn++;
+}
+
+bool local_history_wanted(const struct local_history *h)
+{
+    return h->listening || h->pinned;
+}
+
+static int64_t revision(struct watch_history *base)
+{
+    struct local_history *h = history_of(base);
+    look_anew(h);
+    return h->view->revision;
+}
+
+static int64_t compact_revision(struct watch_history *base)
+{
+    struct local_history *h = history_of(base);
+    look_anew(h);
+    return h->compact_revision;
+}
+
+static void listen(struct watch_history *base, bool wanted)
+{
+    struct local_history *h = history_of(base);
+    h->listening = wanted;
+    local_news_listen(h->options.news, wanted);
+}
+
+/* -- Reading -- */
+
+/* Where the place says, if that is still a place; else from the log's own order. */
+static struct log_reader stand(const struct local_history *h, const struct watch_place *place)
+{
+    struct log_reader reader = {
+        .log = h->log,
+        .segment_id = place->hints[0],
+        .offset = place->hints[1],
+        .next_index = place->hints[2],
+    };
+    bool stands = reader.segment_id &&
+                  (reader.segment_id == h->standing_segment || log_reader_stands(&reader));
+    if (!stands)
+        log_reader_seek_revision(&reader, h->log, place->revision);
+    return reader;
+}
+
+static void keep_place(struct watch_place *place, int64_t next_revision,
+                       const struct log_reader *reader)
+{
+    place->revision = next_revision;
+    place->hints[0] = reader->segment_id;
+    place->hints[1] = reader->offset;
+    place->hints[2] = reader->next_index;
+}
+
+/* The first record of [from, last]; the reader stands behind it, or before what comes after last.
+ */
+static enum status find_record(const struct local_history *h, struct log_reader *reader,
+                               int64_t from, int64_t last, struct log_record *ret_record)
+{
+    for (;;) {
+        struct log_reader before = *reader;
+        struct log_record record;
+        TRY(log_reader_next(reader, h->view->log_index, &record));
+        if (record.type != LOG_RECORD_KV || record.revision < from)
+            continue;
+        if (record.revision > last) {
+            *reader = before;
+            return ST_END;
+        }
+        *ret_record = record;
+        return ST_OK;
+    }
+}
+
+static enum status decode(struct local_history *h, const struct log_record *record,
+                          struct watch_batch *ret_batch)
+{
+    struct change_walk walk;
+    TRY(change_walk_init(&walk, record->body));
+    if (walk.left == 0 || walk.left > record->body.len / CHANGE_HEAD_BYTES)
+        return ST_DAMAGED;
+    size_t count = walk.left, bytes = count * sizeof(struct watch_event);
+    struct watch_event *events = xalloc_check(arena_alloc(&h->arena, bytes), bytes);
+    for (size_t i = 0; i < count; i++) {
+        const struct change_head *change;
+        size_t offset;
+        struct change_kv kv;
+        TRY(change_walk_next(&walk, &change, &offset));
+        change_read_kv(change, &kv);
+        events[i] = (struct watch_event){
+            .key = kv.key,
+            .field = change_field(change),
+            .tombstone = change_is_tombstone(change),
+            .created = kv.create_revision == record->revision,
+            .private = change,
+        };
+    }
+    *ret_batch =
+        (struct watch_batch){.revision = record->revision, .events = events, .count = count};
+    return ST_OK;
+}
+
+/*
+ * Segments are swapped under our feet: a record that a newer compaction let go may have been
+ * missing from what was just read. The compaction was published before the cleaner could begin.
+ */
+static bool compacted_meanwhile(struct local_history *h, int64_t from)
+{
+    int64_t now = store_view(h->options.store)->compact_revision;
+    if (from >= now)
+        return false;
+    h->compact_revision = now;
+    return true;
+}
+
+static enum status read_revision(struct local_history *h, struct watch_place *place, int64_t last,
+                                 struct recent *ret_recent)
+{
+    struct log_reader reader = stand(h, place);
+    struct log_record record;
+    struct watch_batch batch;
+    enum status status = find_record(h, &reader, place->revision, last, &record);
+    h->standing_segment = reader.segment_id;
+    if (status == ST_OK)
+        status = decode(h, &record, &batch);
+    if (status != ST_OK && status != ST_END)
+        h->options.on_damage(h->options.ctx, status);
+    if (compacted_meanwhile(h, place->revision))
+        return ST_COMPACTED;
+    if (status == ST_OK)
+        *ret_recent = (struct recent){.turn = h->turn, .batch = batch, .after = reader};
+    else
+        keep_place(place, last + 1, &reader);
+    return status;
+}
+
+static enum status next(struct watch_history *base, struct watch_place *place, int64_t last,
+                        struct watch_batch *ret_batch)
+{
+    struct local_history *h = history_of(base);
+    pin(h);
+    assert(last <= h->view->revision);
+    if (place->revision < h->compact_revision)
+        return ST_COMPACTED;
+    if (place->revision > last)
+        return ST_END;
+    struct recent *recent = &h->recent[(uint64_t)place->revision % RECENT];
+    if (recent->turn != h->turn || recent->batch.revision != place->revision)
+        TRY(read_revision(h, place, last, recent));
+    keep_place(place, recent->batch.revision + 1, &recent->after);
+    *ret_batch = recent->batch;
+    return ST_OK;
+}
+
+/* -- The version before -- */
+
+static bool is_version(const struct change_head *version, int64_t revision, uint32_t sub)
+{
+    return version->revision == revision && version->sub == sub;
+}
+
+/* NULL when there is none like it. Nearly always it is the last one of the older. */
+static const struct change_head *find_version(const struct log *log, const struct index_item *item,
+                                              int64_t revision, uint32_t sub)
+{
+    if (item->newest.mod_revision == revision && item->newest.sub_revision == sub)
+        return change_at(log_at(log, item->newest.loc));
+    const uint64_t *older = index_item_older(item);
+    uint32_t low = 0, high = item->older_count;
+    for (uint32_t at = high - 1; low < high; at = low + (high - low) / 2) {
+        const struct change_head *version = change_at(log_at(log, older[at]));
+        if (is_version(version, revision, sub))
+            return version;
+        if (version->revision < revision || (version->revision == revision && version->sub < sub))
+            low = at + 1;
+        else
+            high = at;
+    }
+    return NULL;
+}
+
+static struct slice prev(struct watch_history *base, const struct watch_event *event)
+{
+    struct local_history *h = history_of(base);
+    const struct change_head *change = event->private;
+    assert(h->pinned);
+    if (event->created || change->prev_revision == 0)
+        return SLICE_EMPTY;
+    const struct index_item *item = index_root_find(&h->view->root, event->key);
+    const struct change_head *version =
+        item ? find_version(h->log, item, change->prev_revision, change->prev_sub) : NULL;
+    return version && !change_is_tombstone(version) ? change_field(version) : SLICE_EMPTY;
+}
+
+/* -- Life -- */
+
+static const struct watch_history_ops history_ops = {
+    .next = next,
+    .prev = prev,
+    .revision = revision,
+    .compact_revision = compact_revision,
+    .listen = listen,
+};
+
+struct local_history *local_history_new(const struct local_history_options *options)
+{
+    struct local_history *h = xcalloc(1, sizeof(*h));
+    h->base.ops = &history_ops;
+    h->options = *options;
+    h->log = store_log(options->store);
+    h->turn = 1;
+    arena_init(&h->arena, h->kept, KEPT_BYTES, SIZE_MAX);
+    return h;
+}
+
+void local_history_free(struct local_history *h)
+{
+    if (!h)
+        return;
+    assert(!h->pinned);
+    arena_fini(&h->arena);
+    free(h);
+}
+
+struct watch_history *local_history_base(struct local_history *h)
+{
+    return &h->base;
+}

@@ -1,0 +1,44 @@
+#include "engine/local_news.h"
+
+#include <sched.h>
+
+enum { NEWS_WANTED = 1, NEWS_SENT = 2 /* and not received */ };
+
+/*
+ * Everybody reads and writes `state` in one step, so that of two who meet there the later one sees
+ * what the earlier did before: either the writer finds the shard listening, or the shard finds what
+ * the writer has published.
+ */
+static unsigned look(struct local_news *news)
+{
+    return atomic_fetch_or_explicit(&news->state, 0, memory_order_acq_rel);
+}
+
+void local_news_listen(struct local_news *news, bool wanted)
+{
+    if (wanted)
+        atomic_fetch_or_explicit(&news->state, NEWS_WANTED, memory_order_acq_rel);
+    else
+        atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_WANTED, memory_order_acq_rel);
+}
+
+void local_news_received(struct local_news *news)
+{
+    atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_SENT, memory_order_acq_rel);
+}
+
+void local_news_end(struct local_news *news)
+{
+    local_news_listen(news, false);
+    while (atomic_load(&news->telling))
+        sched_yield();
+}
+
+void local_news_tell(struct local_news *news)
+{
+    atomic_fetch_add(&news->telling, 1);
+    if (look(news) & NEWS_WANTED &&
+        !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT))
+        mailbox_post(news->to, &news->node);
+    atomic_fetch_sub(&news->telling, 1);
+}
