@@ -453,7 +453,45 @@ static void a_disk_that_fails_anywhere_loses_nothing_committed(void **state)
     }
 }
 
-/* One history, with its nth call failing, for every n: in a start too. */
+/* One history, with its nth call failing, for every n. */
+static void fail_each_call(enum status failure, bool sticky)
+{
+    static struct world world;
+    for (uint64_t seed = 1; seed <= deep(1); seed++) {
+        bool all_tried = false;
+        for (uint64_t n = 1; !all_tried; n++) {
+            world_init(&world, seed);
+            world_start(&world);
+            world.faults = true;
+            fs_sim_fail(world.sim, FS_SIM_ANY, n, failure, sticky);
+            uint64_t before = fs_sim_calls(world.sim, FS_SIM_ANY);
+            live(&world, 150);
+            all_tried = fs_sim_calls(world.sim, FS_SIM_ANY) - before < n;
+            end_life(&world, n % 2);
+            world_start(&world);
+            live(&world, 30);
+            end_life(&world, true);
+            world_start(&world);
+            end_life(&world, false);
+            world_fini(&world);
+        }
+    }
+}
+
+static void every_call_may_fail_with_an_io_error(void **state)
+{
+    (void)state;
+    fail_each_call(ST_IO, true);
+    fail_each_call(ST_IO, false);
+}
+
+static void every_call_may_find_the_disk_full(void **state)
+{
+    (void)state;
+    fail_each_call(ST_DISK_FULL, true);
+    fail_each_call(ST_DISK_FULL, false);
+}
+
 static void every_call_of_a_start_may_fail(void **state)
 {
     (void)state;
@@ -486,6 +524,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(power_cuts_between_any_two_steps_lose_nothing_committed),
         cmocka_unit_test(a_disk_that_fails_anywhere_loses_nothing_committed),
+        cmocka_unit_test(every_call_may_fail_with_an_io_error),
+        cmocka_unit_test(every_call_may_find_the_disk_full),
         cmocka_unit_test(every_call_of_a_start_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
