@@ -499,7 +499,7 @@ static void failure_of_a_protocol_to_start_fails_the_server(void **state)
 /* -- the application's part -- */
 
 struct app_state {
-    atomic_uint started, stopped, inputs, ends;
+    atomic_uint started, stopped, inputs, ends, flushes;
     unsigned fail_at; /* shard whose start fails, plus one */
 };
 
@@ -534,11 +534,19 @@ static void app_end(void *ctx, struct net_shard *shard)
     atomic_fetch_add(&((struct app_state *)ctx)->ends, 1);
 }
 
+/* After the end of the same turn. */
+static void app_flushed(void *ctx, struct net_shard *shard)
+{
+    (void)shard;
+    struct app_state *app = ctx;
+    assert_true(atomic_fetch_add(&app->flushes, 1) < app->ends);
+}
+
 static void application_is_called_on_every_shard_and_turn(void **state)
 {
     (void)state;
     struct app_state app = {0};
-    struct net_app hooks = {app_start, app_stop, app_input, app_end, &app};
+    struct net_app hooks = {app_start, app_stop, app_input, app_end, app_flushed, &app};
     struct fixture f;
     fixture_init(&f, NET_OPTIONS_DEFAULT, &hooks);
     assert_int_equal(net_server_start(f.server), ST_OK);
@@ -550,6 +558,7 @@ static void application_is_called_on_every_shard_and_turn(void **state)
     close(fd);
     net_server_stop(f.server);
     assert_int_equal(app.stopped, 2);
+    assert_int_equal(app.flushes, app.ends); /* every turn that ends is flushed */
     net_server_free(f.server);
 }
 
@@ -557,7 +566,7 @@ static void failed_start_of_a_shard_fails_the_server(void **state)
 {
     (void)state;
     struct app_state app = {.fail_at = 2};
-    struct net_app hooks = {app_start, app_stop, app_input, app_end, &app};
+    struct net_app hooks = {app_start, app_stop, app_input, app_end, app_flushed, &app};
     struct fixture f;
     fixture_init(&f, NET_OPTIONS_DEFAULT, &hooks);
     assert_int_equal(net_server_start(f.server), ST_NOMEM);
