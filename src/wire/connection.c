@@ -220,7 +220,7 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
 void wire_connection_shutdown(struct wire_connection *c, int64_t now_ns)
 {
     if (c->grpc)
-        h2_session_shutdown(grpc_endpoint_session(c->grpc), now_ns);
+        grpc_endpoint_shutdown(c->grpc, now_ns);
     else if (c->http1)
         http1_endpoint_shutdown(c->http1);
     else

@@ -109,6 +109,18 @@ void grpc_call_wake(struct grpc_call *call)
     output_changed(call);
 }
 
+void grpc_call_pause(struct grpc_call *call, bool paused)
+{
+    if (call->paused == paused || call->ended)
+        return;
+    call->paused = paused;
+    if (paused || !call->endpoint)
+        return;
+    size_t withheld = call->withheld;
+    call->withheld = 0;
+    h2_stream_consumed(&call->stream, withheld);
+}
+
 static void finish(struct grpc_call *call, enum grpc_code code, struct slice text)
 {
     if (call->finished || call->ended)

@@ -27,7 +27,9 @@ struct grpc_method {
     bool client_streams; /* more than one request message may come */
     bool server_streams; /* more than one response message may go */
     bool bulk;           /* its output waits behind that of other calls when room is short */
-    bool parks;          /* output without progress is no stall: a watch waits, it is not ended */
+    /* Output without progress is no stall: a watch waits. When the server shuts down it is ended at
+     * once instead of being waited for, with a status that makes clients go on elsewhere. */
+    bool parks;
 
     /*
      * A whole message arrived. Its bytes live as long as the call (a unary or server-streaming
@@ -108,6 +110,13 @@ void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source);
 
 /* A parked source has something to send, or room came back. Cheap to call often. */
 void grpc_call_wake(struct grpc_call *call);
+
+/*
+ * While paused the peer is given no more window on this call: it may send what it was allowed
+ * before, at most a stream's window, which is still delivered. For a service that answers more
+ * slowly than it is asked.
+ */
+void grpc_call_pause(struct grpc_call *call, bool paused);
 
 /* Ends the call once everything queued has been sent. */
 void grpc_call_finish(struct grpc_call *call);

@@ -508,6 +508,47 @@ static void shutdown_answers_what_is_under_way(void **state)
     assert_string_equal(wire_connection_reason(f->connection), "shutting down");
 }
 
+static void shutdown_ends_what_parks_so_that_clients_go_elsewhere(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/Watch");
+    test_message(&f->in, 1, 0, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(status_of(f, 1), -1);
+    wire_connection_shutdown(f->connection, f->now);
+    /* Opened before the client has heard of it. */
+    test_call(&f->in, 3, "/t.T/Watch");
+    test_message(&f->in, 3, 0, SLICE_EMPTY);
+    exchange(f);
+    assert_ended(f, 1, GRPC_UNAVAILABLE, "etcdserver: server stopped");
+    assert_ended(f, 3, GRPC_UNAVAILABLE, "etcdserver: server stopped");
+    assert_int_equal(f->service.ends, 1); /* of the second nobody has heard */
+    struct h2_frame frame;
+    struct slice payload;
+    assert_true(test_find(buf_slice(&f->out), H2_GOAWAY, 0, 0, &frame, &payload));
+    wire_connection_tick(f->connection, f->now + f->limits.h2.drain_ns);
+    drain(f);
+    assert_true(wire_connection_should_close(f->connection));
+}
+
+static void paused_call_gets_no_more_window(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t half[40 * 1024];
+    test_call(&f->in, 1, "/t.T/Chat");
+    test_message(&f->in, 1, 0, SLICE_LITERAL("x"));
+    feed(f);
+    grpc_call_pause(f->service.call, true);
+    test_message(&f->in, 1, 0, slice_of(half, sizeof(half)));
+    exchange(f);
+    assert_int_equal(f->service.messages, 2); /* what it may send is taken */
+    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 1), 0);
+    grpc_call_pause(f->service.call, false);
+    grpc_call_pause(f->service.call, false);
+    drain(f);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 1), 1);
+}
+
 static void call_remembers_its_service_and_knows_the_time(void **state)
 {
     struct fixture *f = *state;
@@ -570,6 +611,8 @@ int main(void)
         TEST(window_is_withheld_while_many_requests_are_unanswered),
         TEST(reset_by_the_peer_ends_the_call),
         TEST(shutdown_answers_what_is_under_way),
+        TEST(shutdown_ends_what_parks_so_that_clients_go_elsewhere),
+        TEST(paused_call_gets_no_more_window),
         TEST(call_remembers_its_service_and_knows_the_time),
         TEST(calls_past_the_recycling_limit_are_freed),
         TEST(request_without_any_host_is_refused),

@@ -24,6 +24,12 @@ static int64_t check_at(const struct grpc_call *call, int64_t now_ns)
     return may_stall(call) ? earlier(at, now_ns + call->server->limits->stall_ns) : at;
 }
 
+static void end_parking(struct grpc_call *call)
+{
+    if (call->method && call->method->parks)
+        grpc_call_fail(call, ST_STOPPED);
+}
+
 static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
 {
     struct grpc_endpoint *endpoint = owner;
@@ -33,6 +39,8 @@ static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_
         return NULL;
     grpc_call_route(call);
     call->stream.bulk = call->method && call->method->bulk;
+    if (endpoint->leaving)
+        end_parking(call);
     int64_t at = check_at(call, now_ns);
     if (at != INT64_MAX) {
         list_push_back(&endpoint->timed, &call->in_timed);
@@ -109,6 +117,16 @@ int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint)
 {
     int64_t check = list_empty(&endpoint->timed) ? INT64_MAX : endpoint->check_at_ns;
     return earlier(check, h2_session_timeout(endpoint->session));
+}
+
+void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns)
+{
+    struct h2_session *session = endpoint->session;
+    endpoint->now_ns = now_ns;
+    endpoint->leaving = true;
+    h2_session_shutdown(session, now_ns);
+    for (struct h2_stream *s = h2_session_next(session, NULL); s; s = h2_session_next(session, s))
+        end_parking(grpc_call_of(s));
 }
 
 static void deadline_passed(struct grpc_call *call)

@@ -18,13 +18,15 @@ enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits
 void grpc_endpoint_free(struct grpc_endpoint *endpoint);
 DEFINE_CLEANUP(struct grpc_endpoint *, grpc_endpoint_free)
 
-/* For what needs no gRPC: wants_write, shutdown, over. */
+/* For what needs no gRPC: wants_write, over. */
 struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint);
 
 void grpc_endpoint_feed(struct grpc_endpoint *endpoint, struct slice bytes, int64_t now_ns);
 size_t grpc_endpoint_fill(struct grpc_endpoint *endpoint, uint8_t *dst, size_t room,
                           int64_t now_ns);
 bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint);
+/* Says good-bye: calls under way are answered, those that park end at once with ST_STOPPED. */
+void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns);
 int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint);
 void grpc_endpoint_tick(struct grpc_endpoint *endpoint, int64_t now_ns);
 

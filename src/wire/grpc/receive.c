@@ -110,7 +110,10 @@ static struct slice take_body(struct grpc_call *call, struct slice bytes)
 void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
 {
     struct grpc_call *call = grpc_call_of(stream);
-    h2_stream_consumed(stream, bytes.len);
+    if (call->paused)
+        call->withheld += (uint32_t)bytes.len;
+    else
+        h2_stream_consumed(stream, bytes.len);
     call->progress_ns = call->endpoint->now_ns;
     while (bytes.len && !call->finished && !call->delivered) {
         if (call->prefix_len < GRPC_PREFIX_BYTES)

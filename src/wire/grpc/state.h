@@ -29,6 +29,7 @@ struct grpc_endpoint {
     size_t queued_bytes;     /* in chunks */
     size_t unfinished_bytes; /* of messages that arrive in pieces */
     size_t held_bytes;       /* of messages delivered to calls whose answer has not begun */
+    bool leaving;            /* shutting down: calls that park are refused */
 };
 
 struct grpc_call {
@@ -50,6 +51,7 @@ struct grpc_call {
     uint32_t message_len; /* as its prefix says */
     uint32_t held;        /* bytes of request counted in endpoint.held_bytes */
     uint32_t unfinished;  /* bytes of message counted in endpoint.unfinished_bytes */
+    uint32_t withheld;    /* bytes whose window the peer gets back when the pause ends */
     uint8_t prefix[GRPC_PREFIX_BYTES];
     uint8_t prefix_len;
 
@@ -66,6 +68,7 @@ struct grpc_call {
     bool delivered : 1;     /* a call with one request: it has come */
     bool finished : 1;      /* the status is known; after the chunks come the trailers */
     bool source_parked : 1; /* asked in vain */
+    bool paused : 1;        /* the peer gets no more window */
 
     struct arena arena;
 };

@@ -10,9 +10,19 @@ void h2_table_fini(struct h2_table *table)
     *table = (struct h2_table){0};
 }
 
+/* Spread by an odd factor that the peer does not know: neighbours do not join into long runs, and
+ * ids cannot be chosen to fall together. */
 static uint32_t home_of(const struct h2_table *table, uint32_t id)
 {
-    return (id >> 1) & (table->capacity - 1);
+    uint32_t spread = (id >> 1) * table->factor;
+    return (spread >> 8 ^ spread >> 20) & (table->capacity - 1);
+}
+
+/* Where the slots happen to lie differs from process to process and from table to table. */
+static uint32_t factor_of(const void *slots)
+{
+    uint64_t address = (uintptr_t)slots;
+    return (uint32_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) | 1;
 }
 
 static uint32_t next_of(const struct h2_table *table, uint32_t slot)
@@ -44,6 +54,7 @@ static enum status resize(struct h2_table *table, uint32_t capacity)
     other.slots = calloc(capacity, sizeof(struct h2_stream *));
     if (!other.slots)
         return ST_NOMEM;
+    other.factor = factor_of(other.slots);
     for (uint32_t i = 0; i < table->capacity; i++) {
         if (table->slots[i])
             place(&other, table->slots[i]);

@@ -1,7 +1,7 @@
 /*
- * The open streams of a session by id. Ids of one peer rise by two, so they fall into neighbouring
- * slots: linear probing over id/2 hits at once. An empty one holds 2 KB at
- * most. Owned by the session.
+ * The open streams of a session by id: linear probing over ids that are spread first, because a run
+ * of neighbours would make every removal walk all of it. An empty one holds 2 KB at most. Owned by
+ * the session.
  */
 #ifndef VIGIL_WIRE_H2_TABLE_H
 #define VIGIL_WIRE_H2_TABLE_H
@@ -12,6 +12,7 @@ struct h2_table {
     struct h2_stream **slots; /* NULL where free; at most half are used */
     uint32_t capacity;        /* a power of two, or 0 */
     uint32_t count;
+    uint32_t factor; /* odd; spreads ids */
 };
 
 void h2_table_fini(struct h2_table *table);
