@@ -317,7 +317,7 @@ static enum status op_run(struct apply *apply, const struct pb_request_op *op, c
     case PB_REQUEST_OP_REQUEST_TXN:
         return txn_run(apply, op->request_txn, choices, arena, answer);
     default:
-        assert(!"the face lets no empty operation through");
+        assert(false && "the face lets no empty operation through");
         return ST_INTERNAL;
     }
 }

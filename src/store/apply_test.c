@@ -161,7 +161,7 @@ static void every_target_compares_with_every_result(void **state)
     const struct {
         int32_t target;
         int64_t is;
-        int union_case;
+        enum pb_compare_target_union_case union_case;
     } numbers[] = {
         {PB_COMPARE_TARGET_VERSION, 2, PB_COMPARE_VERSION},
         {PB_COMPARE_TARGET_CREATE, 3, PB_COMPARE_CREATE_REVISION},
