@@ -320,6 +320,22 @@ static void a_missing_segment_is_named(void **state)
     assert_int_equal(bed_open(bed), ST_OK);
 }
 
+/* The first one gone and only the prepared one left must not look like a new store. */
+static void a_prepared_segment_alone_is_no_new_log(void **state)
+{
+    struct bed *bed = *state;
+    struct fs *fs = bed->options.fs;
+    assert_int_equal(fs_make_dir(fs, "/young"), ST_OK);
+    bed->options.dir = "/young";
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(log_prepare(bed->log), ST_OK);
+    append_synced(bed);
+    log_close(TAKE(bed->log));
+    assert_int_equal(fs_unlink(fs, "/young/0000000000000001.seg"), ST_OK);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, "record 1 is missing"));
+}
+
 static void a_segment_cut_short_is_refused(void **state)
 {
     struct bed *bed = *state;
@@ -402,6 +418,7 @@ int main(void)
         TEST(broken_heads_and_seals_are_refused),
         TEST(another_versions_segment_is_called_that),
         TEST(a_missing_segment_is_named),
+        TEST(a_prepared_segment_alone_is_no_new_log),
         TEST(a_segment_cut_short_is_refused),
         TEST(temporary_files_are_removed_and_strangers_left_alone),
         TEST(a_value_can_not_pass_for_a_record),

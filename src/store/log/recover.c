@@ -522,6 +522,15 @@ static enum status begin_first(struct recovery *r)
     return ST_OK;
 }
 
+/* Without a checkpoint everything begins with the first segment, which is made before any other. */
+static enum status check_first(struct recovery *r, const struct segment *start)
+{
+    if (r->after_index || start || segment_order_find(&r->found, 1) < r->found.count)
+        return ST_OK;
+    r->expected = 1;
+    return fail_missing(r, NULL);
+}
+
 static enum status recover(struct recovery *r)
 {
     TRY(find_files(r));
@@ -531,6 +540,7 @@ static enum status recover(struct recovery *r)
     } else {
         struct segment *start = NULL;
         TRY(place_old(r, &start));
+        TRY(check_first(r, start));
         TRY(read_chain(r, start));
         TRY(refuse_damage(r));
         TRY(settle_chain(r));
