@@ -193,6 +193,7 @@ static size_t sent_bytes(const struct range *range, const struct range_kv *kv)
 static void field_begin(struct range *range, const struct range_kv *kv)
 {
     const struct change_head *change = change_at(log_at(range->log, kv->loc));
+    range->item = kv->item;
     range->field_done = 0;
     range->head_bytes = range->tail_bytes = 0;
     if (!range->keys_only) {
@@ -459,6 +460,7 @@ enum status range_init(struct range *range, const struct range_state *state,
     /* Not cleared as a whole: the walk's read-ahead is large and needs no clearing. */
     memset(range, 0, offsetof(struct range, walk));
     range->log = state->log;
+    range->revision = request->revision > 0 ? request->revision : state->revision;
     range->keys_only = request->keys_only;
     range->keep_lease = request->sort_target == PB_SORT_TARGET_VALUE;
     int64_t at =
@@ -496,6 +498,7 @@ void range_fini(struct range *range)
 {
     free(range->picks);
     range->picks = NULL;
+    buf_fini(&range->from);
 }
 
 static const struct range_kv *range_next(struct range *range)
@@ -537,6 +540,68 @@ size_t range_fill(struct range *range, uint8_t *dst, size_t room)
         filled += field_copy(range, dst + filled, room - filled);
     }
     return filled;
+}
+
+/* -- Going over to a newer state -- */
+
+/* The same version of the same key, as the other state has it. */
+static struct range_kv find_again(const struct range *range, const struct range_state *state,
+                                  const struct index_item *item)
+{
+    const struct index_item *now = index_root_find(&state->root, index_item_key(item));
+    struct range_kv kv = {0};
+    bool found = now && range_item_at(state->log, now, range->revision, &kv);
+    assert(found); /* a revision that is not compacted shows the same in every later state */
+    return kv;
+}
+
+/* The walk's next item, or NULL at its end. */
+static const struct index_item *walk_next_item(const struct range_walk *walk)
+{
+    if (walk->ahead_next < walk->ahead_count)
+        return walk->ahead[walk->ahead_next].item;
+    if (walk->ended)
+        return NULL;
+    struct index_cursor copy = walk->cursor;
+    return index_cursor_next(&copy);
+}
+
+static bool walk_rebase(struct range *range, const struct range_state *state)
+{
+    struct range_walk *walk = &range->walk;
+    const struct index_item *next = walk_next_item(walk);
+    struct range_bounds bounds = walk->bounds;
+    bool fetches = walk->fetches;
+    if (!next) {
+        walk->ended = true;
+        return true;
+    }
+    range->from.len = 0;
+    if (buf_append(&range->from, index_item_key(next)) != ST_OK)
+        return false;
+    bounds.from = buf_slice(&range->from);
+    range_walk_init(walk, state, bounds, range->revision);
+    walk->fetches = fetches;
+    return true;
+}
+
+bool range_rebase(struct range *range, const struct range_state *state)
+{
+    if (state->compact_revision > range->revision)
+        return false;
+    if (!range->picks && range->left > 0 && !walk_rebase(range, state))
+        return false;
+    for (int64_t i = 0; range->picks && i < range->left; i++) {
+        struct range_pick *pick = &range->picks[range->next_pick + i];
+        pick->kv = find_again(range, state, pick->kv.item);
+    }
+    if (range->field_done < field_bytes(range)) {
+        size_t done = range->field_done;
+        struct range_kv kv = find_again(range, state, range->item);
+        field_begin(range, &kv);
+        range->field_done = done;
+    }
+    return true;
 }
 
 /* -- Inside a transaction -- */

@@ -14,6 +14,7 @@
 #define VIGIL_STORE_RANGE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "codec/answer.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
@@ -85,6 +86,7 @@ struct range {
 
     /* Private. */
     const struct log *log;
+    int64_t revision; /* whose keys are shown */
     bool keys_only;
     bool keep_lease;          /* keys_only that leaves the lease in (sorted by value) */
     struct range_pick *picks; /* owned; NULL when walking */
@@ -94,7 +96,9 @@ struct range {
     uint8_t head[16], tail[16]; /* of the field under way, around body */
     uint8_t head_bytes, tail_bytes;
     struct slice body;
-    size_t field_done; /* bytes of the field under way that were copied */
+    size_t field_done;             /* bytes of the field under way that were copied */
+    const struct index_item *item; /* of the field under way */
+    struct buf from;               /* the key the walk goes on from, after a rebase */
     struct range_walk walk;
 };
 
@@ -108,6 +112,14 @@ void range_fini(struct range *range);
 void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint64_t *ret_bytes);
 /* Copies the next bytes of the window; less than room only at its end. */
 size_t range_fill(struct range *range, uint8_t *dst, size_t room);
+
+/*
+ * Goes over to a newer state, which shows the same at the range's revision, so that a slow reader
+ * need not keep the old one: both must be readable during the call, afterwards only the new one.
+ * False, and nothing is changed, when the revision is compacted there or memory is lacking.
+ */
+MUST_CHECK
+bool range_rebase(struct range *range, const struct range_state *state);
 
 /*
  * The whole answer at once, for a range inside a transaction. Fields point to where the log's bytes

@@ -355,6 +355,110 @@ static void sizes_are_right_for_many_keys(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
+/* A slow reader: between pieces everything is overwritten, deleted, compacted and cleaned away. */
+static void expect_same_over_newer_states(struct fixture *f, struct pb_range_request request)
+{
+    struct range_state state = fixture_state(f);
+    struct range whole, slow;
+    assert_int_equal(range_init(&whole, &state, &request), ST_OK);
+    assert_int_equal(range_init(&slow, &state, &request), ST_OK);
+    struct buf expected = {0}, got = {0};
+    assert_int_equal(buf_reserve(&expected, whole.kvs_bytes + 1), ST_OK);
+    expected.len = range_fill(&whole, expected.ptr, whole.kvs_bytes + 1);
+    range_fini(&whole);
+
+    struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
+    uint64_t pinned = epoch_pin(slot);
+    for (int step = 0;; step++) {
+        assert_int_equal(buf_reserve(&got, 13), ST_OK);
+        size_t n = range_fill(&slow, got.ptr + got.len, 13);
+        got.len += n;
+        if (n < 13)
+            break;
+        char key[32];
+        snprintf(key, sizeof(key), "many-%03d", step * 7 % 100);
+        fixture_put(f, key, "another value altogether");
+        snprintf(key, sizeof(key), "many-%03d", step * 3 % 100);
+        fixture_delete(f, key, "");
+        fixture_commit(f);
+        uint64_t newer = epoch_pin(slot);
+        state = fixture_state(f);
+        assert_true(range_rebase(&slow, &state));
+        epoch_unpin(slot, pinned);
+        pinned = newer;
+        assert_int_equal(store_work(f->store), ST_OK); /* frees what the old state had */
+    }
+    assert_int_equal(got.len, expected.len);
+    assert_memory_equal(got.ptr, expected.ptr, expected.len);
+    epoch_unpin(slot, pinned);
+    range_fini(&slow);
+    buf_fini(&expected);
+    buf_fini(&got);
+}
+
+static void many_keys(struct fixture *f)
+{
+    for (int i = 0; i < 100; i++) {
+        char key[32], value[32];
+        snprintf(key, sizeof(key), "many-%03d", i);
+        snprintf(value, sizeof(value), "value %d", i * 37 % 100);
+        fixture_put(f, key, value);
+    }
+    fixture_commit(f);
+}
+
+static struct pb_range_request many(void)
+{
+    return (struct pb_range_request){.key = SLICE_LITERAL("many-"),
+                                     .range_end = SLICE_LITERAL("many.")};
+}
+
+static void a_list_is_the_same_over_newer_states(void **state)
+{
+    struct fixture *f = *state;
+    many_keys(f);
+    expect_same_over_newer_states(f, many());
+}
+
+static void a_limited_list_of_keys_is_the_same_over_newer_states(void **state)
+{
+    struct fixture *f = *state;
+    many_keys(f);
+    struct pb_range_request request = many();
+    request.keys_only = true;
+    request.limit = 60;
+    expect_same_over_newer_states(f, request);
+}
+
+static void a_sorted_list_is_the_same_over_newer_states(void **state)
+{
+    struct fixture *f = *state;
+    many_keys(f);
+    struct pb_range_request request = many();
+    request.sort_target = PB_SORT_TARGET_VALUE;
+    request.sort_order = PB_SORT_ORDER_DESCEND;
+    expect_same_over_newer_states(f, request);
+}
+
+static void a_compacted_revision_has_no_newer_state(void **state)
+{
+    struct fixture *f = *state;
+    many_keys(f);
+    struct range_state before = fixture_state(f);
+    struct range range;
+    struct pb_range_request request = many();
+    assert_int_equal(range_init(&range, &before, &request), ST_OK);
+    struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
+    uint64_t pinned = epoch_pin(slot);
+    int64_t revision = fixture_put(f, "many-050", "");
+    assert_int_equal(apply_compact(store_apply(f->store), revision), ST_OK);
+    fixture_commit(f);
+    struct range_state after = fixture_state(f);
+    assert_false(range_rebase(&range, &after));
+    epoch_unpin(slot, pinned);
+    range_fini(&range);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +475,10 @@ int main(void)
         TEST(windows_and_pieces_do_not_change_the_bytes),
         TEST(limited_orders_begin_like_the_whole),
         TEST(sizes_are_right_for_many_keys),
+        TEST(a_list_is_the_same_over_newer_states),
+        TEST(a_limited_list_of_keys_is_the_same_over_newer_states),
+        TEST(a_sorted_list_is_the_same_over_newer_states),
+        TEST(a_compacted_revision_has_no_newer_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
