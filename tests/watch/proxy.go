@@ -17,7 +17,7 @@ type proxy struct {
 	random   *rand.Rand
 	budget   int64 // bytes of a connection, on average; 0: as many as it likes
 	open     map[net.Conn]bool
-	Cuts     int
+	cut      int
 }
 
 func newProxy(to string, seed, budget int64) (*proxy, error) {
@@ -43,6 +43,13 @@ func (p *proxy) CutAll() {
 	for conn := range p.open {
 		conn.Close()
 	}
+}
+
+// cuts is how many connections have ended.
+func (p *proxy) cuts() int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.cut
 }
 
 // Settle lets connections live from now on.
@@ -91,5 +98,5 @@ func (p *proxy) carry(client net.Conn) {
 	defer p.lock.Unlock()
 	delete(p.open, client)
 	delete(p.open, server)
-	p.Cuts++
+	p.cut++
 }

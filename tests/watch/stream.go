@@ -31,6 +31,8 @@ type stream struct {
 	live    map[int64]*rawWatch
 	renewed bool              // some watch of this call was canceled and made anew
 	partial *pb.WatchResponse // fragments whose last one has not come
+
+	fragments int // seen
 }
 
 type rawWatch struct {
@@ -123,6 +125,7 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 	}
 	if s.partial = nil; answer.Fragment {
 		s.partial = answer
+		s.fragments++
 		return nil
 	}
 	if answer.WatchId == -1 && s.lateAnswers && s.renewed {
