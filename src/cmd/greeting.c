@@ -9,7 +9,7 @@ static bool is_unix(const char *url)
 
 void greeting_write(FILE *to, const struct serve_config *config, struct server *server)
 {
-    char first[URL_TEXT_BYTES];
+    char first[URL_TEXT_BYTES] = "";
     fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
             config->server.etcd.version);
     for (size_t i = config->server.listen_count; i-- > 0;) {
