@@ -59,6 +59,7 @@ struct engine_range {
     uint64_t kvs_bytes;  /* and how long their fields are together */
     void *state;         /* the engine's, as is the rest */
     struct slice field;  /* the only one, of a range of one key that is held nowhere else */
+    int64_t started_ns, pinned_ns;
 };
 
 /*

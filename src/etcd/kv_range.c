@@ -123,7 +123,8 @@ static size_t message_fill(struct output *o, uint8_t *dst, size_t room)
     size_t at = piece_copy(&o->head, dst, room);
     if (o->kvs_bytes_left && at < room) {
         size_t n = engine_range_fill(&o->range->range, dst + at, room - at);
-        assert(n > 0 && n <= o->kvs_bytes_left);
+        assert(n <= o->kvs_bytes_left);
+        assert(n > 0 || o->range->range.op.status != ST_OK);
         o->kvs_bytes_left -= n;
         at += n;
     }
@@ -147,6 +148,14 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
         at += message_fill(o, dst + at, room - at);
     }
     *ret_len = at;
+    if (o->range->range.op.status != ST_OK) {
+        /* Given up in the middle of a message: the peer gets the reason instead of the rest. */
+        struct grpc_call *call = o->range->call;
+        enum status status = o->range->range.op.status;
+        engine_range_close(&o->range->range);
+        grpc_call_fail(call, status);
+        return GRPC_FILL_PARKED;
+    }
     if (!message_is_whole(o) || o->kvs_left > 0)
         return GRPC_FILL_MORE;
     engine_range_close(&o->range->range); /* lets go of the store before the peer has read it all */
