@@ -70,6 +70,13 @@ static void end_of_turn(void *ctx, struct net_shard *net_shard)
     engine_shard_turn_end(shard->engine);
 }
 
+static void after_flush(void *ctx, struct net_shard *net_shard)
+{
+    (void)ctx;
+    struct server_shard *shard = net_shard_user(net_shard);
+    engine_shard_flushed(shard->engine);
+}
+
 /* The connections of a shard are answered from the tables of its own face. */
 static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, void **ret_shared)
 {
@@ -99,6 +106,7 @@ static enum status open_listeners(struct server *server, struct error *error)
         .shard_stop = shard_stop,
         .after_input = after_input,
         .end_of_turn = end_of_turn,
+        .after_flush = after_flush,
         .ctx = server,
     };
     enum status status = net_server_new(network_posix(), &config->net, &app, &server->net);

@@ -27,6 +27,16 @@ void engine_shard_turn_end(struct engine_shard *shard)
     shard->engine->ops->turn_end(shard);
 }
 
+void engine_shard_flushed(struct engine_shard *shard)
+{
+    shard->engine->ops->flushed(shard);
+}
+
+struct watch_hub *engine_watch_hub(struct engine_shard *shard)
+{
+    return shard->engine->ops->watch_hub(shard);
+}
+
 void engine_range_start(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request)
 {

@@ -23,6 +23,7 @@ struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
 struct pb_compaction_request;
+struct watch_hub;
 
 /* -- Reading -- */
 
@@ -40,7 +41,11 @@ void engine_range_start(struct engine_shard *shard, struct engine_range *range,
 void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                          uint64_t *ret_bytes);
 
-/* Copies the next bytes of the window's fields; less than room only at the end of the window. */
+/*
+ * Copies the next bytes of the window's fields; less than room only at the end of the window, or
+ * when the range had to be given up: then op.status says why (a reader so slow that its revision
+ * was compacted meanwhile).
+ */
 size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 
 /* Unpins. Does nothing for a range that failed or was closed. */
@@ -69,6 +74,11 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
 
 struct engine_identity engine_identity_get(const struct engine *engine);
 
+/* -- Watching -- */
+
+/* Where the shard's watch streams live (watch/stream.h). Always the same one; the shard's own. */
+struct watch_hub *engine_watch_hub(struct engine_shard *shard);
+
 /* -- Shards -- */
 
 /* On the thread that owns the loop. Completions of that shard's operations come in its turns. */
@@ -84,5 +94,10 @@ void engine_shard_free(struct engine_shard *shard);
  */
 void engine_shard_turn_begin(struct engine_shard *shard);
 void engine_shard_turn_end(struct engine_shard *shard);
+/*
+ * Called after what was to be sent was sent, before the loop waits: what watches were given to send
+ * from where it lies is let go. Every turn that began ends with it.
+ */
+void engine_shard_flushed(struct engine_shard *shard);
 
 #endif

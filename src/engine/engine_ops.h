@@ -14,6 +14,8 @@ struct engine_ops {
     void (*shard_free)(struct engine_shard *shard);
     void (*turn_begin)(struct engine_shard *shard);
     void (*turn_end)(struct engine_shard *shard);
+    void (*flushed)(struct engine_shard *shard);
+    struct watch_hub *(*watch_hub)(struct engine_shard *shard);
     void (*range_start)(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request);
     void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,

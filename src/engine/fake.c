@@ -1,12 +1,14 @@
 #include "engine/fake.h"
 
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/fake_model.h"
+#include "engine/fake_history.h"
+#include "watch/hub.h"
 
-enum { ANSWER_BYTES_MAX = 1 << 30 };
+enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };
 
 enum fake_kind { FAKE_RANGE, FAKE_PUT, FAKE_DELETE, FAKE_TXN, FAKE_COMPACT, FAKE_HASH };
 
@@ -21,6 +23,9 @@ struct fake {
     uint64_t index;
     enum status fail_status; /* ST_OK: the next one does not fail */
     struct slice fail_text;
+    struct fake_history *history; /* owned; NULL until the first watch */
+    struct watch_hub *hub;        /* the same */
+    int64_t now_ns;
 };
 
 struct fake_shard {
@@ -322,20 +327,81 @@ static enum status shard_new(struct engine *engine, struct loop *loop,
 
 static void shard_free(struct engine_shard *shard)
 {
+    struct fake *fake = fake_of(shard->engine);
+    watch_hub_free(fake->hub);
+    fake_history_free(fake->history);
+    fake->hub = NULL;
+    fake->history = NULL;
     free(CONTAINER_OF(shard, struct fake_shard, shard));
 }
 
-static void no_turn(struct engine_shard *shard)
+/* -- Watching -- */
+
+static size_t or_default(size_t value, size_t fallback)
 {
-    (void)shard;
+    return value ? value : fallback;
+}
+
+static struct watch_hub *get_watch_hub(struct engine_shard *shard)
+{
+    struct fake *fake = fake_of(shard->engine);
+    if (fake->hub)
+        return fake->hub;
+    const struct fake_options *options = &fake->options;
+    fake->history = fake_history_new(fake->model);
+    fake->hub = watch_hub_new(&(struct watch_hub_options){
+        .history = fake_history_base(fake->history),
+        .identity = {options->identity.cluster_id, options->identity.member_id,
+                     options->identity.raft_term},
+        .fragment_bytes = or_default(options->watch_fragment_bytes, FRAGMENT_BYTES),
+        .watchers_max = (unsigned)or_default(options->watchers_max, WATCHERS_MAX),
+        .progress_interval_ns =
+            options->watch_progress_ns ? options->watch_progress_ns : 600 * NS_PER_S,
+        .seed = options->seed,
+    });
+    return fake->hub;
+}
+
+static void turn_begin(struct engine_shard *shard)
+{
+    struct fake *fake = fake_of(shard->engine);
+    while (fake->hub && watch_hub_turn_begin(fake->hub, fake->now_ns))
+        ;
+}
+
+static void turn_end(struct engine_shard *shard)
+{
+    (void)shard; /* writes were handed over when they were started */
+}
+
+static void flushed(struct engine_shard *shard)
+{
+    struct fake *fake = fake_of(shard->engine);
+    if (!fake->hub)
+        return;
+    watch_hub_turn_end(fake->hub);
+    fake_history_turn_end(fake->history);
+}
+
+void fake_set_now(struct engine *engine, int64_t now_ns)
+{
+    fake_of(engine)->now_ns = now_ns;
+}
+
+bool fake_listens(const struct engine *engine)
+{
+    const struct fake *fake = fake_of(engine);
+    return fake->history && fake_history_listens(fake->history);
 }
 
 static const struct engine_ops fake_ops = {
     .identity = identity,
     .shard_new = shard_new,
     .shard_free = shard_free,
-    .turn_begin = no_turn,
-    .turn_end = no_turn,
+    .turn_begin = turn_begin,
+    .turn_end = turn_end,
+    .flushed = flushed,
+    .watch_hub = get_watch_hub,
     .range_start = range_start,
     .range_window = range_window,
     .range_fill = range_fill,

@@ -16,6 +16,9 @@ struct fake_options {
     /* Of 100 operations so many complete inline; the others wait for fake_step. */
     unsigned inline_percent;
     struct engine_identity identity;
+    size_t watch_fragment_bytes; /* 0: 2 MiB */
+    unsigned watchers_max;       /* of one stream; 0: 1,000,000 */
+    int64_t watch_progress_ns;   /* 0: 10 minutes */
 };
 
 struct engine *fake_new(const struct fake_options *options); /* aborts without memory */
@@ -28,6 +31,11 @@ bool fake_step(struct engine *engine);
 size_t fake_waiting(const struct engine *engine);
 /* Ranges and writes that were answered and not closed. */
 size_t fake_open(const struct engine *engine);
+
+/* What the time of the shard's next turns is: for the watches' progress. */
+void fake_set_now(struct engine *engine, int64_t now_ns);
+/* Somebody watches. */
+bool fake_listens(const struct engine *engine);
 
 /* The next operation fails with this status and, if not empty, an upstream's text. */
 void fake_fail_next(struct engine *engine, enum status status, struct slice text);

@@ -7,6 +7,7 @@
 struct version {
     struct pb_key_value kv; /* key and value are owned */
     bool deleted;
+    size_t place; /* among the changes of its revision */
 };
 
 /* One key and its versions, oldest first. */
@@ -23,6 +24,7 @@ struct fake_model {
     int64_t compact_revision;
     int64_t writing; /* the revision of the write under way */
     bool changed;    /* it has changed something */
+    size_t changes;  /* how many */
 };
 
 /* -- Memory -- */
@@ -248,6 +250,7 @@ static void begin(struct fake_model *model)
 {
     model->writing = model->revision + 1;
     model->changed = false;
+    model->changes = 0;
 }
 
 static void commit(struct fake_model *model)
@@ -262,6 +265,7 @@ static void version_add(struct fake_model *model, struct slice key, struct versi
     version.kv.key = slice_dup(key);
     version.kv.value = slice_dup(version.kv.value);
     version.kv.mod_revision = model->writing;
+    version.place = model->changes++;
     entry->versions =
         xrealloc(entry->versions, (entry->version_count + 1) * sizeof(*entry->versions));
     entry->versions[entry->version_count++] = version;
@@ -332,6 +336,41 @@ enum status fake_model_delete(struct fake_model *model,
     do_delete(model, request, arena, ret_answer);
     commit(model);
     return ST_OK;
+}
+
+/* -- History -- */
+
+static void event_make(const struct entry *entry, size_t at, struct arena *arena,
+                       struct fake_event *ret_event)
+{
+    const struct version *version = &entry->versions[at];
+    const struct version *before = at > 0 && !version[-1].deleted ? &version[-1] : NULL;
+    uint8_t *key = take(arena, entry->key.len);
+    slice_copy(key, entry->key);
+    *ret_event = (struct fake_event){
+        .key = slice_of(key, entry->key.len),
+        .field = field_make(&version->kv, arena),
+        .prev_field = before ? field_make(&before->kv, arena) : SLICE_EMPTY,
+        .tombstone = version->deleted,
+        .created = !version->deleted && !before,
+    };
+}
+
+size_t fake_model_events(const struct fake_model *model, int64_t revision, struct arena *arena,
+                         struct fake_event **ret_events)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < model->entry_count; i++)
+        for (size_t j = 0; j < model->entries[i].version_count; j++)
+            count += model->entries[i].versions[j].kv.mod_revision == revision;
+    *ret_events = take(arena, count * sizeof(struct fake_event));
+    for (size_t i = 0; i < model->entry_count; i++) {
+        const struct entry *entry = &model->entries[i];
+        for (size_t j = 0; j < entry->version_count; j++)
+            if (entry->versions[j].kv.mod_revision == revision)
+                event_make(entry, j, arena, &(*ret_events)[entry->versions[j].place]);
+    }
+    return count;
 }
 
 enum status fake_model_compact(struct fake_model *model, int64_t revision)

@@ -37,6 +37,18 @@ enum status fake_model_delete(struct fake_model *model,
 MUST_CHECK
 enum status fake_model_txn(struct fake_model *model, const struct pb_txn_request *request,
                            struct arena *arena, struct kv_answer *ret_answer);
+
+/* One change of a revision, as a watch sees it. In the arena. */
+struct fake_event {
+    struct slice key;
+    struct slice field;      /* `12 len KeyValue` */
+    struct slice prev_field; /* of the version before; empty when there is none */
+    bool tombstone, created;
+};
+/* All of one revision, in the order they were made. */
+size_t fake_model_events(const struct fake_model *model, int64_t revision, struct arena *arena,
+                         struct fake_event **ret_events);
+
 MUST_CHECK
 enum status fake_model_compact(struct fake_model *model, int64_t revision);
 

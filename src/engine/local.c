@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/xalloc.h"
+#include "engine/local_fault.h"
 #include "engine/local_shard.h"
 #include "store/cleaner.h"
 
@@ -12,6 +13,8 @@ enum {
     SEGMENT_BYTES_FIRST = 1 << 20,
     SEGMENT_BYTES_MAX = 64 << 20,
     CHECKPOINT_BYTES = 64 << 20,
+    WATCH_FRAGMENT_BYTES = 2 << 20,
+    WATCHERS_PER_STREAM_MAX = 1000 * 1000,
 };
 /* Address space, not memory: enough for a thousand million versions. */
 static const size_t checkpoint_map_bytes = (size_t)256 << 30;
@@ -72,6 +75,8 @@ static const struct engine_ops local_ops = {
     .shard_free = local_shard_free,
     .turn_begin = local_shard_turn_begin,
     .turn_end = local_shard_turn_end,
+    .flushed = local_shard_flushed,
+    .watch_hub = local_shard_watch_hub,
     .range_start = local_range_start,
     .range_window = local_range_window,
     .range_fill = local_range_fill,
@@ -97,6 +102,11 @@ static void set_defaults(struct engine_local_options *options)
     options->segment_bytes_max = or_default(options->segment_bytes_max, SEGMENT_BYTES_MAX);
     options->checkpoint_bytes = or_default(options->checkpoint_bytes, CHECKPOINT_BYTES);
     options->shards_max = (unsigned)or_default(options->shards_max, 1);
+    options->watch_fragment_bytes = or_default(options->watch_fragment_bytes, WATCH_FRAGMENT_BYTES);
+    options->watchers_per_stream_max =
+        (unsigned)or_default(options->watchers_per_stream_max, WATCHERS_PER_STREAM_MAX);
+    if (!options->watch_progress_interval_ns)
+        options->watch_progress_interval_ns = 600 * NS_PER_S;
 }
 
 enum status engine_local_open(const struct engine_local_options *options,
@@ -126,10 +136,12 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
+    engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
     local_keeper_start(&engine->keeper);
     local_writer_start(&engine->writer);
+    local_fault_watch(store_log(engine->store));
     *ret_engine = &engine->engine;
     return ST_OK;
 }
@@ -143,7 +155,9 @@ void engine_local_close(struct engine *base)
     local_keeper_stop(&engine->keeper);
     local_writer_fini(&engine->writer);
     local_keeper_fini(&engine->keeper);
+    local_fault_unwatch();
     store_close(engine->store);
     free(engine->shards);
+    free(engine->news);
     free(engine);
 }

@@ -4,6 +4,7 @@
 
 #include "engine/engine_ops.h"
 #include "engine/local.h"
+#include "engine/local_news.h"
 #include "store/keeper.h"
 #include "store/store.h"
 
@@ -36,11 +37,13 @@ static inline struct engine_op *op_of(struct mailbox_node *node)
 struct local_shard {
     struct engine_shard shard; /* first */
     struct engine_local *engine;
+    struct loop *loop;
     unsigned number;
     struct epoch_slot *slot;
-    struct mailbox answers; /* attached to the shard's loop */
-    struct op_chain writes; /* of this turn, not yet handed over */
-    unsigned under_way;     /* operations that will still be answered */
+    struct local_watch *watch; /* owned; NULL until the first watch */
+    struct mailbox answers;    /* attached to the shard's loop */
+    struct op_chain writes;    /* of this turn, not yet handed over */
+    unsigned under_way;        /* operations that will still be answered */
     /* Threads inside of a post to answers: the last answer may be received before its sender has
      * woken the loop, and neither may go until it has. */
     _Atomic unsigned posting;
@@ -64,6 +67,7 @@ struct local_writer {
     struct local_job *relocating;   /* owned while with the writer */
     struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
     uint64_t bytes_since_wake;      /* of log, since the keeper was last told */
+    int64_t told_revision;          /* the last one that listening shards were told of */
     _Atomic bool stopping;
 };
 
@@ -118,6 +122,7 @@ struct engine_local {
     struct local_writer writer;
     struct local_keeper keeper;
     struct local_shard **shards; /* shards_max */
+    struct local_news *news;     /* shards_max */
     _Atomic unsigned shard_count;
 };
 

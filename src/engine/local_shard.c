@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/local_watch.h"
 #include "store/change.h"
 #include "store/range.h"
 #include "store/txn.h"
@@ -34,6 +35,7 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     struct local_shard *shard = xcalloc(1, sizeof(*shard));
     shard->shard.engine = engine;
     shard->engine = local;
+    shard->loop = loop;
     shard->number = number;
     shard->slot = epoch_slot_add(store_epoch(local->store));
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
@@ -46,6 +48,7 @@ void local_shard_free(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
     assert(shard->under_way == 0);
+    local_watch_free(shard->watch);
     while (atomic_load(&shard->posting))
         sched_yield();
     mailbox_detach(&shard->answers);
@@ -55,7 +58,25 @@ void local_shard_free(struct engine_shard *base)
 
 void local_shard_turn_begin(struct engine_shard *base)
 {
-    (void)base; /* each read takes the newest view by itself: that costs one load */
+    /* Reads take the newest view by themselves, which costs one load; watches share one. */
+    struct local_shard *shard = shard_of(base);
+    if (shard->watch)
+        local_watch_turn_begin(shard->watch);
+}
+
+void local_shard_flushed(struct engine_shard *base)
+{
+    struct local_shard *shard = shard_of(base);
+    if (shard->watch)
+        local_watch_flushed(shard->watch);
+}
+
+struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
+{
+    struct local_shard *shard = shard_of(base);
+    if (!shard->watch)
+        shard->watch = local_watch_new(shard);
+    return local_watch_hub(shard->watch);
 }
 
 void local_shard_turn_end(struct engine_shard *base)
@@ -95,6 +116,29 @@ static void finish(struct engine_op *op, enum status status)
     op->done(op);
 }
 
+/*
+ * What a list pins cannot be freed, so a slow reader's list goes over to the newest state now and
+ * again, which shows the same at its revision. If that was compacted meanwhile it may keep the old
+ * state for a while, and is then given up.
+ */
+enum { PLAIN_GET_BYTES_MAX = 16 << 10, REPIN_AFTER_S = 1, GIVE_UP_AFTER_S = 60 };
+
+static void repin(struct engine_range *range, int64_t now_ns)
+{
+    struct local_shard *shard = shard_of(range->op.shard);
+    struct engine_op newer = {0};
+    struct range_state state = pin(shard, &newer);
+    if (range_rebase(range->state, &state)) {
+        uint64_t old = range->op.pinned;
+        range->op.pinned = newer.pinned;
+        newer.pinned = old;
+        range->pinned_ns = now_ns;
+    } else if (now_ns - range->started_ns > GIVE_UP_AFTER_S * NS_PER_S) {
+        range->op.status = ST_COMPACTED;
+    }
+    unpin(shard, &newer);
+}
+
 /* The most common read by far: one key, as it is now, whole. */
 static bool is_plain_get(const struct pb_range_request *request)
 {
@@ -103,15 +147,19 @@ static bool is_plain_get(const struct pb_range_request *request)
            !request->min_create_revision && !request->max_create_revision;
 }
 
-static void plain_get(struct engine_range *range, const struct range_state *state,
+/* False: it is too long to be copied out at once. */
+static bool plain_get(struct engine_range *range, const struct range_state *state,
                       const struct pb_range_request *request)
 {
     const struct index_item *item = index_root_find(&state->root, request->key);
     if (!item || !index_item_live(item))
-        return;
+        return true;
+    if (item->newest.field_bytes > PLAIN_GET_BYTES_MAX)
+        return false;
     range->field = change_field(change_at(log_at(state->log, item->newest.loc)));
     range->count = range->kvs = 1;
     range->kvs_bytes = range->field.len;
+    return true;
 }
 
 void local_range_start(struct engine_shard *base, struct engine_range *range,
@@ -124,8 +172,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     range->more = false;
     range->state = NULL;
     range->field = SLICE_EMPTY;
-    if (is_plain_get(request)) {
-        plain_get(range, &state, request);
+    if (is_plain_get(request) && plain_get(range, &state, request)) {
         finish(&range->op, ST_OK);
         return;
     }
@@ -137,6 +184,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
         return;
     }
     range->state = held;
+    range->started_ns = range->pinned_ns = loop_now_ns(shard->loop);
     range->count = held->count;
     range->more = held->more;
     range->kvs = held->kvs;
@@ -157,8 +205,12 @@ void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *r
 
 size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
-    if (range->state)
-        return range_fill(range->state, dst, room);
+    if (range->state) {
+        int64_t now_ns = loop_now_ns(shard_of(range->op.shard)->loop);
+        if (now_ns - range->pinned_ns > REPIN_AFTER_S * NS_PER_S)
+            repin(range, now_ns);
+        return range->op.status == ST_OK ? range_fill(range->state, dst, room) : 0;
+    }
     size_t n = size_min(range->field.len, room);
     slice_copy(dst, slice_sub(range->field, 0, n));
     range->field = slice_sub(range->field, n, range->field.len - n);

@@ -10,6 +10,8 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
 void local_shard_free(struct engine_shard *shard);
 void local_shard_turn_begin(struct engine_shard *shard);
 void local_shard_turn_end(struct engine_shard *shard);
+void local_shard_flushed(struct engine_shard *shard);
+struct watch_hub *local_shard_watch_hub(struct engine_shard *shard);
 void local_range_start(struct engine_shard *shard, struct engine_range *range,
                        const struct pb_range_request *request);
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,

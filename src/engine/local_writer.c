@@ -73,7 +73,7 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_COMPACT:
         return compact(writer, op);
     default:
-        assert(!"not for the writer");
+        assert(false && "not for the writer");
     }
     if (op->status == ST_OK)
         op->revision = write->answer.revision;
@@ -105,6 +105,18 @@ static void tell_keeper(struct local_writer *writer, size_t bytes)
     waker_wake(&keeper->waker);
 }
 
+/* One message for each shard that listens, and only if there is something to read. */
+static void tell_shards(struct local_writer *writer)
+{
+    struct engine_local *engine = writer->engine;
+    int64_t revision = store_apply(engine->store)->revision;
+    if (revision == writer->told_revision)
+        return;
+    writer->told_revision = revision;
+    for (unsigned i = 0; i < engine->options.shards_max; i++)
+        local_news_tell(&engine->news[i]);
+}
+
 static void commit_group(struct local_writer *writer)
 {
     size_t bytes = store_pending_bytes(writer->engine->store);
@@ -112,6 +124,7 @@ static void commit_group(struct local_writer *writer)
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
     answer_group(writer);
+    tell_shards(writer);
     tell_compacted(writer);
     if (bytes)
         tell_keeper(writer, bytes);

@@ -1,0 +1,105 @@
+#include "engine/local_watch.h"
+
+#include "base/random.h"
+#include "base/xalloc.h"
+#include "engine/local_history.h"
+
+#include <stdlib.h>
+
+struct local_watch {
+    struct local_shard *shard;
+    struct local_news *news; /* the engine's */
+    struct mailbox mailbox;  /* of the news */
+    struct local_history *history;
+    struct watch_hub *hub;
+    struct timer timer; /* set for when the hub next has something to do */
+};
+
+static void receive_news(void *owner, struct mailbox_node *node)
+{
+    (void)node; /* it is the engine's; the turn that follows looks for what is new */
+    struct local_watch *watch = owner;
+    local_news_received(watch->news);
+}
+
+static void on_timer(struct timer *timer)
+{
+    (void)timer; /* the turn that follows does the work */
+}
+
+static void on_damage(void *ctx, enum status status)
+{
+    struct local_watch *watch = ctx;
+    local_fatal(watch->shard->engine, "the log could not be read", status);
+}
+
+struct local_watch *local_watch_new(struct local_shard *shard)
+{
+    struct local_watch *watch = xcalloc(1, sizeof(*watch));
+    const struct engine_local_options *options = &shard->engine->options;
+    struct engine_identity identity = engine_identity_get(&shard->engine->engine);
+    watch->shard = shard;
+    watch->timer.fn = on_timer;
+    watch->news = &shard->engine->news[shard->number];
+    mailbox_attach(&watch->mailbox, shard->loop, receive_news, watch);
+    watch->news->to = &watch->mailbox;
+    watch->history = local_history_new(&(struct local_history_options){
+        .store = shard->engine->store,
+        .slot = shard->slot,
+        .news = watch->news,
+        .on_damage = on_damage,
+        .ctx = watch,
+    });
+    watch->hub = watch_hub_new(&(struct watch_hub_options){
+        .history = local_history_base(watch->history),
+        .identity = {identity.cluster_id, identity.member_id, identity.raft_term},
+        .fragment_bytes = options->watch_fragment_bytes,
+        .watchers_max = options->watchers_per_stream_max,
+        .progress_interval_ns = options->watch_progress_interval_ns,
+        .seed = random_seed_system(),
+    });
+    return watch;
+}
+
+void local_watch_free(struct local_watch *watch)
+{
+    if (!watch)
+        return;
+    local_watch_flushed(watch);
+    loop_timer_cancel(watch->shard->loop, &watch->timer);
+    watch_hub_free(watch->hub);
+    local_news_end(watch->news);
+    mailbox_detach(&watch->mailbox);
+    local_history_free(watch->history);
+    free(watch);
+}
+
+struct watch_hub *local_watch_hub(struct local_watch *watch)
+{
+    return watch->hub;
+}
+
+static void set_timer(struct local_watch *watch, int64_t at_ns)
+{
+    struct loop *loop = watch->shard->loop;
+    if (at_ns == CLOCK_NEVER)
+        loop_timer_cancel(loop, &watch->timer);
+    else if (!watch->timer.set || watch->timer.at_ns != at_ns)
+        loop_timer_set(loop, &watch->timer, at_ns);
+}
+
+void local_watch_turn_begin(struct local_watch *watch)
+{
+    if (!local_history_wanted(watch->history))
+        return;
+    int64_t now_ns = loop_now_ns(watch->shard->loop);
+    local_history_turn_begin(watch->history);
+    bool more = watch_hub_turn_begin(watch->hub, now_ns);
+    set_timer(watch, more ? now_ns : watch_hub_next_ns(watch->hub));
+}
+
+void local_watch_flushed(struct local_watch *watch)
+{
+    watch_hub_turn_end(watch->hub);
+    local_history_flushed(watch->history);
+}
