@@ -119,6 +119,15 @@ static enum status check_unused(const struct serve *s, struct error *error)
     return ST_OK;
 }
 
+/* etcd goes on with its minimum as well, and says so. */
+static void warn_raised(const struct serve *s)
+{
+    int64_t used = s->config.server.engine.watch_progress_interval_ns;
+    if (s->values.watch_progress_notify_interval_ns < used)
+        log_warn("set the watch progress notify interval to its minimum",
+                 LOG_I64("watch-progress-notify-interval-ms", used / NS_PER_MS));
+}
+
 /* -- Logging -- */
 
 static enum status open_log(struct serve *s, struct error *error)
@@ -237,6 +246,7 @@ static enum status start(struct serve *s, struct server **ret_server, struct err
     TRY(options_parse_environment(&s->options, environ, listener, error));
     TRY(check_unused(s, error));
     TRY(serve_config_init(&s->config, &s->values, s->as_etcd, error));
+    warn_raised(s);
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
     raise_file_limit();

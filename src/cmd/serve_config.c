@@ -10,6 +10,7 @@ enum { CONFIG_BYTES_MAX = 64 << 20, VERSION_BYTES_MAX = 32 };
 
 #define FAREWELL_NS (500 * NS_PER_MS)
 #define QUOTA_DEFAULT_BYTES (INT64_C(2) << 30)
+#define WATCH_PROGRESS_NS_MIN (100 * NS_PER_MS)
 #define MESSAGE_OVERHEAD_BYTES (512 * 1024) /* etcd's allowance for what wraps a request */
 
 static void *take(struct serve_config *config, size_t bytes)
@@ -232,6 +233,11 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->checkpoint_bytes = options->checkpoint_bytes;
     engine->quota_bytes =
         options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
+    engine->watch_fragment_bytes = options->max_request_bytes + MESSAGE_OVERHEAD_BYTES;
+    engine->watchers_per_stream_max = (unsigned)options->max_watchers_per_stream;
+    engine->watch_progress_interval_ns = options->watch_progress_notify_interval_ns;
+    if (engine->watch_progress_interval_ns < WATCH_PROGRESS_NS_MIN)
+        engine->watch_progress_interval_ns = WATCH_PROGRESS_NS_MIN;
     engine->member_id = config->member_id;
     engine->cluster_id = config->cluster_id;
 }

@@ -30,6 +30,7 @@ struct serve_options {
     int64_t grpc_keepalive_min_time_ns;
     int64_t grpc_keepalive_interval_ns;
     int64_t grpc_keepalive_timeout_ns;
+    int64_t watch_progress_notify_interval_ns;
 
     /* Storage */
     int64_t quota_backend_bytes;
@@ -41,6 +42,7 @@ struct serve_options {
     int64_t max_connections;
     uint64_t max_header_bytes;
     int64_t max_header_fields;
+    int64_t max_watchers_per_stream;
     uint64_t max_http1_header_bytes;
     uint64_t max_queued_bytes;
     uint64_t pause_queued_bytes;

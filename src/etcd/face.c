@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "codec/utf8.h"
 #include "etcd/service.h"
+#include "etcd/watch_service.h"
 
 #include <stdio.h>
 
@@ -14,6 +15,7 @@ static enum status face_fill(struct etcd_face *face)
     TRY(maintenance_service_add(face));
     TRY(cluster_service_add(face));
     TRY(health_service_add(face));
+    TRY(watch_service_add(face));
     return http_routes_add(face);
 }
 
@@ -71,8 +73,8 @@ static void fail_decoding(struct grpc_call *call, enum status status)
         grpc_call_fail(call, status);
 }
 
-bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
-                      void *ret_struct)
+bool etcd_call_decode_in(struct grpc_call *call, struct arena *arena, const struct pb_message *type,
+                         struct slice message, void *ret_struct)
 {
     struct slice version;
     if (grpc_call_metadata(call, SLICE_LITERAL("client-api-version"), &version) &&
@@ -80,10 +82,16 @@ bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, str
         grpc_call_fail(call, ST_INVALID_CLIENT_API_VERSION);
         return false;
     }
-    enum status status = pb_decode(type, message, grpc_call_arena(call), ret_struct);
+    enum status status = pb_decode(type, message, arena, ret_struct);
     if (status != ST_OK)
         fail_decoding(call, status);
     return status == ST_OK;
+}
+
+bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
+                      void *ret_struct)
+{
+    return etcd_call_decode_in(call, grpc_call_arena(call), type, message, ret_struct);
 }
 
 struct kv_header etcd_header(const struct etcd_face *face, int64_t revision)

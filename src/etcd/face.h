@@ -27,6 +27,10 @@ struct etcd_config {
     size_t peer_url_count;
     const struct slice *client_urls;
     size_t client_url_count;
+    /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
+    enum status (*permit_watch)(void *ctx, const struct grpc_call *call, struct slice key,
+                                struct slice range_end);
+    void *permit_ctx;
 };
 
 #define ETCD_TXN_OPS_MAX_DEFAULT ((size_t)128)

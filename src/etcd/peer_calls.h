@@ -31,14 +31,18 @@ static inline void note_frame(struct peer *p, struct h2_frame frame, struct slic
         return;
     }
     struct peer_stream *stream = peer_stream(p, frame.stream_id);
+    if (frame.type == H2_RST_STREAM) { /* after an answer too, if the peer still sends */
+        stream->ended = true;
+        return;
+    }
     assert_false(stream->ended);
     bool last = frame.flags & H2_FLAG_END_STREAM;
     if (frame.type == H2_HEADERS)
         note_trailers(p, stream, payload, last);
     else if (frame.type == H2_DATA)
         assert_int_equal(buf_append(&stream->body, payload), ST_OK);
-    else if (frame.type == H2_RST_STREAM)
-        stream->ended = true;
+    else if (frame.type == H2_WINDOW_UPDATE)
+        p->window_used[frame.stream_id / 2] -= h2_get32(payload.ptr);
 }
 
 /* Takes everything the server has to send. */
@@ -62,8 +66,8 @@ static inline void peer_pump(struct peer *p)
 
 /* -- Requests -- */
 
-static inline uint32_t peer_call_bytes(struct peer *p, const char *path, struct slice version,
-                                       struct slice message)
+/* Begins a call, whose messages follow. */
+static inline uint32_t peer_open(struct peer *p, const char *path, struct slice version)
 {
     struct slice fields[][2] = {
         {SLICE_LITERAL(":method"), SLICE_LITERAL("POST")},
@@ -81,18 +85,35 @@ static inline uint32_t peer_call_bytes(struct peer *p, const char *path, struct 
     p->next_id += 2;
     *peer_stream(p, id) = (struct peer_stream){.code = -1};
     peer_feed_frame(p, H2_HEADERS, H2_FLAG_END_HEADERS, id, slice_of(block, (size_t)(end - block)));
+    return id;
+}
 
+static inline void peer_send(struct peer *p, uint32_t id, struct slice message, bool last)
+{
     uint8_t *framed = arena_alloc(&p->arena, GRPC_PREFIX_BYTES + message.len);
     grpc_prefix_write(framed, (uint32_t)message.len);
     slice_copy(framed + GRPC_PREFIX_BYTES, message);
     size_t len = GRPC_PREFIX_BYTES + message.len;
+    p->window_used[id / 2] += len;
     for (size_t at = 0, n; at < len; at += n) {
         n = size_min(len - at, H2_FRAME_BYTES_MAX);
-        peer_feed_frame(p, H2_DATA, at + n == len ? H2_FLAG_END_STREAM : 0, id,
+        peer_feed_frame(p, H2_DATA, last && at + n == len ? H2_FLAG_END_STREAM : 0, id,
                         slice_of(framed + at, n));
         if (at + n < len)
             peer_pump(p); /* for the window it gives back */
     }
+}
+
+static inline void peer_half_close(struct peer *p, uint32_t id)
+{
+    peer_feed_frame(p, H2_DATA, H2_FLAG_END_STREAM, id, SLICE_EMPTY);
+}
+
+static inline uint32_t peer_call_bytes(struct peer *p, const char *path, struct slice version,
+                                       struct slice message)
+{
+    uint32_t id = peer_open(p, path, version);
+    peer_send(p, id, message, true);
     return id;
 }
 

@@ -34,6 +34,7 @@ struct peer {
     struct hpack_decoder hpack;
     struct buf in;                            /* a frame that has not wholly come */
     struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
+    size_t window_used[PEER_STREAMS];         /* by id / 2: of what it may send on a stream */
     uint32_t next_id;
     struct arena arena; /* of the test */
 };

@@ -35,6 +35,11 @@ MUST_CHECK
 bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
                       void *ret_struct);
 
+/* The same, into an arena of the caller's: for calls with many messages. */
+MUST_CHECK
+bool etcd_call_decode_in(struct grpc_call *call, struct arena *arena, const struct pb_message *type,
+                         struct slice message, void *ret_struct);
+
 struct kv_header etcd_header(const struct etcd_face *face, int64_t revision);
 /* With the revision as this shard knows it. */
 struct kv_header etcd_header_now(const struct etcd_face *face);

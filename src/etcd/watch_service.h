@@ -1,0 +1,14 @@
+/* The Watch service. See etcd/watch_service.c for its shape. */
+#ifndef VIGIL_ETCD_WATCH_SERVICE_H
+#define VIGIL_ETCD_WATCH_SERVICE_H
+
+#include "etcd/face.h"
+
+MUST_CHECK
+enum status watch_service_add(struct etcd_face *face);
+
+/* Why a watch was refused, in the words of etcd, which shows its clients a whole gRPC error. */
+enum { WATCH_REFUSAL_BYTES = 256 };
+const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES]);
+
+#endif
