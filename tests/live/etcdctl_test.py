@@ -2,10 +2,13 @@
 """What a user types: etcdctl as Debian ships it."""
 import json
 import os
+import queue
 import subprocess
+import threading
+import time
 import unittest
 
-from server import LiveTest
+from server import SUBJECT, LiveTest, is_etcd
 
 
 class Etcdctl(LiveTest):
@@ -62,6 +65,69 @@ class Etcdctl(LiveTest):
         self.assertEqual(self.ctl("txn", text=script), "SUCCESS\n\nOK\n\na\n2\n")
         self.assertEqual(self.ctl("txn", text=script), "FAILURE\n\nOK\n")
         self.assertEqual(self.ctl("get", "a", "--print-value-only"), "3\n")
+
+    def watching(self, *args):
+        """etcdctl watch, and a function that waits for its next so many lines."""
+        process = subprocess.Popen(
+            ["etcdctl", "--endpoints", self.vigil.url, "watch", *args], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=dict(os.environ, ETCDCTL_API="3"))
+        lines = queue.Queue()
+        reader = threading.Thread(target=lambda: [lines.put(line) for line in process.stdout])
+        reader.start()
+
+        def end():
+            process.kill()
+            process.wait()
+            reader.join()
+            process.stdout.close()
+        self.addCleanup(end)
+        return process, lambda count: "".join(lines.get(timeout=20) for _ in range(count))
+
+    def test_watch_of_the_past_and_of_what_comes(self):
+        self.ctl("put", "app/a", "1")
+        self.ctl("put", "app/b", "2")
+        _, said = self.watching("app/", "--prefix", "--rev", "1", "--prev-kv")
+        self.assertEqual(said(6), "PUT\napp/a\n1\nPUT\napp/b\n2\n")
+        self.ctl("put", "app/a", "3")
+        self.assertEqual(said(5), "PUT\napp/a\n1\napp/a\n3\n")
+        self.ctl("put", "other", "1")
+        self.ctl("del", "app/b")
+        self.assertEqual(said(5), "DELETE\napp/b\n2\napp/b\n\n")
+
+    def test_watch_of_a_compacted_revision(self):
+        for i in range(5):
+            self.ctl("put", "a", str(i))
+        self.ctl("compaction", "4", "--physical")
+        process, said = self.watching("a", "--rev", "2")
+        self.assertIn("required revision has been compacted", said(1))
+        self.assertNotEqual(process.wait(20), 0)
+
+    def test_watch_of_many_keys_interactively(self):
+        script = "watch a\nwatch b --prefix --rev 1\n"
+        self.ctl("put", "b1", "x")
+        process = subprocess.Popen(
+            ["etcdctl", "--endpoints", self.vigil.url, "watch", "-i"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env=dict(os.environ, ETCDCTL_API="3"))
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(),
+                                 process.stdout.close()))
+        process.stdin.write(script)
+        process.stdin.flush()
+        self.assertEqual([process.stdout.readline() for _ in range(3)], ["PUT\n", "b1\n", "x\n"])
+        self.ctl("put", "a", "y")
+        self.assertEqual([process.stdout.readline() for _ in range(3)], ["PUT\n", "a\n", "y\n"])
+
+    def test_stop_of_the_server_is_not_held_by_a_watch(self):
+        _, said = self.watching("a", "--rev", "1")
+        self.ctl("put", "a", "1")
+        said(3)
+        begin = time.monotonic()
+        self.vigil.stop()
+        if not is_etcd(SUBJECT):
+            self.assertLess(time.monotonic() - begin, 3)
+        # And etcdctl goes on where it was, once there is a server again.
+        self.vigil.start()
+        self.ctl("put", "a", "2")
+        self.assertEqual(said(3), "PUT\na\n2\n")
 
     def test_endpoint_status_and_health(self):
         self.ctl("put", "a", "1")
