@@ -211,6 +211,11 @@ void *hash_map_each(const struct hash_map *map, size_t *at)
     return NULL;
 }
 
+uint64_t hash_map_hash(const struct hash_map *map, struct slice key)
+{
+    return hash_bytes(map, key);
+}
+
 void hash_map_check(const struct hash_map *map)
 {
     size_t found = 0;

@@ -59,6 +59,9 @@ void *hash_map_each(const struct hash_map *map, size_t *at);
 #define MAP_FOREACH(value, map) \
     for (size_t map_at_##value = 0; (value = hash_map_each(map, &map_at_##value)) != NULL;)
 
+/* The hash of a key under the map's secret, for tables of other shapes. */
+uint64_t hash_map_hash(const struct hash_map *map, struct slice key);
+
 /* For tests: every value is found where a search looks for it. */
 void hash_map_check(const struct hash_map *map);
 

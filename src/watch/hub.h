@@ -30,6 +30,7 @@ struct watch_hub_options {
     size_t fragment_bytes; /* responses of that size and more are cut for who asked; 2 MiB */
     unsigned watchers_max; /* of one stream; a create beyond it is refused */
     int64_t progress_interval_ns;
+    uint64_t seed; /* of the jitter of progress and of the hash tables */
 };
 
 struct watch_hub *watch_hub_new(
@@ -49,7 +50,11 @@ void watch_hub_turn_end(struct watch_hub *hub);
 /* The history has what it could not give before. */
 void watch_hub_history_ready(struct watch_hub *hub);
 
-/* When turn_begin next has something to do by itself (progress notifications); CLOCK_NEVER. */
+/*
+ * When turn_begin next has something to do by itself; CLOCK_NEVER. To be asked after the turn's
+ * fills: a moment that has come means that one of them has more to search, and that the next turn
+ * should begin at once.
+ */
 int64_t watch_hub_next_ns(const struct watch_hub *hub);
 
 /* What an operator looks at. Counts are of now, totals since the start. */
@@ -57,8 +62,12 @@ struct watch_stats {
     uint64_t streams, streams_stopped;
     uint64_t watchers, watchers_catching_up;
     uint64_t events_sent, responses_sent, bytes_sent;
-    int64_t behind_max; /* revisions the slowest stream is behind */
+    uint64_t held_bytes; /* rests of messages that had no room, of all streams */
+    int64_t behind_max;  /* revisions the slowest stream is behind */
 };
 struct watch_stats watch_hub_stats(const struct watch_hub *hub);
+
+/* For tests: every watcher stands where its state says, and every count is right. */
+void watch_hub_check(const struct watch_hub *hub);
 
 #endif

@@ -60,6 +60,14 @@ enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id);
 MUST_CHECK
 enum status watch_stream_progress(struct watch_stream *stream);
 
+/*
+ * ST_OK; ST_COMPACTED when the rest of a large message under way was compacted: the call cannot go
+ * on and is to be ended, so that the client resumes and learns of the compaction. Ask when a fill
+ * gave nothing.
+ */
+MUST_CHECK
+enum status watch_stream_status(const struct watch_stream *stream);
+
 /* Control responses wait that were not filled yet: a client that floods is slowed by not reading
  * it. */
 size_t watch_stream_waiting(const struct watch_stream *stream);

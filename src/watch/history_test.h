@@ -1,0 +1,219 @@
+/*
+ * A history in memory, for tests and benchmarks. What it hands out is a copy that dies with the
+ * turn, so that a use afterwards is seen. Header only; each test program has its own.
+ */
+#ifndef VIGIL_WATCH_HISTORY_TEST_H
+#define VIGIL_WATCH_HISTORY_TEST_H
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "codec/pb/kv.pb.h"
+#include "watch/history.h"
+
+struct memory_event {
+    struct buf key, field, prev;
+    bool tombstone, created;
+};
+
+struct memory_revision {
+    struct memory_event *events;
+    size_t count;
+};
+
+struct memory_block {
+    struct memory_block *next;
+};
+
+struct memory_history {
+    struct watch_history history;
+    struct memory_revision *revisions; /* [i] is revision i; 0 and 1 have no events */
+    int64_t revision, published, compacted;
+    size_t capacity;
+    struct memory_block *blocks; /* handed out in this turn */
+    unsigned again_every;        /* each so many calls of next say ST_AGAIN; 0: none */
+    unsigned calls;
+    bool again_said, listening;
+};
+
+static inline struct memory_history *memory_of(struct watch_history *history)
+{
+    return CONTAINER_OF(history, struct memory_history, history);
+}
+
+static inline struct slice memory_keep(struct memory_history *memory, struct slice bytes)
+{
+    struct memory_block *block = xmalloc(sizeof(*block) + bytes.len);
+    block->next = memory->blocks;
+    memory->blocks = block;
+    slice_copy(block + 1, bytes);
+    return slice_of(block + 1, bytes.len);
+}
+
+static inline void memory_turn_end(struct memory_history *memory)
+{
+    while (memory->blocks) {
+        struct memory_block *next = memory->blocks->next;
+        free(memory->blocks);
+        memory->blocks = next;
+    }
+}
+
+static enum status memory_next(struct watch_history *history, struct watch_place *place,
+                               int64_t last, struct watch_batch *ret_batch)
+{
+    struct memory_history *memory = memory_of(history);
+    assert(last <= memory->published);
+    assert(place->hints[0] == 0 || place->hints[0] == (uint64_t)place->revision);
+    if (place->revision < memory->compacted)
+        return ST_COMPACTED;
+    if (memory->again_every && ++memory->calls % memory->again_every == 0) {
+        memory->again_said = true;
+        return ST_AGAIN;
+    }
+    int64_t at = place->revision < 2 ? 2 : place->revision;
+    if (at > last) {
+        place->revision = last + 1;
+        place->hints[0] = 0;
+        return ST_END;
+    }
+    const struct memory_revision *revision = &memory->revisions[at];
+    struct watch_event *events = xcalloc(revision->count, sizeof(*events));
+    for (size_t i = 0; i < revision->count; i++)
+        events[i] = (struct watch_event){
+            .key = memory_keep(memory, buf_slice(&revision->events[i].key)),
+            .field = memory_keep(memory, buf_slice(&revision->events[i].field)),
+            .tombstone = revision->events[i].tombstone,
+            .created = revision->events[i].created,
+            .private = &revision->events[i],
+        };
+    *ret_batch = (struct watch_batch){
+        .revision = at,
+        .events = (const struct watch_event *)(const void *)memory_keep(
+                      memory, slice_of(events, revision->count * sizeof(*events)))
+                      .ptr,
+        .count = revision->count,
+    };
+    free(events);
+    place->revision = at + 1;
+    place->hints[0] = (uint64_t)place->revision;
+    return ST_OK;
+}
+
+static struct slice memory_prev(struct watch_history *history, const struct watch_event *event)
+{
+    const struct memory_event *own = event->private;
+    return memory_keep(memory_of(history), buf_slice(&own->prev));
+}
+
+static int64_t memory_revision(struct watch_history *history)
+{
+    return memory_of(history)->published;
+}
+
+static int64_t memory_compact_revision(struct watch_history *history)
+{
+    return memory_of(history)->compacted;
+}
+
+static void memory_listen(struct watch_history *history, bool wanted)
+{
+    struct memory_history *memory = memory_of(history);
+    assert(memory->listening != wanted);
+    memory->listening = wanted;
+}
+
+static inline void memory_init(struct memory_history *memory)
+{
+    static const struct watch_history_ops ops = {
+        .next = memory_next,
+        .prev = memory_prev,
+        .revision = memory_revision,
+        .compact_revision = memory_compact_revision,
+        .listen = memory_listen,
+    };
+    *memory =
+        (struct memory_history){.history.ops = &ops, .revision = 1, .published = 1, .capacity = 16};
+    memory->revisions = xcalloc(memory->capacity, sizeof(memory->revisions[0]));
+}
+
+static inline void memory_fini(struct memory_history *memory)
+{
+    memory_turn_end(memory);
+    for (int64_t i = 0; i <= memory->revision; i++) {
+        for (size_t k = 0; k < memory->revisions[i].count; k++) {
+            buf_fini(&memory->revisions[i].events[k].key);
+            buf_fini(&memory->revisions[i].events[k].field);
+            buf_fini(&memory->revisions[i].events[k].prev);
+        }
+        free(memory->revisions[i].events);
+    }
+    free(memory->revisions);
+}
+
+/* The newest version of a key: its field, empty if it does not exist. */
+static inline struct slice memory_newest(struct memory_history *memory, struct slice key)
+{
+    for (int64_t i = memory->revision; i >= 2; i--)
+        for (size_t k = memory->revisions[i].count; k-- > 0;) {
+            struct memory_event *event = &memory->revisions[i].events[k];
+            if (slice_equal(buf_slice(&event->key), key))
+                return event->tombstone ? SLICE_EMPTY : buf_slice(&event->field);
+        }
+    return SLICE_EMPTY;
+}
+
+/* Begins a revision; the puts and deletes that follow are its events. */
+static inline void memory_begin(struct memory_history *memory)
+{
+    if ((size_t)++memory->revision == memory->capacity) {
+        memory->capacity *= 2;
+        memory->revisions =
+            xrealloc(memory->revisions, memory->capacity * sizeof(memory->revisions[0]));
+    }
+    memory->revisions[memory->revision] = (struct memory_revision){0};
+}
+
+static inline void memory_add(struct memory_history *memory, struct slice key, struct slice value,
+                              bool tombstone)
+{
+    struct slice prev = memory_newest(memory, key);
+    struct memory_revision *revision = &memory->revisions[memory->revision];
+    revision->events =
+        xrealloc(revision->events, (revision->count + 1) * sizeof(revision->events[0]));
+    struct memory_event *event = &revision->events[revision->count++];
+    *event = (struct memory_event){.tombstone = tombstone, .created = !tombstone && !prev.len};
+    struct pb_key_value kv = {.key = key, .mod_revision = memory->revision};
+    if (!tombstone) {
+        kv.value = value;
+        kv.version = 1;
+        kv.create_revision = memory->revision;
+    }
+    struct pb_event wrapped = {.kv = &kv};
+    enum status status = buf_append(&event->key, key);
+    assert(status == ST_OK);
+    status = pb_append(&pb_event_table, &wrapped, &event->field);
+    assert(status == ST_OK);
+    status = buf_append(&event->prev, prev);
+    assert(status == ST_OK);
+}
+
+static inline void memory_publish(struct memory_history *memory)
+{
+    memory->published = memory->revision;
+}
+
+static inline void memory_put(struct memory_history *memory, const char *key, const char *value)
+{
+    memory_begin(memory);
+    memory_add(memory, slice_from_text(key), slice_from_text(value), false);
+    memory_publish(memory);
+}
+
+static inline void memory_delete(struct memory_history *memory, const char *key)
+{
+    memory_begin(memory);
+    memory_add(memory, slice_from_text(key), SLICE_EMPTY, true);
+    memory_publish(memory);
+}
+
+#endif

@@ -1,0 +1,358 @@
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "watch/internal.h"
+
+enum { TAIL_LEN_MAX = WATCH_PIECE_BYTES_MAX - MESSAGE_HEAD_BYTES_MAX };
+
+struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
+{
+    assert(options->history);
+    assert(options->fragment_bytes > 0);
+    assert(options->watchers_max > 0);
+    assert(options->progress_interval_ns > 0);
+    struct watch_hub *hub = xcalloc(1, sizeof(*hub));
+    hub->history = options->history;
+    hub->options = *options;
+    hub->pool = pool_new();
+    random_init(&hub->random, options->seed);
+    range_index_init(&hub->index, hub->pool, random_u64(&hub->random));
+    message_identity_init(&hub->identity, &options->identity);
+    message_header_make(&hub->header, &hub->identity, 0);
+    hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
+    hub->place.revision = hub->tail + 1;
+    hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
+    hub->tail_bytes = xmalloc(WATCH_TAIL_BYTES);
+    hub->piece = xmalloc(WATCH_PIECE_BYTES_MAX);
+    list_init(&hub->streams);
+    list_init(&hub->hungry);
+    list_init(&hub->waiting);
+    return hub;
+}
+
+void watch_hub_free(struct watch_hub *hub)
+{
+    if (!hub)
+        return;
+    assert(list_empty(&hub->streams));
+    range_index_fini(&hub->index);
+    heap_fini(&hub->ticks);
+    free(hub->riders);
+    free(hub->found);
+    free(hub->hits);
+    free(hub->piece);
+    free(hub->tail_bytes);
+    free(hub->ring);
+    pool_free(hub->pool);
+    free(hub);
+}
+
+const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
+{
+    if (hub->header.revision != revision)
+        message_header_make(&hub->header, &hub->identity, revision);
+    return &hub->header;
+}
+
+/* -- Taking in -- */
+
+static void ring_drop(struct watch_hub *hub)
+{
+    hub->ring_count = 0;
+    hub->ring_after = hub->tail;
+}
+
+void hub_catch_tail(struct watch_hub *hub)
+{
+    if (hub->live)
+        return;
+    int64_t last = hub->history->ops->revision(hub->history);
+    if (last <= hub->tail)
+        return;
+    hub->tail = last;
+    hub->place = (struct watch_place){.revision = last + 1};
+    ring_drop(hub);
+}
+
+static void mark(void *ctx, struct watch_range *range)
+{
+    const struct watch_slot *slot = ctx;
+    struct watcher *const *streams = watch_range_streams(range);
+    for (uint32_t i = 0; i < range->count; i++) {
+        if (streams[i]->state != WATCHER_LIVE)
+            continue;
+        struct watch_stream *stream = streams[i]->stream;
+        stream->last_hit = slot->batch.revision;
+        if (stream->dirty)
+            continue;
+        stream->dirty = true;
+        stream->place = slot->before;
+        stream_changed(stream);
+        stream_wake(stream);
+    }
+}
+
+/* What the tail stands at is gone: whoever rides it must be told. */
+static void tail_compacted(struct watch_hub *hub)
+{
+    int64_t compacted = hub->history->ops->compact_revision(hub->history);
+    assert(compacted > hub->tail);
+    struct watch_stream *stream;
+    LIST_FOREACH (stream, &hub->streams, in_hub) {
+        if (!stream->ids.count)
+            continue;
+        if (!stream->dirty)
+            stream->place = (struct watch_place){.revision = hub->tail + 1};
+        stream->dirty = true;
+        stream->last_hit = compacted - 1;
+        stream_changed(stream);
+        stream_wake(stream);
+    }
+    hub->tail = compacted - 1;
+    hub->place = (struct watch_place){.revision = compacted};
+    ring_drop(hub);
+}
+
+/* Returns whether there is more to read at once. */
+static bool take_in(struct watch_hub *hub)
+{
+    hub_catch_tail(hub);
+    int64_t last = hub->history->ops->revision(hub->history);
+    size_t events = 0;
+    while (hub->tail < last) {
+        if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS)
+            return true;
+        struct watch_slot *slot = &hub->ring[hub->ring_count];
+        slot->before = hub->place;
+        enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
+        if (status == ST_COMPACTED) {
+            tail_compacted(hub);
+            continue;
+        }
+        if (status == ST_END)
+            hub->tail = last;
+        if (status != ST_OK)
+            return false;
+        assert(slot->batch.count > 0);
+        hub->ring_count++;
+        hub->tail = slot->batch.revision;
+        events += slot->batch.count;
+        for (size_t i = 0; i < slot->batch.count; i++)
+            range_index_visit(&hub->index, slot->batch.events[i].key, mark, slot);
+    }
+    return false;
+}
+
+static void wake_hungry(struct watch_hub *hub)
+{
+    for (int i = 0; i < WATCH_HUNGRY_PER_TURN && !list_empty(&hub->hungry); i++) {
+        struct watch_stream *stream =
+            LIST_ENTRY(list_pop_front(&hub->hungry), struct watch_stream, in_hungry);
+        stream->hungry = false;
+        stream_wake(stream);
+    }
+}
+
+bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
+{
+    hub->now_ns = now_ns;
+    ring_drop(hub);
+    bool more = take_in(hub);
+    struct heap_link *tick;
+    while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
+        notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
+    wake_hungry(hub);
+    return more || !list_empty(&hub->hungry);
+}
+
+void watch_hub_turn_end(struct watch_hub *hub)
+{
+    ring_drop(hub);
+}
+
+void watch_hub_history_ready(struct watch_hub *hub)
+{
+    struct list *link;
+    while ((link = list_pop_front(&hub->waiting)) != NULL) {
+        struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_waiting);
+        struct watch_scan *scan;
+        LIST_FOREACH (scan, &stream->scans, in_stream)
+            scan->waiting = false;
+        stream->scans_waiting = 0;
+        stream->live_waiting = stream->large_waiting = false;
+        stream_wake(stream);
+    }
+}
+
+int64_t watch_hub_next_ns(const struct watch_hub *hub)
+{
+    if (!list_empty(&hub->hungry))
+        return hub->now_ns;
+    return heap_first_number(&hub->ticks, CLOCK_NEVER);
+}
+
+/* -- Reading -- */
+
+/* The first of this turn's revisions that is not before `revision`, or ring_count. */
+static size_t ring_find(const struct watch_hub *hub, int64_t revision)
+{
+    size_t low = 0, high = hub->ring_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (hub->ring[middle].batch.revision < revision)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+enum status hub_next(struct watch_hub *hub, struct watch_place *place,
+                     struct watch_batch *ret_batch)
+{
+    if (place->revision <= hub->ring_after) {
+        enum status status =
+            hub->history->ops->next(hub->history, place, hub->ring_after, ret_batch);
+        if (status != ST_END)
+            return status;
+    }
+    size_t at = ring_find(hub, place->revision);
+    if (at == hub->ring_count) {
+        if (place->revision <= hub->tail)
+            *place = hub->place;
+        return ST_END;
+    }
+    *ret_batch = hub->ring[at].batch;
+    *place = at + 1 < hub->ring_count ? hub->ring[at + 1].before : hub->place;
+    return ST_OK;
+}
+
+/* -- Tails -- */
+
+static void tails_drop(struct watch_hub *hub)
+{
+    memset(hub->tails, 0, sizeof(hub->tails));
+    hub->tail_used = 0;
+}
+
+void hub_range_gone(struct watch_hub *hub)
+{
+    if (hub->tail_used)
+        tails_drop(hub);
+}
+
+static bool tail_write(struct watch_hub *hub, struct watch_tail *tail,
+                       const struct watch_batch *batch, size_t first, size_t last)
+{
+    struct slice key = watch_range_key(tail->range), end = watch_range_end(tail->range);
+    uint8_t *start = hub->tail_bytes + hub->tail_used, *at = start;
+    for (size_t i = first; i <= last; i++) {
+        const struct watch_event *event = &batch->events[i];
+        if (!watch_filter_passes(tail->variant, event) || !watch_range_covers(key, end, event->key))
+            continue;
+        struct slice prev = hub_prev(hub, tail->variant, event);
+        if (message_event_size(event, prev) > TAIL_LEN_MAX - (size_t)(at - start))
+            return false;
+        at = message_event_write(at, event, prev);
+        tail->events++;
+    }
+    tail->bytes = start;
+    tail->len = (size_t)(at - start);
+    hub->tail_used += tail->len;
+    return true;
+}
+
+const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batch *batch,
+                                  const struct watch_range *range, unsigned variant, size_t first,
+                                  size_t last)
+{
+    uint64_t mixed = ((uintptr_t)range >> 3) * 31 + (uint64_t)batch->revision * 8 + variant;
+    struct watch_tail *tail = &hub->tails[(mixed ^ (mixed >> 17)) % WATCH_TAIL_SLOTS];
+    if (tail->revision == batch->revision && tail->range == range && tail->variant == variant)
+        return tail;
+    if (WATCH_TAIL_BYTES - hub->tail_used < TAIL_LEN_MAX)
+        tails_drop(hub);
+    *tail = (struct watch_tail){.range = range, .variant = variant};
+    if (!tail_write(hub, tail, batch, first, last))
+        return NULL;
+    tail->revision = batch->revision;
+    return tail;
+}
+
+/* -- For operators and tests -- */
+
+struct watch_stats watch_hub_stats(const struct watch_hub *hub)
+{
+    struct watch_stats stats = hub->stats;
+    const struct watch_stream *stream;
+    LIST_FOREACH (stream, &hub->streams, in_hub) {
+        stats.streams_stopped += stream->stopped;
+        stats.held_bytes += stream->rest_len - stream->rest_at;
+        int64_t oldest = stream->dirty ? stream->place.revision : hub->tail + 1;
+        const struct watch_scan *scan;
+        LIST_FOREACH (scan, &stream->scans, in_stream)
+            if (scan->place.revision < oldest)
+                oldest = scan->place.revision;
+        if (hub->tail + 1 - oldest > stats.behind_max)
+            stats.behind_max = hub->tail + 1 - oldest;
+    }
+    return stats;
+}
+
+struct counts {
+    size_t watchers, live, catching_up, indexed;
+};
+
+static void stream_check(const struct watch_stream *stream, struct counts *counts)
+{
+    size_t rides = 0, scans = 0, notifiers = 0, futures = 0, catching_up = 0;
+    const struct watch_scan *scan;
+    LIST_FOREACH (scan, &stream->scans, in_stream) {
+        const struct watch_ride *ride;
+        size_t of_scan = 0;
+        LIST_FOREACH (ride, &scan->rides, in_scan) {
+            assert(ride->scan == scan);
+            assert(ride->watcher->ride == ride);
+            assert(ride->watcher->state == WATCHER_CATCHING_UP);
+            of_scan++;
+        }
+        assert(of_scan == scan->ride_count);
+        assert(of_scan > 0);
+        rides += of_scan;
+        scans++;
+    }
+    assert(scans == stream->scan_count);
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        assert(watcher->stream == stream);
+        assert(watcher->state != WATCHER_CLOSED);
+        assert((watcher->state == WATCHER_COMPACTED) == (watcher->range == NULL));
+        counts->live += watcher->state == WATCHER_LIVE;
+        catching_up += watcher->state == WATCHER_CATCHING_UP;
+        counts->indexed += watcher->range != NULL;
+        notifiers += (watcher->flags & WATCHER_NOTIFY) != 0;
+        futures += (watcher->flags & WATCHER_FUTURE) != 0;
+        counts->watchers++;
+    }
+    assert(rides == catching_up);
+    counts->catching_up += catching_up;
+    assert(notifiers == stream->notifiers);
+    assert(futures == stream->futures);
+    assert(heap_has(&stream->tick) == (notifiers > 0));
+    assert(!stream->rest || stream->rest_at < stream->rest_len);
+    assert(stream->control_count <= WATCH_WAITING_MAX);
+}
+
+void watch_hub_check(const struct watch_hub *hub)
+{
+    struct counts counts = {0};
+    const struct watch_stream *stream;
+    LIST_FOREACH (stream, &hub->streams, in_hub)
+        stream_check(stream, &counts);
+    size_t indexed = range_index_check(&hub->index);
+    assert(indexed == counts.indexed);
+    assert(counts.live == hub->live);
+    assert(counts.watchers == hub->stats.watchers);
+    assert(counts.catching_up == hub->stats.watchers_catching_up);
+    heap_check(&hub->ticks);
+}

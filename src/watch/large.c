@@ -1,0 +1,159 @@
+#include "base/xalloc.h"
+#include "watch/internal.h"
+
+/*
+ * The message under way. It knows all it needs, so that its watcher may go meanwhile; the events
+ * are read again for every fill. The events before at_event are written, or are not in the
+ * response.
+ */
+struct watch_large {
+    int64_t watch_id;
+    int64_t revision;        /* of the events */
+    int64_t header_revision; /* that is told */
+    struct watch_place place;
+    size_t at_event, at_byte;
+    size_t piece_end; /* the event behind this piece, a message of its own; 0: it is not begun */
+    uint8_t head[MESSAGE_HEAD_BYTES_MAX];
+    size_t head_len, head_at;
+    unsigned flags; /* of the watcher */
+    size_t key_len, end_len;
+    uint8_t bytes[];
+};
+
+void large_begin(struct watch_stream *stream, const struct watcher *watcher, int64_t revision,
+                 int64_t header_revision)
+{
+    assert(!stream->large);
+    struct slice key = watch_range_key(watcher->range), end = watch_range_end(watcher->range);
+    struct watch_large *large = xcalloc(1, sizeof(*large) + key.len + end.len);
+    large->watch_id = watcher->id;
+    large->revision = large->place.revision = revision;
+    large->header_revision = header_revision;
+    large->flags = watcher->flags;
+    large->key_len = key.len;
+    large->end_len = end.len;
+    slice_copy(large->bytes, key);
+    slice_copy(large->bytes + key.len, end);
+    stream->large = large;
+}
+
+void large_free(struct watch_large *large)
+{
+    free(large);
+}
+
+static bool wants(const struct watch_large *large, const struct watch_event *event)
+{
+    struct slice key = slice_of(large->bytes, large->key_len);
+    struct slice end = slice_of(large->bytes + large->key_len, large->end_len);
+    return watch_filter_passes(large->flags, event) && watch_range_covers(key, end, event->key);
+}
+
+/* Finds how many events the next message has, and makes its head. False: there are none left. */
+static bool piece_begin(struct watch_stream *stream, struct watch_large *large,
+                        const struct watch_batch *batch)
+{
+    struct watch_hub *hub = stream->hub;
+    const struct message_header *header = hub_header(hub, large->header_revision);
+    size_t head = message_event_head_size(header, large->watch_id), bytes = 0, events = 0;
+    bool cut = false;
+    for (size_t i = large->at_event; i < batch->count && !cut; i++) {
+        const struct watch_event *event = &batch->events[i];
+        if (!wants(large, event))
+            continue;
+        size_t more = message_event_size(event, hub_prev(hub, large->flags, event));
+        cut = large->flags & WATCHER_FRAGMENT && events > 0 &&
+              head + bytes + more >= hub->options.fragment_bytes;
+        if (cut)
+            break;
+        bytes += more;
+        events++;
+        large->piece_end = i + 1;
+    }
+    if (!events)
+        return false;
+    if (bytes > UINT32_MAX - MESSAGE_HEAD_BYTES_MAX) {
+        stream->broken = ST_LIMIT; /* no gRPC message can be that long */
+        return true;
+    }
+    struct message message = {.watch_id = large->watch_id, .fragment = cut};
+    large->head_len = message_head_write(large->head, &message, header, bytes);
+    large->head_at = 0;
+    hub->stats.events_sent += events;
+    hub->stats.responses_sent++;
+    return true;
+}
+
+/* Copies what of the part lies behind `skip` bytes, which is reduced by what it skipped. */
+static size_t copy_part(struct watch_output *out, struct slice part, size_t *skip)
+{
+    size_t from = size_min(*skip, part.len);
+    *skip -= from;
+    size_t len = size_min(part.len - from, (size_t)(out->end - out->at));
+    slice_copy(out->at, slice_sub(part, from, len));
+    out->at += len;
+    return len;
+}
+
+static void event_fill(struct watch_hub *hub, struct watch_large *large, struct watch_output *out,
+                       const struct watch_event *event)
+{
+    struct slice prev = hub_prev(hub, large->flags, event);
+    uint8_t start[MESSAGE_EVENT_HEAD_BYTES_MAX];
+    static const uint8_t prev_tag = MESSAGE_PREV_TAG;
+    const struct slice parts[] = {
+        slice_of(start, message_event_start(start, event, prev)),
+        event->field,
+        slice_of(&prev_tag, prev.len ? 1 : 0),
+        prev.len ? slice_sub(prev, 1, prev.len - 1) : SLICE_EMPTY,
+    };
+    size_t skip = large->at_byte;
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        large->at_byte += copy_part(out, parts[i], &skip);
+    if (large->at_byte < message_event_size(event, prev))
+        return;
+    large->at_byte = 0;
+    large->at_event++;
+}
+
+/* Writes on at the piece that is begun. */
+static void piece_fill(struct watch_hub *hub, struct watch_large *large, struct watch_output *out,
+                       const struct watch_batch *batch)
+{
+    size_t skip = large->head_at;
+    large->head_at += copy_part(out, slice_of(large->head, large->head_len), &skip);
+    while (out->at < out->end && large->at_event < large->piece_end) {
+        const struct watch_event *event = &batch->events[large->at_event];
+        if (wants(large, event))
+            event_fill(hub, large, out, event);
+        else
+            large->at_event++;
+    }
+    if (large->at_event == large->piece_end)
+        large->piece_end = 0;
+}
+
+void large_fill(struct watch_stream *stream, struct watch_output *out)
+{
+    struct watch_hub *hub = stream->hub;
+    struct watch_large *large = stream->large;
+    struct watch_place place = large->place;
+    struct watch_batch batch;
+    enum status status = hub_next(hub, &place, &batch);
+    if (status == ST_AGAIN) {
+        stream->large_waiting = true;
+        stream_park_waiting(stream);
+        return;
+    }
+    if (status != ST_OK || batch.revision != large->revision) {
+        stream->broken = ST_COMPACTED;
+        return;
+    }
+    while (out->at < out->end && !stream->broken) {
+        if (!large->piece_end && !piece_begin(stream, large, &batch)) {
+            large_free(TAKE(stream->large));
+            return;
+        }
+        piece_fill(hub, large, out, &batch);
+    }
+}

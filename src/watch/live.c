@@ -1,0 +1,185 @@
+#include "base/xalloc.h"
+#include "watch/internal.h"
+
+/* One watcher's response for a revision. It is told with this: what has no room is kept. */
+static void send_revision(struct watch_stream *stream, struct watch_output *out,
+                          struct watcher *watcher, const struct watch_batch *batch, size_t first,
+                          size_t last)
+{
+    struct watch_hub *hub = stream->hub;
+    const struct watch_tail *tail =
+        hub_tail(hub, batch, watcher->range, watcher->flags & WATCHER_VARIANT, first, last);
+    watcher->from = batch->revision + 1;
+    if (tail && !tail->len)
+        return;
+    watcher->flags &= (uint8_t)~WATCHER_QUIET;
+    const struct message_header *header = hub_header(hub, batch->revision);
+    size_t head = message_event_head_size(header, watcher->id);
+    bool cut = tail && watcher->flags & WATCHER_FRAGMENT && tail->events > 1 &&
+               head + tail->len >= hub->options.fragment_bytes;
+    if (!tail || cut) {
+        large_begin(stream, watcher, batch->revision, batch->revision);
+        return;
+    }
+    uint8_t *dst = output_begin(stream, out, head + tail->len);
+    uint8_t *at = message_event_head_write(dst, header, watcher->id, tail->len);
+    memcpy(at, tail->bytes, tail->len);
+    output_end(stream, out, dst, head + tail->len);
+    hub->stats.events_sent += tail->events;
+}
+
+/* The first and the last event that the range covers. */
+static bool find_events(const struct watch_range *range, const struct watch_batch *batch,
+                        size_t *ret_first, size_t *ret_last)
+{
+    struct slice key = watch_range_key(range), end = watch_range_end(range);
+    size_t first = 0, last = batch->count;
+    while (first < last && !watch_range_covers(key, end, batch->events[first].key))
+        first++;
+    if (first == last)
+        return false;
+    while (!watch_range_covers(key, end, batch->events[last - 1].key))
+        last--;
+    *ret_first = first;
+    *ret_last = last - 1;
+    return true;
+}
+
+/* A stream with few watchers looks at each of them. Returns whether all were served. */
+static bool fill_few(struct watch_stream *stream, struct watch_output *out,
+                     const struct watch_batch *batch)
+{
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        size_t first, last;
+        if (watcher->state != WATCHER_LIVE || watcher->from > batch->revision ||
+            !find_events(watcher->range, batch, &first, &last))
+            continue;
+        if (!output_open(stream, out))
+            return false;
+        send_revision(stream, out, watcher, batch, first, last);
+    }
+    return true;
+}
+
+struct search {
+    struct watch_hub *hub;
+    const struct watch_stream *stream;
+    size_t event;
+};
+
+static void add_hit(void *ctx, struct watch_range *range)
+{
+    struct search *search = ctx;
+    struct watch_hub *hub = search->hub;
+    if (range->hit < hub->hit_count && hub->hits[range->hit].range == range) {
+        hub->hits[range->hit].last_event = search->event;
+        return;
+    }
+    struct watcher *first = watch_range_first(range, search->stream);
+    if (!first || first->state != WATCHER_LIVE)
+        return;
+    if (hub->hit_count == hub->hit_capacity) {
+        hub->hit_capacity = size_max(64, hub->hit_capacity * 2);
+        hub->hits = xrealloc(hub->hits, hub->hit_capacity * sizeof(hub->hits[0]));
+    }
+    range->hit = (uint32_t)hub->hit_count;
+    hub->hits[hub->hit_count++] = (struct watch_hit){
+        .range = range,
+        .first = first,
+        .first_event = search->event,
+        .last_event = search->event,
+    };
+}
+
+/* One with many searches for those that are concerned. Returns whether all were served. */
+static bool fill_many(struct watch_stream *stream, struct watch_output *out,
+                      const struct watch_batch *batch)
+{
+    struct watch_hub *hub = stream->hub;
+    struct search search = {.hub = hub, .stream = stream};
+    hub->hit_count = 0;
+    for (; search.event < batch->count; search.event++)
+        range_index_visit(&hub->index, batch->events[search.event].key, add_hit, &search);
+    for (uint32_t i = stream->resume_hit; i < hub->hit_count; i++) {
+        const struct watch_hit *hit = &hub->hits[i];
+        struct watcher *watcher = hit->first;
+        if (stream->resume_at && i == stream->resume_hit)
+            watcher = stream->resume_at;
+        do {
+            if (watcher->state != WATCHER_LIVE)
+                break;
+            if (!output_open(stream, out)) {
+                stream->resume_at = watcher;
+                stream->resume_hit = i;
+                return false;
+            }
+            if (watcher->from <= batch->revision)
+                send_revision(stream, out, watcher, batch, hit->first_event, hit->last_event);
+            watcher = watcher->next;
+        } while (watcher != hit->first);
+    }
+    return true;
+}
+
+/* The revisions from place on were compacted away before they could be sent. */
+static void live_compacted(struct watch_stream *stream)
+{
+    struct watch_history *history = stream->hub->history;
+    int64_t compacted = history->ops->compact_revision(history);
+    assert(compacted > stream->place.revision);
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        if (watcher->state == WATCHER_LIVE && watcher->from < compacted)
+            watcher_compacted(watcher);
+    }
+    stream->place = (struct watch_place){.revision = compacted};
+}
+
+/* A request for progress is answered between two revisions, so that a busy stream answers too. */
+static void tell_progress(struct watch_stream *stream, struct watch_output *out)
+{
+    int64_t told = stream->place.revision - 1;
+    if (!stream->progress_wanted || told < stream->progress_wanted || stream->scan_count ||
+        stream->compacted || !output_open(stream, out))
+        return;
+    notify_answer(stream, out, told);
+}
+
+void live_fill(struct watch_stream *stream, struct watch_output *out)
+{
+    struct watch_hub *hub = stream->hub;
+    while (stream->dirty && output_open(stream, out)) {
+        struct watch_place after = stream->place;
+        struct watch_batch batch;
+        enum status status =
+            after.revision > stream->last_hit ? ST_END : hub_next(hub, &after, &batch);
+        if (status == ST_COMPACTED) {
+            live_compacted(stream);
+            return;
+        }
+        if (status == ST_AGAIN) {
+            stream->live_waiting = true;
+            stream_park_waiting(stream);
+            return;
+        }
+        assert(status == ST_OK || status == ST_END);
+        if (status == ST_END || batch.revision > stream->last_hit) {
+            stream->dirty = false;
+            return;
+        }
+        bool few = stream->ids.count <= CHAIN_FEW;
+        if (!(few ? fill_few : fill_many)(stream, out, &batch))
+            return;
+        stream->place = after;
+        stream_changed(stream);
+        tell_progress(stream, out);
+        if (hub->budget <= batch.count) {
+            stream_park_hungry(stream);
+            return;
+        }
+        hub->budget -= batch.count;
+    }
+}

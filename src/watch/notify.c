@@ -1,0 +1,140 @@
+/*
+ * Progress: a response without events that says a revision up to which everything was told.
+ *
+ * By interval: each stream has its own, drawn once so that streams do not tick together. A tick
+ * starts a round over the watchers that asked; each that is live and had no event since the tick
+ * before is told. The round waits until the stream stands at the tail, so that no notification is
+ * behind an event, and takes as many fills as it needs.
+ *
+ * Asked for: one request waits at most; it is answered between two revisions once everything up to
+ * the revision it was asked at has been told and nobody is catching up.
+ */
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "watch/internal.h"
+
+static void tick_arm(struct watch_stream *stream)
+{
+    enum status status = heap_put(&stream->hub->ticks, &stream->tick,
+                                  clock_add(stream->hub->now_ns, stream->tick_ns));
+    if (status != ST_OK)
+        xalloc_check(NULL, sizeof(struct heap_entry));
+}
+
+void notify_watcher_added(struct watcher *watcher)
+{
+    struct watch_stream *stream = watcher->stream;
+    struct watch_hub *hub = stream->hub;
+    if (stream->ticked)
+        watcher->flags |= WATCHER_TICKED;
+    if (watcher->from > hub->history->ops->revision(hub->history) + 1) {
+        watcher->flags |= WATCHER_FUTURE;
+        if (!stream->futures || watcher->from < stream->future_min)
+            stream->future_min = watcher->from;
+        stream->futures++;
+    }
+    /* The table may have grown: what was visited is known by its flag. */
+    stream->tick_bucket = 0;
+    if (watcher->flags & WATCHER_NOTIFY && stream->notifiers++ == 0)
+        tick_arm(stream);
+}
+
+void notify_watcher_gone(struct watcher *watcher)
+{
+    struct watch_stream *stream = watcher->stream;
+    stream->tick_bucket = 0;
+    if (watcher->flags & WATCHER_FUTURE)
+        stream->futures--;
+    if (watcher->flags & WATCHER_NOTIFY && --stream->notifiers == 0) {
+        heap_remove(&stream->hub->ticks, &stream->tick);
+        stream->ticking = false;
+    }
+}
+
+bool notify_none_future(struct watch_stream *stream, int64_t revision)
+{
+    if (!stream->futures)
+        return true;
+    if (stream->future_min > revision + 1)
+        return false;
+    /* Some have been reached, or are gone: count again. */
+    stream->future_min = INT64_MAX;
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        if (!(watcher->flags & WATCHER_FUTURE))
+            continue;
+        if (watcher->from <= revision + 1) {
+            watcher->flags &= (uint8_t)~WATCHER_FUTURE;
+            stream->futures--;
+        } else if (watcher->from < stream->future_min) {
+            stream->future_min = watcher->from;
+        }
+    }
+    return stream->futures == 0;
+}
+
+void notify_tick(struct watch_stream *stream)
+{
+    tick_arm(stream);
+    if (stream->ticking)
+        return; /* the last round is not over: its client does not read */
+    stream->ticking = true;
+    stream->ticked = !stream->ticked;
+    stream->tick_bucket = 0;
+    stream_wake(stream);
+}
+
+static void visit(struct watch_stream *stream, struct watch_output *out, struct watcher *watcher)
+{
+    bool quiet = watcher->flags & WATCHER_QUIET;
+    watcher->flags ^= WATCHER_TICKED;
+    watcher->flags |= WATCHER_QUIET;
+    if (!quiet || !(watcher->flags & WATCHER_NOTIFY) || watcher->state != WATCHER_LIVE ||
+        watcher->from > stream->hub->tail + 1)
+        return;
+    struct message message = {.watch_id = watcher->id};
+    output_message(stream, out, &message, stream->hub->tail);
+}
+
+static void round_fill(struct watch_stream *stream, struct watch_output *out)
+{
+    for (; stream->tick_bucket < chain_table_buckets(&stream->ids); stream->tick_bucket++) {
+        struct chain_link *link = chain_table_bucket(&stream->ids, stream->tick_bucket);
+        for (; link; link = link->next) {
+            struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+            if (((watcher->flags & WATCHER_TICKED) != 0) == stream->ticked)
+                continue;
+            if (!output_open(stream, out))
+                return;
+            visit(stream, out, watcher);
+        }
+    }
+    stream->ticking = false;
+}
+
+void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision)
+{
+    stream->progress_wanted = 0;
+    if (!stream->ids.count || !notify_none_future(stream, revision))
+        return;
+    struct message message = {.watch_id = -1};
+    output_message(stream, out, &message, revision);
+}
+
+bool notify_due(const struct watch_stream *stream)
+{
+    if (stream->dirty)
+        return false;
+    return stream->ticking || (stream->progress_wanted && !stream->scan_count &&
+                               !stream->compacted && stream->hub->tail >= stream->progress_wanted);
+}
+
+void notify_fill(struct watch_stream *stream, struct watch_output *out)
+{
+    assert(notify_due(stream));
+    if (stream->ticking)
+        round_fill(stream, out);
+    if (output_open(stream, out) && !stream->ticking && notify_due(stream))
+        notify_answer(stream, out, stream->hub->tail);
+}
