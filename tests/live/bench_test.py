@@ -108,6 +108,51 @@ class Bench(LiveTest):
         report = self.good(server, "catchup", "--connections", 2, "--total", 2000)
         self.assertEqual(report["operations"], 4000)
 
+    @unittest.skipUnless(os.access(PEER, os.X_OK), "no etcd was built to watch")
+    def test_watchers_of_one_key_are_waited_for(self):
+        server = self.serving(self.scratch / "peer", binary=PEER)
+        report = self.good(server, "watch", "--connections", 2, "--streams", 2, "--watchers", 3,
+                           "--watch-keys", "one", "--key-space", 1, "--pipeline", 4,
+                           "--await-events", "--warmup", "100ms", "--duration", "500ms")
+        self.assertEqual(report["watchers"], 12)
+        # What was put before the measured time may come in it.
+        self.assertGreaterEqual(report["operations"], report["puts"] * 12)
+        self.assertLessEqual(report["operations"], (report["puts"] + 4) * 12)
+
+    @unittest.skipUnless(os.access(PEER, os.X_OK), "no etcd was built to watch")
+    def test_an_own_key_for_each_watcher(self):
+        server = self.serving(self.scratch / "peer", binary=PEER)
+        flags = ("--connections", 2, "--streams", 2, "--watchers", 5, "--watch-keys", "own",
+                 "--warmup", "0s", "--duration", "200ms", "--rate", 200)
+        report = self.good(server, "watch", *flags, "--key-space", 20)
+        self.assertGreater(report["operations"], 10)
+        self.assertEqual(report["operations"], report["puts"])
+        code, _, said = self.bench(server, "watch", *flags, "--key-space", 21)
+        self.assertEqual(code, 1)
+        self.assertIn("--key-space", said)
+
+    @unittest.skipUnless(os.access(PEER, os.X_OK), "no etcd was built to watch")
+    def test_idle_watchers_are_made_and_weighed(self):
+        server = self.serving(self.scratch / "peer", binary=PEER)
+        report = self.good(server, "idle", "--connections", 2, "--streams", 5, "--watchers", 1000,
+                           "--watch-keys", "own", "--duration", "200ms")
+        self.assertEqual((report["watchers"], report["errors"]), (10000, 0))
+        self.assertGreater(report["created_seconds"], 0)
+        self.assertGreater(report["server_anonymous_kb_more"], 1000)
+
+    @unittest.skipUnless(os.access(PEER, os.X_OK), "no etcd was built to watch")
+    def test_catching_up_again_and_again(self):
+        server = self.serving(self.scratch / "peer", binary=PEER)
+        self.good(server, "put", "--total", 3000)
+        report = self.good(server, "catchup", "--connections", 2, "--from", 2, "--total", 3000,
+                           "--again", "--duration", "2s")
+        self.assertGreater(report["rounds"], 1)
+        self.assertGreaterEqual(report["operations"], (report["rounds"] - 1) * 6000)
+        self.assertGreater(report["server_anonymous_kb_most"], 0)
+        report = self.good(server, "catchup", "--connections", 1, "--from", 2, "--total", 4000,
+                           "--duration", "1s")
+        self.assertEqual((report["operations"], report["whole"]), (3000, 0))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -23,7 +23,8 @@ static const struct command commands[] = {
      "sequential"},
     {"watch", bench_watch_run, "watch a prefix while putting to it", 10, 10, 1000, "sequential"},
     {"catchup", bench_catchup_run, "watch a prefix from the past", 10, 10, 10000, "random"},
-    {"idle", bench_idle_run, "hold connections", 1000, 1, 1, "sequential"},
+    {"idle", bench_idle_run, "hold connections, and watchers with --streams", 1000, 1, 1,
+     "sequential"},
     {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
      "sequential"},
     {"sink", bench_sink_run, "serve: answer every call with --value-size bytes", 1, 1, 1,
@@ -58,8 +59,9 @@ static struct bench_options defaults_of(const struct command *command)
         .threads = 1,
         .key_space = command->key_space,
         .value_bytes = 256,
-        .streams = 1,
+        .streams = command->run == bench_idle_run ? 0 : 1,
         .watchers = 1,
+        .watch_keys = "prefix",
         .total = command->run == bench_catchup_run ? 100000 : 0,
         .duration_ns = UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),
@@ -80,6 +82,21 @@ static enum status parse_order(const char *text, enum bench_order *ret_order, st
     return error_set(error, ST_INVALID, "--keys: %s is not sequential, random or shuffled", text);
 }
 
+static enum status parse_watch_keys(const char *text, enum bench_watch_keys *ret_keys,
+                                    struct error *error)
+{
+    static const char *const names[] = {[BENCH_WATCH_PREFIX] = "prefix",
+                                        [BENCH_WATCH_ONE_KEY] = "one",
+                                        [BENCH_WATCH_OWN_KEYS] = "own"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret_keys = (enum bench_watch_keys)i;
+            return ST_OK;
+        }
+    }
+    return error_set(error, ST_INVALID, "--watch-keys: %s is not prefix, one or own", text);
+}
+
 static enum status set_up(struct bench_context *context)
 {
     const struct bench_options *options = &context->options;
@@ -90,6 +107,7 @@ static enum status set_up(struct bench_context *context)
     if (options->threads > options->connections)
         return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
     TRY(parse_order(options->keys, &context->order, error));
+    TRY(parse_watch_keys(options->watch_keys, &context->watch_keys, error));
     context->target.authority = options->endpoint;
     context->target.server_pid = (pid_t)options->server_pid;
     return bench_address_resolve(options->endpoint, &context->target.address, error);

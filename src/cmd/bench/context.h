@@ -5,11 +5,13 @@
 #include "cmd/bench/load.h"
 #include "cmd/bench/options.h"
 #include "cmd/bench/report.h"
+#include "cmd/bench/watch_client.h"
 
 struct bench_context {
     struct bench_options options;
     struct bench_target target;
     enum bench_order order;
+    enum bench_watch_keys watch_keys;
     struct bench_report report;
     struct error error; /* set when a run does not return ST_OK */
 };
@@ -36,10 +38,14 @@ enum status bench_ready_run(struct bench_context *context);
 /* Watchers on a prefix while it is put: events per second, and how late they are. */
 MUST_CHECK
 enum status bench_watch_run(struct bench_context *context);
-/* Watchers that begin in the past: how fast the history of --total puts comes. */
+/* Watchers that begin in the past: how fast the history of --total puts comes, and what the server
+ * needs for it. A history that has not come when --duration is over is told as far as it came. */
 MUST_CHECK
 enum status bench_catchup_run(struct bench_context *context);
-/* Holds connections and tells what they cost the server. */
+/* Makes watchers and holds them: what they cost the server, and how fast they were made. */
+MUST_CHECK
+enum status bench_watch_idle_run(struct bench_context *context);
+/* Holds connections, and watchers where streams are asked for. */
 MUST_CHECK
 enum status bench_idle_run(struct bench_context *context);
 /* Serves as a sink until it is killed. */

@@ -75,6 +75,8 @@ static enum status hold(struct idlers *idlers, struct bench_context *context)
 
 enum status bench_idle_run(struct bench_context *context)
 {
+    if (context->options.streams)
+        return bench_watch_idle_run(context);
     AUTO(idlers_fini) struct idlers idlers = {.epoll_fd = -1};
     struct bench_report *report = &context->report;
     struct bench_usage before, after;

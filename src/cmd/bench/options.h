@@ -20,11 +20,15 @@ struct bench_options {
     uint64_t server_pid;
     uint64_t streams;
     uint64_t watchers;
+    const char *watch_keys; /* prefix, one or own */
+    uint64_t from;
     uint64_t rate;
     uint64_t fail_every;
     uint64_t duration_ns;
     uint64_t warmup_ns;
     bool prepare;
+    bool again;
+    bool await_events;
     bool json;
     bool help;
 };

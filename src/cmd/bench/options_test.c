@@ -35,6 +35,27 @@ static void flags_are_read_in_both_forms(void **state)
     assert_int_equal(options.pipeline, 7);
 }
 
+static void flags_of_watches_are_read(void **state)
+{
+    (void)state;
+    struct bench_options options = {.streams = 1};
+    struct error error;
+    assert_int_equal(read_one("--streams", "0", &options, &error), ST_OK);
+    assert_int_equal(read_one("--watchers", "1000000", &options, &error), ST_OK);
+    assert_int_equal(read_one("--from", "9223372036854775807", &options, &error), ST_OK);
+    assert_int_equal(read_one("--again", NULL, &options, &error), ST_OK);
+    assert_int_equal(read_one("--await-events", NULL, &options, &error), ST_OK);
+    assert_int_equal(options.streams, 0);
+    assert_int_equal(options.watchers, 1000000);
+    assert_int_equal(options.from, INT64_MAX);
+    assert_true(options.again && options.await_events);
+
+    char flag[] = "--watch-keys=own";
+    char *argv[] = {flag};
+    assert_int_equal(bench_options_read(1, argv, &options, &error), ST_OK);
+    assert_string_equal(options.watch_keys, "own");
+}
+
 static void what_makes_no_sense_is_refused_with_its_name(void **state)
 {
     (void)state;
@@ -45,6 +66,8 @@ static void what_makes_no_sense_is_refused_with_its_name(void **state)
         {"--connections", "1000000"},
         {"--connections", "-1"},
         {"--connections", "12x"},
+        {"--watchers", "0"},
+        {"--from", "9223372036854775808"},
         {"--connections", NULL},
         {"--value-size", "70000"},
         {"--duration", "5"},
@@ -67,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_are_read_in_both_forms),
+        cmocka_unit_test(flags_of_watches_are_read),
         cmocka_unit_test(what_makes_no_sense_is_refused_with_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

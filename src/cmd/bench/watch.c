@@ -5,6 +5,7 @@
 
 #define WAIT_NS UINT64_C(20000000)
 #define CREATE_TIMEOUT_NS UINT64_C(60000000000)
+#define READING_EVERY_NS UINT64_C(50000000)
 #define QUIET_NS UINT64_C(10000000000) /* without any event: what is missing does not come */
 
 /* A measurement under way. */
@@ -13,8 +14,11 @@ struct watching {
     struct bench_watch_client *client;
     const struct bench_watch_counts *counts;
     uint64_t watchers; /* in all */
+    uint64_t of_a_put; /* events that each put makes */
     bool has_usage;
     struct bench_usage before, after;
+    uint64_t anonymous_kb_most; /* of the readings on the way */
+    uint64_t next_reading_ns;
 };
 
 static struct bench_watch_config config_of(const struct bench_context *context)
@@ -23,6 +27,7 @@ static struct bench_watch_config config_of(const struct bench_context *context)
     return (struct bench_watch_config){
         .target = &context->target,
         .prefix = options->prefix,
+        .keys = context->watch_keys,
         .connections = (uint32_t)options->connections,
         .streams = (uint32_t)options->streams,
         .watchers = (uint32_t)options->watchers,
@@ -45,6 +50,7 @@ static enum status begin(struct watching *watching, const struct bench_watch_con
     TRY(bench_watch_client_new(config, &watching->client, error));
     watching->counts = bench_watch_client_counts(watching->client);
     watching->watchers = (uint64_t)config->connections * config->streams * config->watchers;
+    watching->of_a_put = config->keys == BENCH_WATCH_OWN_KEYS ? 1 : watching->watchers;
     return ST_OK;
 }
 
@@ -62,20 +68,48 @@ static enum status wait_created(struct watching *watching)
     return ST_OK;
 }
 
-/* Until all have come, or none for a while. */
-static enum status wait_events(struct watching *watching, uint64_t wanted)
+/* The server's memory, looked at now and then while it works. */
+static void sample_memory(struct watching *watching, uint64_t now_ns)
+{
+    struct bench_usage usage;
+    bool has = false;
+    if (now_ns < watching->next_reading_ns)
+        return;
+    watching->next_reading_ns = now_ns + READING_EVERY_NS;
+    read_usage(watching->context, &usage, &has);
+    if (has && usage.anonymous_kb > watching->anonymous_kb_most)
+        watching->anonymous_kb_most = usage.anonymous_kb;
+}
+
+/* Until all have come, none for a while, or the time is over. */
+static enum status wait_events(struct watching *watching, uint64_t wanted, uint64_t until_ns)
 {
     struct error *error = &watching->context->error;
     uint64_t started_ns = bench_now_ns();
     while (watching->counts->events < wanted) {
         uint64_t last_ns = watching->counts->last_event_ns;
-        if (bench_now_ns() > (last_ns > started_ns ? last_ns : started_ns) + QUIET_NS)
+        uint64_t now_ns = bench_now_ns();
+        if (now_ns > until_ns)
+            return ST_OK;
+        sample_memory(watching, now_ns);
+        if (now_ns > (last_ns > started_ns ? last_ns : started_ns) + QUIET_NS)
             return error_set(error, ST_IO, "only %llu of %llu events came",
                              (unsigned long long)watching->counts->events,
                              (unsigned long long)wanted);
         TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
     }
     return ST_OK;
+}
+
+/* Whether one more put may be begun. Every put makes as many events, so that counting them is
+ * enough: which of the puts in flight one belongs to, we need not know. */
+static bool may_put(const struct watching *watching)
+{
+    const struct bench_options *options = &watching->context->options;
+    if (!options->await_events)
+        return true;
+    uint64_t shown = watching->counts->events / watching->of_a_put;
+    return watching->counts->puts_sent < shown + options->pipeline;
 }
 
 /* Puts until `until_ns`, at the rate asked for or as fast as the answers come. */
@@ -89,7 +123,8 @@ static enum status put_until(struct watching *watching, uint64_t until_ns)
         /* A put's time is when it was due, so that a late one counts as late. */
         if (!rate)
             due_ns = now;
-        while (due_ns <= now && bench_watch_client_put(watching->client, due_ns))
+        while (due_ns <= now && may_put(watching) &&
+               bench_watch_client_put(watching->client, due_ns))
             due_ns += step_ns;
         uint64_t wait_ns = rate && due_ns > now ? due_ns - now : WAIT_NS;
         TRY(bench_watch_client_turn(watching->client, wait_ns < WAIT_NS ? wait_ns : WAIT_NS,
@@ -144,7 +179,7 @@ static enum status watch(struct watching *watching)
     read_usage(watching->context, &watching->before, &watching->has_usage);
     TRY(put_until(watching, start_ns + options->duration_ns));
     TRY(wait_puts(watching));
-    TRY(wait_events(watching, watching->counts->puts_done * watching->watchers));
+    TRY(wait_events(watching, watching->counts->puts_done * watching->of_a_put, UINT64_MAX));
     read_usage(watching->context, &watching->after, &watching->has_usage);
     double seconds = (double)(bench_now_ns() - start_ns) / 1e9;
 
@@ -182,26 +217,79 @@ static enum status put_history(struct bench_context *context)
     return ST_OK;
 }
 
+/* One time through the history; the seconds until its last event came. */
+static enum status catch_up_once(struct watching *watching, const struct bench_watch_config *config,
+                                 uint64_t until_ns, double *ret_seconds)
+{
+    uint64_t start_ns = bench_now_ns();
+    TRY(begin(watching, config));
+    TRY(wait_created(watching));
+    TRY(wait_events(watching, watching->context->options.total * watching->watchers, until_ns));
+    read_usage(watching->context, &watching->after, &watching->has_usage);
+    *ret_seconds = (double)(watching->counts->last_event_ns - start_ns) / 1e9;
+    return ST_OK;
+}
+
 static enum status catch_up(struct watching *watching)
 {
     struct bench_context *context = watching->context;
+    const struct bench_options *options = &context->options;
     struct bench_watch_config config = config_of(context);
-    int64_t revision;
-    TRY(note_revision(context, &revision));
-    TRY(put_history(context));
-    config.start_revision = revision + 1;
+    config.start_revision = (int64_t)options->from;
+    if (!options->from) {
+        TRY(note_revision(context, &config.start_revision));
+        TRY(put_history(context));
+        config.start_revision++;
+    }
+    uint64_t until_ns = bench_now_ns() + options->duration_ns;
+    uint64_t rounds = 0, events = 0;
+    double seconds, all_seconds = 0;
+    do {
+        bench_watch_client_free(TAKE(watching->client));
+        TRY(catch_up_once(watching, &config, until_ns, &seconds));
+        rounds++;
+        events += watching->counts->events;
+        all_seconds += seconds;
+    } while (options->again && bench_now_ns() < until_ns);
+    struct bench_report *report = &context->report;
+    bench_report_count(report, "history", options->total);
+    bench_report_count(report, "rounds", rounds);
+    bench_report_count(report, "whole",
+                       watching->counts->events >= options->total * watching->watchers);
+    bench_report_count(report, "server_anonymous_kb_most", watching->anonymous_kb_most);
+    return tell(watching, all_seconds, events);
+}
+
+/* Makes the watchers, lets the server come to rest, and weighs it. */
+static enum status hold(struct watching *watching)
+{
+    struct bench_context *context = watching->context;
+    const struct bench_watch_config config = config_of(context);
     uint64_t start_ns = bench_now_ns();
     TRY(begin(watching, &config));
     TRY(wait_created(watching));
-    TRY(wait_events(watching, context->options.total * watching->watchers));
+    double seconds = (double)(bench_now_ns() - start_ns) / 1e9;
+    for (uint64_t until_ns = bench_now_ns() + context->options.duration_ns;
+         bench_now_ns() < until_ns;)
+        TRY(bench_watch_client_turn(watching->client, WAIT_NS, &context->error));
     read_usage(context, &watching->after, &watching->has_usage);
-    double seconds = (double)(watching->counts->last_event_ns - start_ns) / 1e9;
-    bench_report_count(&context->report, "history", context->options.total);
-    return tell(watching, seconds, watching->counts->events);
+    bench_report_number(&context->report, "created_seconds", seconds);
+    if (watching->has_usage) {
+        double kb = (double)watching->after.anonymous_kb - (double)watching->before.anonymous_kb;
+        bench_report_number(&context->report, "server_anonymous_kb_more", kb);
+    }
+    return tell(watching, seconds, 0);
 }
 
 enum status bench_watch_run(struct bench_context *context)
 {
+    if (context->options.streams == 0)
+        return error_set(&context->error, ST_INVALID, "--streams: at least one");
+    const struct bench_options *options = &context->options;
+    uint64_t watchers = options->connections * options->streams * options->watchers;
+    if (context->watch_keys == BENCH_WATCH_OWN_KEYS && options->key_space > watchers)
+        return error_set(&context->error, ST_INVALID,
+                         "--key-space: no more than watchers, when each has an own key");
     struct watching watching = {.context = context};
     enum status status = watch(&watching);
     bench_watch_client_free(watching.client);
@@ -212,8 +300,18 @@ enum status bench_catchup_run(struct bench_context *context)
 {
     if (context->options.total == 0)
         return error_set(&context->error, ST_INVALID, "--total: the length of the history");
+    if (context->options.streams == 0)
+        return error_set(&context->error, ST_INVALID, "--streams: at least one");
     struct watching watching = {.context = context};
     enum status status = catch_up(&watching);
+    bench_watch_client_free(watching.client);
+    return status;
+}
+
+enum status bench_watch_idle_run(struct bench_context *context)
+{
+    struct watching watching = {.context = context};
+    enum status status = hold(&watching);
     bench_watch_client_free(watching.client);
     return status;
 }

@@ -29,7 +29,9 @@ struct bench_watch_client {
     struct stream *streams;
     struct bench_request open_stream; /* HEADERS and the first create, for a connection's first */
     struct bench_request open_next;
-    struct buf create; /* the message of every further create */
+    struct buf create;    /* the message of every create */
+    size_t create_key_at; /* where the digits of an own key stand in it */
+    uint64_t create_key;  /* of the next watcher with an own key */
     struct bench_request put_first, put_next;
     size_t put_key_at[2], put_value_at[2]; /* in put_first, in put_next */
     uint64_t put_key;
@@ -124,6 +126,20 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
 
 static const struct bench_conn_handler handler = {.on_data = on_data, .on_end = on_end};
 
+static void write_digits(uint8_t *at, uint64_t number)
+{
+    for (int i = BENCH_KEY_DIGITS - 1; i >= 0; i--, number /= 10)
+        at[i] = (uint8_t)('0' + number % 10);
+}
+
+/* The create that was appended last gets its own key. */
+static void write_own_key(struct bench_watch_client *client, struct buf *out)
+{
+    uint8_t *create = out->ptr + out->len - client->create.len;
+    if (client->config.keys == BENCH_WATCH_OWN_KEYS)
+        write_digits(create + client->create_key_at, client->create_key++);
+}
+
 static enum status open_stream(struct bench_watch_client *client, struct bench_conn *conn,
                                uint32_t index)
 {
@@ -136,7 +152,9 @@ static enum status open_stream(struct bench_watch_client *client, struct bench_c
     call->tag = index;
     client->streams[index].id = call->stream;
     client->streams[index].asked = 1;
-    return bench_request_append(request, call->stream, &conn->out, &at);
+    TRY(bench_request_append(request, call->stream, &conn->out, &at));
+    write_own_key(client, &conn->out);
+    return ST_OK;
 }
 
 /* Asks for the watchers of one stream that were not asked for; ST_AGAIN when windows are full. */
@@ -151,6 +169,7 @@ static enum status ask(struct bench_watch_client *client, struct bench_conn *con
         if (conn->out.len > OUT_ENOUGH || !bench_conn_take_window(conn, call, bytes))
             return ST_AGAIN;
         TRY(bench_request_append_message(stream->id, buf_slice(&client->create), &conn->out));
+        write_own_key(client, &conn->out);
     }
     return ST_OK;
 }
@@ -167,12 +186,6 @@ static enum status ask_all(struct bench_watch_client *client, struct bench_conn 
         TRY(status);
     }
     return ST_OK;
-}
-
-static void write_digits(uint8_t *at, uint64_t number)
-{
-    for (int i = BENCH_KEY_DIGITS - 1; i >= 0; i--, number /= 10)
-        at[i] = (uint8_t)('0' + number % 10);
 }
 
 bool bench_watch_client_put(struct bench_watch_client *client, uint64_t at_ns)
@@ -233,15 +246,30 @@ enum status bench_watch_client_turn(struct bench_watch_client *client, uint64_t 
     return ST_OK;
 }
 
+static enum status make_create(struct bench_watch_client *client)
+{
+    const struct bench_watch_config *config = &client->config;
+    struct slice prefix = slice_from_text(config->prefix);
+    AUTO(buf_fini) struct buf end = {0};
+    AUTO(buf_fini) struct buf key = {0};
+    if (config->keys == BENCH_WATCH_PREFIX) {
+        TRY(bench_message_prefix_end(prefix, &end));
+        return bench_message_watch(&client->create, prefix, buf_slice(&end),
+                                   config->start_revision);
+    }
+    TRY(buf_append_format(&key, "%s%0*d", config->prefix, BENCH_KEY_DIGITS, 0));
+    /* Behind the tags and lengths of the create request and its key, of one byte each. */
+    client->create_key_at = 4 + prefix.len;
+    return bench_message_watch(&client->create, buf_slice(&key), SLICE_EMPTY,
+                               config->start_revision);
+}
+
 static enum status make_watch_requests(struct bench_watch_client *client)
 {
     const struct bench_watch_config *config = &client->config;
     AUTO(buf_fini) struct buf first = {0};
     AUTO(buf_fini) struct buf next = {0};
-    AUTO(buf_fini) struct buf end = {0};
-    struct slice prefix = slice_from_text(config->prefix);
-    TRY(bench_message_prefix_end(prefix, &end));
-    TRY(bench_message_watch(&client->create, prefix, buf_slice(&end), config->start_revision));
+    TRY(make_create(client));
     TRY(bench_headers_append_first(&first, "/etcdserverpb.Watch/Watch", config->target->authority));
     TRY(bench_headers_append_next(&next));
     struct slice message = buf_slice(&client->create);

@@ -7,9 +7,16 @@
 
 #include "cmd/bench/load.h"
 
+enum bench_watch_keys {
+    BENCH_WATCH_PREFIX,   /* every watcher watches all keys under the prefix */
+    BENCH_WATCH_ONE_KEY,  /* all watch the first key */
+    BENCH_WATCH_OWN_KEYS, /* each watches a key of its own, the first the first */
+};
+
 struct bench_watch_config {
     const struct bench_target *target;
-    const char *prefix; /* every watcher watches all keys under it */
+    const char *prefix;
+    enum bench_watch_keys keys;
     uint32_t connections;
     uint32_t streams;       /* on each connection */
     uint32_t watchers;      /* on each stream */
