@@ -531,6 +531,21 @@ static void shutdown_ends_what_parks_so_that_clients_go_elsewhere(void **state)
     assert_true(wire_connection_should_close(f->connection));
 }
 
+static void reset_of_a_call_that_is_being_answered_is_no_flood(void **state)
+{
+    struct fixture *f = *state;
+    for (uint32_t i = 0, id = 1; i < 2 * f->limits.h2.reset_burst; i++, id += 2) {
+        test_call(&f->in, id, "/t.T/Watch");
+        test_message(&f->in, id, 0, SLICE_EMPTY);
+        exchange(f);
+        test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
+        exchange(f);
+        f->out.len = 0;
+    }
+    assert_false(wire_connection_should_close(f->connection));
+    assert_int_equal(f->service.ends, 2 * f->limits.h2.reset_burst);
+}
+
 static void paused_call_gets_no_more_window(void **state)
 {
     struct fixture *f = *state;
@@ -613,6 +628,7 @@ int main(void)
         TEST(shutdown_answers_what_is_under_way),
         TEST(shutdown_ends_what_parks_so_that_clients_go_elsewhere),
         TEST(paused_call_gets_no_more_window),
+        TEST(reset_of_a_call_that_is_being_answered_is_no_flood),
         TEST(call_remembers_its_service_and_knows_the_time),
         TEST(calls_past_the_recycling_limit_are_freed),
         TEST(request_without_any_host_is_refused),

@@ -220,7 +220,10 @@ static void handle_rst_stream(struct h2_session *s, struct slice payload)
     struct h2_stream *stream = h2_table_find(&s->table, id);
     if (!stream)
         return;
-    if (!bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
+    /* One whose answer has begun is no flood: its peer has waited for us, and a client has no other
+     * way to end a watch. */
+    if (!stream->head_sent &&
+        !bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
         fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
         return;
     }

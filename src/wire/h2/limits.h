@@ -18,7 +18,7 @@ struct h2_limits {
     uint32_t control_bytes_soft;  /* queued control frames: reading stops */
     uint32_t control_bytes_hard;  /* and here the connection ends: ENHANCE_YOUR_CALM */
     uint32_t empty_data_max;      /* empty DATA frames without END_STREAM, in a row */
-    uint32_t reset_burst;         /* streams reset, by the peer or because of it */
+    uint32_t reset_burst;         /* streams reset by the peer before we answer, or because of it */
     uint32_t reset_per_s;         /* refill of reset_burst */
     uint32_t settings_burst;      /* SETTINGS frames; refills at one a second */
     uint32_t stream_window;       /* bytes a peer may send ahead on one stream */
