@@ -101,6 +101,7 @@ static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
         catch_up_end(watcher);
         watcher_move(watcher, WATCHER_LIVE);
         range_index_promote(watcher);
+        notify_watcher_live(watcher);
     }
     stream_changed(stream);
 }

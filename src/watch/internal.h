@@ -163,6 +163,7 @@ struct watch_stream {
     struct watch_large *large; /* the message under way when it is too large for that */
 
     int64_t progress_wanted; /* asked for, and to be told at this revision or later; 0: not */
+    int64_t progress_newest; /* what was last asked for; counts while one is wanted */
     struct heap_link tick;
     int64_t tick_ns;      /* its interval */
     uint32_t tick_bucket; /* of ids: where the round of notifications goes on */
@@ -256,12 +257,15 @@ void large_free(struct watch_large *large);
 /* -- notify.c -- */
 
 void notify_watcher_added(struct watcher *watcher);
+/* It has become live, perhaps ahead of its stream: then progress must not fall behind it. */
+void notify_watcher_live(struct watcher *watcher);
 void notify_watcher_gone(struct watcher *watcher);
 /* The hub's clock has reached the stream's tick. */
 void notify_tick(struct watch_stream *stream);
 /* Notifications can be written now: some wait, and the stream stands at the tail. */
 bool notify_due(const struct watch_stream *stream);
 void notify_fill(struct watch_stream *stream, struct watch_output *out);
+void notify_ask(struct watch_stream *stream);
 /* The answer to a request for progress, or none if etcd would give none. */
 void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision);
 /* No watcher of the stream starts beyond revision + 1. */

@@ -6,8 +6,10 @@
  * before is told. The round waits until the stream stands at the tail, so that no notification is
  * behind an event, and takes as many fills as it needs.
  *
- * Asked for: one request waits at most; it is answered between two revisions once everything up to
- * the revision it was asked at has been told and nobody is catching up.
+ * Asked for: it is answered between two revisions once everything up to the revision it was asked
+ * at has been told and nobody is catching up. Requests that wait are answered together: only the
+ * oldest and the newest count, so that a client that asks often is answered even if it is always
+ * behind.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -24,19 +26,24 @@ static void tick_arm(struct watch_stream *stream)
 void notify_watcher_added(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
-    struct watch_hub *hub = stream->hub;
     if (stream->ticked)
         watcher->flags |= WATCHER_TICKED;
-    if (watcher->from > hub->history->ops->revision(hub->history) + 1) {
-        watcher->flags |= WATCHER_FUTURE;
-        if (!stream->futures || watcher->from < stream->future_min)
-            stream->future_min = watcher->from;
-        stream->futures++;
-    }
     /* The table may have grown: what was visited is known by its flag. */
     stream->tick_bucket = 0;
     if (watcher->flags & WATCHER_NOTIFY && stream->notifiers++ == 0)
         tick_arm(stream);
+}
+
+void notify_watcher_live(struct watcher *watcher)
+{
+    struct watch_stream *stream = watcher->stream;
+    int64_t told = stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
+    if (watcher->from <= told + 1)
+        return;
+    watcher->flags |= WATCHER_FUTURE;
+    if (!stream->futures || watcher->from < stream->future_min)
+        stream->future_min = watcher->from;
+    stream->futures++;
 }
 
 void notify_watcher_gone(struct watcher *watcher)
@@ -113,13 +120,30 @@ static void round_fill(struct watch_stream *stream, struct watch_output *out)
     stream->ticking = false;
 }
 
+void notify_ask(struct watch_stream *stream)
+{
+    struct watch_history *history = stream->hub->history;
+    stream->progress_newest = history->ops->revision(history);
+    if (!stream->progress_wanted)
+        stream->progress_wanted = stream->progress_newest;
+}
+
 void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision)
 {
+    struct watch_history *history = stream->hub->history;
     stream->progress_wanted = 0;
-    if (!stream->ids.count || !notify_none_future(stream, revision))
+    if (!stream->ids.count)
         return;
+    if (!notify_none_future(stream, revision)) {
+        /* One made a moment ago is waited for; beyond what is known etcd does not answer. */
+        if (stream->future_min <= history->ops->revision(history) + 1)
+            stream->progress_wanted = stream->future_min - 1;
+        return;
+    }
     struct message message = {.watch_id = -1};
     output_message(stream, out, &message, revision);
+    if (stream->progress_newest > revision)
+        stream->progress_wanted = stream->progress_newest;
 }
 
 bool notify_due(const struct watch_stream *stream)

@@ -280,7 +280,9 @@ static struct watcher *watcher_new(struct watch_stream *stream, const struct wat
     range_index_add(&hub->index, watcher, key, create->range_end);
     notify_watcher_added(watcher);
     stream_changed(stream);
-    if (!live)
+    if (live)
+        notify_watcher_live(watcher);
+    else
         catch_up_begin(watcher);
     return watcher;
 }
@@ -332,11 +334,9 @@ enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id)
 
 enum status watch_stream_progress(struct watch_stream *stream)
 {
-    struct watch_history *history = stream->hub->history;
-    int64_t revision = history->ops->revision(history);
-    if (!stream->ids.count || !notify_none_future(stream, revision))
+    if (!stream->ids.count)
         return ST_OK;
-    stream->progress_wanted = revision;
+    notify_ask(stream);
     stream_wake(stream);
     return ST_OK;
 }

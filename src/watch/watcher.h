@@ -35,7 +35,7 @@ enum watcher_flag {
     WATCHER_NOTIFY = 1 << 4, /* asked for progress notifications */
     WATCHER_QUIET = 1 << 5,  /* no event since the last tick of its stream */
     WATCHER_TICKED = 1 << 6, /* equal to the stream's: visited in this round of notifications */
-    WATCHER_FUTURE = 1 << 7, /* counted as starting beyond what was known */
+    WATCHER_FUTURE = 1 << 7, /* counted as ahead of its stream */
 };
 
 struct watcher {
