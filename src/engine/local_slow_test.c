@@ -1,0 +1,176 @@
+/* Readers that take their time, on a clock that the test moves: what they may keep, and how long.
+ */
+#include "engine/local_internal.h"
+
+#include "codec/pb/rpc.pb.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { KEYS = 50, VALUE_BYTES = 1000 };
+
+struct bed {
+    char dir[64];
+    struct clock_sim clock;
+    struct loop *loop;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct arena arena;
+    struct engine_range range; /* the slow list */
+    bool done;
+};
+
+static struct bed *bed;
+
+static void note_done(struct engine_op *op)
+{
+    (void)op;
+    bed->done = true;
+}
+
+static void turn_until_done(void)
+{
+    engine_shard_turn_end(bed->shard);
+    while (!bed->done)
+        loop_turn(bed->loop, 10 * NS_PER_S);
+}
+
+static int64_t put(int key)
+{
+    static uint8_t value[VALUE_BYTES];
+    char name[32];
+    snprintf(name, sizeof(name), "slow/%02d", key);
+    struct pb_put_request request = {.key = slice_from_text(name),
+                                     .value = slice_of(value, sizeof(value))};
+    struct engine_write write = {.op = {.done = note_done}};
+    bed->done = false;
+    engine_put(bed->shard, &write, &request);
+    turn_until_done();
+    assert_int_equal(write.op.status, ST_OK);
+    engine_write_close(&write);
+    return write.op.revision;
+}
+
+static void compact(int64_t revision)
+{
+    struct pb_compaction_request request = {.revision = revision, .physical = true};
+    struct engine_op op = {.done = note_done};
+    bed->done = false;
+    engine_compact(bed->shard, &op, &request);
+    turn_until_done();
+    assert_int_equal(op.status, ST_OK);
+}
+
+static void advance(int64_t seconds)
+{
+    clock_sim_advance(&bed->clock, seconds * NS_PER_S);
+    loop_turn(bed->loop, 0);
+}
+
+static uint64_t pinned_behind(void)
+{
+    struct engine_local *engine = CONTAINER_OF(bed->engine, struct engine_local, engine);
+    struct local_shard *shard = CONTAINER_OF(bed->shard, struct local_shard, shard);
+    uint64_t newest = epoch_pin(shard->slot);
+    uint64_t oldest = epoch_oldest(store_epoch(engine->store));
+    epoch_unpin(shard->slot, newest);
+    return newest - oldest;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    bed = calloc(1, sizeof(*bed));
+    snprintf(bed->dir, sizeof(bed->dir), "/tmp/vigil-slow-test-XXXXXX");
+    assert_non_null(mkdtemp(bed->dir));
+    clock_sim_init(&bed->clock, 0);
+    arena_init(&bed->arena, NULL, 0, 1 << 20);
+    assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);
+    struct error error;
+    assert_int_equal(
+        engine_local_open(&(struct engine_local_options){.data_dir = bed->dir, .shards_max = 1},
+                          &bed->engine, &error),
+        ST_OK);
+    assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->shard), ST_OK);
+    for (int key = 0; key < KEYS; key++)
+        put(key);
+    static const struct pb_range_request all = {.key = {(const uint8_t *)"slow/", 5},
+                                                .range_end = {(const uint8_t *)"slow0", 5}};
+    bed->range = (struct engine_range){.op = {.done = note_done, .arena = &bed->arena}};
+    engine_range_start(bed->shard, &bed->range, &all);
+    assert_int_equal(bed->range.op.status, ST_OK);
+    assert_int_equal(bed->range.kvs, KEYS);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    engine_range_close(&bed->range);
+    engine_shard_free(bed->shard);
+    engine_local_close(bed->engine);
+    loop_free(bed->loop);
+    arena_fini(&bed->arena);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
+    assert_int_equal(system(command), 0);
+    free(bed);
+    return 0;
+}
+
+static void slow_list_lets_old_states_go(void **state)
+{
+    (void)state;
+    uint8_t piece[1500];
+    uint64_t got = 0;
+    for (int i = 0; got < bed->range.kvs_bytes; i++) {
+        got += engine_range_fill(&bed->range, piece, sizeof(piece));
+        assert_int_equal(bed->range.op.status, ST_OK);
+        assert_true(pinned_behind() <= 4);
+        put(i % KEYS);
+        put(i * 7 % KEYS);
+        advance(30);
+    }
+    assert_int_equal(got, bed->range.kvs_bytes);
+}
+
+static void quick_list_keeps_its_state(void **state)
+{
+    (void)state;
+    uint8_t piece[100];
+    assert_int_equal(engine_range_fill(&bed->range, piece, sizeof(piece)), sizeof(piece));
+    for (int i = 0; i < 10; i++)
+        put(i);
+    assert_int_equal(engine_range_fill(&bed->range, piece, sizeof(piece)), sizeof(piece));
+    assert_true(pinned_behind() >= 10);
+}
+
+static void list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up(void **state)
+{
+    (void)state;
+    uint8_t piece[100];
+    assert_int_equal(engine_range_fill(&bed->range, piece, sizeof(piece)), sizeof(piece));
+    compact(put(1));
+    advance(30);
+    assert_int_equal(engine_range_fill(&bed->range, piece, sizeof(piece)), sizeof(piece));
+    assert_int_equal(bed->range.op.status, ST_OK);
+    advance(31);
+    assert_int_equal(engine_range_fill(&bed->range, piece, sizeof(piece)), 0);
+    assert_int_equal(bed->range.op.status, ST_COMPACTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(slow_list_lets_old_states_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(quick_list_keeps_its_state, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
