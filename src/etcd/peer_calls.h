@@ -15,7 +15,8 @@ static inline void note_trailers(struct peer *p, struct peer_stream *stream, str
     struct slice value;
     assert_int_equal(hpack_decode(&p->hpack, block, true, &limits, &headers), ST_OK);
     if (h2_headers_get(headers, SLICE_LITERAL("grpc-status"), &value))
-        stream->code = atoi((const char *)memcpy((char[8]){0}, value.ptr, value.len));
+        stream->code =
+            (int)strtol((const char *)memcpy((char[8]){0}, value.ptr, value.len), NULL, 10);
     if (h2_headers_get(headers, SLICE_LITERAL("grpc-message"), &value)) {
         assert_true(value.len < sizeof(stream->text));
         memcpy(stream->text, value.ptr, value.len);

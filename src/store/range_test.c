@@ -262,7 +262,32 @@ static void compacted_and_future_revisions_are_refused(void **state)
     expect(f, request, A " " B " c=0@4.4.1", 3, false);
 }
 
-/* The same bytes, whatever the windows and the pieces are. */
+/* Reads a range window by window, each in pieces of so many bytes. */
+static void expect_pieces(struct fixture *f, const struct pb_range_request *request, int64_t window,
+                          size_t piece, const char *whole)
+{
+    struct range_state view = fixture_state(f);
+    struct range range;
+    assert_int_equal(range_init(&range, &view, request), ST_OK);
+    struct buf out = {0};
+    for (;;) {
+        int64_t keys;
+        uint64_t bytes;
+        range_window(&range, window, &keys, &bytes);
+        if (keys == 0)
+            break;
+        size_t end = out.len + bytes;
+        assert_int_equal(buf_reserve(&out, bytes + piece), ST_OK);
+        for (size_t n = piece; n == piece; out.len += n)
+            n = range_fill(&range, out.ptr + out.len, piece);
+        assert_int_equal(out.len, end);
+    }
+    assert_int_equal(out.len, range.kvs_bytes);
+    assert_string_equal(fixture_text(f, buf_slice(&out)), whole);
+    buf_fini(&out);
+    range_fini(&range);
+}
+
 static void windows_and_pieces_do_not_change_the_bytes(void **state)
 {
     struct fixture *f = *state;
@@ -274,29 +299,8 @@ static void windows_and_pieces_do_not_change_the_bytes(void **state)
         struct range range;
         const char *whole = read_all(f, &request, &range);
         for (int64_t window = 1; window <= 5; window++) {
-            for (size_t piece = 1; piece < 40; piece += 3) {
-                struct range_state view = fixture_state(f);
-                assert_int_equal(range_init(&range, &view, &request), ST_OK);
-                struct buf out = {0};
-                int64_t keys;
-                uint64_t bytes;
-                for (;;) {
-                    range_window(&range, window, &keys, &bytes);
-                    if (keys == 0)
-                        break;
-                    size_t end = out.len + bytes;
-                    assert_int_equal(buf_reserve(&out, bytes + piece), ST_OK);
-                    for (size_t n = piece; n == piece;) {
-                        n = range_fill(&range, out.ptr + out.len, piece);
-                        out.len += n;
-                    }
-                    assert_int_equal(out.len, end);
-                }
-                assert_int_equal(out.len, range.kvs_bytes);
-                assert_string_equal(fixture_text(f, buf_slice(&out)), whole);
-                buf_fini(&out);
-                range_fini(&range);
-            }
+            for (size_t piece = 1; piece < 40; piece += 3)
+                expect_pieces(f, &request, window, piece, whole);
         }
     }
 }
