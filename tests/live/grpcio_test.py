@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A foreign gRPC stack: the C core, as Debian's python3-grpcio."""
 import concurrent.futures
+import queue
 import unittest
 
 import grpc
@@ -84,6 +85,23 @@ class Grpcio(LiveTest):
 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             self.assertEqual(list(pool.map(work, range(16))), [[20]] * 16)
+
+    def test_watch(self):
+        requests = queue.Queue()
+        self.addCleanup(requests.put, None)
+        answers = self.channel.stream_stream("/etcdserverpb.Watch/Watch")(iter(requests.get, None),
+                                                                         timeout=20)
+        requests.put(pb.message(f1=pb.message(f1=b"k", f2=b"l", f6=1)))  # create_request, prev_kv
+        created = pb.parse(next(answers))
+        self.assertEqual((created.get(2), created[3]), (None, [1]))  # id 0, created
+        self.call(KV + "Put", pb.put(b"k1", b"1"))
+        self.call(KV + "Put", pb.put(b"k1", b"2"))
+        first, second = (pb.parse(pb.parse(next(answers))[11][0]) for _ in range(2))
+        self.assertEqual(pb.parse(first[2][0]), {1: [b"k1"], 2: [2], 3: [2], 4: [1], 5: [b"1"]})
+        self.assertNotIn(3, first)
+        self.assertEqual(pb.parse(second[3][0]), pb.parse(first[2][0]))  # the previous one
+        answers.cancel()
+        self.call(KV + "Put", pb.put(b"k1", b"3"))
 
     def test_health_service(self):
         answer = self.call("/grpc.health.v1.Health/Check", b"")

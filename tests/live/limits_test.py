@@ -12,6 +12,7 @@ from client import Client
 from server import LiveTest, only_vigil
 
 KV = "/etcdserverpb.KV/"
+WATCH = "/etcdserverpb.Watch/Watch"
 REFUSED_STREAM, ENHANCE_YOUR_CALM = 7, 11
 
 
@@ -174,6 +175,55 @@ class Limits(LiveTest):
             ended |= kind in (h2.RST_STREAM, h2.GOAWAY) or (kind == h2.HEADERS and flags & h2.END_STREAM)
         self.assertTrue(ended or c.closed)
         self.check_serves()
+
+    def watch(self, *requests):
+        """The responses to some requests of one Watch call; ends when there are as many."""
+        client = Client(self.vigil.port)
+        self.addCleanup(client.close)
+        answers = client.channel.stream_stream(WATCH)(iter(requests), timeout=20)
+        responses = [pb.parse(next(answers)) for _ in requests]
+        answers.cancel()
+        return responses
+
+    def test_watches_of_a_call(self):
+        self.begin("--max-watchers-per-stream", "5")
+        create = pb.message(f1=pb.message(f1=b"k"))
+        cancel = pb.message(f2=pb.message(f1=3))
+        responses = self.watch(*[create] * 6, cancel, create, create)
+        self.assertEqual([4 in r for r in responses],  # canceled
+                         [False] * 5 + [True, True, False, True])
+        self.assertEqual(responses[5][6], [b"vigil: too many watches on one stream"])
+        self.assertEqual(responses[5][2], [(1 << 64) - 1])
+        self.check_serves()
+
+    def test_watch_requests_whose_answers_nobody_reads(self):
+        self.begin()
+        c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=2)
+        c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.request_headers(WATCH)))
+        block = h2.frame(h2.DATA, 0, 1, pb.grpc_frame(pb.message(f1=pb.message(f1=b"k"))) * 1000)
+        before = self.vigil.anonymous_kb()
+        for _ in range(200):
+            if not c.send(block):
+                break
+        windows = sum(int.from_bytes(payload, "big") for kind, _, stream, payload in c.frames()
+                      if kind == h2.WINDOW and stream == 1)
+        self.assertLess(windows, 200_000)  # of more than two million bytes
+        self.assertLess(self.vigil.anonymous_kb() - before, 64 << 10)
+        self.check_serves()
+
+    def test_progress_interval_has_a_minimum(self):
+        vigil = self.begin("--watch-progress-notify-interval", "1ms")
+        self.assertIn("progress notify interval to its minimum", vigil.log)
+        client = Client(vigil.port)
+        self.addCleanup(client.close)
+        answers = client.channel.stream_stream(WATCH)(
+            iter([pb.message(f1=pb.message(f1=b"k", f4=1))]), timeout=20)
+        next(answers)
+        begin = time.monotonic()
+        for _ in range(5):
+            next(answers)
+        self.assertGreater(time.monotonic() - begin, 0.4)
+        answers.cancel()
 
     def test_silent_client_is_asked_and_then_closed(self):
         self.begin("--grpc-keepalive-interval", "500ms", "--grpc-keepalive-timeout", "500ms")
