@@ -1,0 +1,262 @@
+/* Watches on shards of their own threads, while another shard writes. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/local.h"
+#include "watch/stream.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SHARDS = 3, PUTS = 1500 };
+
+struct fixture {
+    char dir[64];
+    struct engine *engine;
+    struct loop *loop; /* of the shard that writes */
+    struct engine_shard *shard;
+    unsigned waiting;
+};
+
+static struct fixture *fixture; /* operations find it through this */
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct error error = {0};
+    assert_non_null(f);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-local-watch-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    assert_int_equal(engine_local_open(
+                         &(struct engine_local_options){
+                             .data_dir = f->dir,
+                             .segment_bytes_first = 64 << 10,
+                             .segment_bytes_max = 256 << 10,
+                             .checkpoint_bytes = 128 << 10,
+                             .shards_max = SHARDS,
+                         },
+                         &f->engine, &error),
+                     ST_OK);
+    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+    *state = fixture = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    engine_shard_free(f->shard);
+    engine_local_close(f->engine);
+    loop_free(f->loop);
+    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static void turn(struct engine_shard *shard, struct loop *loop, int64_t wait_ns)
+{
+    loop_turn(loop, wait_ns);
+    engine_shard_turn_begin(shard);
+    engine_shard_turn_end(shard);
+    engine_shard_flushed(shard);
+}
+
+static void count_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+    fixture->waiting--;
+}
+
+static void put(struct fixture *f, const char *key, const char *value)
+{
+    struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
+    f->waiting++;
+    engine_put(f->shard, &write, &request);
+    engine_shard_turn_end(f->shard);
+    while (f->waiting)
+        turn(f->shard, f->loop, NS_PER_S);
+    engine_write_close(&write);
+    arena_fini(&arena);
+}
+
+static void compact(struct fixture *f, int64_t revision)
+{
+    struct pb_compaction_request request = {.revision = revision};
+    struct engine_op op = {.done = count_done};
+    f->waiting++;
+    engine_compact(f->shard, &op, &request);
+    engine_shard_turn_end(f->shard);
+    while (f->waiting)
+        turn(f->shard, f->loop, NS_PER_S);
+}
+
+/* -- One who watches, on a thread -- */
+
+struct watching {
+    struct fixture *f;
+    pthread_t thread;
+    struct loop *loop;
+    struct engine_shard *shard;
+    struct watch_stream *stream;
+    bool woken;
+    struct buf bytes; /* a message that has not wholly come */
+    _Atomic bool created;
+    int64_t last_revision; /* of the last event */
+    unsigned events;
+    unsigned ended_after; /* events, after which it goes away; 0: when it has all */
+};
+
+static void wake(void *ctx)
+{
+    ((struct watching *)ctx)->woken = true;
+}
+
+static void take_response(struct watching *w, struct slice message)
+{
+    struct arena arena;
+    struct pb_watch_response r;
+    arena_init(&arena, NULL, 0, 64 << 20);
+    assert_int_equal(pb_decode(&pb_watch_response_table, message, &arena, &r), ST_OK);
+    assert_false(r.canceled);
+    if (r.created)
+        w->created = true;
+    for (size_t i = 0; i < r.events_count; i++) {
+        const struct pb_event *event = &r.events[i];
+        assert_int_equal(event->kv->mod_revision, w->last_revision + 1);
+        w->last_revision = event->kv->mod_revision;
+        /* Every version before is there, whatever was compacted and cleaned meanwhile. */
+        assert_int_equal(event->prev_kv != NULL, event->kv->version > 1);
+        if (event->prev_kv)
+            assert_int_equal(event->prev_kv->version, event->kv->version - 1);
+        w->events++;
+    }
+    arena_fini(&arena);
+}
+
+static void take_bytes(struct watching *w)
+{
+    while (w->bytes.len >= 5) {
+        const uint8_t *p = w->bytes.ptr;
+        size_t len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+        if (w->bytes.len < 5 + len)
+            return;
+        take_response(w, slice_of(p + 5, len));
+        buf_consume(&w->bytes, 5 + len);
+    }
+}
+
+static void fill(struct watching *w)
+{
+    uint8_t room[4096];
+    bool more = true;
+    while (w->woken && more) {
+        size_t n = watch_stream_fill(w->stream, room, sizeof(room), &more);
+        assert_int_equal(buf_append(&w->bytes, slice_of(room, n)), ST_OK);
+        if (!more)
+            w->woken = false;
+        take_bytes(w);
+    }
+}
+
+static void *watch_main(void *arg)
+{
+    struct watching *w = arg;
+    unsigned want = w->ended_after ? w->ended_after : PUTS;
+    assert_int_equal(loop_new(clock_system(), &w->loop), ST_OK);
+    assert_int_equal(engine_shard_new(w->f->engine, w->loop, &w->shard), ST_OK);
+    w->stream = watch_stream_new(engine_watch_hub(w->shard),
+                                 (struct watch_stream_owner){.wake = wake, .ctx = w});
+    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true, .start_revision = 2};
+    assert_int_equal(watch_stream_create(w->stream, &create), ST_OK);
+    while (w->events < want) {
+        engine_shard_turn_begin(w->shard);
+        fill(w);
+        engine_shard_flushed(w->shard);
+        if (w->events < want)
+            loop_turn(w->loop, 10 * NS_PER_S); /* a message that is missed is waited for in vain */
+    }
+    watch_stream_free(w->stream);
+    engine_shard_free(w->shard);
+    loop_free(w->loop);
+    buf_fini(&w->bytes);
+    return NULL;
+}
+
+static void watches_on_other_threads_get_every_event_once(void **state)
+{
+    struct fixture *f = *state;
+    struct watching all[SHARDS - 1] = {{.f = f, .last_revision = 1},
+                                       {.f = f, .last_revision = 1, .ended_after = PUTS / 2}};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        assert_int_equal(pthread_create(&all[i].thread, NULL, watch_main, &all[i]), 0);
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        while (!all[i].created)
+            usleep(1000);
+    for (int i = 0; i < PUTS; i++) {
+        put(f, "k", "a value that is long enough to make segments fill now and then");
+        if (i == PUTS / 2)
+            compact(f, 2); /* below every watch, so none is told */
+    }
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        assert_int_equal(pthread_join(all[i].thread, NULL), 0);
+        assert_true(all[i].events >= (all[i].ended_after ? all[i].ended_after : PUTS));
+    }
+}
+
+static void shard_where_nobody_watches_is_not_woken(void **state)
+{
+    struct fixture *f = *state;
+    struct watching w = {.f = f};
+    assert_int_equal(loop_new(clock_system(), &w.loop), ST_OK);
+    assert_int_equal(engine_shard_new(f->engine, w.loop, &w.shard), ST_OK);
+    put(f, "k", "1");
+    assert_true(loop_next_ns(w.loop) == CLOCK_NEVER);
+
+    w.stream = watch_stream_new(engine_watch_hub(w.shard),
+                                (struct watch_stream_owner){.wake = wake, .ctx = &w});
+    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true};
+    assert_int_equal(watch_stream_create(w.stream, &create), ST_OK);
+    engine_shard_turn_begin(w.shard);
+    fill(&w);
+    engine_shard_flushed(w.shard);
+    w.last_revision = 2;
+    put(f, "k", "2");
+    put(f, "k", "3");
+    turn(w.shard, w.loop, NS_PER_S);
+    engine_shard_turn_begin(w.shard);
+    fill(&w);
+    engine_shard_flushed(w.shard);
+    assert_int_equal(w.events, 2);
+
+    assert_int_equal(watch_stream_cancel(w.stream, 0), ST_OK);
+    turn(w.shard, w.loop, 0);
+    put(f, "k", "4");
+    assert_true(loop_next_ns(w.loop) == CLOCK_NEVER);
+    watch_stream_free(w.stream);
+    engine_shard_free(w.shard);
+    loop_free(w.loop);
+    buf_fini(&w.bytes);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(watches_on_other_threads_get_every_event_once),
+        TEST(shard_where_nobody_watches_is_not_woken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
