@@ -13,7 +13,7 @@
  *     then one step of what waits: relocation, trimming, memory
  */
 enum {
-    GROUP_BYTES_MAX = 4 << 20,
+    GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds of writing and syncing */
     RELOCATIONS_PER_STEP = 1024,
     RETIRED_WAIT_NS = 20 * 1000 * 1000,
 };
