@@ -24,13 +24,13 @@ test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
-	@tools/run-tests --build build-test unit tools live crash
+	@tools/run-tests --build build-test unit tools live crash watch
 
 tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
-	@tools/run-tests --build build-tsan unit live:etcdctl,attacks crash:30
+	@tools/run-tests --build build-tsan unit live:etcdctl,attacks crash:30 watch:Guarantees
 
 conformance: ## official Go clients, and the same random requests to Vigil and to a real etcd
 	@tools/install-deps build test

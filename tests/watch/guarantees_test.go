@@ -336,14 +336,14 @@ func TestGuarantees(t *testing.T) {
 		run(t, trouble{time: 4 * time.Second, pause: 3 * time.Millisecond, kills: 3})
 	})
 	t.Run("slow readers", func(t *testing.T) {
-		run(t, trouble{time: 3 * time.Second, pause: 2 * time.Millisecond, pace: 8 * time.Millisecond})
+		run(t, trouble{time: 3 * time.Second, pause: 2 * time.Millisecond, pace: 4 * time.Millisecond})
 	})
 	t.Run("compactions", func(t *testing.T) {
-		run(t, trouble{time: 3 * time.Second, pause: 2 * time.Millisecond, pace: 20 * time.Millisecond,
+		run(t, trouble{time: 3 * time.Second, pause: 2 * time.Millisecond, pace: 8 * time.Millisecond,
 			compact: 300 * time.Millisecond})
 	})
 	t.Run("everything", func(t *testing.T) {
-		run(t, trouble{time: 5 * time.Second, pause: 2 * time.Millisecond, pace: 20 * time.Millisecond,
+		run(t, trouble{time: 5 * time.Second, pause: 2 * time.Millisecond, pace: 8 * time.Millisecond,
 			compact: 500 * time.Millisecond, cutting: 1_000_000, kills: 2})
 	})
 }
