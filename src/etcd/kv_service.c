@@ -7,6 +7,11 @@
 #include "etcd/service.h"
 
 enum { DIRECT_BYTES_MAX = 16 * 1024 }; /* encoded into the output at once */
+/*
+ * For a long answer to be taken. It refers to the state the write saw, which cannot be freed
+ * meanwhile; a list would go over to a newer one, but what a write saw has none.
+ */
+static const int64_t take_within_ns = INT64_C(60000000000);
 
 /* One write. In the call's arena; the connection's thread. */
 struct write_call {
@@ -33,30 +38,15 @@ struct output {
     struct kv_plan plan;
     struct kv_writer writer;
     uint8_t prefix[GRPC_PREFIX_BYTES];
-    size_t prefix_at; /* bytes of it written */
-    size_t left;      /* bytes of the message to come */
+    size_t prefix_at;   /* bytes of it written */
+    size_t left;        /* bytes of the message to come */
+    int64_t give_up_ns; /* on the connection's clock */
 };
 
 static void close_write(struct write_call *w)
 {
     engine_write_close(&w->write);
     w->open = false;
-}
-
-static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
-                                  size_t *ret_len)
-{
-    struct output *o = CONTAINER_OF(source, struct output, source);
-    size_t n = size_min(room, GRPC_PREFIX_BYTES - o->prefix_at);
-    memcpy(dst, o->prefix + o->prefix_at, n);
-    o->prefix_at += n;
-    size_t filled = kv_writer_fill(&o->writer, dst + n, room - n);
-    o->left -= filled;
-    *ret_len = n + filled;
-    if (o->left > 0)
-        return GRPC_FILL_MORE;
-    close_write(o->write);
-    return GRPC_FILL_DONE;
 }
 
 /*
@@ -68,6 +58,27 @@ static void fail_done(struct write_call *w)
 {
     close_write(w);
     grpc_call_fail(w->call, ST_TIMEOUT);
+}
+
+static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                  size_t *ret_len)
+{
+    struct output *o = CONTAINER_OF(source, struct output, source);
+    if (grpc_call_now(o->write->call) > o->give_up_ns) {
+        *ret_len = 0;
+        fail_done(o->write);
+        return GRPC_FILL_PARKED;
+    }
+    size_t n = size_min(room, GRPC_PREFIX_BYTES - o->prefix_at);
+    memcpy(dst, o->prefix + o->prefix_at, n);
+    o->prefix_at += n;
+    size_t filled = kv_writer_fill(&o->writer, dst + n, room - n);
+    o->left -= filled;
+    *ret_len = n + filled;
+    if (o->left > 0)
+        return GRPC_FILL_MORE;
+    close_write(o->write);
+    return GRPC_FILL_DONE;
 }
 
 static void reply_direct(struct write_call *w, const struct kv_plan *plan)
@@ -97,6 +108,7 @@ static void reply_long(struct write_call *w, const struct kv_plan *plan)
     o->plan = *plan;
     o->prefix_at = 0;
     o->left = plan->bytes;
+    o->give_up_ns = grpc_call_now(w->call) + take_within_ns;
     grpc_prefix_write(o->prefix, (uint32_t)plan->bytes);
     kv_writer_init(&o->writer, &o->plan);
     grpc_call_set_source(w->call, &o->source);

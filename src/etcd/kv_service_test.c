@@ -278,6 +278,32 @@ static void long_answer_of_a_write_is_pulled_too(void **state)
     peer_free(p);
 }
 
+static void long_answer_of_a_write_must_be_taken_within_a_minute(void **state)
+{
+    (void)state;
+    struct peer *p = late_peer(100, 1, 5000);
+    put_all(p, 100, 1000);
+    struct pb_delete_range_request request = {
+        .key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0"), .prev_kv = true};
+    uint32_t id = peer_call(p, PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table, &request);
+    peer_pump(p);
+    /* Steady progress, so that it is no stall: a little every 20 seconds. */
+    for (int i = 1; i <= 3; i++) {
+        p->now_ns = i * INT64_C(20000000000);
+        assert_int_equal(fake_open(p->engine), 1);
+        peer_open_window(p, id, 777);
+        peer_pump(p);
+        assert_false(peer_stream(p, id)->ended);
+    }
+    p->now_ns = INT64_C(61000000000);
+    peer_open_window(p, id, 777);
+    peer_pump(p);
+    assert_int_equal(fake_open(p->engine), 0);
+    assert_int_equal(peer_stream(p, id)->code, GRPC_UNAVAILABLE);
+    assert_string_equal(peer_stream(p, id)->text, "etcdserver: request timed out");
+    peer_free(p);
+}
+
 static void done_without_room_for_the_answer_is_unknown(void **state)
 {
     (void)state;
@@ -442,6 +468,7 @@ int main(void)
         TEST(long_list_is_pulled_as_the_window_opens),
         TEST(list_whose_reader_leaves_is_closed),
         TEST(long_answer_of_a_write_is_pulled_too),
+        TEST(long_answer_of_a_write_must_be_taken_within_a_minute),
         TEST(done_without_room_for_the_answer_is_unknown),
         TEST(range_stream_is_cut_as_etcd_cuts_it),
         TEST(range_stream_with_a_limit_says_there_is_more),

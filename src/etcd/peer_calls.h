@@ -51,7 +51,7 @@ static inline void peer_pump(struct peer *p)
 {
     uint8_t bytes[PEER_FILL_BYTES];
     while (wire_connection_wants_write(p->connection)) {
-        size_t n = wire_connection_fill(p->connection, bytes, sizeof(bytes), 1);
+        size_t n = wire_connection_fill(p->connection, bytes, sizeof(bytes), p->now_ns + 1);
         if (n == 0)
             break;
         assert_int_equal(buf_append(&p->in, slice_of(bytes, n)), ST_OK);

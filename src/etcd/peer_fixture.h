@@ -36,6 +36,7 @@ struct peer {
     struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
     size_t window_used[PEER_STREAMS];         /* by id / 2: of what it may send on a stream */
     uint32_t next_id;
+    int64_t now_ns;     /* of the connection; a test may move it on */
     struct arena arena; /* of the test */
 };
 
@@ -57,7 +58,8 @@ static inline void peer_feed_frame(struct peer *p, enum h2_frame_type type, uint
     assert_int_equal(buf_reserve(&frame, H2_FRAME_HEAD_BYTES + payload.len), ST_OK);
     uint8_t *end = h2_frame_put(frame.ptr, payload.len, type, flags, id);
     slice_copy(end, payload);
-    wire_connection_feed(p->connection, slice_of(frame.ptr, H2_FRAME_HEAD_BYTES + payload.len), 1);
+    wire_connection_feed(p->connection, slice_of(frame.ptr, H2_FRAME_HEAD_BYTES + payload.len),
+                         p->now_ns + 1);
     buf_fini(&frame);
 }
 
@@ -99,7 +101,7 @@ static inline void peer_init(struct peer *p, const struct etcd_config *config,
     assert_int_equal(wire_connection_new(p->server, hooks, 1, &p->connection), ST_OK);
     uint8_t settings[6] = {0, H2_SETTING_INITIAL_WINDOW_SIZE};
     h2_put32(settings + 2, stream_window);
-    wire_connection_feed(p->connection, H2_PREFACE, 1);
+    wire_connection_feed(p->connection, H2_PREFACE, p->now_ns + 1);
     peer_feed_frame(p, H2_SETTINGS, 0, 0, slice_of(settings, sizeof(settings)));
     peer_open_window(p, 0, 1 << 30);
 }
