@@ -311,19 +311,22 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
     return at;
 }
 
-/* Returns whether all riders got what the chunk has for them. */
-static bool send_chunk(struct watch_stream *stream, struct watch_output *out)
+/*
+ * Returns the first revision that some rider was not told for lack of room; INT64_MAX when all got
+ * what the chunk has for them.
+ */
+static int64_t send_chunk(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
+    int64_t unsent = INT64_MAX;
     for (size_t i = 0; i < hub->rider_count; i++) {
         uint32_t at = hub->riders[i].first;
-        while (at != NONE) {
-            if (!output_open(stream, out))
-                return false;
+        while (at != NONE && output_open(stream, out))
             at = send_some(stream, out, hub->riders[i].watcher, at);
-        }
+        if (at != NONE && hub->found[at].revision < unsent)
+            unsent = hub->found[at].revision;
     }
-    return true;
+    return unsent;
 }
 
 static struct watch_scan *scan_ready(struct watch_stream *stream)
@@ -361,8 +364,12 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
     assert(status == ST_OK);
     if (!hub->budget)
         stream_park_hungry(stream);
-    if (!send_chunk(stream, out))
+    int64_t unsent = send_chunk(stream, out);
+    if (unsent < after.revision) {
+        if (unsent > scan->place.revision)
+            scan->place = (struct watch_place){.revision = unsent};
         return;
+    }
     scan->place = after;
     list_remove(&scan->in_stream);
     list_push_back(&stream->scans, &scan->in_stream);
