@@ -25,6 +25,9 @@ struct keeper {
     int64_t db_bytes;
     int64_t db_bytes_in_use;
     struct segments segments;
+    /* What reading the checkpoint back came to: unless ST_OK, nothing above can be trusted, and
+     * nothing is written any more. The log has everything. */
+    enum status broken;
     uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
     struct buf scratch;
 };
@@ -40,7 +43,7 @@ static void keeper_reload(struct keeper *keeper)
     keeper->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     keeper->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
     segments_fini(&keeper->segments);
-    segments_init(&keeper->segments, backend);
+    keeper->broken = segments_init(&keeper->segments, backend);
 }
 
 static void give_up(struct keeper *keeper)
@@ -250,6 +253,7 @@ static enum status checkpoint_run(struct keeper *keeper, const struct store_view
 
 enum status keeper_checkpoint(struct keeper *keeper)
 {
+    TRY(keeper->broken);
     const struct store_view *view = keeper_hold_view(keeper);
     enum status status = checkpoint_run(keeper, view);
     keeper_let_go(keeper);
@@ -264,6 +268,7 @@ enum status keeper_checkpoint(struct keeper *keeper)
 enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation)
 {
     *ret_relocation = NULL;
+    TRY(keeper->broken);
     uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, keeper->index);
     if (segment == 0)
         return ST_OK;
@@ -277,6 +282,7 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
 
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation)
 {
+    TRY(keeper->broken);
     keeper->copy = 0;
     enum status status = backend_begin(keeper->backend);
     if (status == ST_OK)

@@ -30,11 +30,10 @@ static enum status take_row(void *ctx, const struct backend_segment *row)
     return ST_OK;
 }
 
-void segments_init(struct segments *segments, struct backend *backend)
+enum status segments_init(struct segments *segments, struct backend *backend)
 {
     *segments = (struct segments){.backend = backend};
-    enum status status = backend_segments_scan(backend, take_row, segments);
-    assert(status == ST_OK); /* the store has just read it */
+    return backend_segments_scan(backend, take_row, segments);
 }
 
 void segments_fini(struct segments *segments)

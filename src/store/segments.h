@@ -14,8 +14,9 @@ struct segments {
     size_t count, capacity;
 };
 
-/* Reads what the checkpoint has. */
-void segments_init(struct segments *segments, struct backend *backend);
+/* Reads what the checkpoint has. After a failure it may be finished only. */
+MUST_CHECK
+enum status segments_init(struct segments *segments, struct backend *backend);
 void segments_fini(struct segments *segments);
 
 /*
