@@ -19,6 +19,7 @@
 enum {
     CHUNK_BYTES = 2 << 20,
     CHUNK_HEAD_BYTES = 64,
+    SMALL_CHUNKS = 8,      /* without huge pages: what they round up is an eighth at most */
     TOUCH_BYTES = 4096,    /* counted as held when touched */
     MAP_STEP_BYTES = 65536 /* mapped and given back: a multiple of any page's size */
 };
@@ -84,7 +85,7 @@ static void *map_aligned(size_t bytes)
 static struct slab_chunk *chunk_new(struct slab *slab)
 {
     struct slab_chunk *chunk = map_aligned(CHUNK_BYTES);
-    bool large = slab->chunks > 0;
+    bool large = slab->chunks >= SMALL_CHUNKS;
     /* Advice only: without huge pages it works as well, a little slower. */
     (void)madvise(chunk, CHUNK_BYTES, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     *chunk = (struct slab_chunk){.slab = slab, .bytes = CHUNK_BYTES, .fresh = CHUNK_HEAD_BYTES};

@@ -5,7 +5,7 @@
  *   chunk (2 MiB, aligned)   head | object object object …
  *
  * The chunk of an object, and with it the slab, is found from the address where it starts. Only
- * touched pages of a chunk take memory, so a small slab is small; from the second chunk on they ask
+ * touched pages of a chunk take memory, so a small slab is small; from the ninth chunk on they ask
  * for huge pages. A chunk without objects gives its memory back. Aborts without memory.
  * One owner, one thread; what an object holds may be read by others.
  */

@@ -37,8 +37,8 @@ static void scan_rewind(struct watch_scan *scan, int64_t from)
 {
     struct watch_ride *ride;
     LIST_FOREACH (ride, &scan->rides, in_scan)
-        if (ride->watcher->from < scan->place.revision)
-            ride->watcher->from = scan->place.revision;
+        if (ride->from < scan->place.revision)
+            ride->from = scan->place.revision;
     scan->place = (struct watch_place){.revision = from};
 }
 
@@ -65,7 +65,11 @@ void catch_up_begin(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
     struct watch_ride *ride = pool_alloc(stream->hub->pool, sizeof(*ride));
-    *ride = (struct watch_ride){.watcher = watcher, .scan = scan_for(stream, watcher->from)};
+    *ride = (struct watch_ride){
+        .watcher = watcher,
+        .from = watcher->from,
+        .scan = scan_for(stream, watcher->from),
+    };
     list_push_back(&ride->scan->rides, &ride->in_scan);
     ride->scan->ride_count++;
     watcher->ride = ride;
@@ -75,8 +79,9 @@ void catch_up_begin(struct watcher *watcher)
 void catch_up_end(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
-    struct watch_ride *ride = TAKE(watcher->ride);
+    struct watch_ride *ride = watcher->ride;
     struct watch_scan *scan = ride->scan;
+    watcher->from = ride->from;
     list_remove(&ride->in_scan);
     pool_free_object(stream->hub->pool, ride);
     stream->hub->stats.watchers_catching_up--;
@@ -96,9 +101,9 @@ static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
     while (!last) {
         struct watcher *watcher = LIST_ENTRY(scan->rides.next, struct watch_ride, in_scan)->watcher;
         last = scan->ride_count == 1;
+        catch_up_end(watcher);
         if (watcher->from < next)
             watcher->from = next;
-        catch_up_end(watcher);
         watcher_move(watcher, WATCHER_LIVE);
         range_index_promote(watcher);
         notify_watcher_live(watcher);
@@ -117,7 +122,7 @@ static void scan_compacted(struct watch_stream *stream, struct watch_scan *scan)
     while (left--) {
         struct watcher *watcher = LIST_ENTRY(link, struct watch_ride, in_scan)->watcher;
         link = link->next;
-        if (watcher->from < compacted)
+        if (watcher->ride->from < compacted)
             watcher_compacted(watcher);
     }
 }
@@ -156,7 +161,7 @@ static struct watch_rider *rider_of(struct chunk *chunk, struct watcher *watcher
 static void add_found(struct chunk *chunk, struct watcher *watcher)
 {
     struct watch_hub *hub = chunk->stream->hub;
-    if (watcher->from > chunk->revision || !watch_filter_passes(watcher->flags, chunk->event))
+    if (watcher->ride->from > chunk->revision || !watch_filter_passes(watcher->flags, chunk->event))
         return;
     struct watch_rider *rider = rider_of(chunk, watcher);
     if (!rider)
@@ -297,7 +302,7 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
         uint32_t next = write_revision(hub, watcher, at, bytes_max, &bytes, &events);
         if (bytes == before && bytes > 0)
             break;
-        watcher->from = revision + 1;
+        watcher->ride->from = revision + 1;
         at = next;
         if (bytes == 0) {
             large_begin(stream, watcher, revision, hub->tail);

@@ -17,7 +17,8 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     random_init(&hub->random, options->seed);
     range_index_init(&hub->index, hub->pool, random_u64(&hub->random));
     message_identity_init(&hub->identity, &options->identity);
-    message_header_make(&hub->header, &hub->identity, 0);
+    for (size_t i = 0; i < WATCH_HEADERS; i++)
+        message_header_make(&hub->headers[i], &hub->identity, 0);
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
@@ -48,9 +49,10 @@ void watch_hub_free(struct watch_hub *hub)
 
 const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
 {
-    if (hub->header.revision != revision)
-        message_header_make(&hub->header, &hub->identity, revision);
-    return &hub->header;
+    struct message_header *header = &hub->headers[(uint64_t)revision % WATCH_HEADERS];
+    if (header->revision != revision)
+        message_header_make(header, &hub->identity, revision);
+    return header;
 }
 
 /* -- Taking in -- */

@@ -30,6 +30,7 @@ enum {
     WATCH_SCANS_MAX = 8,       /* of one stream */
     WATCH_SCAN_NEAR = 4096,    /* revisions: a watcher that starts so near joins a scan */
     WATCH_BATCH_REVISIONS = 1000, /* in one response of a catching-up watcher, as in etcd */
+    WATCH_HEADERS = 64,
     WATCH_TAIL_SLOTS = 256,
     WATCH_TAIL_BYTES = 512 * 1024,
 };
@@ -76,7 +77,7 @@ struct watch_hub {
     struct range_index index;
     struct random random;
     struct message_identity identity;
-    struct message_header header; /* the last one made */
+    struct message_header headers[WATCH_HEADERS]; /* by revision, modulo */
 
     int64_t tail;             /* all up to here is taken in */
     struct watch_place place; /* where the history goes on */
@@ -129,6 +130,7 @@ struct watch_ride {
     struct list in_scan;
     struct watch_scan *scan;
     struct watcher *watcher;
+    int64_t from;  /* the watcher's */
     uint32_t slot; /* scratch: its place among the hub's riders, if it is there */
 };
 

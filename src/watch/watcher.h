@@ -46,11 +46,15 @@ struct watcher {
      * list of those that are to be told. */
     struct watcher *prev, *next;
     int64_t id;
-    int64_t from;            /* the first revision it has not been told; events below are skipped */
-    struct watch_ride *ride; /* only when CATCHING_UP */
-    uint8_t state;           /* enum watcher_state */
+    union {
+        int64_t from; /* the first revision it has not been told; events below are skipped */
+        struct watch_ride *ride; /* when CATCHING_UP: has its own `from` */
+    };
+    uint8_t state; /* enum watcher_state */
     uint8_t flags;
 };
+
+_Static_assert(sizeof(struct watcher) <= 64, "there are millions of them");
 
 /* Keys that somebody on this shard watches. Lives as long as a watcher is on it. */
 struct watch_range {
