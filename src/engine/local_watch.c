@@ -13,6 +13,7 @@ struct local_watch {
     struct local_history *history;
     struct watch_hub *hub;
     struct timer timer; /* set for when the hub next has something to do */
+    bool more;          /* this turn's begin has not taken in all there is */
 };
 
 static void receive_news(void *owner, struct mailbox_node *node)
@@ -90,16 +91,17 @@ static void set_timer(struct local_watch *watch, int64_t at_ns)
 
 void local_watch_turn_begin(struct local_watch *watch)
 {
-    if (!local_history_wanted(watch->history))
-        return;
     int64_t now_ns = loop_now_ns(watch->shard->loop);
+    if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
+        return;
     local_history_turn_begin(watch->history);
-    bool more = watch_hub_turn_begin(watch->hub, now_ns);
-    set_timer(watch, more ? now_ns : watch_hub_next_ns(watch->hub));
+    watch->more = watch_hub_turn_begin(watch->hub, now_ns);
 }
 
 void local_watch_flushed(struct local_watch *watch)
 {
     watch_hub_turn_end(watch->hub);
     local_history_flushed(watch->history);
+    set_timer(watch, watch->more ? loop_now_ns(watch->shard->loop) : watch_hub_next_ns(watch->hub));
+    watch->more = false;
 }

@@ -86,6 +86,22 @@ func TestWatchFromThePastOverMuchHistory(t *testing.T) {
 	}
 }
 
+func TestWatchFromThePastFindsARareKey(t *testing.T) {
+	f := newFixture(t)
+	ops := make([]clientv3.Op, 100)
+	for i := range 300 {
+		for j := range ops {
+			ops[j] = clientv3.OpPut(fmt.Sprintf("k%d", j), fmt.Sprint(i))
+		}
+		_, err := f.client.Txn(f.ctx).Then(ops...).Commit()
+		f.must(err)
+	}
+	f.put("rare", "1")
+	// Nothing else happens that could wake it in the middle of 30,000 events of others.
+	f.wantEvents(f.client.Watch(f.ctx, "rare", clientv3.WithRev(2)), "PUT rare=1@302")
+	f.wantEvents(f.client.Watch(f.ctx, "rare", clientv3.WithRev(302)), "PUT rare=1@302")
+}
+
 func TestWatchFromTheFutureWaits(t *testing.T) {
 	f := newFixture(t)
 	watch := f.watching("k", clientv3.WithRev(5))
