@@ -378,8 +378,7 @@ static void watchers_of_a_stream_are_limited(void **state)
 
 static void who_does_not_read_may_not_ask_on(void **state)
 {
-    struct peer *p = *state;
-    (void)p;
+    (void)state;
     struct peer *deaf = peer_new(0);
     uint32_t id = open_watch(deaf);
     create(deaf, id, "k");
@@ -408,6 +407,46 @@ static void who_does_not_read_may_not_ask_on(void **state)
     free(deaf);
 }
 
+static void long_response_compacted_before_it_was_read_ends_the_call(void **state)
+{
+    (void)state;
+    struct peer *slow = peer_new(16 * 1024);
+    static char value[300 * 1024];
+    memset(value, 'v', sizeof(value) - 1);
+    put(slow, "k", value);
+    put(slow, "k", "short");
+    uint32_t id = open_watch(slow);
+    create_with(slow, id,
+                (struct pb_watch_create_request){.key = SLICE_LITERAL("k"), .start_revision = 2});
+    turn(slow);
+    assert_int_equal(peer_stream(slow, id)->body.len, 16 * 1024);
+
+    struct pb_compaction_request request = {.revision = 3};
+    struct engine_op op = {.done = ignore_done, .arena = &slow->arena};
+    engine_compact(slow->shard, &op, &request);
+    peer_open_window(slow, id, 1 << 20);
+    turn(slow);
+    turn(slow);
+    assert_true(peer_stream(slow, id)->ended);
+    assert_int_equal(peer_stream(slow, id)->code, GRPC_UNAVAILABLE); /* clients resume on that */
+    assert_false(fake_listens(slow->engine));
+
+    /* And then are told. */
+    size_t at = 0;
+    id = open_watch(slow);
+    create_with(slow, id,
+                (struct pb_watch_create_request){.key = SLICE_LITERAL("k"), .start_revision = 2});
+    turn(slow);
+    struct pb_watch_response r;
+    assert_true(next_message(slow, id, &at, &pb_watch_response_table, &r));
+    assert_true(r.created && !r.canceled);
+    assert_true(next_message(slow, id, &at, &pb_watch_response_table, &r));
+    assert_true(r.canceled);
+    assert_int_equal(r.compact_revision, 3);
+    peer_fini(slow);
+    free(slow);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -423,7 +462,8 @@ int main(void)
         TEST(reset_lets_go_of_everything),
         TEST(progress_comes_by_itself),
         TEST(watchers_of_a_stream_are_limited),
-        TEST(who_does_not_read_may_not_ask_on),
+        cmocka_unit_test(who_does_not_read_may_not_ask_on),
+        cmocka_unit_test(long_response_compacted_before_it_was_read_ends_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
