@@ -39,6 +39,42 @@ METRICS = [
            digits=2),
     Metric("million.load_rate", "— loaded at", "/s", True),
     Metric("idle.anonymous_mb", "idle, anonymous memory", "MB", goal=3, absolute=True, digits=1),
+    Metric("one_stream.rate", "100 watchers of one key on one stream, 16 puts in flight, events", "/s",
+           True, goal=1_500_000, absolute=True),
+    Metric("one_stream.p50_ms", "— p50", "ms", digits=2),
+    Metric("one_stream.p99_ms", "— p99", "ms", goal=5, absolute=True, digits=2),
+    Metric("one_stream.cpu_us", "— server CPU for each", "µs", digits=2),
+    Metric("thousand.rate", "1,000 watchers of one key on one stream, 1 put in flight, events", "/s",
+           True, goal=2_000_000, absolute=True),
+    Metric("thousand.p99_ms", "— p99", "ms", goal=2, absolute=True, digits=2),
+    Metric("thousand.cpu_us", "— server CPU for each", "µs", goal=0.3, absolute=True, digits=2),
+    Metric("streams.rate", "100 streams with one watcher each, 16 puts in flight, events", "/s", True,
+           goal=5),
+    Metric("streams.p99_ms", "— p99", "ms", digits=2),
+    Metric("streams.cpu_us", "— server CPU for each", "µs", goal=0.8, absolute=True, digits=2),
+    Metric("grid.rate", "10,000 watchers on 100 connections of 100 streams, 1 put in flight, events",
+           "/s", True, goal=8),
+    Metric("grid.p50_ms", "— p50", "ms", goal=8, absolute=True, digits=2),
+    Metric("grid.cpu_us", "— server CPU for each", "µs", digits=2),
+    Metric("connections.rate", "10,000 connections with one watcher each, 16 puts in flight, events",
+           "/s", True, goal=8),
+    Metric("connections.cpu_us", "— server CPU for each", "µs", digits=2),
+    Metric("catchup.rate", "one watcher catching up over 1,000,000 revisions, events", "/s", True,
+           goal=1_000_000, absolute=True),
+    Metric("catchup.more_mb", "— memory that it takes meanwhile", "MB", goal=16, absolute=True,
+           digits=1),
+    Metric("beside.kept", "put rate of one client while two watchers catch up over 100,000 revisions every second, part of its "
+           "rate alone", "",
+           True, goal=0.9, absolute=True, digits=2),
+    Metric("beside.p999_ms", "— p99.9", "ms", digits=2),
+    Metric("idle_watcher.bytes", "idle watcher and its key of 16 bytes, 100,000 on one stream", "B",
+           goal=144, absolute=True),
+    Metric("idle_stream.bytes", "idle stream with one watcher", "B", goal=1024, absolute=True),
+    Metric("idle_connection.kb", "connection with one stream and one watcher", "KB", goal=18,
+           absolute=True, digits=1),
+    Metric("million_watchers.mb", "1,000,000 idle watchers on 1,000 streams", "MB", goal=200,
+           absolute=True),
+    Metric("million_watchers.seconds", "— made in", "s", goal=10, absolute=True, digits=1),
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
 ]
@@ -113,7 +149,8 @@ def goal_text(metric):
     if metric["goal"] is None:
         return ""
     if metric["absolute"]:
-        return f"at most {metric['goal']:g} {metric['unit']}"
+        bound = "at least" if metric["more_is_better"] else "at most"
+        return f"{bound} {metric['goal']:,.12g} {metric['unit']}".rstrip()
     if metric["more_is_better"]:
         return f"at least {metric['goal']:g} ×"
     return f"at most 1/{1 / metric['goal']:g}"

@@ -129,11 +129,14 @@ class Server:
             self.process.wait()
         self.process = None
 
+    def words_of_bench(self, command, *flags):
+        return self.programs.generator + [command, "--endpoint", self.endpoint, "--server-pid",
+                                          str(self.process.pid), "--json", *map(str, flags)]
+
     def bench(self, command, *flags):
         """Runs the generator against this server and returns what it found. other_cores is the
         work of strangers meanwhile: with more than a little of it the numbers mean nothing."""
-        words = self.programs.generator + [command, "--endpoint", self.endpoint, "--server-pid",
-                                           str(self.process.pid), "--json", *map(str, flags)]
+        words = self.words_of_bench(command, *flags)
         began = time.monotonic()
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid)
         try:

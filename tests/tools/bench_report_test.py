@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """The side-by-side report: medians, ratios, goals, and plots that are well formed."""
+import collections
 import pathlib
+import re
 import sys
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
 
-from sidebyside import plot, report  # noqa: E402
+from sidebyside import plot, report, rows  # noqa: E402
 
 MACHINE = {key: "x" for key in ("date", "cores", "cpu", "architecture", "memory_gb", "kernel",
                                 "filesystem", "fdatasync_us", "commit", "vigil", "etcd")}
@@ -35,6 +38,28 @@ class BenchReport(unittest.TestCase):
         results = results_of({"idle.anonymous_mb": {"vigil": [2.9]}})
         self.assertTrue(metric_of(results, "idle.anonymous_mb")["reached"])
         self.assertIsNone(metric_of(results, "idle.anonymous_mb")["ratio"])
+
+    def test_absolute_goals_bound_from_the_side_that_matters(self):
+        results = results_of({"thousand.rate": {"vigil": [2.1e6]}, "thousand.p99_ms": {"vigil": [2.1]}})
+        self.assertTrue(metric_of(results, "thousand.rate")["reached"])
+        self.assertFalse(metric_of(results, "thousand.p99_ms")["reached"])
+        text = report.table(results)
+        self.assertIn("at least 2,000,000 /s", text)
+        self.assertIn("at most 2 ms", text)
+
+    def test_every_number_that_rows_measure_has_a_line(self):
+        class Server:
+            """Answers every question with ones."""
+            def __getattr__(self, _):
+                return lambda *_, **__: collections.defaultdict(lambda: 1.0)
+
+        told = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
+        quantiles = re.compile(r".*\.p\d+_(us|ms)$")
+        with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
+                unittest.mock.patch("statistics.median"):
+            for row in rows.ROWS:
+                for key in row.measure(Server()):
+                    self.assertTrue(key in told or quantiles.match(key), key)
 
     def test_a_metric_without_goal_or_peer_is_neither_reached_nor_missed(self):
         results = results_of({"get.p99_us": {"vigil": [1], "etcd": [2]},

@@ -230,6 +230,18 @@ static enum status catch_up_once(struct watching *watching, const struct bench_w
     return ST_OK;
 }
 
+/* With a rate, the next round begins when it is due, or at once when it is late. */
+static void await_round(const struct bench_options *options, uint64_t start_ns, uint64_t rounds)
+{
+    uint64_t due_ns = options->rate ? start_ns + rounds * 1000000000u / options->rate : 0;
+    uint64_t now_ns = bench_now_ns();
+    if (due_ns <= now_ns)
+        return;
+    uint64_t wait_ns = due_ns - now_ns;
+    nanosleep(&(struct timespec){(time_t)(wait_ns / 1000000000u), (long)(wait_ns % 1000000000u)},
+              NULL);
+}
+
 static enum status catch_up(struct watching *watching)
 {
     struct bench_context *context = watching->context;
@@ -241,11 +253,13 @@ static enum status catch_up(struct watching *watching)
         TRY(put_history(context));
         config.start_revision++;
     }
-    uint64_t until_ns = bench_now_ns() + options->duration_ns;
+    uint64_t start_ns = bench_now_ns();
+    uint64_t until_ns = start_ns + options->duration_ns;
     uint64_t rounds = 0, events = 0;
     double seconds, all_seconds = 0;
     do {
         bench_watch_client_free(TAKE(watching->client));
+        await_round(options, start_ns, rounds);
         TRY(catch_up_once(watching, &config, until_ns, &seconds));
         rounds++;
         events += watching->counts->events;
