@@ -61,6 +61,7 @@ static void ring_drop(struct watch_hub *hub)
 {
     hub->ring_count = 0;
     hub->ring_after = hub->tail;
+    hub->large.revision = 0;
 }
 
 void hub_catch_tail(struct watch_hub *hub)
@@ -75,10 +76,17 @@ void hub_catch_tail(struct watch_hub *hub)
     ring_drop(hub);
 }
 
+struct marking {
+    const struct watch_slot *slot;
+    size_t work; /* streams looked at */
+};
+
 static void mark(void *ctx, struct watch_range *range)
 {
-    const struct watch_slot *slot = ctx;
+    struct marking *marking = ctx;
+    const struct watch_slot *slot = marking->slot;
     struct watcher *const *streams = watch_range_streams(range);
+    marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
         if (streams[i]->state != WATCHER_LIVE)
             continue;
@@ -120,10 +128,13 @@ static bool take_in(struct watch_hub *hub)
     hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
+    struct marking marking = {0};
     while (hub->tail < last) {
-        if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS)
+        if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS ||
+            marking.work >= WATCH_TURN_MARKS)
             return true;
         struct watch_slot *slot = &hub->ring[hub->ring_count];
+        marking.slot = slot;
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         if (status == ST_COMPACTED) {
@@ -139,7 +150,7 @@ static bool take_in(struct watch_hub *hub)
         hub->tail = slot->batch.revision;
         events += slot->batch.count;
         for (size_t i = 0; i < slot->batch.count; i++)
-            range_index_visit(&hub->index, slot->batch.events[i].key, mark, slot);
+            range_index_visit(&hub->index, slot->batch.events[i].key, mark, &marking);
     }
     return false;
 }
@@ -226,6 +237,16 @@ enum status hub_next(struct watch_hub *hub, struct watch_place *place,
     *ret_batch = hub->ring[at].batch;
     *place = at + 1 < hub->ring_count ? hub->ring[at + 1].before : hub->place;
     return ST_OK;
+}
+
+enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch)
+{
+    if (hub->large.revision != revision) {
+        struct watch_place place = {.revision = revision};
+        TRY(hub_next(hub, &place, &hub->large));
+    }
+    *ret_batch = hub->large;
+    return hub->large.revision == revision ? ST_OK : ST_END;
 }
 
 /* -- Tails -- */

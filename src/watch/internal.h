@@ -21,11 +21,12 @@
 enum {
     /* A message up to this size is made in one piece; what has no room is kept by its stream. */
     WATCH_PIECE_BYTES_MAX = 64 * 1024,
-    WATCH_RING_BATCHES = 1024,    /* revisions taken in by one turn */
-    WATCH_TURN_EVENTS = 8192,     /* events looked at by one turn's begin, */
-    WATCH_FILL_EVENTS = 4096,     /* and by one fill: a fraction of a millisecond */
-    WATCH_HUNGRY_PER_TURN = 8,    /* streams that go on searching in one turn */
-    WATCH_TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after so much */
+    WATCH_RING_BATCHES = 1024,     /* revisions taken in by one turn */
+    WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
+    WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
+    WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
+    WATCH_HUNGRY_PER_TURN = 8,     /* streams that go on searching in one turn */
+    WATCH_TURN_BYTES = 64 * 1024,  /* live and catching-up watchers take turns after so much */
     WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
     WATCH_SCANS_MAX = 8,       /* of one stream */
     WATCH_SCAN_NEAR = 4096,    /* revisions: a watcher that starts so near joins a scan */
@@ -84,6 +85,7 @@ struct watch_hub {
     struct watch_slot *ring;  /* the revisions (ring_after, tail], of this turn only */
     size_t ring_count;
     int64_t ring_after;
+    struct watch_batch large; /* what hub_batch last read in this turn */
 
     struct list streams;
     struct list hungry;  /* streams that stopped searching because their fill took long */
@@ -219,6 +221,9 @@ const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
 MUST_CHECK
 enum status hub_next(struct watch_hub *hub, struct watch_place *place,
                      struct watch_batch *ret_batch);
+/* Exactly that revision, for whoever comes back to it in every fill. ST_END: it has no events. */
+MUST_CHECK
+enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch);
 /*
  * The events of the batch in [first, last] that a watcher of the range is told. NULL when they are
  * too large to be kept.

@@ -10,7 +10,6 @@ struct watch_large {
     int64_t watch_id;
     int64_t revision;        /* of the events */
     int64_t header_revision; /* that is told */
-    struct watch_place place;
     size_t at_event, at_byte;
     size_t piece_end; /* the event behind this piece, a message of its own; 0: it is not begun */
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
@@ -27,7 +26,7 @@ void large_begin(struct watch_stream *stream, const struct watcher *watcher, int
     struct slice key = watch_range_key(watcher->range), end = watch_range_end(watcher->range);
     struct watch_large *large = xcalloc(1, sizeof(*large) + key.len + end.len);
     large->watch_id = watcher->id;
-    large->revision = large->place.revision = revision;
+    large->revision = revision;
     large->header_revision = header_revision;
     large->flags = watcher->flags;
     large->key_len = key.len;
@@ -137,15 +136,14 @@ void large_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
     struct watch_large *large = stream->large;
-    struct watch_place place = large->place;
     struct watch_batch batch;
-    enum status status = hub_next(hub, &place, &batch);
+    enum status status = hub_batch(hub, large->revision, &batch);
     if (status == ST_AGAIN) {
         stream->large_waiting = true;
         stream_park_waiting(stream);
         return;
     }
-    if (status != ST_OK || batch.revision != large->revision) {
+    if (status != ST_OK) {
         stream->broken = ST_COMPACTED;
         return;
     }

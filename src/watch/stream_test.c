@@ -502,13 +502,14 @@ static void fragments_follow_each_other_with_nothing_between(void **state)
             create(bench, on_key("q"));
         asked = true;
     }
-    unsigned events = 0, pieces = 0, whole = 0;
+    unsigned events = 0, pieces = 0, whole = 0, flagged = 0;
     bool open = false;
     struct pb_watch_response *response;
     while ((response = client_next(&bench->client)) != NULL) {
         if (open)
             assert_int_equal(response->watch_id, 0);
         open = response->fragment;
+        flagged += open;
         if (response->watch_id == 0) {
             events += (unsigned)response->events_count;
             pieces++;
@@ -519,6 +520,7 @@ static void fragments_follow_each_other_with_nothing_between(void **state)
         }
     }
     assert_false(open);
+    assert_int_equal(flagged, 2);
     assert_int_equal(events, 6);
     assert_int_equal(pieces, 4);
     assert_int_equal(whole, 2);
