@@ -1,10 +1,11 @@
 /*
- * A hash table whose links are embedded in what it holds: eight bytes each, and one or two halves
- * of a pointer for the buckets. For the millions of keys and watch ids of idle watchers, where the
- * 16 bytes a slot of hash_map, half of them free, would count.
+ * A hash table whose links are embedded in what it holds: eight bytes each, and half a pointer for
+ * the buckets. For the millions of keys and watch ids of idle watchers, where the 16 bytes a slot
+ * of hash_map, half of them free, would count.
  *
- * Up to eight members need no memory at all: they hang in one chain. A zeroed struct is empty.
- * One owner, one thread. Aborts without memory.
+ * It grows and shrinks by one bucket at a time (linear hashing), so that no call takes long however
+ * many it holds. Up to eight members need no memory at all: they hang in one chain. A zeroed struct
+ * is empty. One owner, one thread. Aborts without memory.
  */
 #ifndef VIGIL_WATCH_CHAIN_TABLE_H
 #define VIGIL_WATCH_CHAIN_TABLE_H
@@ -17,14 +18,14 @@ struct chain_link {
 
 struct chain_table {
     union {
-        struct chain_link *few;      /* mask is 0 */
-        struct chain_link **buckets; /* mask + 1 of them */
+        struct chain_link *few;      /* bucket_count is 0 */
+        struct chain_link **buckets; /* room for `capacity`, a power of two */
     };
     uint32_t count;
-    uint32_t mask;
+    uint32_t bucket_count, capacity;
 };
 
-/* How to hash a member again when the table grows. */
+/* How to hash a member again when its bucket is split. */
 typedef uint64_t (*chain_hash_fn)(const void *ctx, const struct chain_link *link);
 
 enum { CHAIN_FEW = 8 };
@@ -39,19 +40,33 @@ void chain_table_remove(struct chain_table *table, struct chain_link *link, chai
 
 static inline uint32_t chain_table_buckets(const struct chain_table *table)
 {
-    return table->mask + 1;
+    return table->bucket_count ? table->bucket_count : 1;
 }
 
 /* The first of bucket `at`, for going through all. */
 static inline struct chain_link *chain_table_bucket(const struct chain_table *table, uint32_t at)
 {
-    return table->mask ? table->buckets[at] : table->few;
+    return table->bucket_count ? table->buckets[at] : table->few;
+}
+
+/* The largest power of two that is not above n. */
+static inline uint32_t chain_table_top(uint32_t n)
+{
+    return 1u << (31 - (unsigned)__builtin_clz(n));
+}
+
+/* The bucket of a hash: that of its low bits, or, while there is none, of one bit less. */
+static inline uint32_t chain_table_place(const struct chain_table *table, uint64_t hash)
+{
+    uint32_t top = chain_table_top(table->bucket_count);
+    uint32_t at = (uint32_t)hash & (2 * top - 1);
+    return at < table->bucket_count ? at : at - top;
 }
 
 /* The chain where a member of that hash is, if it is in. */
 static inline struct chain_link *chain_table_chain(const struct chain_table *table, uint64_t hash)
 {
-    return table->mask ? table->buckets[hash & table->mask] : table->few;
+    return table->bucket_count ? table->buckets[chain_table_place(table, hash)] : table->few;
 }
 
 /* All members; none may be added or removed meanwhile. */
