@@ -617,12 +617,10 @@ static void live_watchers_are_not_late_behind_one_that_catches_up(void **state)
     bench_free(bench);
 }
 
-static void a_long_search_is_spread_over_turns(void **state)
+/* Many revisions of a key that nobody watches. */
+static void put_others(struct bench *bench, int revisions)
 {
-    (void)state;
-    struct bench *bench = bench_new(2 << 20);
-    memory_put(&bench->memory, "first", "x");
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < revisions; i++) {
         memory_begin(&bench->memory);
         memory_publish(&bench->memory);
         struct memory_revision *revision = &bench->memory.revisions[bench->memory.revision];
@@ -631,6 +629,14 @@ static void a_long_search_is_spread_over_turns(void **state)
         assert_int_equal(buf_append(&revision->events[0].key, SLICE_LITERAL("k")), ST_OK);
         assert_int_equal(buf_append(&revision->events[0].field, SLICE_LITERAL("\x12\0")), ST_OK);
     }
+}
+
+static void a_long_search_is_spread_over_turns(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(2 << 20);
+    memory_put(&bench->memory, "first", "x");
+    put_others(bench, 20000);
     memory_put(&bench->memory, "last", "x");
     create(bench, (struct watch_create){.key = SLICE_LITERAL("last"), .start_revision = 2});
     unsigned turns = 1;
@@ -639,6 +645,101 @@ static void a_long_search_is_spread_over_turns(void **state)
     assert_true(turns >= 5);
     expect_created(bench, 0, 20003);
     assert_int_equal(expect(bench, 0, 20003)->events_count, 1);
+    bench_free(bench);
+}
+
+static void more_places_in_the_past_than_a_stream_reads_at_once_are_all_served(void **state)
+{
+    (void)state;
+    enum { PLACES = 12, APART = 5000 };
+    struct bench *bench = bench_new(2 << 20);
+    int64_t at[PLACES];
+    for (int i = 0; i < PLACES; i++) {
+        put_others(bench, APART);
+        memory_put(&bench->memory, "w", "x");
+        at[i] = bench->memory.revision;
+    }
+    /* The newest first: those behind it need places before all others. */
+    for (int i = PLACES; i-- > 0;)
+        create(bench, (struct watch_create){
+                          .key = SLICE_LITERAL("w"), .start_revision = at[i], .watch_id = i + 1});
+    run(bench);
+    int next[PLACES];
+    for (int i = 0; i < PLACES; i++)
+        next[i] = i;
+    struct pb_watch_response *response;
+    while ((response = client_next(&bench->client)) != NULL) {
+        int *of_watch = &next[response->watch_id - 1];
+        for (size_t i = 0; i < response->events_count; i++)
+            expect_put(&response->events[i], "w", at[(*of_watch)++]);
+    }
+    for (int i = 0; i < PLACES; i++)
+        assert_int_equal(next[i], PLACES);
+    assert_int_equal(watch_hub_stats(bench->hub).watchers_catching_up, 0);
+    bench_free(bench);
+}
+
+static void stopped_streams_hold_the_rest_of_one_message_each(void **state)
+{
+    (void)state;
+    enum { STREAMS = 200, REVISIONS = 300 };
+    struct bench *bench = bench_new(2 << 20);
+    struct client *clients = xcalloc(STREAMS, sizeof(clients[0]));
+    struct watch_create wanted = on_key("a");
+    for (int i = 0; i < STREAMS; i++) {
+        client_open(&clients[i], bench->hub);
+        assert_int_equal(watch_stream_create(clients[i].stream, &wanted), ST_OK);
+        client_pull(&clients[i], ROOM);
+    }
+    for (int k = 0; k < REVISIONS; k++) {
+        memory_put(&bench->memory, "a", "x");
+        turn(bench, &bench->client, ROOM);
+        if (k == 0)
+            for (int i = 0; i < STREAMS; i++)
+                client_pull(&clients[i], 10);
+    }
+    struct watch_stats stats = watch_hub_stats(bench->hub);
+    assert_int_equal(stats.streams_stopped, STREAMS);
+    assert_int_equal(stats.behind_max, REVISIONS - 1);
+    assert_true(stats.held_bytes > 0 && stats.held_bytes < STREAMS * 64);
+    for (int i = 0; i < STREAMS; i++) {
+        while (clients[i].awake)
+            client_pull(&clients[i], ROOM);
+        assert_true(client_next(&clients[i])->created);
+        for (int64_t k = 2; k < 2 + REVISIONS; k++)
+            assert_int_equal(client_next(&clients[i])->header->revision, k);
+        client_close(&clients[i]);
+    }
+    assert_int_equal(watch_hub_stats(bench->hub).held_bytes, 0);
+    free(clients);
+    memory_turn_end(&bench->memory);
+    bench_free(bench);
+}
+
+static void a_history_that_is_not_ready_is_waited_for(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(2 << 20);
+    for (int i = 0; i < 10; i++)
+        memory_put(&bench->memory, "a", "x");
+    bench->memory.again_every = 1;
+    create(bench, (struct watch_create){.key = SLICE_LITERAL("a"), .start_revision = 2});
+    create(bench, on_key("a"));
+    run(bench);
+    expect_created(bench, 0, 11);
+    expect_created(bench, 1, 11);
+    memory_put(&bench->memory, "a", "x");
+    run(bench);
+    expect_nothing(bench);
+    bench->memory.again_every = 0;
+    watch_hub_history_ready(bench->hub);
+    run(bench);
+    size_t events[2] = {0};
+    struct pb_watch_response *response;
+    while ((response = client_next(&bench->client)) != NULL)
+        events[response->watch_id] += response->events_count;
+    assert_int_equal(events[0], 11);
+    assert_int_equal(events[1], 1);
     bench_free(bench);
 }
 
@@ -664,6 +765,9 @@ int main(void)
         cmocka_unit_test(progress_asked_for_comes_after_everything_up_to_its_revision),
         cmocka_unit_test(live_watchers_are_not_late_behind_one_that_catches_up),
         cmocka_unit_test(a_long_search_is_spread_over_turns),
+        cmocka_unit_test(more_places_in_the_past_than_a_stream_reads_at_once_are_all_served),
+        cmocka_unit_test(stopped_streams_hold_the_rest_of_one_message_each),
+        cmocka_unit_test(a_history_that_is_not_ready_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
