@@ -10,7 +10,7 @@
  * At the hub's tail the riders become live.
  */
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 enum {
     NONE = UINT32_MAX, /* the end of a list in hub.found */

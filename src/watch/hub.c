@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 enum { TAIL_LEN_MAX = WATCH_PIECE_BYTES_MAX - MESSAGE_HEAD_BYTES_MAX };
 

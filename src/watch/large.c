@@ -1,5 +1,5 @@
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 /*
  * The message under way. It knows all it needs, so that its watcher may go meanwhile; the events

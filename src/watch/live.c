@@ -1,5 +1,5 @@
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 /* One watcher's response for a revision. It is told with this: what has no room is kept. */
 static void send_revision(struct watch_stream *stream, struct watch_output *out,

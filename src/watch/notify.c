@@ -13,7 +13,7 @@
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 static void tick_arm(struct watch_stream *stream)
 {

@@ -1,5 +1,5 @@
 #include "base/xalloc.h"
-#include "watch/internal.h"
+#include "watch/output.h"
 
 #define TO(state) (1u << WATCHER_##state)
 

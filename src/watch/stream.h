@@ -23,7 +23,10 @@
 struct watch_stream;
 
 struct watch_stream_owner {
-    /* There is something to fill. Called at most once until the next fill. */
+    /*
+     * There is something to fill. Called at most once until the next fill, which must not happen
+     * in here: the hub is in the middle of telling others.
+     */
     void (*wake)(void *ctx);
     void *ctx;
 };

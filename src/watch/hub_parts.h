@@ -1,0 +1,130 @@
+/*
+ * The parts of a hub, for the files of this directory only. See stream_parts.h for who does what.
+ */
+#ifndef VIGIL_WATCH_HUB_PARTS_H
+#define VIGIL_WATCH_HUB_PARTS_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "watch/message.h"
+#include "watch/range_index.h"
+
+enum {
+    /* A message up to this size is made in one piece; what has no room is kept by its stream. */
+    WATCH_PIECE_BYTES_MAX = 64 * 1024,
+    WATCH_RING_BATCHES = 1024,     /* revisions taken in by one turn */
+    WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
+    WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
+    WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
+    WATCH_HUNGRY_PER_TURN = 8,     /* streams that go on searching in one turn */
+    WATCH_TURN_BYTES = 64 * 1024,  /* live and catching-up watchers take turns after so much */
+    WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
+    WATCH_SCANS_MAX = 8,       /* of one stream */
+    WATCH_SCAN_NEAR = 4096,    /* revisions: a watcher that starts so near joins a scan */
+    WATCH_BATCH_REVISIONS = 1000, /* in one response of a catching-up watcher, as in etcd */
+    WATCH_HEADERS = 64,
+    WATCH_TAIL_SLOTS = 256,
+    WATCH_TAIL_BYTES = 512 * 1024,
+};
+
+/* The events of a response as they stand in it, kept for the next watcher of the same keys. */
+struct watch_tail {
+    int64_t revision; /* 0: nothing */
+    const struct watch_range *range;
+    unsigned variant;
+    uint32_t events;
+    const uint8_t *bytes;
+    size_t len;
+};
+
+/* A range that some events of the revision at hand are in. */
+struct watch_hit {
+    struct watch_range *range;
+    struct watcher *first; /* of the stream at hand */
+    size_t first_event, last_event;
+};
+
+/* One revision of this turn. */
+struct watch_slot {
+    struct watch_batch batch;
+    struct watch_place before; /* where a reading of it begins */
+};
+
+/* What a chunk of history holds for catching-up watchers; see catch_up.c. */
+struct watch_found {
+    const struct watch_event *event;
+    int64_t revision;
+    uint32_t next; /* of the same watcher; UINT32_MAX: the last */
+};
+
+struct watch_rider {
+    struct watcher *watcher;
+    uint32_t first, last;
+};
+
+struct watch_hub {
+    struct watch_history *history;
+    struct watch_hub_options options;
+    struct pool *pool;
+    struct range_index index;
+    struct random random;
+    struct message_identity identity;
+    struct message_header headers[WATCH_HEADERS]; /* by revision, modulo */
+
+    int64_t tail;             /* all up to here is taken in */
+    struct watch_place place; /* where the history goes on */
+    struct watch_slot *ring;  /* the revisions (ring_after, tail], of this turn only */
+    size_t ring_count;
+    int64_t ring_after;
+    struct watch_batch large; /* what hub_batch last read in this turn */
+
+    struct list streams;
+    struct list hungry;  /* streams that stopped searching because their fill took long */
+    struct list waiting; /* streams that wait for the history */
+    struct heap ticks;   /* streams with watchers that want notifications */
+    int64_t now_ns;
+    size_t live; /* watchers that the tail must be read for */
+
+    /* Scratch, of the turn or of one call. */
+    struct watch_tail tails[WATCH_TAIL_SLOTS];
+    uint8_t *tail_bytes;
+    size_t tail_used;
+    uint8_t *piece; /* a message that has no room */
+    struct watch_hit *hits;
+    size_t hit_count, hit_capacity;
+    struct watch_found *found;
+    size_t found_count, found_capacity;
+    struct watch_rider *riders;
+    size_t rider_count, rider_capacity;
+    size_t budget; /* events the fill under way may still look at */
+
+    struct watch_stats stats;
+};
+
+const struct message_header *hub_header(struct watch_hub *hub, int64_t revision);
+/* As watch_history_ops.next up to the tail, from this turn's revisions if they are there. */
+MUST_CHECK
+enum status hub_next(struct watch_hub *hub, struct watch_place *place,
+                     struct watch_batch *ret_batch);
+/* Exactly that revision, for whoever comes back to it in every fill. ST_END: it has no events. */
+MUST_CHECK
+enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch);
+/*
+ * The events of the batch in [first, last] that a watcher of the range is told. NULL when they are
+ * too large to be kept.
+ */
+const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batch *batch,
+                                  const struct watch_range *range, unsigned variant, size_t first,
+                                  size_t last);
+/* A range was freed: nothing that is kept may be taken for its successor's. */
+void hub_range_gone(struct watch_hub *hub);
+/* While nobody is live the tail need not be read: it jumps to where the history is. */
+void hub_catch_tail(struct watch_hub *hub);
+static inline struct slice hub_prev(struct watch_hub *hub, unsigned flags,
+                                    const struct watch_event *event)
+{
+    return flags & WATCHER_PREV_KV ? hub->history->ops->prev(hub->history, event) : SLICE_EMPTY;
+}
+
+#endif

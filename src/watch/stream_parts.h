@@ -1,0 +1,102 @@
+/*
+ * The parts of a stream, for the files of this directory only.
+ *
+ *   hub.c       new revisions, whom they concern, ticks
+ *   stream.c    requests, control responses, what is filled next
+ *   live.c      responses of the watchers that ride their stream
+ *   catch_up.c  responses of those that started in the past
+ *   large.c     a response that is written in pieces
+ *   notify.c    progress notifications, by interval and asked for
+ */
+#ifndef VIGIL_WATCH_STREAM_PARTS_H
+#define VIGIL_WATCH_STREAM_PARTS_H
+
+#include "watch/hub_parts.h"
+#include "watch/stream.h"
+
+/* A control response that waits. */
+struct watch_control {
+    int64_t watch_id;
+    int64_t revision;
+    struct slice reason; /* owned by the stream when reason_owned */
+    bool created, canceled, reason_owned;
+};
+
+/* Watchers of one stream that catch up over the same stretch: one reading for all of them. */
+struct watch_scan {
+    struct list in_stream;
+    struct list rides;
+    size_t ride_count;
+    struct watch_place place; /* no rider wants anything before it */
+    bool waiting;             /* for the history */
+};
+
+/* A watcher on a scan. */
+struct watch_ride {
+    struct list in_scan;
+    struct watch_scan *scan;
+    struct watcher *watcher;
+    int64_t from;  /* the watcher's */
+    uint32_t slot; /* scratch: its place among the hub's riders, if it is there */
+};
+
+struct watch_large;
+
+struct watch_stream {
+    struct watch_hub *hub;
+    struct watch_stream_owner owner;
+    struct list in_hub;
+    struct list in_hungry, in_waiting; /* link the hub's lists of these names */
+
+    struct chain_table ids; /* its watchers */
+    int64_t next_id;
+    int64_t future_min; /* no watcher counted in `futures` starts below */
+    uint32_t futures, notifiers;
+
+    /* Live: when dirty, responses are due from place on, and the last known at last_hit. */
+    struct watch_place place;
+    int64_t last_hit;
+    /* In the revision at place all before these were served: a hint, dropped when a watcher comes
+     * or goes. */
+    struct watcher *resume_at;
+    uint32_t resume_hit;
+
+    struct list scans; /* taking turns: the first is read next */
+    struct watcher *compacted;
+
+    struct watch_control *controls; /* a ring */
+    uint16_t control_first, control_count, control_capacity;
+
+    uint8_t *rest; /* of a message that had no room; owned */
+    uint32_t rest_len, rest_at;
+    struct watch_large *large; /* the message under way when it is too large for that */
+
+    int64_t progress_wanted; /* asked for, and to be told at this revision or later; 0: not */
+    int64_t progress_newest; /* what was last asked for; counts while one is wanted */
+    struct heap_link tick;
+    int64_t tick_ns;      /* its interval */
+    uint32_t tick_bucket; /* of ids: where the round of notifications goes on */
+    uint32_t turn_bytes;  /* written since live and catching-up last changed turns */
+    enum status broken;
+    uint8_t scan_count, scans_waiting;
+    bool dirty, woken, filling, stopped, ticking, ticked, scan_turn;
+    bool hungry; /* its search goes on in a later turn */
+    bool live_waiting, large_waiting;
+};
+
+void stream_wake(struct watch_stream *stream);
+/* It cannot go on searching now: the hub will wake it, next turn or when the history is ready. */
+void stream_park_hungry(struct watch_stream *stream);
+void stream_park_waiting(struct watch_stream *stream);
+/* Watchers came, went or moved: what was remembered of them does not hold. */
+static inline void stream_changed(struct watch_stream *stream)
+{
+    stream->resume_at = NULL;
+    stream->resume_hit = 0;
+}
+void watcher_move(struct watcher *watcher, enum watcher_state next);
+void watcher_close(struct watcher *watcher);
+/* Its past is gone: the client will be told. */
+void watcher_compacted(struct watcher *watcher);
+
+#endif
