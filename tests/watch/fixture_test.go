@@ -40,7 +40,7 @@ func newFixture(t *testing.T, args ...string) *fixture {
 	t.Setenv("ASAN_OPTIONS", os.Getenv("ASAN_OPTIONS")+":quarantine_size_mb=1:malloc_context_size=2")
 	f := &fixture{T: t, server: harness.Start(t, harness.Options{Args: args, Port: harness.FreePort(), Fast: true})}
 	f.reconnect()
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit*time.Duration(scale()))
 	t.Cleanup(cancel)
 	f.ctx = ctx
 	return f
