@@ -462,7 +462,8 @@ static bool progress_is_ahead(const struct watch_stream *stream)
 
 size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room, bool *ret_more)
 {
-    struct watch_output out = {.start = dst, .at = dst, .end = dst + room, .pause = dst + room};
+    uint8_t *end = dst + room;
+    struct watch_output out = {.start = dst, .at = dst, .end = end, .pause = end};
     stream->filling = true;
     stream->hub->budget = WATCH_FILL_EVENTS;
     while (out.at < out.end && has_work(stream))
