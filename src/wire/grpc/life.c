@@ -5,6 +5,8 @@
 
 _Static_assert(sizeof(struct grpc_call) + 256 <= GRPC_CALL_BYTES,
                "a call leaves its arena some first bytes");
+_Static_assert(sizeof(struct grpc_call) + 64 <= GRPC_PARKING_CALL_BYTES,
+               "and one that parks enough for its service's pointer or two");
 
 void grpc_server_init(struct grpc_server *server, const struct grpc_services *services,
                       const struct grpc_limits *limits)
@@ -31,7 +33,7 @@ static void call_free(struct grpc_call *call)
     buf_fini(&call->message);
     arena_fini(&call->arena);
     server->calls--;
-    if (server->recycled_count >= server->limits->recycled_calls_max) {
+    if (call->small || server->recycled_count >= server->limits->recycled_calls_max) {
         free(call);
         return;
     }
@@ -55,8 +57,17 @@ static const struct h2_stream_ops stream_ops = {
     .trailers = grpc_call_trailers,
 };
 
-static struct grpc_call *call_alloc(struct grpc_server *server)
+/* Known from an earlier call with the same header block; the first one is as large as any. */
+static bool will_park(const struct h2_headers *headers)
 {
+    const struct grpc_method *method = headers->note;
+    return method && method->parks;
+}
+
+static struct grpc_call *call_alloc(struct grpc_server *server, bool small)
+{
+    if (small)
+        return malloc(GRPC_PARKING_CALL_BYTES);
     struct grpc_call *call = server->recycled;
     if (!call)
         return malloc(GRPC_CALL_BYTES);
@@ -68,7 +79,8 @@ static struct grpc_call *call_alloc(struct grpc_server *server)
 struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers)
 {
     struct grpc_server *server = endpoint->server;
-    struct grpc_call *call = call_alloc(server);
+    bool small = will_park(headers);
+    struct grpc_call *call = call_alloc(server, small);
     if (!call)
         return NULL;
     *call = (struct grpc_call){
@@ -79,11 +91,12 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
         .http_status = 200,
         .deadline_ns = INT64_MAX,
         .progress_ns = endpoint->now_ns,
+        .small = small,
     };
     h2_headers_ref(headers);
     list_init(&call->in_timed);
-    arena_init(&call->arena, call + 1, GRPC_CALL_BYTES - sizeof(*call),
-               server->limits->arena_bytes_max);
+    size_t bytes = small ? GRPC_PARKING_CALL_BYTES : GRPC_CALL_BYTES;
+    arena_init(&call->arena, call + 1, bytes - sizeof(*call), server->limits->arena_bytes_max);
     server->calls++;
     return call;
 }

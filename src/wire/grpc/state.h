@@ -7,6 +7,8 @@
 
 enum {
     GRPC_CALL_BYTES = 768, /* a whole call with its first arena bytes */
+    /* One that parks lives long and needs little: there may be a hundred thousand of them. */
+    GRPC_PARKING_CALL_BYTES = 408,
     GRPC_TEXT_BYTES_MAX = 4096,
 };
 
@@ -69,6 +71,7 @@ struct grpc_call {
     bool finished : 1;      /* the status is known; after the chunks come the trailers */
     bool source_parked : 1; /* asked in vain */
     bool paused : 1;        /* the peer gets no more window */
+    bool small : 1;         /* of GRPC_PARKING_CALL_BYTES; not recycled */
 
     struct arena arena;
 };
