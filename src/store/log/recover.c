@@ -453,9 +453,11 @@ static enum status make_durable(struct recovery *r, struct segment *segment)
         offset = end;
     for (; offset < end; offset += align_up(head.len, RECORD_ALIGN)) {
         memcpy(&head, segment->base + offset, sizeof(head));
-        if (head.index > r->claimed)
+        /* A length that cannot be is of a head that was never read: all from there is written. */
+        if (head.index > r->claimed || head.len < sizeof(head) || head.len > end - offset)
             break;
     }
+    offset = offset < end ? offset : end;
     TRY(write_again(segment, offset, end));
     uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
     if (atomic_load(&segment->full))
