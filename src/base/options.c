@@ -4,10 +4,14 @@
 
 /* -- values -- */
 
-static void *field_of(const struct options *options, const struct option *row)
-{
-    return (char *)options->config + row->offset;
-}
+/* Holds a value that nobody keeps. */
+union nowhere {
+    bool truth;
+    int choice;
+    int64_t number;
+    uint64_t bytes;
+    const char *text;
+};
 
 static bool in_range(const struct option *row, int64_t value)
 {
@@ -30,7 +34,9 @@ static enum status parse_enum(const struct option *row, const char *text, int *r
 
 static enum status store(const struct options *options, const struct option *row, const char *text)
 {
-    void *field = field_of(options, row);
+    union nowhere nowhere;
+    bool kept = row->offset != OPTION_NOWHERE;
+    void *field = kept ? (void *)((char *)options->config + row->offset) : &nowhere;
     int64_t number;
     uint64_t bytes;
     switch (row->kind) {
@@ -55,6 +61,8 @@ static enum status store(const struct options *options, const struct option *row
     case OPTION_TEXT:
     case OPTION_LIST:
         *(const char **)field = text;
+        return ST_OK;
+    case OPTION_ANY:
         return ST_OK;
     }
     return ST_INTERNAL;
@@ -91,46 +99,72 @@ static enum status value_error(const struct option *row, const char *text, const
 
 /* -- rows -- */
 
-static const struct option *find_row(const struct options_table *table, struct slice name)
+const struct option *options_row(const struct options_table *table, size_t place)
 {
-    for (size_t i = 0; i < table->count; i++)
-        if (slice_equal(slice_from_text(table->rows[i].name), name))
-            return &table->rows[i];
+    for (size_t g = 0; g < table->group_count; g++) {
+        if (place < table->groups[g]->count)
+            return &table->groups[g]->rows[place];
+        place -= table->groups[g]->count;
+    }
     return NULL;
 }
 
-static size_t place_of(const struct options *options, const struct option *row)
+/* NULL when there is none of this name. */
+static const struct option *find_name(const struct options_table *table, struct slice name,
+                                      size_t *ret_place)
 {
-    return (size_t)(row - options->table->rows);
+    const struct option *row;
+    for (size_t i = 0; (row = options_row(table, i)); i++) {
+        if (slice_equal(slice_from_text(row->name), name)) {
+            *ret_place = i;
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* The row itself where the name is another name for it. */
+static const struct option *find_row(const struct options_table *table, struct slice name,
+                                     size_t *ret_place)
+{
+    const struct option *row = find_name(table, name, ret_place);
+    if (row && row->alias_of) {
+        row = find_name(table, slice_from_text(row->alias_of), ret_place);
+        assert(row && !row->alias_of);
+    }
+    return row;
 }
 
 void options_init(struct options *options, const struct options_table *table, void *config)
 {
-    assert(table->count <= OPTIONS_MAX);
     *options = (struct options){.table = table, .config = config};
-    for (size_t i = 0; i < table->count; i++) {
-        enum status status = store(options, &table->rows[i], table->rows[i].fallback);
+    const struct option *row;
+    for (size_t i = 0; (row = options_row(table, i)); i++) {
+        assert(i < OPTIONS_MAX);
+        enum status status = row->alias_of ? ST_OK : store(options, row, row->fallback);
         assert(status == ST_OK);
     }
 }
 
 enum option_source options_source(const struct options *options, const char *name)
 {
-    const struct option *row = find_row(options->table, slice_from_text(name));
+    size_t place;
+    const struct option *row = find_row(options->table, slice_from_text(name), &place);
     assert(row);
-    return options->source[place_of(options, row)];
+    return options->source[place];
 }
 
 enum status options_set(struct options *options, const char *name, const char *value,
                         enum option_source source, struct error *error)
 {
-    const struct option *row = find_row(options->table, slice_from_text(name));
+    size_t place;
+    const struct option *row = find_row(options->table, slice_from_text(name), &place);
     if (!row)
         return error_set(error, ST_NOT_FOUND, "no such setting: %s", name);
     enum status status = store(options, row, value);
     if (status != ST_OK)
         return value_error(row, value, name, status, error);
-    options->source[place_of(options, row)] = (uint8_t)source;
+    options->source[place] = (uint8_t)source;
     return ST_OK;
 }
 
@@ -165,12 +199,13 @@ static enum status parse_flag(struct options *options, int count, char *const *a
         slice_of(name_text, equals ? (size_t)(equals - name_text) : strlen(name_text));
     if (name.len == 0 || name.ptr[0] == '-')
         return error_set(error, ST_INVALID, "bad flag syntax: %s", word);
-    const struct option *row = find_row(options->table, name);
+    size_t place;
+    const struct option *row = find_row(options->table, name, &place);
     if (!row)
         return asks_for_help(name) ? ST_END : unknown_flag(options, name, error);
 
     const char *value = equals ? equals + 1 : "true";
-    if (!equals && row->kind != OPTION_BOOL) {
+    if (!equals && row->kind != OPTION_BOOL && row->kind != OPTION_ANY) {
         if (*at == count)
             return error_set(error, ST_INVALID, "flag needs an argument: --%s", row->name);
         value = args[(*at)++];
@@ -180,7 +215,7 @@ static enum status parse_flag(struct options *options, int count, char *const *a
     enum status status = store(options, row, value);
     if (status != ST_OK)
         return value_error(row, value, where, status, error);
-    options->source[place_of(options, row)] = OPTION_FROM_FLAG;
+    options->source[place] = OPTION_FROM_FLAG;
     return ST_OK;
 }
 
@@ -208,7 +243,7 @@ static const char *const prefixes[] = {"VIGIL_", "ETCD_"}; /* the first wins */
 
 /* The row that a variable's name (without prefix, up to len) belongs to. */
 static const struct option *row_of_variable(const struct options_table *table, const char *name,
-                                            size_t len)
+                                            size_t len, size_t *ret_place)
 {
     char flag[128];
     if (len >= sizeof(flag))
@@ -219,7 +254,7 @@ static const struct option *row_of_variable(const struct options_table *table, c
             return NULL;
         flag[i] = (char)(c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c | 0x20 : c);
     }
-    return find_row(table, slice_of(flag, len));
+    return find_row(table, slice_of(flag, len), ret_place);
 }
 
 static void tell(struct option_listener listener, enum option_notice notice, const char *variable,
@@ -238,14 +273,15 @@ static enum status use_variable(struct options *options, const char *variable, c
     size_t prefix_len = strlen(prefix);
     if (name_len < prefix_len || strncmp(variable, prefix, prefix_len) != 0 || !variable[name_len])
         return ST_OK;
+    size_t place;
     const struct option *row =
-        row_of_variable(options->table, variable + prefix_len, name_len - prefix_len);
+        row_of_variable(options->table, variable + prefix_len, name_len - prefix_len, &place);
     if (!row) {
         tell(listener, OPTION_ENV_UNKNOWN, variable, name_len);
         return ST_OK;
     }
     const char *value = variable + name_len + 1;
-    uint8_t *source = &options->source[place_of(options, row)];
+    uint8_t *source = &options->source[place];
     if (*value == 0) /* set to nothing is as good as not set */
         return ST_OK;
     if (*source != OPTION_FROM_DEFAULT) {
@@ -304,12 +340,13 @@ const char *options_nearest(const struct options_table *table, struct slice name
 {
     const char *nearest = NULL;
     unsigned nearest_distance = (unsigned)size_max(2, name.len / 3) + 1;
-    for (size_t i = 0; i < table->count; i++) {
-        if (!table->rows[i].help)
+    const struct option *row;
+    for (size_t i = 0; (row = options_row(table, i)); i++) {
+        if (!row->help && !row->ignored && !row->alias_of)
             continue;
-        unsigned d = distance(name, slice_from_text(table->rows[i].name));
+        unsigned d = distance(name, slice_from_text(row->name));
         if (d < nearest_distance) {
-            nearest = table->rows[i].name;
+            nearest = row->name;
             nearest_distance = d;
         }
     }

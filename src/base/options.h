@@ -25,27 +25,41 @@ enum option_kind {
     OPTION_TEXT,     /* const char * */
     OPTION_LIST,     /* const char *, comma-separated: option_list_next */
     OPTION_ENUM,     /* int: the place among choices */
+    OPTION_ANY,      /* no field; "--f" or "--f=anything", for what is long forgotten */
 };
+
+#define OPTION_NOWHERE SIZE_MAX
 
 struct option {
     const char *name; /* without dashes */
     enum option_kind kind;
     const char *fallback; /* the default, written like a value; never NULL */
     const char *help;     /* one or two sentences; NULL hides the row from every text */
-    const char *group;    /* heading in the help; rows of a group stand together */
-    size_t offset;        /* of the field in the configuration */
+    size_t offset;        /* of the field in the configuration; OPTION_NOWHERE: it is dropped */
     const char *choices;  /* enum: "json|console" */
     int64_t min, max;     /* int, size, duration: both 0 means any */
+    const char *alias_of; /* another name for that row; beside the name nothing else counts */
+    const char *ignored;  /* why it has no effect; NULL: it has */
+    bool refused;         /* ignored, and whoever gives it relies on it: must not go on */
+};
+
+struct option_group {
+    const char *title; /* heading in the help */
+    const struct option *rows;
+    size_t count;
 };
 
 struct options_table {
     const char *program; /* "vigil serve" */
     const char *summary; /* one line */
-    const struct option *rows;
-    size_t count;
+    const struct option_group *const *groups;
+    size_t group_count;
 };
 
 enum { OPTIONS_MAX = 256 };
+
+/* Goes through the rows of all groups: NULL after the last. */
+const struct option *options_row(const struct options_table *table, size_t place);
 
 enum option_source { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FLAG };
 

@@ -20,29 +20,50 @@ struct config {
     const char *hidden;
 };
 
-#define FIELD(field) offsetof(struct config, field)
+#define ROW(flag, type, usual, text, field)                               \
+    .name = flag, .kind = OPTION_##type, .fallback = usual, .help = text, \
+    .offset = offsetof(struct config, field)
 
-static const struct option rows[] = {
-    {"name", OPTION_TEXT, "default", "Human-readable name for this member.", "Member", FIELD(name),
-     NULL, 0, 0},
-    {"listen-client-urls", OPTION_LIST, "http://localhost:2379",
-     "List of URLs to listen on for client traffic. This help is long enough to be broken into "
-     "more than one line.",
-     "Member", FIELD(urls), NULL, 0, 0},
-    {"enable-grpc-gateway", OPTION_BOOL, "true", "Enable the gateway.", "Member", FIELD(gateway),
-     NULL, 0, 0},
-    {"max-txn-ops", OPTION_INT, "128", "Operations in a transaction.", "Limits", FIELD(txn_ops),
-     NULL, 1, 1000000},
-    {"quota-backend-bytes", OPTION_SIZE, "0", "Size at which writing stops.", "Limits",
-     FIELD(quota), NULL, 0, 0},
-    {"watch-progress-notify-interval", OPTION_DURATION, "10m", "Time between notifications.",
-     "Limits", FIELD(interval_ns), NULL, 0, 0},
-    {"log-format", OPTION_ENUM, "json", ".leading dot - and dash.", "Logging", FIELD(log_format),
-     "json|console", 0, 0},
-    {"secret-switch", OPTION_TEXT, "", NULL, "Logging", FIELD(hidden), NULL, 0, 0},
+static const struct option member[] = {
+    {ROW("name", TEXT, "default", "Human-readable name for this member.", name)},
+    {ROW("listen-client-urls", LIST, "http://localhost:2379",
+         "List of URLs to listen on for client traffic. This help is long enough to be broken into "
+         "more than one line.",
+         urls)},
+    {ROW("enable-grpc-gateway", BOOL, "true", "Enable the gateway.", gateway)},
+};
+static const struct option limits[] = {
+    {ROW("max-txn-ops", INT, "128", "Operations in a transaction.", txn_ops), .min = 1,
+     .max = 1000000},
+    {ROW("quota-backend-bytes", SIZE, "0", "Size at which writing stops.", quota)},
+    {ROW("watch-progress-notify-interval", DURATION, "10m", "Time between notifications.",
+         interval_ns)},
+};
+static const struct option logging[] = {
+    {ROW("log-format", ENUM, "json", ".leading dot - and dash.", log_format),
+     .choices = "json|console"},
+    {ROW("secret-switch", TEXT, "", NULL, hidden)},
+};
+static const struct option others[] = {
+    {.name = "heartbeat-interval",
+     .kind = OPTION_INT,
+     .fallback = "100",
+     .ignored = "there are no peers",
+     .offset = OPTION_NOWHERE},
+    {.name = "vv", .kind = OPTION_ANY, .fallback = "", .ignored = "gone", .offset = OPTION_NOWHERE},
+    {.name = "max-ops", .alias_of = "max-txn-ops"},
 };
 
-static const struct options_table table = {"vigil serve", "Serves keys.", rows, COUNT_OF(rows)};
+static const struct option_group groups[] = {
+    {"Member", member, COUNT_OF(member)},
+    {"Limits", limits, COUNT_OF(limits)},
+    {"Logging", logging, COUNT_OF(logging)},
+    {"Others", others, COUNT_OF(others)},
+};
+static const struct option_group *const group_list[] = {&groups[0], &groups[1], &groups[2],
+                                                        &groups[3]};
+static const struct options_table table = {"vigil serve", "Serves keys.", group_list,
+                                           COUNT_OF(group_list)};
 
 struct parsed {
     struct config config;
@@ -263,6 +284,26 @@ static void completion_is_a_script_bash_accepts(void **state)
     free(text);
 }
 
+static void ignored_flags_are_read_and_dropped(void **state)
+{
+    (void)state;
+    struct parsed p = parse("--heartbeat-interval=7 --vv --vv=whatever --name n");
+    assert_int_equal(p.status, ST_OK);
+    assert_string_equal(p.config.name, "n");
+    assert_int_equal(options_source(&p.options, "heartbeat-interval"), OPTION_FROM_FLAG);
+    assert_int_equal(parse("--heartbeat-interval soon").status, ST_INVALID);
+}
+
+static void another_name_sets_the_same_flag(void **state)
+{
+    (void)state;
+    struct parsed p = parse("--max-ops=7");
+    assert_int_equal(p.status, ST_OK);
+    assert_int_equal(p.config.txn_ops, 7);
+    assert_int_equal(options_source(&p.options, "max-txn-ops"), OPTION_FROM_FLAG);
+    assert_int_equal(options_source(&p.options, "max-ops"), OPTION_FROM_FLAG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +316,8 @@ int main(void)
         cmocka_unit_test(help_is_grouped_and_wrapped),
         cmocka_unit_test(man_page_escapes_what_roff_would_take),
         cmocka_unit_test(completion_is_a_script_bash_accepts),
+        cmocka_unit_test(ignored_flags_are_read_and_dropped),
+        cmocka_unit_test(another_name_sets_the_same_flag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

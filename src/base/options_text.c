@@ -3,14 +3,18 @@
 
 enum { HELP_COLUMNS = 80, HELP_INDENT = 6 };
 
-/* NULL for the rows that begin no new group. */
-static const char *group_begun_by(const struct options_table *table, size_t i)
+/* A row with neither text is hidden. */
+static const char *text_of(const struct option *row)
 {
-    const struct option *row = &table->rows[i];
-    for (size_t k = i; k-- > 0;)
-        if (table->rows[k].help)
-            return strcmp(table->rows[k].group, row->group) == 0 ? NULL : row->group;
-    return row->group;
+    return row->ignored ? row->ignored : row->help;
+}
+
+static bool shows_any(const struct option_group *group)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (text_of(&group->rows[i]))
+            return true;
+    return false;
 }
 
 static void write_wrapped(const char *text, FILE *to)
@@ -29,19 +33,27 @@ static void write_wrapped(const char *text, FILE *to)
     fputc('\n', to);
 }
 
+static void write_help_row(const struct option *row, FILE *to)
+{
+    if (!text_of(row))
+        return;
+    fprintf(to, "  --%s '%s'%s%s%s\n", row->name, row->fallback, row->choices ? " (" : "",
+            row->choices ? row->choices : "", row->choices ? ")" : "");
+    if (row->help)
+        write_wrapped(row->help, to);
+    if (row->ignored)
+        fprintf(to, "%*sIgnored: %s.\n", HELP_INDENT, "", row->ignored);
+}
+
 void options_write_help(const struct options_table *table, FILE *to)
 {
     fprintf(to, "%s\n\nUsage:\n  %s [flags]\n", table->summary, table->program);
-    for (size_t i = 0; i < table->count; i++) {
-        const struct option *row = &table->rows[i];
-        if (!row->help)
-            continue;
-        const char *group = group_begun_by(table, i);
-        if (group)
-            fprintf(to, "\n%s:\n", group);
-        fprintf(to, "  --%s '%s'%s%s%s\n", row->name, row->fallback, row->choices ? " (" : "",
-                row->choices ? row->choices : "", row->choices ? ")" : "");
-        write_wrapped(row->help, to);
+    for (size_t g = 0; g < table->group_count; g++) {
+        const struct option_group *group = table->groups[g];
+        if (shows_any(group))
+            fprintf(to, "\n%s:\n", group->title);
+        for (size_t i = 0; i < group->count; i++)
+            write_help_row(&group->rows[i], to);
     }
     fprintf(to, "\nA flag that is not given is taken from the environment: --foo-bar from"
                 "\nVIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n");
@@ -68,6 +80,31 @@ static void write_page_name(const char *program, FILE *to)
         fputc(*program == ' ' ? '-' : *program, to);
 }
 
+static void write_man_row(const struct option *row, FILE *to)
+{
+    if (!text_of(row))
+        return;
+    fputs(".TP\n.BI \\-\\-", to);
+    write_roff(row->name, to);
+    fputs(" \" \\(aq", to);
+    write_roff(row->fallback, to);
+    fputs("\\(aq\"\n", to);
+    if (row->help) {
+        write_roff(row->help, to);
+        fputc('\n', to);
+    }
+    if (row->choices) {
+        fputs("One of: ", to);
+        write_roff(row->choices, to);
+        fputs(".\n", to);
+    }
+    if (row->ignored) {
+        fputs("Ignored: ", to);
+        write_roff(row->ignored, to);
+        fputs(".\n", to);
+    }
+}
+
 void options_write_man(const struct options_table *table, const char *version, const char *date,
                        FILE *to)
 {
@@ -78,25 +115,12 @@ void options_write_man(const struct options_table *table, const char *version, c
     fputs(" \\- ", to);
     write_roff(table->summary, to);
     fprintf(to, "\n.SH SYNOPSIS\n.B %s\n[\\fIflags\\fR]\n.SH OPTIONS\n", table->program);
-    for (size_t i = 0; i < table->count; i++) {
-        const struct option *row = &table->rows[i];
-        if (!row->help)
-            continue;
-        const char *group = group_begun_by(table, i);
-        if (group)
-            fprintf(to, ".SS %s\n", group);
-        fputs(".TP\n.BI \\-\\-", to);
-        write_roff(row->name, to);
-        fputs(" \" \\(aq", to);
-        write_roff(row->fallback, to);
-        fputs("\\(aq\"\n", to);
-        write_roff(row->help, to);
-        if (row->choices) {
-            fputs("\nOne of: ", to);
-            write_roff(row->choices, to);
-            fputc('.', to);
-        }
-        fputc('\n', to);
+    for (size_t g = 0; g < table->group_count; g++) {
+        const struct option_group *group = table->groups[g];
+        if (shows_any(group))
+            fprintf(to, ".SS %s\n", group->title);
+        for (size_t i = 0; i < group->count; i++)
+            write_man_row(&group->rows[i], to);
     }
     fputs(".SH ENVIRONMENT\nA flag that is not given is taken from the environment: "
           "\\-\\-foo\\-bar from VIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n",
@@ -139,13 +163,14 @@ static void write_bash_function(const struct options_table *table, FILE *to)
     fputs("() {\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
           "    case $prev in\n",
           to);
-    for (size_t i = 0; i < table->count; i++)
-        if (table->rows[i].help)
-            write_bash_values(&table->rows[i], to);
+    const struct option *row;
+    for (size_t i = 0; (row = options_row(table, i)); i++)
+        if (row->help)
+            write_bash_values(row, to);
     fputs("    esac\n    COMPREPLY=($(compgen -W '", to);
-    for (size_t i = 0; i < table->count; i++)
-        if (table->rows[i].help)
-            fprintf(to, "--%s ", table->rows[i].name);
+    for (size_t i = 0; (row = options_row(table, i)); i++)
+        if (row->help)
+            fprintf(to, "--%s ", row->name);
     fputs("--help' -- \"$cur\"))\n}\n", to);
 }
 

@@ -102,16 +102,13 @@ static void tell_variable(void *ctx, enum option_notice notice, const char *vari
 /* Flags that were given and do nothing: said, or refused when somebody relies on them. */
 static enum status check_unused(const struct serve *s, struct error *error)
 {
-    for (size_t i = 0; i < s->options.table->count; i++) {
-        const char *flag = s->options.table->rows[i].name;
-        bool refused;
-        if (s->options.source[i] == OPTION_FROM_DEFAULT)
+    const struct option *row;
+    for (size_t i = 0; (row = options_row(s->options.table, i)); i++) {
+        if (s->options.source[i] == OPTION_FROM_DEFAULT || !row->ignored)
             continue;
-        const char *reason = serve_unused_reason(flag, &refused);
-        if (refused)
-            return error_set(error, ST_INVALID, "--%s was given, but %s", flag, reason);
-        if (reason)
-            log_info("flag is ignored", LOG_TEXT("flag", flag), LOG_TEXT("reason", reason));
+        if (row->refused)
+            return error_set(error, ST_INVALID, "--%s was given, but %s", row->name, row->ignored);
+        log_warn("flag is ignored", LOG_TEXT("flag", row->name), LOG_TEXT("reason", row->ignored));
     }
     if (options_source(&s->options, "quota-backend-bytes") != OPTION_FROM_DEFAULT)
         log_warn("the quota is reported to clients, but does not stop writes yet",
@@ -137,7 +134,7 @@ static enum status open_log(struct serve *s, struct error *error)
     bool console = s->values.log_format == SERVE_LOG_CONSOLE;
     s->for_people =
         s->values.log_format == SERVE_LOG_AUTO && !s->as_etcd && isatty(STDERR_FILENO) == 1;
-    log_set_level(levels[s->values.log_level]);
+    log_set_level(s->values.debug ? LOG_DEBUG : levels[s->values.log_level]);
     return logger_open(s->values.log_outputs, console || s->for_people ? LOG_CONSOLE : LOG_JSON,
                        NULL, error);
 }

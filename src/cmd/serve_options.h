@@ -1,6 +1,7 @@
 /*
  * The flags of `vigil serve`, and of the same program started as `etcd`: one table. etcd's flags
- * keep their names and defaults; limits that etcd does not have follow in a group of their own.
+ * keep their names and defaults; a row that says why it is ignored has no effect. Limits that etcd
+ * does not have stand in a group of their own.
  */
 #ifndef VIGIL_CMD_SERVE_OPTIONS_H
 #define VIGIL_CMD_SERVE_OPTIONS_H
@@ -8,12 +9,16 @@
 #include "base/options.h"
 
 enum serve_log_format { SERVE_LOG_AUTO, SERVE_LOG_JSON, SERVE_LOG_CONSOLE };
+enum serve_compaction_mode { SERVE_COMPACT_PERIODIC, SERVE_COMPACT_REVISION };
+enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
 
 struct serve_options {
     /* Member */
     const char *name;
     const char *data_dir; /* "": made from the name */
     const char *listen_client_urls;
+    const char *listen_client_http_urls; /* "": listen_client_urls serve HTTP too */
+    const char *listen_metrics_urls;
     const char *advertise_client_urls; /* "": where it listens */
     const char *listen_peer_urls;
     const char *initial_advertise_peer_urls;
@@ -21,6 +26,8 @@ struct serve_options {
     const char *initial_cluster_token;
     int initial_cluster_state;
     const char *emulate_version;
+    const char *config_file;
+    const char *feature_gates;
     bool version; /* print it and exit */
 
     /* Requests */
@@ -31,11 +38,32 @@ struct serve_options {
     int64_t grpc_keepalive_interval_ns;
     int64_t grpc_keepalive_timeout_ns;
     int64_t watch_progress_notify_interval_ns;
+    bool enable_grpc_gateway;
+    const char *cors;           /* "" and "*": all */
+    const char *host_whitelist; /* "" and "*": all */
+    int64_t warning_apply_duration_ns;
+    int64_t warning_unary_request_duration_ns;
 
     /* Storage */
     int64_t quota_backend_bytes;
     uint64_t segment_bytes;
     uint64_t checkpoint_bytes;
+    int auto_compaction_mode; /* enum serve_compaction_mode */
+    const char *auto_compaction_retention;
+
+    /* Security: TLS with clients */
+    const char *cert_file;
+    const char *key_file;
+    bool client_cert_auth;
+    const char *trusted_ca_file;
+    const char *client_crl_file;
+    const char *client_cert_allowed_cn;
+    const char *client_cert_allowed_hostname;
+    bool auto_tls;
+    int64_t self_signed_cert_validity; /* years */
+    int tls_min_version;               /* 0: TLS1.2, 1: TLS1.3, 2: not said */
+    int tls_max_version;               /* 0: not said, 1: TLS1.2, 2: TLS1.3 */
+    const char *cipher_suites;         /* Go's names, which are the standard's */
 
     /* Limits of our own */
     int64_t io_threads; /* 0: one for each core */
@@ -65,19 +93,16 @@ struct serve_options {
     int log_level;
     int log_format; /* enum serve_log_format */
     const char *log_outputs;
+    int logger; /* the same for all */
+    bool enable_log_rotation;
+    const char *log_rotation_config_json;
+    bool debug; /* log_level debug */
 
-    /* Flags of etcd that are taken and not used end here. */
-    const char *unused_text;
-    bool unused_bool;
+    /* Monitoring */
+    int metrics; /* enum serve_metrics_detail */
 };
 
 extern const struct options_table serve_table;      /* vigil serve */
 extern const struct options_table serve_etcd_table; /* etcd */
-
-/*
- * What became of a flag that has no effect here: NULL for one that has; else why, and whether the
- * server must not start because somebody relies on it.
- */
-const char *serve_unused_reason(const char *flag, bool *ret_refused);
 
 #endif

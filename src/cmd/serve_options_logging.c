@@ -1,0 +1,75 @@
+#include "cmd/serve_options_rows.h"
+
+static const struct option logging[] = {
+    {
+        .name = "log-level",
+        .kind = OPTION_ENUM,
+        .choices = "debug|info|warn|error|panic|fatal",
+        .fallback = "info",
+        .help = "The least important lines that are written.",
+        FIELD(log_level),
+    },
+    {
+        .name = "log-format",
+        .kind = OPTION_ENUM,
+        .choices = "auto|json|console",
+        .fallback = "auto",
+        .help = "auto: for people when vigil serve runs in a terminal, JSON otherwise.",
+        FIELD(log_format),
+    },
+    {
+        .name = "log-outputs",
+        .kind = OPTION_LIST,
+        .fallback = "default",
+        .help = "default and stderr, stdout, or a file.",
+        FIELD(log_outputs),
+    },
+    {
+        .name = "logger",
+        .kind = OPTION_ENUM,
+        .choices = "zap|capnslog",
+        .fallback = "zap",
+        .help = "The shape of the lines; there is one.",
+        FIELD(logger),
+    },
+    {
+        .name = "enable-log-rotation",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Begin a new file when the one of --log-outputs is large.",
+        .ignored = "rotate the file from outside",
+        FIELD(enable_log_rotation),
+    },
+    {
+        .name = "log-rotation-config-json",
+        .kind = OPTION_TEXT,
+        .fallback = "{\"maxsize\": 100, \"maxage\": 0, \"maxbackups\": 0, \"localtime\": false, "
+                    "\"compress\": false}",
+        .help =
+            "When to rotate (maxsize in MB) and what to keep (maxage in days, maxbackups; 0: all).",
+        .ignored = "rotate the file from outside",
+        FIELD(log_rotation_config_json),
+    },
+    {
+        .name = "debug",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Old name of --log-level debug.",
+        FIELD(debug),
+    },
+};
+
+static const struct option monitoring[] = {
+    {
+        .name = "metrics",
+        .kind = OPTION_ENUM,
+        .choices = "basic|extensive",
+        .fallback = "basic",
+        .help = "extensive: with histograms of the time that calls take.",
+        .ignored = "metrics are not served yet",
+        FIELD(metrics),
+    },
+};
+
+const struct option_group serve_logging_options = GROUP("Logging", logging);
+const struct option_group serve_monitoring_options = GROUP("Monitoring", monitoring);

@@ -1,0 +1,124 @@
+#include "cmd/serve_options_rows.h"
+
+static const struct option member[] = {
+    {
+        .name = "name",
+        .kind = OPTION_TEXT,
+        .fallback = "default",
+        .help = "The name of this member, shown in the member list.",
+        FIELD(name),
+    },
+    {
+        .name = "data-dir",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "Where the data is kept. Made if missing, private to its user, locked while in "
+                "use. Empty: vigil.data, or NAME.etcd when started as etcd.",
+        FIELD(data_dir),
+    },
+    {
+        .name = "listen-client-urls",
+        .kind = OPTION_LIST,
+        .fallback = "http://localhost:2379",
+        .help = "Where to take gRPC and HTTP from clients: http://HOST:PORT, or unix://FILE.",
+        FIELD(listen_client_urls),
+    },
+    {
+        .name = "listen-client-http-urls",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Where to take HTTP from clients, and no gRPC; --listen-client-urls then take gRPC "
+                "only. Empty: both on --listen-client-urls.",
+        .ignored = "HTTP is served on --listen-client-urls",
+        FIELD(listen_client_http_urls),
+    },
+    {
+        .name = "listen-metrics-urls",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Where /metrics and the health endpoints are served besides the client URLs.",
+        .ignored = "metrics are not served yet",
+        FIELD(listen_metrics_urls),
+    },
+    {
+        .name = "advertise-client-urls",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "The client URLs shown in the member list. Empty: those it listens on.",
+        FIELD(advertise_client_urls),
+    },
+    {
+        .name = "listen-peer-urls",
+        .kind = OPTION_LIST,
+        .fallback = "http://localhost:2380",
+        .help = "Taken for etcd's sake. One node has no peers, so nothing listens there.",
+        FIELD(listen_peer_urls),
+    },
+    {
+        .name = "config-file",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "A file of settings in YAML. All other flags and variables are then ignored.",
+        .ignored = "configuration files are not read yet: give flags or ETCD_ variables",
+        .refused = true,
+        FIELD(config_file),
+    },
+    {
+        .name = "emulate-version",
+        .kind = OPTION_TEXT,
+        .fallback = "3.7.0",
+        .help = "The version of etcd that is told to clients, which choose what to use by it.",
+        FIELD(emulate_version),
+    },
+    {
+        .name = "feature-gates",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "NAME=true or NAME=false, comma-separated: features of etcd, none of which makes a "
+                "difference here.",
+        FIELD(feature_gates),
+    },
+    {
+        .name = "version",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Print the version and exit.",
+        FIELD(version),
+    },
+};
+
+static const struct option cluster[] = {
+    {
+        .name = "initial-advertise-peer-urls",
+        .kind = OPTION_LIST,
+        .fallback = "http://localhost:2380",
+        .help = "The peer URLs shown in the member list. At the first start the ids of member "
+                "and cluster are made of them and the token, as etcd makes them.",
+        FIELD(initial_advertise_peer_urls),
+    },
+    {
+        .name = "initial-cluster",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "NAME=URL of the one member. Empty: --name and --initial-advertise-peer-urls.",
+        FIELD(initial_cluster),
+    },
+    {
+        .name = "initial-cluster-token",
+        .kind = OPTION_TEXT,
+        .fallback = "etcd-cluster",
+        .help = "Sets clusters apart that have the same peer URLs.",
+        FIELD(initial_cluster_token),
+    },
+    {
+        .name = "initial-cluster-state",
+        .kind = OPTION_ENUM,
+        .choices = "new|existing",
+        .fallback = "new",
+        .help = "Taken for etcd's sake: a data directory is opened if there is one.",
+        FIELD(initial_cluster_state),
+    },
+};
+
+const struct option_group serve_member_options = GROUP("Member", member);
+const struct option_group serve_cluster_options = GROUP("Cluster", cluster);
