@@ -45,29 +45,33 @@ static enum status record_begin(struct apply *apply, size_t changes_bytes_max)
     apply->body = log_append_begin(apply->log, &apply->body_loc);
     apply->body_bytes = CHANGE_BODY_HEAD_BYTES;
     apply->changes = 0;
+    apply->rows = 0;
     return ST_OK;
 }
 
 /*
- * Ends the request: with changes it becomes a record and a revision, without it leaves no trace.
+ * Ends the request: with changes it becomes a record and a revision, with rows alone a record,
+ * without either it leaves no trace.
  * Takes the status of its answer and returns that of the request: what was done and cannot be
  * answered is told as etcd tells an outcome that is not known, since a client may take any other
  * error for a promise that nothing was done.
  */
 static enum status record_end(struct apply *apply, enum status answered)
 {
-    bool changed = apply->changes > 0;
+    bool changed = apply->changes > 0 || apply->rows > 0;
     if (!changed) {
         log_append_abort(apply->log);
     } else {
-        memcpy(apply->body, &apply->changes, sizeof(apply->changes));
-        memset(apply->body + sizeof(apply->changes), 0,
-               CHANGE_BODY_HEAD_BYTES - sizeof(apply->changes));
-        apply->revision++;
-        log_append_end(apply->log, LOG_RECORD_KV, apply->revision, apply->body_bytes);
+        uint32_t counts[2] = {apply->changes, apply->rows};
+        _Static_assert(sizeof(counts) == CHANGE_BODY_HEAD_BYTES, "the head of a body");
+        memcpy(apply->body, counts, sizeof(counts));
+        apply->revision += apply->changes > 0;
+        log_append_end(apply->log, apply->changes ? LOG_RECORD_KV : LOG_RECORD_ROWS,
+                       apply->revision, apply->body_bytes);
     }
     apply->body = NULL;
     apply->changes = 0;
+    apply->rows = 0;
     return answered != ST_OK && changed ? ST_TIMEOUT : answered;
 }
 
@@ -92,6 +96,9 @@ static void change_append(struct apply *apply, const struct index_item *before,
     apply->body_bytes += change_write(apply->body + apply->body_bytes, &head, kv);
     apply->changes++;
     account(apply, head.field_bytes);
+    int64_t lease_before = before ? before->newest.lease : 0;
+    if (lease_before != kv->lease && apply->lease_moved)
+        apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
     index_put(apply->index, kv->key,
               &(struct index_version){
                   .mod_revision = head.revision,
@@ -362,6 +369,45 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
     return status;
 }
 
+/* -- Rows -- */
+
+static enum status rows_bytes_max(const struct row *rows, size_t row_count,
+                                  const struct slice *keys, size_t key_count, size_t *ret_bytes)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < row_count; i++) {
+        if (rows[i].key.len > ROW_KEY_BYTES_MAX)
+            return ST_LIMIT;
+        bytes += row_bytes(&rows[i]);
+    }
+    for (size_t i = 0; i < key_count; i++)
+        bytes += change_bytes_max(keys[i].len, 0);
+    *ret_bytes = bytes;
+    return ST_OK;
+}
+
+enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_count,
+                       const struct slice *keys, size_t key_count, int64_t *ret_revision)
+{
+    size_t bytes;
+    TRY(rows_bytes_max(rows, row_count, keys, key_count, &bytes));
+    TRY(record_begin(apply, bytes));
+    for (size_t i = 0; i < key_count; i++) {
+        const struct index_item *item = index_find(apply->index, keys[i]);
+        if (!item || !index_item_live(item))
+            continue;
+        struct change_kv kv = {.key = keys[i], .mod_revision = apply->revision + 1};
+        change_append(apply, item, &kv, true);
+    }
+    for (size_t i = 0; i < row_count; i++)
+        apply->body_bytes += row_write(apply->body + apply->body_bytes, &rows[i]);
+    apply->rows = (uint32_t)row_count;
+    enum status status = record_end(apply, ST_OK);
+    if (ret_revision)
+        *ret_revision = apply->revision;
+    return status;
+}
+
 /* -- Compaction and replay -- */
 
 enum status apply_compact(struct apply *apply, int64_t revision)
@@ -406,11 +452,27 @@ static enum status replay_kv(struct apply *apply, const struct log_record *recor
     return ST_OK;
 }
 
+static enum status replay_rows(const struct apply *apply, const struct log_record *record)
+{
+    struct row_walk walk;
+    TRY(row_walk_init(&walk, record->body));
+    struct row row;
+    enum status status;
+    while ((status = row_walk_next(&walk, &row)) == ST_OK) {
+        if (apply->row_seen)
+            TRY(apply->row_seen(apply->row_ctx, &row));
+    }
+    return status == ST_END ? ST_OK : status;
+}
+
 enum status apply_replay(struct apply *apply, const struct log_record *record)
 {
     switch (record->type) {
     case LOG_RECORD_KV:
-        return replay_kv(apply, record);
+        TRY(replay_kv(apply, record));
+        return replay_rows(apply, record);
+    case LOG_RECORD_ROWS:
+        return replay_rows(apply, record);
     case LOG_RECORD_COMPACT:
         if (record->body.len != sizeof(apply->compact_revision))
             return ST_DAMAGED;

@@ -16,6 +16,7 @@
 #include "codec/answer.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
+#include "store/row.h"
 
 /*
  * What one stored version adds to the size that operators see: its bytes, and about what etcd's
@@ -42,13 +43,20 @@ struct apply {
 
     /* Whether a lease exists. NULL: none does. */
     bool (*lease_exists)(void *ctx, int64_t lease);
+    /* A key's lease changed: 0 stands for none, before or after. May be NULL. */
+    void (*lease_moved)(void *ctx, struct slice key, int64_t from, int64_t to);
     void *lease_ctx;
+
+    /* At replay only: told the rows of each record. May be NULL. */
+    row_fn row_seen;
+    void *row_ctx;
 
     /* The request under way. */
     uint8_t *body; /* of its record, while one is begun */
     log_loc body_loc;
     size_t body_bytes;
     uint32_t changes;
+    uint32_t rows;
     struct buf keys; /* scratch: keys to delete */
 };
 
@@ -68,6 +76,15 @@ enum status apply_delete_range(struct apply *apply, const struct pb_delete_range
 MUST_CHECK
 enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
                       struct arena *arena, struct kv_answer *ret_answer);
+
+/*
+ * A change of the server's own: deletes those of the keys that exist, in the order given, and
+ * writes the rows, all in one record. Without a key to delete it takes no revision. ST_LIMIT for a
+ * row's key that is too long. *ret_revision is the newest one then; may be NULL.
+ */
+MUST_CHECK
+enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_count,
+                       const struct slice *keys, size_t key_count, int64_t *ret_revision);
 
 /* Appends the record of a compaction; the index is trimmed later (store/compaction.h). */
 MUST_CHECK

@@ -1,8 +1,8 @@
 /*
  * How changed keys lie in the log. One record is one request that changed something; its body
- * holds the changes in the order they were made, all of one revision:
+ * holds the changes in the order they were made, all of one revision, and then the rows (row.h):
  *
- *   body     count u32 | 0 u32 | change | change …
+ *   body     changes u32 | rows u32 | change | change … | row | row …
  *   change   head (32 bytes) | field: 12 len KeyValue | pad to 8
  *
  * The field is what clients are sent, byte for byte. The location of a change is that of its head.
@@ -18,6 +18,9 @@
 enum log_record_type {
     LOG_RECORD_KV = 1,      /* body as above */
     LOG_RECORD_COMPACT = 2, /* body: the revision, 8 bytes */
+    /* The body without changes. It makes no revision and carries the one before it, so that who
+     * searches the log by revision can tell on which side of it he is. */
+    LOG_RECORD_ROWS = 3,
 };
 
 enum { CHANGE_TOMBSTONE = 1 };

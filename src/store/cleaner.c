@@ -78,7 +78,7 @@ static enum status body_gather(struct copying *copying, const struct log_record 
 static enum status record_copy(struct copying *copying, const struct log_record *record)
 {
     if (record->type != LOG_RECORD_KV)
-        return ST_OK; /* the checkpoint has what it said */
+        return ST_OK; /* the checkpoint has what it said, rows too */
     TRY(body_gather(copying, record));
     struct relocation *relocation = copying->relocation;
     if (relocation->count == copying->first_move)

@@ -23,11 +23,12 @@
 
 #include <cmocka.h>
 
-enum { INDEX_MAX = 4000 };
+enum { INDEX_MAX = 4000, ROWS = 12 };
 
 /* What the log meant up to an index. */
 struct moment {
     int64_t revision, compact_revision;
+    uint32_t rows[ROWS]; /* 0: there is none */
 };
 
 enum cleaning { CLEAN_IDLE, CLEAN_RELOCATING, CLEAN_RELOCATED, CLEAN_RECORDED };
@@ -47,7 +48,9 @@ struct world {
     enum cleaning cleaning;
     uint64_t old_segment;
     unsigned cleaned;
-    bool faults; /* the disk may fail: then, and only then, so may anything */
+    uint32_t rows[ROWS];   /* as the requests have left them */
+    uint32_t loaded[ROWS]; /* as the store told them while it opened */
+    bool faults;           /* the disk may fail: then, and only then, so may anything */
 };
 
 /* VIGIL_TEST_DEPTH=100 goes that many times deeper than the everyday run. */
@@ -63,7 +66,7 @@ static void world_init(struct world *world, uint64_t seed)
     world->seed = seed;
     random_init(&world->random, seed);
     model_init(&world->model);
-    world->moments[0] = (struct moment){1, -1};
+    world->moments[0] = (struct moment){.revision = 1, .compact_revision = -1};
     world->sim = fs_sim_new(seed * 31 + 7);
     world->disk = backend_disk_new();
 }
@@ -82,12 +85,36 @@ static void check_told(const struct world *world, enum status status)
                  status_text(status));
 }
 
+/* -- Rows: number n is in one of two tables -- */
+
+static enum row_table row_table_of(uint32_t number)
+{
+    return number % 2 ? ROW_LEASE : ROW_ALARM;
+}
+
+static enum status note_row(void *ctx, const struct row *row)
+{
+    struct world *world = ctx;
+    uint32_t number;
+    assert_int_equal(row->key.len, sizeof(number));
+    memcpy(&number, row->key.ptr, sizeof(number));
+    assert_true(number < ROWS);
+    assert_int_equal(row->table, row_table_of(number));
+    assert_int_equal(row->value.len, row->deleted ? 0 : sizeof(world->loaded[0]));
+    world->loaded[number] = 0;
+    slice_copy((uint8_t *)&world->loaded[number], row->value);
+    return ST_OK;
+}
+
 /* -- Starting -- */
 
 static enum status world_open(struct world *world, struct error *ret_error)
 {
+    memset(world->loaded, 0, sizeof(world->loaded));
     TRY(store_open(
         &(struct store_options){
+            .row_seen = note_row,
+            .row_ctx = world,
             .fs = fs_sim_fs(world->sim),
             .dir = "/data",
             .segment_bytes_first = 4096,
@@ -195,6 +222,8 @@ static void world_start(struct world *world)
                  (unsigned long long)world->seed, (unsigned long long)world->committed,
                  (unsigned long long)view->log_index);
     struct moment moment = world->moments[view->log_index];
+    assert_memory_equal(world->loaded, moment.rows, sizeof(moment.rows));
+    memcpy(world->rows, moment.rows, sizeof(moment.rows));
     assert_int_equal(view->revision, moment.revision);
     assert_int_equal(view->compact_revision, moment.compact_revision);
     model_cut(&world->model, moment.revision);
@@ -209,7 +238,9 @@ static void note_moment(struct world *world)
 {
     uint64_t index = log_last_index(store_log(world->store));
     assert_true(index < INDEX_MAX);
-    world->moments[index] = (struct moment){world->model.revision, world->model.compact_revision};
+    struct moment *moment = &world->moments[index];
+    *moment = (struct moment){world->model.revision, world->model.compact_revision, {0}};
+    memcpy(moment->rows, world->rows, sizeof(moment->rows));
 }
 
 static enum status do_put(struct world *world)
@@ -288,6 +319,41 @@ static enum status do_delete(struct world *world)
     return ST_OK;
 }
 
+/* A row is written or deleted, and some keys with it, or none. */
+static enum status do_rows(struct world *world)
+{
+    enum { KEYS = 3 };
+    uint32_t number = (uint32_t)random_below(&world->random, ROWS);
+    uint32_t value = 1 + (uint32_t)random_below(&world->random, UINT32_MAX);
+    struct row row = {
+        .table = row_table_of(number),
+        .deleted = random_chance(&world->random, 1, 3),
+        .key = slice_of(&number, sizeof(number)),
+    };
+    if (!row.deleted)
+        row.value = slice_of(&value, sizeof(value));
+    char names[KEYS][32];
+    struct slice keys[KEYS];
+    size_t key_count = random_chance(&world->random, 1, 2) ? KEYS : 0;
+    int first = (int)random_below(&world->random, MODEL_KEYS - KEYS);
+    for (int i = 0; i < KEYS; i++)
+        keys[i] = model_key(first + i, names[i]);
+    int64_t revision;
+    TRY(apply_rows(store_apply(world->store), &row, 1, keys, key_count, &revision));
+    bool any = false;
+    for (int key = first; key < first + (int)key_count; key++) {
+        if (!model_exists(&world->model, key, world->model.revision + 1))
+            continue;
+        model_add(&world->model, key, 0, true);
+        any = true;
+    }
+    world->model.revision += any;
+    assert_int_equal(revision, world->model.revision);
+    world->rows[number] = row.deleted ? 0 : value;
+    note_moment(world);
+    return ST_OK;
+}
+
 static enum status do_compact(struct world *world)
 {
     int64_t to = random_between(&world->random, world->model.revision / 2, world->model.revision);
@@ -304,8 +370,10 @@ static enum status do_request(struct world *world)
     if (log_last_index(store_log(world->store)) + 1 >= INDEX_MAX)
         return ST_OK;
     uint64_t what = random_below(&world->random, 100);
-    if (what < 65)
+    if (what < 55)
         return do_put(world);
+    if (what < 65)
+        return do_rows(world);
     if (what < 80)
         return do_txn(world);
     if (what < 96)

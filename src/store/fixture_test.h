@@ -23,6 +23,8 @@ struct fixture {
     struct store *store;
     struct keeper *keeper;
     struct arena arena; /* of answers */
+    row_fn row_seen;    /* for the next start; NULL unless a test wants the rows */
+    void *row_ctx;
 };
 
 /* The lease that exists. */
@@ -44,6 +46,8 @@ static inline void fixture_start(struct fixture *f)
             .segment_bytes_first = 4096,
             .segment_bytes_max = 16 << 10,
             .readers_max = 2, /* the keeper, and one of the test */
+            .row_seen = f->row_seen,
+            .row_ctx = f->row_ctx,
             .backend = backend_memory_open(f->disk),
         },
         &f->store, &error);

@@ -119,6 +119,21 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
                                });
 }
 
+/* From here on the log's own bytes of them are dead. */
+static enum status rows_add(struct keeper *keeper, const struct log_record *record,
+                            unsigned *versions)
+{
+    struct row_walk walk;
+    TRY(row_walk_init(&walk, record->body));
+    struct row row;
+    enum status status;
+    while ((status = row_walk_next(&walk, &row)) == ST_OK) {
+        TRY(backend_row_put(keeper->backend, &row));
+        (*versions)++;
+    }
+    return status == ST_END ? ST_OK : status;
+}
+
 static enum status record_add(struct keeper *keeper, const struct log_record *record,
                               unsigned *versions)
 {
@@ -127,7 +142,8 @@ static enum status record_add(struct keeper *keeper, const struct log_record *re
         memcpy(&keeper->compact_revision, record->body.ptr, sizeof(keeper->compact_revision));
         return ST_OK;
     }
-    keeper->revision = record->revision;
+    if (record->type == LOG_RECORD_KV)
+        keeper->revision = record->revision;
     struct change_walk walk;
     TRY(change_walk_init(&walk, record->body));
     for (;;) {
@@ -135,7 +151,7 @@ static enum status record_add(struct keeper *keeper, const struct log_record *re
         size_t offset;
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
-            return ST_OK;
+            return rows_add(keeper, record, versions);
         TRY(version_add(keeper, change, record->body_loc + offset));
         (*versions)++;
     }

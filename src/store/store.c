@@ -95,10 +95,13 @@ static enum status open_log(struct store *store, const struct store_options *opt
     return status;
 }
 
-static enum status load_checkpoint(struct store *store, struct error *ret_error)
+static enum status load_checkpoint(struct store *store, const struct store_options *options,
+                                   struct error *ret_error)
 {
     struct backend *backend = store->backend;
     apply_init(&store->apply, NULL, store->index);
+    store->apply.row_seen = options->row_seen;
+    store->apply.row_ctx = options->row_ctx;
     store->apply.revision = backend_meta_get(backend, BACKEND_REVISION, 1);
     store->apply.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
     store->apply.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
@@ -106,6 +109,8 @@ static enum status load_checkpoint(struct store *store, struct error *ret_error)
     compaction_init(&store->compaction, &store->apply,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
     enum status status = store_load_index(backend, store->index);
+    if (status == ST_OK && options->row_seen)
+        status = backend_rows_scan(backend, options->row_seen, options->row_ctx);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot load the checkpoint in %s: %s",
                          store->dir.meta_path, backend_error_text(backend));
@@ -153,7 +158,7 @@ static enum status open_parts(struct store *store, const struct store_options *o
     store->backend = options->backend; /* ours from here on, also if all fails */
     TRY(datadir_open(&store->dir, options->fs, options->dir, ret_error));
     TRY(open_backend(store, options, ret_error));
-    TRY(load_checkpoint(store, ret_error));
+    TRY(load_checkpoint(store, options, ret_error));
     TRY(open_log(store, options, ret_error));
     store->apply.log = store->log;
     publish(store);

@@ -28,6 +28,8 @@ struct store_options {
     unsigned readers_max;        /* threads that will pin */
     uint64_t salt; /* random: keeps stored values from passing for records of the log */
     uint64_t cluster_id, member_id; /* kept at the first start; later starts keep what is there */
+    row_fn row_seen; /* told all rows while the store opens (store/row.h); may be NULL */
+    void *row_ctx;
     struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */
 };
 

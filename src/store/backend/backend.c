@@ -35,6 +35,12 @@ enum status backend_segments_scan(struct backend *backend, backend_segment_fn fn
     return status == ST_END ? ST_OK : status;
 }
 
+enum status backend_rows_scan(struct backend *backend, row_fn fn, void *ctx)
+{
+    enum status status = backend->ops->rows_scan(backend, fn, ctx);
+    return status == ST_END ? ST_OK : status;
+}
+
 enum status backend_begin(struct backend *backend)
 {
     assert(!backend->changing);
@@ -77,6 +83,13 @@ enum status backend_segment_delete(struct backend *backend, uint64_t id)
 {
     assert(backend->changing);
     return backend->ops->segment_delete(backend, id);
+}
+
+enum status backend_row_put(struct backend *backend, const struct row *row)
+{
+    assert(backend->changing);
+    assert(row->key.len <= ROW_KEY_BYTES_MAX);
+    return backend->ops->row_put(backend, row);
 }
 
 enum status backend_commit(struct backend *backend)

@@ -1,10 +1,11 @@
 /*
- * The checkpoint: what the log meant up to some index, so that a start need not read it all. Three
+ * The checkpoint: what the log meant up to some index, so that a start need not read it all. Four
  * tables, changed in transactions that are wholly on disk or not at all.
  *
  *   meta       name → number         index and revision of the checkpoint, ids, sizes …
  *   versions   revision, sub → what the index keeps of that version, and its key
  *   segments   id → what the cleaner knows of a segment of the log
+ *   rows       table, key → value    leases, alarms … (store/row.h)
  *
  * On a disk it is an LMDB environment (backend_lmdb.c); backend_memory.c is its twin for the
  * simulator. One thread at a time: the keeper's, and the opening one before it.
@@ -14,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/slice.h"
+#include "store/row.h"
 
 #include <stdbool.h>
 
@@ -83,6 +85,10 @@ typedef enum status (*backend_segment_fn)(void *ctx, const struct backend_segmen
 MUST_CHECK
 enum status backend_segments_scan(struct backend *backend, backend_segment_fn fn, void *ctx);
 
+/* By table, then by key; fn as above. */
+MUST_CHECK
+enum status backend_rows_scan(struct backend *backend, row_fn fn, void *ctx);
+
 /* -- Changing: between begin and commit. A failure leaves the transaction to be aborted. -- */
 
 MUST_CHECK
@@ -98,6 +104,9 @@ MUST_CHECK
 enum status backend_segment_put(struct backend *backend, const struct backend_segment *segment);
 MUST_CHECK
 enum status backend_segment_delete(struct backend *backend, uint64_t id);
+/* Replaces the row of that key, or deletes it, if it is there. */
+MUST_CHECK
+enum status backend_row_put(struct backend *backend, const struct row *row);
 /* On disk when it returns ST_OK. */
 MUST_CHECK
 enum status backend_commit(struct backend *backend);

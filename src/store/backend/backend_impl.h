@@ -23,6 +23,8 @@ struct backend_ops {
     enum status (*segment_put)(struct backend *backend, const struct backend_segment *segment);
     enum status (*segment_delete)(struct backend *backend, uint64_t id);
     enum status (*segments_scan)(struct backend *backend, backend_segment_fn fn, void *ctx);
+    enum status (*row_put)(struct backend *backend, const struct row *row);
+    enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
 };
 
 struct backend_numbers {

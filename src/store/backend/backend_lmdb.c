@@ -22,7 +22,7 @@ enum { VERSION_KEY_BYTES = 12, READERS_MAX = 16 };
 struct backend_lmdb {
     struct backend backend;
     MDB_env *env;
-    MDB_dbi meta, versions, segments;
+    MDB_dbi meta, versions, segments, rows;
     MDB_txn *write;                 /* between begin and commit */
     MDB_txn *read;                  /* begun once, then reset and renewed */
     bool reading;                   /* read is renewed */
@@ -360,6 +360,58 @@ static enum status lmdb_segments_scan(struct backend *backend, backend_segment_f
     return status;
 }
 
+/* -- Rows -- */
+
+struct row_key {
+    uint8_t bytes[1 + ROW_KEY_BYTES_MAX];
+};
+
+static enum status lmdb_row_put(struct backend *backend, const struct row *row)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    struct row_key bytes;
+    bytes.bytes[0] = (uint8_t)row->table;
+    slice_copy(bytes.bytes + 1, row->key);
+    MDB_val key = value_of(bytes.bytes, 1 + row->key.len);
+    if (row->deleted) {
+        enum status status =
+            lmdb_check(lmdb, mdb_del(lmdb->write, lmdb->rows, &key, NULL), "deleting");
+        return status == ST_NOT_FOUND ? ST_OK : status;
+    }
+    MDB_val value = value_of(row->value.ptr, row->value.len);
+    return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->rows, &key, &value, 0), "writing");
+}
+
+static enum status scan_rows(struct backend_lmdb *lmdb, MDB_cursor *cursor, row_fn fn, void *ctx)
+{
+    MDB_val key, value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+    for (; code == MDB_SUCCESS; code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        const uint8_t *bytes = key.mv_data;
+        if (key.mv_size < 1 || bytes[0] == 0 || bytes[0] >= ROW_TABLES)
+            return lmdb_damaged(lmdb, "a row");
+        struct row row = {
+            .table = bytes[0],
+            .key = slice_of(bytes + 1, key.mv_size - 1),
+            .value = slice_of(value.mv_data, value.mv_size),
+        };
+        TRY(fn(ctx, &row));
+    }
+    return code == MDB_NOTFOUND ? ST_OK : lmdb_check(lmdb, code, "reading");
+}
+
+static enum status lmdb_rows_scan(struct backend *backend, row_fn fn, void *ctx)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    MDB_txn *txn;
+    TRY(reading_txn(lmdb, &txn));
+    MDB_cursor *cursor;
+    TRY(lmdb_check(lmdb, mdb_cursor_open(txn, lmdb->rows, &cursor), "reading"));
+    enum status status = scan_rows(lmdb, cursor, fn, ctx);
+    mdb_cursor_close(cursor);
+    return status;
+}
+
 /* -- Opening and closing -- */
 
 static void lmdb_close(struct backend *backend)
@@ -385,6 +437,8 @@ static const struct backend_ops lmdb_ops = {
     .segment_put = lmdb_segment_put,
     .segment_delete = lmdb_segment_delete,
     .segments_scan = lmdb_segments_scan,
+    .row_put = lmdb_row_put,
+    .rows_scan = lmdb_rows_scan,
 };
 
 /* Locks and shared mappings do not hold across machines: such a disk would lose the checkpoint. */
@@ -408,6 +462,8 @@ static enum status open_tables(struct backend_lmdb *lmdb)
     if (code == MDB_SUCCESS)
         code = mdb_dbi_open(txn, "segments", MDB_CREATE, &lmdb->segments);
     if (code == MDB_SUCCESS)
+        code = mdb_dbi_open(txn, "rows", MDB_CREATE, &lmdb->rows);
+    if (code == MDB_SUCCESS)
         return lmdb_check(lmdb, mdb_txn_commit(txn), "opening");
     mdb_txn_abort(txn);
     return lmdb_check(lmdb, code, "opening");
@@ -415,7 +471,7 @@ static enum status open_tables(struct backend_lmdb *lmdb)
 
 static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
 {
-    enum { TABLES = 3, MODE = 0600 };
+    enum { TABLES = 4, MODE = 0600 };
     TRY(lmdb_check(lmdb, mdb_env_create(&lmdb->env), "opening"));
     TRY(lmdb_check(lmdb, mdb_env_set_mapsize(lmdb->env, map_bytes), "reserving its map"));
     TRY(lmdb_check(lmdb, mdb_env_set_maxdbs(lmdb->env, TABLES), "opening"));

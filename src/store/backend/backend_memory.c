@@ -5,13 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Two sorted arrays and the numbers. A transaction works on a copy; committing swaps. */
+/* Three sorted arrays and the numbers. A transaction works on a copy; committing swaps. */
 struct state {
     struct backend_numbers numbers;
     struct backend_version *versions; /* by id; each key is ours */
     size_t version_count, version_capacity;
     struct backend_segment *segments; /* by id */
     size_t segment_count, segment_capacity;
+    struct row *rows; /* by table and key; bytes are ours */
+    size_t row_count, row_capacity;
 };
 
 struct backend_disk {
@@ -54,8 +56,13 @@ static void state_fini(struct state *state)
 {
     for (size_t i = 0; i < state->version_count; i++)
         key_free(state->versions[i].key);
+    for (size_t i = 0; i < state->row_count; i++) {
+        key_free(state->rows[i].key);
+        key_free(state->rows[i].value);
+    }
     free(state->versions);
     free(state->segments);
+    free(state->rows);
     *state = (struct state){0};
 }
 
@@ -72,6 +79,13 @@ static struct state state_dup(const struct state *from)
     to.segments = must(calloc(to.segment_capacity, sizeof(*to.segments)));
     for (size_t i = 0; i < from->segment_count; i++)
         to.segments[i] = from->segments[i];
+    to.row_capacity = from->row_count + 1;
+    to.rows = must(calloc(to.row_capacity, sizeof(*to.rows)));
+    for (size_t i = 0; i < from->row_count; i++) {
+        to.rows[i] = from->rows[i];
+        to.rows[i].key = key_dup(from->rows[i].key);
+        to.rows[i].value = key_dup(from->rows[i].value);
+    }
     return to;
 }
 
@@ -260,6 +274,48 @@ static enum status memory_segments_scan(struct backend *backend, backend_segment
     return ST_OK;
 }
 
+static int row_compare(const struct row *a, const struct row *b)
+{
+    return a->table != b->table ? (a->table < b->table ? -1 : 1) : slice_compare(a->key, b->key);
+}
+
+static void row_remove(struct state *state, size_t at)
+{
+    key_free(state->rows[at].key);
+    key_free(state->rows[at].value);
+    state->row_count--;
+    memmove(&state->rows[at], &state->rows[at + 1], (state->row_count - at) * sizeof(*state->rows));
+}
+
+static enum status memory_row_put(struct backend *backend, const struct row *row)
+{
+    struct state *state = &memory_of(backend)->working;
+    size_t at = 0;
+    while (at < state->row_count && row_compare(&state->rows[at], row) < 0)
+        at++;
+    if (at < state->row_count && row_compare(&state->rows[at], row) == 0)
+        row_remove(state, at);
+    if (row->deleted)
+        return ST_OK;
+    if (state->row_count == state->row_capacity) {
+        state->row_capacity = state->row_capacity * 2 + 1;
+        state->rows = must(realloc(state->rows, state->row_capacity * sizeof(*state->rows)));
+    }
+    memmove(&state->rows[at + 1], &state->rows[at], (state->row_count - at) * sizeof(*state->rows));
+    state->row_count++;
+    state->rows[at] =
+        (struct row){.table = row->table, .key = key_dup(row->key), .value = key_dup(row->value)};
+    return ST_OK;
+}
+
+static enum status memory_rows_scan(struct backend *backend, row_fn fn, void *ctx)
+{
+    const struct state *state = readable(backend);
+    for (size_t at = 0; at < state->row_count; at++)
+        TRY(fn(ctx, &state->rows[at]));
+    return ST_OK;
+}
+
 static const struct backend_ops memory_ops = {
     .close = memory_close,
     .begin = memory_begin,
@@ -273,6 +329,8 @@ static const struct backend_ops memory_ops = {
     .segment_put = memory_segment_put,
     .segment_delete = memory_segment_delete,
     .segments_scan = memory_segments_scan,
+    .row_put = memory_row_put,
+    .rows_scan = memory_rows_scan,
 };
 
 struct backend *backend_memory_open(struct backend_disk *disk)

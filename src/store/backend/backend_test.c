@@ -195,6 +195,56 @@ static void versions_are_put_in_any_order_replaced_and_deleted(void **state)
     assert_has_not(bed, 12);
 }
 
+static enum status append_row(void *ctx, const struct row *row)
+{
+    char *text = ctx;
+    size_t used = strlen(text);
+    snprintf(text + used, 256 - used, "%d:%.*s=%.*s ", row->table, (int)row->key.len,
+             (const char *)row->key.ptr, (int)row->value.len, (const char *)row->value.ptr);
+    return ST_OK;
+}
+
+static void assert_rows(struct bed *bed, const char *expected)
+{
+    char text[256] = "";
+    assert_int_equal(backend_rows_scan(bed->backend, append_row, text), ST_OK);
+    assert_string_equal(text, expected);
+}
+
+static void put_row(struct bed *bed, enum row_table table, const char *key, const char *value)
+{
+    struct row row = {.table = table, .key = slice_from_text(key), .deleted = !value};
+    if (value)
+        row.value = slice_from_text(value);
+    assert_int_equal(backend_row_put(bed->backend, &row), ST_OK);
+}
+
+static void rows_are_put_replaced_deleted_and_told_by_table_and_key(void **state)
+{
+    struct bed *bed = *state;
+    assert_rows(bed, "");
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    put_row(bed, ROW_ALARM, "b", "1");
+    put_row(bed, ROW_LEASE, "z", "");
+    put_row(bed, ROW_LEASE, "", "empty key");
+    put_row(bed, ROW_ALARM, "a", "2");
+    put_row(bed, ROW_ALARM, "b", "longer than before");
+    put_row(bed, ROW_ALARM, "none", NULL);
+    assert_int_equal(backend_commit(bed->backend), ST_OK);
+    bed_open(bed);
+    assert_rows(bed, "1:=empty key 1:z= 2:a=2 2:b=longer than before ");
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    put_row(bed, ROW_ALARM, "a", NULL);
+    assert_rows(bed, "1:=empty key 1:z= 2:b=longer than before ");
+    backend_abort(bed->backend);
+    assert_rows(bed, "1:=empty key 1:z= 2:a=2 2:b=longer than before ");
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    put_row(bed, ROW_LEASE, "z", NULL);
+    assert_int_equal(backend_commit(bed->backend), ST_OK);
+    bed_open(bed);
+    assert_rows(bed, "1:=empty key 2:a=2 2:b=longer than before ");
+}
+
 static void a_version_read_can_be_put_back_changed(void **state)
 {
     struct bed *bed = *state;
@@ -487,6 +537,7 @@ int main(void)
         BOTH(what_is_committed_is_there_after_reopening),
         BOTH(an_aborted_transaction_leaves_nothing),
         BOTH(versions_are_put_in_any_order_replaced_and_deleted),
+        BOTH(rows_are_put_replaced_deleted_and_told_by_table_and_key),
         BOTH(a_version_read_can_be_put_back_changed),
         BOTH(a_scan_goes_from_an_id_in_order_until_told_to_end),
         BOTH(segments_come_in_order_of_id),

@@ -1,0 +1,199 @@
+/* Rows: in a body, in the checkpoint and across starts, alone and with keys. */
+#include "store/row.h"
+
+#include "store/change.h"
+#include "store/cleaner.h"
+#include "store/fixture_test.h"
+
+/* What the store told at its last start, as "table:key=value " in order of arrival. */
+struct told {
+    char text[1024];
+};
+
+static enum status note(void *ctx, const struct row *row)
+{
+    struct told *told = ctx;
+    size_t used = strlen(told->text);
+    snprintf(told->text + used, sizeof(told->text) - used, "%d:%.*s%s%.*s ", row->table,
+             (int)row->key.len, (const char *)row->key.ptr, row->deleted ? "!" : "=",
+             (int)row->value.len, (const char *)row->value.ptr);
+    return ST_OK;
+}
+
+static void start_over(struct fixture *f, struct told *told)
+{
+    *told = (struct told){0};
+    f->row_seen = note;
+    f->row_ctx = told;
+    fixture_restart(f);
+}
+
+static struct row row_of(enum row_table table, const char *key, const char *value)
+{
+    struct row row = {.table = table, .key = slice_from_text(key), .deleted = !value};
+    if (value)
+        row.value = slice_from_text(value);
+    return row;
+}
+
+static int64_t write_row(struct fixture *f, enum row_table table, const char *key,
+                         const char *value)
+{
+    struct row row = row_of(table, key, value);
+    int64_t revision;
+    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, &revision), ST_OK);
+    return revision;
+}
+
+static void a_row_alone_takes_no_revision_and_outlives_the_process(void **state)
+{
+    struct fixture *f = *state;
+    struct told told;
+    assert_int_equal(fixture_put(f, "a", "1"), 2);
+    assert_int_equal(write_row(f, ROW_LEASE, "7", "sixty"), 2);
+    assert_int_equal(fixture_put(f, "a", "2"), 3);
+    start_over(f, &told);
+    assert_string_equal(told.text, "1:7=sixty ");
+    assert_int_equal(store_view(f->store)->revision, 3);
+}
+
+static void the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_after(void **state)
+{
+    struct fixture *f = *state;
+    struct told told;
+    write_row(f, ROW_ALARM, "nospace", "");
+    write_row(f, ROW_LEASE, "b", "2");
+    write_row(f, ROW_LEASE, "a", "1");
+    write_row(f, ROW_LEASE, "c", "3");
+    write_row(f, ROW_LEASE, "c", NULL);
+    fixture_settle(f);
+    write_row(f, ROW_LEASE, "b", "22");
+    write_row(f, ROW_LEASE, "a", NULL);
+    start_over(f, &told);
+    assert_string_equal(told.text, "1:a=1 1:b=2 2:nospace= 1:b=22 1:a! ");
+    fixture_settle(f);
+    start_over(f, &told);
+    assert_string_equal(told.text, "1:b=22 2:nospace= ");
+}
+
+static void keys_and_rows_of_one_record_go_together(void **state)
+{
+    struct fixture *f = *state;
+    struct told told;
+    fixture_put(f, "a", "1");
+    fixture_put(f, "b", "1");
+    write_row(f, ROW_LEASE, "7", "x");
+    struct row row = row_of(ROW_LEASE, "7", NULL);
+    struct slice keys[] = {SLICE_LITERAL("a"), SLICE_LITERAL("absent"), SLICE_LITERAL("b")};
+    int64_t revision;
+    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, keys, 3, &revision), ST_OK);
+    assert_int_equal(revision, 4);
+    fixture_commit(f);
+    assert_int_equal(store_view(f->store)->root.live_keys, 0);
+    start_over(f, &told);
+    assert_string_equal(told.text, "1:7=x 1:7! ");
+    assert_int_equal(store_view(f->store)->root.live_keys, 0);
+    assert_int_equal(store_view(f->store)->revision, 4);
+}
+
+/* Segments of rows that were written over and over are dead, whatever the rows say. */
+static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
+{
+    struct fixture *f = *state;
+    struct told told;
+    fixture_put(f, "kept", "1");
+    for (int i = 0; i < 2000; i++) {
+        char value[16];
+        snprintf(value, sizeof(value), "%d", i);
+        write_row(f, ROW_LEASE, i % 2 ? "odd" : "even", value);
+        fixture_commit(f);
+        assert_int_equal(keeper_prepare(f->keeper), ST_OK);
+    }
+    fixture_settle(f);
+    unsigned cleaned = 0;
+    for (struct relocation *relocation;; cleaned++) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            break;
+        uint64_t old = relocation->old_segment;
+        bool done = false;
+        while (!done)
+            assert_int_equal(store_relocate(f->store, relocation, 100, &done), ST_OK);
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+    assert_true(cleaned > 2);
+    start_over(f, &told);
+    assert_string_equal(told.text, "1:even=1998 1:odd=1999 ");
+    assert_int_equal(store_view(f->store)->root.live_keys, 1);
+}
+
+static void a_row_whose_key_the_checkpoint_cannot_hold_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char key[ROW_KEY_BYTES_MAX + 2];
+    memset(key, 'k', sizeof(key));
+    struct row row = {.table = ROW_USER, .key = slice_of(key, ROW_KEY_BYTES_MAX + 1)};
+    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, NULL), ST_LIMIT);
+    row.key.len = ROW_KEY_BYTES_MAX;
+    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, NULL), ST_OK);
+    fixture_settle(f);
+}
+
+/* Until there were rows, the word that counts them was zero. */
+static void a_body_from_before_there_were_rows_has_none(void **state)
+{
+    (void)state;
+    uint8_t body[CHANGE_BODY_HEAD_BYTES] = {0};
+    struct row_walk walk;
+    struct row row;
+    assert_int_equal(row_walk_init(&walk, slice_of(body, sizeof(body))), ST_OK);
+    assert_int_equal(row_walk_next(&walk, &row), ST_END);
+    assert_int_equal(row_walk_init(&walk, slice_of(body, 7)), ST_DAMAGED);
+}
+
+/* Every cut, and every byte of the head made wrong: damage or rows within bounds, never more. */
+static void a_damaged_row_is_told_from_a_good_one(void **state)
+{
+    (void)state;
+    uint8_t body[64] = {[4] = 1};
+    struct row row = row_of(ROW_LEASE, "key", "value"), got;
+    size_t len = CHANGE_BODY_HEAD_BYTES + row_write(body + CHANGE_BODY_HEAD_BYTES, &row);
+    struct row_walk walk;
+    for (size_t cut = CHANGE_BODY_HEAD_BYTES; cut < CHANGE_BODY_HEAD_BYTES + 16 + 8; cut++) {
+        assert_int_equal(row_walk_init(&walk, slice_of(body, cut)), ST_OK);
+        assert_int_equal(row_walk_next(&walk, &got), ST_DAMAGED);
+    }
+    for (size_t i = 0; i < 9; i++) {
+        uint8_t was = body[CHANGE_BODY_HEAD_BYTES + i];
+        body[CHANGE_BODY_HEAD_BYTES + i] = 0xff;
+        assert_int_equal(row_walk_init(&walk, slice_of(body, len)), ST_OK);
+        assert_int_equal(row_walk_next(&walk, &got), ST_DAMAGED);
+        body[CHANGE_BODY_HEAD_BYTES + i] = was;
+    }
+    assert_int_equal(row_walk_init(&walk, slice_of(body, len)), ST_OK);
+    assert_int_equal(row_walk_next(&walk, &got), ST_OK);
+    assert_true(slice_equal(got.value, row.value));
+    assert_int_equal(row_walk_next(&walk, &got), ST_END);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_row_alone_takes_no_revision_and_outlives_the_process,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_after, fixture_setup,
+            fixture_teardown),
+        cmocka_unit_test_setup_teardown(keys_and_rows_of_one_record_go_together, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(segments_of_old_rows_are_cleaned_and_the_rows_stay,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_row_whose_key_the_checkpoint_cannot_hold_is_refused,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test(a_body_from_before_there_were_rows_has_none),
+        cmocka_unit_test(a_damaged_row_is_told_from_a_good_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
