@@ -69,6 +69,34 @@ static const struct option monitoring[] = {
         .ignored = "metrics are not served yet",
         FIELD(metrics),
     },
+    {
+        .name = "listen-metrics-urls",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Where /metrics and the health endpoints are served besides the client URLs.",
+        .ignored = "metrics are not served yet",
+        FIELD(listen_metrics_urls),
+    },
+    {
+        .name = "warning-apply-duration",
+        .kind = OPTION_DURATION,
+        .fallback = "100ms",
+        .help = "A request that takes longer to apply is logged.",
+        .ignored = "slow requests are not logged yet",
+        .min = 0,
+        .max = 1000 * HOUR,
+        FIELD(warning_apply_duration_ns),
+    },
+    {
+        .name = "warning-unary-request-duration",
+        .kind = OPTION_DURATION,
+        .fallback = "300ms",
+        .help = "A call that takes longer is logged.",
+        .ignored = "slow requests are not logged yet",
+        .min = 0,
+        .max = 1000 * HOUR,
+        FIELD(warning_unary_request_duration_ns),
+    },
 };
 
 const struct option_group serve_logging_options = GROUP("Logging", logging);

@@ -24,23 +24,6 @@ static const struct option member[] = {
         FIELD(listen_client_urls),
     },
     {
-        .name = "listen-client-http-urls",
-        .kind = OPTION_LIST,
-        .fallback = "",
-        .help = "Where to take HTTP from clients, and no gRPC; --listen-client-urls then take gRPC "
-                "only. Empty: both on --listen-client-urls.",
-        .ignored = "HTTP is served on --listen-client-urls",
-        FIELD(listen_client_http_urls),
-    },
-    {
-        .name = "listen-metrics-urls",
-        .kind = OPTION_LIST,
-        .fallback = "",
-        .help = "Where /metrics and the health endpoints are served besides the client URLs.",
-        .ignored = "metrics are not served yet",
-        FIELD(listen_metrics_urls),
-    },
-    {
         .name = "advertise-client-urls",
         .kind = OPTION_LIST,
         .fallback = "",

@@ -65,6 +65,18 @@ static const struct option requests[] = {
         .max = 24 * HOUR,
         FIELD(watch_progress_notify_interval_ns),
     },
+};
+
+static const struct option http[] = {
+    {
+        .name = "listen-client-http-urls",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Where to take HTTP from clients, and no gRPC; --listen-client-urls then take gRPC "
+                "only. Empty: both on --listen-client-urls.",
+        .ignored = "HTTP is served on --listen-client-urls",
+        FIELD(listen_client_http_urls),
+    },
     {
         .name = "enable-grpc-gateway",
         .kind = OPTION_BOOL,
@@ -88,26 +100,6 @@ static const struct option requests[] = {
         .help = "Host names under which HTTP without TLS is served; * or empty: all.",
         .ignored = "only health and version are served over HTTP",
         FIELD(host_whitelist),
-    },
-    {
-        .name = "warning-apply-duration",
-        .kind = OPTION_DURATION,
-        .fallback = "100ms",
-        .help = "A request that takes longer to apply is logged.",
-        .ignored = "slow requests are not logged yet",
-        .min = 0,
-        .max = 1000 * HOUR,
-        FIELD(warning_apply_duration_ns),
-    },
-    {
-        .name = "warning-unary-request-duration",
-        .kind = OPTION_DURATION,
-        .fallback = "300ms",
-        .help = "A call that takes longer is logged.",
-        .ignored = "slow requests are not logged yet",
-        .min = 0,
-        .max = 1000 * HOUR,
-        FIELD(warning_unary_request_duration_ns),
     },
 };
 
@@ -158,4 +150,5 @@ static const struct option storage[] = {
 };
 
 const struct option_group serve_request_options = GROUP("Requests", requests);
+const struct option_group serve_http_options = GROUP("HTTP", http);
 const struct option_group serve_storage_options = GROUP("Storage", storage);
