@@ -78,6 +78,7 @@ uint8_t *grpc_call_message(struct grpc_call *call, size_t len)
     call->last_chunk = chunk;
     endpoint->queued_bytes += bytes;
     grpc_prefix_write(chunk->bytes, (uint32_t)len);
+    grpc_call_count(call, GRPC_COUNT_SENT, 1);
     output_changed(call);
     return chunk->bytes + GRPC_PREFIX_BYTES;
 }
@@ -99,6 +100,11 @@ void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)
     call->source = source;
     call->source_parked = false;
     output_changed(call);
+}
+
+void grpc_call_sent(struct grpc_call *call, uint64_t messages)
+{
+    grpc_call_count(call, GRPC_COUNT_SENT, messages);
 }
 
 void grpc_call_wake(struct grpc_call *call)
@@ -129,6 +135,7 @@ static void finish(struct grpc_call *call, enum grpc_code code, struct slice tex
     call->source = NULL;
     call->code = (uint8_t)code;
     call->text = text;
+    grpc_call_count_handled(call, code);
     output_changed(call);
 }
 

@@ -108,6 +108,9 @@ enum status grpc_call_send(struct grpc_call *call, struct slice message);
 /* Hands the rest of the output to a source. At most one; after any messages already queued. */
 void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source);
 
+/* So many messages were made by its source: for who counts them. */
+void grpc_call_sent(struct grpc_call *call, uint64_t messages);
+
 /* A parked source has something to send, or room came back. Cheap to call often. */
 void grpc_call_wake(struct grpc_call *call);
 

@@ -603,6 +603,39 @@ static void request_without_any_host_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static uint64_t counted(struct fixture *f, struct metric_set *set, const char *path, unsigned what)
+{
+    return metric_sum(set,
+                      grpc_services_find(f->services, slice_from_text(path))->first_count + what);
+}
+
+static void every_call_is_counted_with_the_code_it_ended_with(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(metric_set_freep) struct metric_set *set;
+    struct metric_block *block;
+    assert_int_equal(metric_set_new(COUNT_OF(test_methods) * GRPC_COUNTS, &set), ST_OK);
+    assert_int_equal(metric_set_join(set, &block), ST_OK);
+    grpc_services_count(f->services, block);
+    const char *paths[] = {"/t.T/Echo", "/t.T/Echo", "/t.T/Fail", "/t.T/Wait", "/t.T/None"};
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++) {
+        test_call(&f->in, 2 * i + 1, paths[i]);
+        test_message(&f->in, 2 * i + 1, H2_FLAG_END_STREAM, SLICE_LITERAL("hello"));
+    }
+    exchange(f);
+    test_frame(&f->in, H2_RST_STREAM, 0, 7, SLICE_LITERAL("\0\0\0\x08"));
+    exchange(f);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_STARTED), 2);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_RECEIVED), 2);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_RECEIVED_BYTES), 10);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_SENT), 2);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_SENT_BYTES), 20);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_HANDLED + GRPC_OK), 2);
+    assert_int_equal(counted(f, set, "/t.T/Echo", GRPC_COUNT_SECONDS), 2);
+    assert_int_equal(counted(f, set, "/t.T/Fail", GRPC_COUNT_HANDLED + GRPC_NOT_FOUND), 1);
+    assert_int_equal(counted(f, set, "/t.T/Wait", GRPC_COUNT_HANDLED + GRPC_CANCELLED), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +665,7 @@ int main(void)
         TEST(call_remembers_its_service_and_knows_the_time),
         TEST(calls_past_the_recycling_limit_are_freed),
         TEST(request_without_any_host_is_refused),
+        TEST(every_call_is_counted_with_the_code_it_ended_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

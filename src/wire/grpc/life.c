@@ -60,8 +60,8 @@ static const struct h2_stream_ops stream_ops = {
 /* Known from an earlier call with the same header block; the first one is as large as any. */
 static bool will_park(const struct h2_headers *headers)
 {
-    const struct grpc_method *method = headers->note;
-    return method && method->parks;
+    const struct grpc_row *row = headers->note;
+    return row && row->method->parks;
 }
 
 static struct grpc_call *call_alloc(struct grpc_server *server, bool small)
@@ -91,6 +91,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
         .http_status = 200,
         .deadline_ns = INT64_MAX,
         .progress_ns = endpoint->now_ns,
+        .started_ns = endpoint->now_ns,
         .small = small,
     };
     h2_headers_ref(headers);
@@ -152,12 +153,25 @@ void grpc_call_end(struct grpc_call *call)
         return;
     call->ended = true;
     if (call->known && call->method->on_end)
-        call->method->on_end(call, call->service);
+        call->method->on_end(call, call->row->service);
+}
+
+void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code)
+{
+    const struct grpc_row *row = call->row;
+    if (!row || !row->counts)
+        return;
+    metric_add(row->counts, row->first_count + GRPC_COUNT_HANDLED + code, 1);
+    int64_t took_ns = call->endpoint->now_ns - call->started_ns;
+    metric_observe(row->counts, row->first_count + GRPC_COUNT_SECONDS, &grpc_seconds,
+                   took_ns > 0 ? took_ns : 0);
 }
 
 void grpc_call_closed(struct grpc_call *call)
 {
     grpc_call_drop_output(call);
+    if (!call->finished)
+        grpc_call_count_handled(call, GRPC_CANCELLED);
     call->finished = true; /* nothing more is queued by a service that hears of the end */
     grpc_call_drop_message(call);
     grpc_call_drop_held(call);

@@ -4,7 +4,9 @@
 static void hand_over(struct grpc_call *call, struct slice message)
 {
     call->known = true;
-    call->method->on_message(call, call->service, message);
+    grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
+    grpc_call_count(call, GRPC_COUNT_RECEIVED_BYTES, message.len);
+    call->method->on_message(call, call->row->service, message);
 }
 
 /* The only message of its call: kept for as long as the call. */
@@ -160,6 +162,6 @@ void grpc_call_on_half_close(struct h2_stream *stream)
     } else {
         call->known = true;
         if (call->method->on_half_close)
-            call->method->on_half_close(call, call->service);
+            call->method->on_half_close(call, call->row->service);
     }
 }

@@ -144,6 +144,7 @@ enum h2_fill grpc_call_data(struct h2_stream *stream, uint8_t *dst, size_t room,
     if (len || !call->progress_ns)
         call->progress_ns = call->endpoint->now_ns;
     *ret_len = len;
+    grpc_call_count(call, GRPC_COUNT_SENT_BYTES, len);
     if (call->first_chunk)
         return H2_FILL_MORE;
     if (call->finished)

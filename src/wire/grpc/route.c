@@ -182,30 +182,27 @@ static void route_anew(struct grpc_call *call)
     if (!check_host(call) || !check_content_type(call) || !check_timeout(call, &fixed) ||
         !check_authority(call) || !check_http_method(call) || !check_time_left(call))
         return;
-    void *service = NULL;
-    const struct grpc_method *method =
-        call->server->services ? grpc_services_find(call->server->services, headers->path, &service)
-                               : NULL;
-    if (!method) {
+    const struct grpc_row *row =
+        call->server->services ? grpc_services_find(call->server->services, headers->path) : NULL;
+    if (!row) {
         refuse_path(call);
         return;
     }
     if (!check_encoding(call))
         return;
-    call->method = method;
-    call->service = service;
-    if (fixed) {
-        headers->note = method;
-        headers->note_owner = service;
-    }
+    call->row = row;
+    call->method = row->method;
+    if (fixed)
+        headers->note = row;
 }
 
 void grpc_call_route(struct grpc_call *call)
 {
     if (LIKELY(call->headers->note != NULL)) {
-        call->method = call->headers->note;
-        call->service = call->headers->note_owner;
+        call->row = call->headers->note;
+        call->method = call->row->method;
     } else {
         route_anew(call);
     }
+    grpc_call_count(call, GRPC_COUNT_STARTED, 1);
 }

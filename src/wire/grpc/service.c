@@ -1,16 +1,20 @@
 #include "wire/grpc/service.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 
-struct row {
-    struct slice path;
-    const struct grpc_method *method;
-    void *service;
+/* Those of Prometheus' own clients. */
+static const int64_t seconds_bounds[] = {
+    5 * NS_PER_MS,    10 * NS_PER_MS,  25 * NS_PER_MS,  50 * NS_PER_MS,
+    100 * NS_PER_MS,  250 * NS_PER_MS, 500 * NS_PER_MS, 1 * NS_PER_S,
+    2500 * NS_PER_MS, 5 * NS_PER_S,    10 * NS_PER_S,
 };
+const struct metric_buckets grpc_seconds = {seconds_bounds, COUNT_OF(seconds_bounds), NS_PER_S};
 
 /* Sorted by path once filled; a server has some sixty methods. */
 struct grpc_services {
-    struct row *rows;
+    struct grpc_row *rows;
     size_t count;
 };
 
@@ -33,12 +37,12 @@ void grpc_services_free(struct grpc_services *services)
 
 static int compare_rows(const void *a, const void *b)
 {
-    return slice_compare(((const struct row *)a)->path, ((const struct row *)b)->path);
+    return slice_compare(((const struct grpc_row *)a)->path, ((const struct grpc_row *)b)->path);
 }
 
-static const struct row *find_row(const struct grpc_services *services, struct slice path)
+static const struct grpc_row *find_row(const struct grpc_services *services, struct slice path)
 {
-    struct row key = {.path = path};
+    struct grpc_row key = {.path = path};
     if (services->count == 0)
         return NULL;
     return bsearch(&key, services->rows, services->count, sizeof(key), compare_rows);
@@ -49,29 +53,38 @@ enum status grpc_services_add(struct grpc_services *services, const struct grpc_
 {
     if (count == 0)
         return ST_OK;
-    struct row *rows = realloc(services->rows, (services->count + count) * sizeof(*rows));
+    struct grpc_row *rows = realloc(services->rows, (services->count + count) * sizeof(*rows));
     if (!rows)
         return ST_NOMEM;
     services->rows = rows;
     for (size_t i = 0; i < count; i++) {
         assert(methods[i].path[0] == '/' && methods[i].on_message);
         assert(!find_row(services, slice_from_text(methods[i].path)));
-        rows[services->count + i] =
-            (struct row){slice_from_text(methods[i].path), &methods[i], service};
+        rows[services->count + i] = (struct grpc_row){
+            .path = slice_from_text(methods[i].path), .method = &methods[i], .service = service};
     }
     services->count += count;
     qsort(rows, services->count, sizeof(*rows), compare_rows);
     return ST_OK;
 }
 
-const struct grpc_method *grpc_services_find(const struct grpc_services *services,
-                                             struct slice path, void **ret_service)
+const struct grpc_row *grpc_services_find(const struct grpc_services *services, struct slice path)
 {
-    const struct row *row = find_row(services, path);
-    if (!row)
-        return NULL;
-    *ret_service = row->service;
-    return row->method;
+    return find_row(services, path);
+}
+
+const struct grpc_row *grpc_services_rows(const struct grpc_services *services, size_t *ret_count)
+{
+    *ret_count = services->count;
+    return services->rows;
+}
+
+void grpc_services_count(struct grpc_services *services, struct metric_block *block)
+{
+    for (size_t i = 0; i < services->count; i++) {
+        services->rows[i].counts = block;
+        services->rows[i].first_count = (unsigned)i * GRPC_COUNTS;
+    }
 }
 
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix)

@@ -3,9 +3,34 @@
 #ifndef VIGIL_WIRE_GRPC_SERVICE_H
 #define VIGIL_WIRE_GRPC_SERVICE_H
 
+#include "base/metric.h"
 #include "wire/grpc/call.h"
 
 struct grpc_services;
+
+enum { GRPC_CODES = GRPC_UNAUTHENTICATED + 1 };
+
+/* What is counted of each method: slots in a row of a metric block. */
+enum grpc_count {
+    GRPC_COUNT_STARTED,
+    GRPC_COUNT_RECEIVED, /* messages */
+    GRPC_COUNT_RECEIVED_BYTES,
+    GRPC_COUNT_SENT,
+    GRPC_COUNT_SENT_BYTES,                                /* with their prefixes */
+    GRPC_COUNT_HANDLED,                                   /* one for each code */
+    GRPC_COUNT_SECONDS = GRPC_COUNT_HANDLED + GRPC_CODES, /* a histogram */
+    GRPC_COUNTS = GRPC_COUNT_SECONDS + METRIC_SLOTS
+};
+extern const struct metric_buckets grpc_seconds;
+
+/* A method that is answered. */
+struct grpc_row {
+    struct slice path;
+    const struct grpc_method *method;
+    void *service;
+    struct metric_block *counts; /* NULL: nobody counts */
+    unsigned first_count;
+};
 
 MUST_CHECK
 enum status grpc_services_new(struct grpc_services **ret_services);
@@ -17,9 +42,17 @@ MUST_CHECK
 enum status grpc_services_add(struct grpc_services *services, const struct grpc_method *methods,
                               size_t count, void *service);
 
-/* NULL when no such method is registered. */
-const struct grpc_method *grpc_services_find(const struct grpc_services *services,
-                                             struct slice path, void **ret_service);
+/* NULL when no such method is registered. Rows stay where they are once all are added. */
+const struct grpc_row *grpc_services_find(const struct grpc_services *services, struct slice path);
+
+/* All of them, by path. */
+const struct grpc_row *grpc_services_rows(const struct grpc_services *services, size_t *ret_count);
+
+/*
+ * Counts its calls from now on: the n-th row in the slots from n * GRPC_COUNTS. After the last row
+ * was added; the block is that of the thread that answers.
+ */
+void grpc_services_count(struct grpc_services *services, struct metric_block *block);
 
 /* Whether any method's path begins so: "/etcdserverpb.KV/". */
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix);

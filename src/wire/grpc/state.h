@@ -39,13 +39,14 @@ struct grpc_call {
     struct grpc_endpoint *endpoint; /* NULL once the stream is closed */
     struct grpc_server *server;
     const struct grpc_method *method; /* NULL while refused */
-    void *service;
+    const struct grpc_row *row;       /* of the method; NULL as it */
     void *user;
     struct h2_headers *headers; /* a reference */
     struct grpc_call *next_recycled;
     struct list in_timed; /* links endpoint.timed */
     int64_t deadline_ns;
     int64_t progress_ns; /* when bytes last moved, while they ought to */
+    int64_t started_ns;
 
     /* The message that arrives. */
     struct buf message;
@@ -81,6 +82,13 @@ static inline struct grpc_call *grpc_call_of(struct h2_stream *stream)
     return CONTAINER_OF(stream, struct grpc_call, stream);
 }
 
+static inline void grpc_call_count(const struct grpc_call *call, unsigned what, uint64_t n)
+{
+    const struct grpc_row *row = call->row;
+    if (row && row->counts)
+        metric_add(row->counts, row->first_count + what, n);
+}
+
 /* life.c */
 struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers);
 /* The service hears no more of the call; what it queued is dropped unless it is finished. */
@@ -90,6 +98,8 @@ void grpc_call_drop_message(struct grpc_call *call);
 void grpc_call_add_held(struct grpc_call *call, size_t bytes);
 void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
+/* The status is known, or will never be. */
+void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code);
 
 /* call.c: texts of our own making, some hundred bytes at most. */
 void grpc_call_fail_format(struct grpc_call *call, enum grpc_code code, const char *format, ...)

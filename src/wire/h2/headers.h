@@ -24,7 +24,6 @@ struct h2_headers {
     struct slice method, scheme, path, authority;
     /* What the layer above made of these fields, kept for the next stream that shares them. */
     const void *note;
-    void *note_owner;
     struct slice block; /* the bytes they were decoded from */
     struct h2_field fields[];
 };
