@@ -136,7 +136,8 @@ static void peer_open(struct watch_hub *hub, struct peer *peer)
 {
     *peer = (struct peer){0};
     woken_count = 0;
-    peer->stream = watch_stream_new(hub, (struct watch_stream_owner){peer_wake, peer});
+    peer->stream =
+        watch_stream_new(hub, (struct watch_stream_owner){.wake = peer_wake, .ctx = peer});
 }
 
 static void peer_watch(struct peer *peer, unsigned key, int64_t start)

@@ -235,6 +235,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
         options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
     engine->watch_fragment_bytes = options->max_request_bytes + MESSAGE_OVERHEAD_BYTES;
     engine->watchers_per_stream_max = (unsigned)options->max_watchers_per_stream;
+    engine->watchers_max = (uint64_t)options->max_watchers;
     engine->watch_progress_interval_ns = options->watch_progress_notify_interval_ns;
     if (engine->watch_progress_interval_ns < WATCH_PROGRESS_NS_MIN)
         engine->watch_progress_interval_ns = WATCH_PROGRESS_NS_MIN;

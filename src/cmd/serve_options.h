@@ -71,6 +71,7 @@ struct serve_options {
     uint64_t max_header_bytes;
     int64_t max_header_fields;
     int64_t max_watchers_per_stream;
+    int64_t max_watchers;
     uint64_t max_http1_header_bytes;
     uint64_t max_queued_bytes;
     uint64_t pause_queued_bytes;

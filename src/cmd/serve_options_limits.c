@@ -30,6 +30,15 @@ static const struct option limits[] = {
         FIELD(max_watchers_per_stream),
     },
     {
+        .name = "max-watchers",
+        .kind = OPTION_INT,
+        .fallback = "10000000",
+        .help = "Watches of all clients at the same time. One more is refused.",
+        .min = 1,
+        .max = INT64_C(1) << 40,
+        FIELD(max_watchers),
+    },
+    {
         .name = "max-header-bytes",
         .kind = OPTION_SIZE,
         .fallback = "16384",

@@ -1,5 +1,7 @@
 #include "engine/engine_ops.h"
 
+#include "watch/stats.h"
+
 struct engine_identity engine_identity_get(const struct engine *engine)
 {
     return engine->ops->identity(engine);
@@ -35,6 +37,27 @@ void engine_shard_flushed(struct engine_shard *shard)
 struct watch_hub *engine_watch_hub(struct engine_shard *shard)
 {
     return shard->engine->ops->watch_hub(shard);
+}
+
+void engine_watch_stats(const struct engine *engine, struct watch_stats *ret_stats)
+{
+    struct watch_report report;
+    *ret_stats = (struct watch_stats){0};
+    for (unsigned i = 0; engine->ops->watch_report(engine, i, &report); i++)
+        watch_stats_add(ret_stats, &report.stats);
+}
+
+size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_stats *ret_streams,
+                            size_t max)
+{
+    struct watch_report report, all = {0};
+    for (unsigned i = 0; engine->ops->watch_report(engine, i, &report); i++)
+        for (size_t k = 0; k < report.slowest_count; k++)
+            watch_report_add(&all, &report.slowest[k]);
+    size_t count = size_min(all.slowest_count, max);
+    for (size_t i = 0; i < count; i++)
+        ret_streams[i] = all.slowest[i];
+    return count;
 }
 
 void engine_range_start(struct engine_shard *shard, struct engine_range *range,

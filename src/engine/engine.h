@@ -24,6 +24,8 @@ struct pb_delete_range_request;
 struct pb_txn_request;
 struct pb_compaction_request;
 struct watch_hub;
+struct watch_stats;
+struct watch_stream_stats;
 
 /* -- Reading -- */
 
@@ -78,6 +80,16 @@ struct engine_identity engine_identity_get(const struct engine *engine);
 
 /* Where the shard's watch streams live (watch/stream.h). Always the same one; the shard's own. */
 struct watch_hub *engine_watch_hub(struct engine_shard *shard);
+
+/*
+ * What the watches of all shards were counted as at the end of each one's last turn (see
+ * watch/stats.h). Any thread, without a lock; cheap enough for every scrape.
+ */
+void engine_watch_stats(const struct engine *engine, struct watch_stats *ret_stats);
+/* The streams that are farthest behind, the slowest first, at most `max`; about a second old.
+ * Returns how many. Any thread. */
+size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_stats *ret_streams,
+                            size_t max);
 
 /* -- Shards -- */
 

@@ -7,6 +7,8 @@
 
 #include "engine/engine.h"
 
+struct watch_report;
+
 struct engine_ops {
     struct engine_identity (*identity)(const struct engine *engine);
     enum status (*shard_new)(struct engine *engine, struct loop *loop,
@@ -16,6 +18,8 @@ struct engine_ops {
     void (*turn_end)(struct engine_shard *shard);
     void (*flushed)(struct engine_shard *shard);
     struct watch_hub *(*watch_hub)(struct engine_shard *shard);
+    /* What the i-th shard's watches show; false: there is no such shard. Any thread. */
+    bool (*watch_report)(const struct engine *engine, unsigned i, struct watch_report *ret_report);
     void (*range_start)(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request);
     void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,

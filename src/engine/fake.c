@@ -362,6 +362,15 @@ static struct watch_hub *get_watch_hub(struct engine_shard *shard)
     return fake->hub;
 }
 
+static bool watch_report(const struct engine *engine, unsigned i, struct watch_report *ret_report)
+{
+    const struct fake *fake = fake_of(engine);
+    if (i > 0 || !fake->hub)
+        return false;
+    *ret_report = *watch_hub_census(fake->hub);
+    return true;
+}
+
 static void turn_begin(struct engine_shard *shard)
 {
     struct fake *fake = fake_of(shard->engine);
@@ -402,6 +411,7 @@ static const struct engine_ops fake_ops = {
     .turn_end = turn_end,
     .flushed = flushed,
     .watch_hub = get_watch_hub,
+    .watch_report = watch_report,
     .range_start = range_start,
     .range_window = range_window,
     .range_fill = range_fill,

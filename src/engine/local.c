@@ -15,6 +15,7 @@ enum {
     CHECKPOINT_BYTES = 64 << 20,
     WATCH_FRAGMENT_BYTES = 2 << 20,
     WATCHERS_PER_STREAM_MAX = 1000 * 1000,
+    WATCHERS_MAX = 10 * 1000 * 1000,
 };
 /* Address space, not memory: enough for a thousand million versions. */
 static const size_t checkpoint_map_bytes = (size_t)256 << 30;
@@ -69,6 +70,17 @@ static struct engine_identity local_identity(const struct engine *base)
     };
 }
 
+static bool local_watch_report(const struct engine *base, unsigned i,
+                               struct watch_report *ret_report)
+{
+    const struct engine_local *engine =
+        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
+    if (i >= engine->options.shards_max)
+        return false;
+    watch_board_read(&engine->boards[i], ret_report);
+    return true;
+}
+
 static const struct engine_ops local_ops = {
     .identity = local_identity,
     .shard_new = local_shard_new,
@@ -77,6 +89,7 @@ static const struct engine_ops local_ops = {
     .turn_end = local_shard_turn_end,
     .flushed = local_shard_flushed,
     .watch_hub = local_shard_watch_hub,
+    .watch_report = local_watch_report,
     .range_start = local_range_start,
     .range_window = local_range_window,
     .range_fill = local_range_fill,
@@ -105,6 +118,7 @@ static void set_defaults(struct engine_local_options *options)
     options->watch_fragment_bytes = or_default(options->watch_fragment_bytes, WATCH_FRAGMENT_BYTES);
     options->watchers_per_stream_max =
         (unsigned)or_default(options->watchers_per_stream_max, WATCHERS_PER_STREAM_MAX);
+    options->watchers_max = or_default(options->watchers_max, WATCHERS_MAX);
     if (!options->watch_progress_interval_ns)
         options->watch_progress_interval_ns = 600 * NS_PER_S;
 }
@@ -137,6 +151,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->options.member_id = store_member_id(engine->store);
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
     engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
+    engine->boards = xcalloc(engine->options.shards_max, sizeof(*engine->boards));
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
     local_keeper_start(&engine->keeper);
@@ -159,5 +174,6 @@ void engine_local_close(struct engine *base)
     store_close(engine->store);
     free(engine->shards);
     free(engine->news);
+    free(engine->boards);
     free(engine);
 }

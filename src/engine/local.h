@@ -26,6 +26,7 @@ struct engine_local_options {
     unsigned shards_max;
     size_t watch_fragment_bytes;        /* 0: 2 MiB */
     unsigned watchers_per_stream_max;   /* 0: 1,000,000 */
+    uint64_t watchers_max;              /* in all; 0: 10,000,000 */
     int64_t watch_progress_interval_ns; /* 0: 10 minutes */
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */

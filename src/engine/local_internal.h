@@ -7,6 +7,7 @@
 #include "engine/local_news.h"
 #include "store/keeper.h"
 #include "store/store.h"
+#include "watch/stats.h"
 
 #include <pthread.h>
 
@@ -123,6 +124,8 @@ struct engine_local {
     struct local_keeper keeper;
     struct local_shard **shards; /* shards_max */
     struct local_news *news;     /* shards_max */
+    struct watch_board *boards;  /* shards_max: what each one's watches show */
+    _Atomic uint64_t watchers;   /* of all shards */
     _Atomic unsigned shard_count;
 };
 

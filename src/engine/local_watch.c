@@ -56,6 +56,9 @@ struct local_watch *local_watch_new(struct local_shard *shard)
         .identity = {identity.cluster_id, identity.member_id, identity.raft_term},
         .fragment_bytes = options->watch_fragment_bytes,
         .watchers_max = options->watchers_per_stream_max,
+        .watchers_all = &shard->engine->watchers,
+        .watchers_all_max = options->watchers_max,
+        .board = &shard->engine->boards[shard->number],
         .progress_interval_ns = options->watch_progress_interval_ns,
         .seed = random_seed_system(),
     });

@@ -74,6 +74,7 @@ void catch_up_begin(struct watcher *watcher)
     ride->scan->ride_count++;
     watcher->ride = ride;
     stream->hub->stats.watchers_catching_up++;
+    stream->hub->census.wanted = true;
 }
 
 void catch_up_end(struct watcher *watcher)
@@ -312,7 +313,7 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
     uint8_t *start = hub->piece + MESSAGE_HEAD_BYTES_MAX - head;
     message_event_head_write(start, header, watcher->id, bytes);
     output_end(stream, out, start, head + bytes);
-    hub->stats.events_sent += events;
+    stream_count_events(stream, events);
     return at;
 }
 

@@ -29,7 +29,8 @@ static inline void client_open(struct client *client, struct watch_hub *hub)
 {
     *client = (struct client){0};
     arena_init(&client->arena, NULL, 0, SIZE_MAX);
-    client->stream = watch_stream_new(hub, (struct watch_stream_owner){client_wake, client});
+    client->stream =
+        watch_stream_new(hub, (struct watch_stream_owner){.wake = client_wake, .ctx = client});
 }
 
 static inline void client_close(struct client *client)

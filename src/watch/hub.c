@@ -55,6 +55,11 @@ const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
     return header;
 }
 
+struct watch_stream *hub_stream_after(struct watch_hub *hub, const struct list *link)
+{
+    return link->next == &hub->streams ? NULL : LIST_ENTRY(link->next, struct watch_stream, in_hub);
+}
+
 /* -- Taking in -- */
 
 static void ring_drop(struct watch_hub *hub)
@@ -148,6 +153,7 @@ static bool take_in(struct watch_hub *hub)
         assert(slot->batch.count > 0);
         hub->ring_count++;
         hub->tail = slot->batch.revision;
+        hub->census.wanted = true;
         events += slot->batch.count;
         for (size_t i = 0; i < slot->batch.count; i++)
             range_index_visit(&hub->index, slot->batch.events[i].key, mark, &marking);
@@ -174,12 +180,15 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
     wake_hungry(hub);
+    census_turn(hub);
     return more || !list_empty(&hub->hungry);
 }
 
 void watch_hub_turn_end(struct watch_hub *hub)
 {
     ring_drop(hub);
+    if (hub->options.board)
+        watch_board_write_stats(hub->options.board, &hub->stats);
 }
 
 void watch_hub_history_ready(struct watch_hub *hub)
@@ -200,7 +209,8 @@ int64_t watch_hub_next_ns(const struct watch_hub *hub)
 {
     if (!list_empty(&hub->hungry))
         return hub->now_ns;
-    return heap_first_number(&hub->ticks, CLOCK_NEVER);
+    int64_t census = census_next_ns(hub), tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
+    return census < tick ? census : tick;
 }
 
 /* -- Reading -- */
@@ -301,28 +311,10 @@ const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batc
     return tail;
 }
 
-/* -- For operators and tests -- */
-
-struct watch_stats watch_hub_stats(const struct watch_hub *hub)
-{
-    struct watch_stats stats = hub->stats;
-    const struct watch_stream *stream;
-    LIST_FOREACH (stream, &hub->streams, in_hub) {
-        stats.streams_stopped += stream->stopped;
-        stats.held_bytes += stream->rest_len - stream->rest_at;
-        int64_t oldest = stream->dirty ? stream->place.revision : hub->tail + 1;
-        const struct watch_scan *scan;
-        LIST_FOREACH (scan, &stream->scans, in_stream)
-            if (scan->place.revision < oldest)
-                oldest = scan->place.revision;
-        if (hub->tail + 1 - oldest > stats.behind_max)
-            stats.behind_max = hub->tail + 1 - oldest;
-    }
-    return stats;
-}
+/* -- For tests -- */
 
 struct counts {
-    size_t watchers, live, catching_up, indexed;
+    size_t streams, stopped, watchers, live, catching_up, compacted, indexed, held;
 };
 
 static void stream_check(const struct watch_stream *stream, struct counts *counts)
@@ -352,6 +344,7 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
         assert((watcher->state == WATCHER_COMPACTED) == (watcher->range == NULL));
         counts->live += watcher->state == WATCHER_LIVE;
         catching_up += watcher->state == WATCHER_CATCHING_UP;
+        counts->compacted += watcher->state == WATCHER_COMPACTED;
         counts->indexed += watcher->range != NULL;
         notifiers += (watcher->flags & WATCHER_NOTIFY) != 0;
         futures += (watcher->flags & WATCHER_FUTURE) != 0;
@@ -364,6 +357,9 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
     assert(heap_has(&stream->tick) == (notifiers > 0));
     assert(!stream->rest || stream->rest_at < stream->rest_len);
     assert(stream->control_count <= WATCH_WAITING_MAX);
+    counts->streams++;
+    counts->stopped += stream->stopped;
+    counts->held += stream->rest_len - stream->rest_at;
 }
 
 void watch_hub_check(const struct watch_hub *hub)
@@ -377,5 +373,9 @@ void watch_hub_check(const struct watch_hub *hub)
     assert(counts.live == hub->live);
     assert(counts.watchers == hub->stats.watchers);
     assert(counts.catching_up == hub->stats.watchers_catching_up);
+    assert(counts.compacted == hub->stats.watchers_compacted);
+    assert(counts.streams == hub->stats.streams);
+    assert(counts.stopped == hub->stats.streams_stopped);
+    assert(counts.held == hub->stats.held_bytes);
     heap_check(&hub->ticks);
 }

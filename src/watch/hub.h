@@ -16,6 +16,7 @@
 #define VIGIL_WATCH_HUB_H
 
 #include "watch/history.h"
+#include "watch/stats.h"
 
 struct watch_hub;
 
@@ -29,6 +30,10 @@ struct watch_hub_options {
     struct watch_identity identity;
     size_t fragment_bytes; /* responses of that size and more are cut for who asked; 2 MiB */
     unsigned watchers_max; /* of one stream; a create beyond it is refused */
+    /* Of all hubs that share the count; NULL: this one alone, without a limit. */
+    _Atomic uint64_t *watchers_all;
+    uint64_t watchers_all_max;
+    struct watch_board *board; /* where it shows itself to other threads; may be NULL */
     int64_t progress_interval_ns;
     uint64_t seed; /* of the jitter of progress and of the hash tables */
 };
@@ -57,15 +62,10 @@ void watch_hub_history_ready(struct watch_hub *hub);
  */
 int64_t watch_hub_next_ns(const struct watch_hub *hub);
 
-/* What an operator looks at. Counts are of now, totals since the start. */
-struct watch_stats {
-    uint64_t streams, streams_stopped;
-    uint64_t watchers, watchers_catching_up;
-    uint64_t events_sent, responses_sent, bytes_sent;
-    uint64_t held_bytes; /* rests of messages that had no room, of all streams */
-    int64_t behind_max;  /* revisions the slowest stream is behind */
-};
+/* What was counted up to now, and found by the last census. */
 struct watch_stats watch_hub_stats(const struct watch_hub *hub);
+/* The same after looking at every stream at once; for tests, and where there are few. */
+const struct watch_report *watch_hub_census(struct watch_hub *hub);
 
 /* For tests: every watcher stands where its state says, and every count is right. */
 void watch_hub_check(const struct watch_hub *hub);

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/random.h"
+#include "watch/census.h"
 #include "watch/message.h"
 #include "watch/range_index.h"
 
@@ -100,8 +101,12 @@ struct watch_hub {
     size_t budget; /* events the fill under way may still look at */
 
     struct watch_stats stats;
+    struct watch_census census;
+    struct watch_report report; /* of the last census */
 };
 
+/* The stream behind a link of hub->streams; NULL at the end. */
+struct watch_stream *hub_stream_after(struct watch_hub *hub, const struct list *link);
 const struct message_header *hub_header(struct watch_hub *hub, int64_t revision);
 /* As watch_history_ops.next up to the tail, from this turn's revisions if they are there. */
 MUST_CHECK

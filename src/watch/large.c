@@ -78,7 +78,7 @@ static bool piece_begin(struct watch_stream *stream, struct watch_large *large,
     struct message message = {.watch_id = large->watch_id, .fragment = cut};
     large->head_len = message_head_write(large->head, &message, header, bytes);
     large->head_at = 0;
-    hub->stats.events_sent += events;
+    stream_count_events(stream, events);
     hub->stats.responses_sent++;
     return true;
 }

@@ -25,7 +25,7 @@ static void send_revision(struct watch_stream *stream, struct watch_output *out,
     uint8_t *at = message_event_head_write(dst, header, watcher->id, tail->len);
     memcpy(at, tail->bytes, tail->len);
     output_end(stream, out, dst, head + tail->len);
-    hub->stats.events_sent += tail->events;
+    stream_count_events(stream, tail->events);
 }
 
 /* The first and the last event that the range covers. */

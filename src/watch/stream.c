@@ -30,6 +30,19 @@ static struct watcher *find_watcher(const struct watch_stream *stream, int64_t i
 
 static void watcher_destroy(struct watcher *watcher);
 
+static void stats_raise(uint64_t *peak, uint64_t value)
+{
+    if (value > *peak)
+        *peak = value;
+}
+
+void stream_raise_behind(struct watch_stream *stream, uint64_t behind)
+{
+    stats_raise(&stream->hub->stats.behind_peak, behind);
+    if (behind > stream->behind_peak)
+        stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
+}
+
 struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner)
 {
     assert(owner.wake);
@@ -41,7 +54,7 @@ struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream
     list_init(&stream->in_waiting);
     list_init(&stream->scans);
     list_push_back(&hub->streams, &stream->in_hub);
-    hub->stats.streams++;
+    stats_raise(&hub->stats.streams_peak, ++hub->stats.streams);
     return stream;
 }
 
@@ -74,11 +87,13 @@ void watch_stream_free(struct watch_stream *stream)
     chain_table_fini(&stream->ids);
     controls_drop(stream);
     free(stream->rest);
+    hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
+    hub->stats.streams_stopped -= stream->stopped;
+    hub->stats.streams--;
     large_free(stream->large);
     list_remove(&stream->in_hungry);
     list_remove(&stream->in_waiting);
-    list_remove(&stream->in_hub);
-    hub->stats.streams--;
+    census_forget(hub, stream);
     pool_free_object(hub->pool, stream);
 }
 
@@ -112,6 +127,8 @@ void watcher_move(struct watcher *watcher, enum watcher_state next)
     struct watch_hub *hub = watcher->stream->hub;
     hub->live -= watcher->state == WATCHER_LIVE;
     hub->live += next == WATCHER_LIVE;
+    hub->stats.watchers_compacted -= watcher->state == WATCHER_COMPACTED;
+    hub->stats.watchers_compacted += next == WATCHER_COMPACTED;
     watcher->state = (uint8_t)next;
 }
 
@@ -158,6 +175,8 @@ static void watcher_destroy(struct watcher *watcher)
     watcher_move(watcher, WATCHER_CLOSED);
     notify_watcher_gone(watcher);
     pool_free_object(hub->pool, watcher);
+    if (hub->options.watchers_all)
+        atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
     if (--hub->stats.watchers == 0 && hub->history->ops->listen)
         hub->history->ops->listen(hub->history, false);
 }
@@ -226,6 +245,19 @@ size_t watch_stream_waiting(const struct watch_stream *stream)
 
 /* -- Requests -- */
 
+/* One more of all, if that is allowed. */
+static bool watchers_all_take(const struct watch_hub_options *options)
+{
+    _Atomic uint64_t *all = options->watchers_all;
+    if (!all)
+        return true;
+    if (atomic_fetch_add_explicit(all, 1, memory_order_relaxed) < options->watchers_all_max)
+        return true;
+    atomic_fetch_sub_explicit(all, 1, memory_order_relaxed);
+    return false;
+}
+
+/* Empty: it is not refused, and is counted. */
 static struct slice create_refusal(const struct watch_stream *stream,
                                    const struct watch_create *create, struct slice key)
 {
@@ -239,6 +271,8 @@ static struct slice create_refusal(const struct watch_stream *stream,
         return SLICE_LITERAL("mvcc: duplicate watch ID provided on the WatchStream");
     if (stream->ids.count >= stream->hub->options.watchers_max)
         return SLICE_LITERAL("vigil: too many watches on one stream");
+    if (!watchers_all_take(&stream->hub->options))
+        return SLICE_LITERAL("vigil: too many watches on this server");
     return SLICE_EMPTY;
 }
 
@@ -264,6 +298,7 @@ static struct watcher *watcher_new(struct watch_stream *stream, const struct wat
     struct watch_hub *hub = stream->hub;
     if (hub->stats.watchers++ == 0 && hub->history->ops->listen)
         hub->history->ops->listen(hub->history, true);
+    stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
     hub_catch_tail(hub);
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
@@ -294,6 +329,7 @@ enum status watch_stream_create(struct watch_stream *stream, const struct watch_
     struct slice key = create->key.len ? create->key : SLICE_LITERAL("\0");
     struct slice refusal = create_refusal(stream, create, key);
     if (refusal.len) {
+        stream->hub->stats.refused++;
         control_push(stream,
                      (struct watch_control){
                          .watch_id = -1, .created = true, .canceled = true, .reason = refusal});
@@ -309,6 +345,7 @@ enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason
     if (stream->control_count >= WATCH_WAITING_MAX)
         return ST_LIMIT;
     struct watch_control control = {.watch_id = -1, .created = true, .canceled = true};
+    stream->hub->stats.refused++;
     if (reason.len) {
         size_t len = size_min(reason.len, MESSAGE_REASON_BYTES_MAX);
         uint8_t *copy = xmalloc(len);
@@ -372,6 +409,11 @@ void output_end(struct watch_stream *stream, struct watch_output *out, const uin
     memcpy(stream->rest, from + now, len - now);
     stream->rest_len = (uint32_t)(len - now);
     stream->rest_at = 0;
+    struct watch_stats *stats = &stream->hub->stats;
+    stats->held_bytes += stream->rest_len;
+    stats_raise(&stats->held_bytes_peak, stats->held_bytes);
+    if (stream->rest_len > stream->held_peak)
+        stream->held_peak = stream->rest_len;
 }
 
 void output_message(struct watch_stream *stream, struct watch_output *out,
@@ -388,6 +430,7 @@ static void rest_fill(struct watch_stream *stream, struct watch_output *out)
     memcpy(out->at, stream->rest + stream->rest_at, len);
     out->at += len;
     stream->rest_at += (uint32_t)len;
+    stream->hub->stats.held_bytes -= len;
     if (stream->rest_at < stream->rest_len)
         return;
     free(TAKE(stream->rest));
@@ -464,14 +507,20 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
 {
     uint8_t *end = dst + room;
     struct watch_output out = {.start = dst, .at = dst, .end = end, .pause = end};
+    struct watch_hub *hub = stream->hub;
+    stream_raise_behind(stream, census_behind(stream));
     stream->filling = true;
-    stream->hub->budget = WATCH_FILL_EVENTS;
+    hub->budget = WATCH_FILL_EVENTS;
     while (out.at < out.end && has_work(stream))
         fill_next(stream, &out);
     stream->filling = false;
     if (progress_is_ahead(stream))
         stream_park_hungry(stream);
-    stream->hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
+    stream->bytes_sent += (uint64_t)(out.at - out.start);
+    hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
+    hub->stats.streams_stopped -= stream->stopped;
     *ret_more = stream->woken = stream->stopped = has_work(stream);
+    hub->stats.streams_stopped += stream->stopped;
+    hub->census.wanted = true;
     return (size_t)(out.at - out.start);
 }

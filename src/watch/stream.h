@@ -29,6 +29,8 @@ struct watch_stream_owner {
      */
     void (*wake)(void *ctx);
     void *ctx;
+    /* Who it is, for an operator: a text. May be NULL. */
+    void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
 };
 
 struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner);

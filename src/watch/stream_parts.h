@@ -77,6 +77,9 @@ struct watch_stream {
     int64_t tick_ns;      /* its interval */
     uint32_t tick_bucket; /* of ids: where the round of notifications goes on */
     uint32_t turn_bytes;  /* written since live and catching-up last changed turns */
+    uint32_t behind_peak; /* revisions */
+    uint32_t held_peak;   /* bytes of `rest` */
+    uint64_t events_sent, bytes_sent;
     enum status broken;
     uint8_t scan_count, scans_waiting;
     bool dirty, woken, filling, stopped, ticking, ticked, scan_turn;
@@ -85,6 +88,13 @@ struct watch_stream {
 };
 
 void stream_wake(struct watch_stream *stream);
+/* Counts what the stream is sent, and how far it was behind. */
+static inline void stream_count_events(struct watch_stream *stream, uint64_t events)
+{
+    stream->events_sent += events;
+    stream->hub->stats.events_sent += events;
+}
+void stream_raise_behind(struct watch_stream *stream, uint64_t behind);
 /* It cannot go on searching now: the hub will wake it, next turn or when the history is ready. */
 void stream_park_hungry(struct watch_stream *stream);
 void stream_park_waiting(struct watch_stream *stream);

@@ -1,0 +1,90 @@
+#include "watch/stats.h"
+
+#include <assert.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct watch_report) % sizeof(uint64_t) == 0, "a board holds whole words");
+_Static_assert(offsetof(struct watch_report, stats) == 0, "counters are written alone");
+
+static void raise(uint64_t *value, uint64_t other)
+{
+    if (other > *value)
+        *value = other;
+}
+
+void watch_stats_add(struct watch_stats *stats, const struct watch_stats *other)
+{
+    stats->streams += other->streams;
+    stats->streams_peak += other->streams_peak;
+    stats->streams_stopped += other->streams_stopped;
+    stats->streams_behind += other->streams_behind;
+    stats->watchers += other->watchers;
+    stats->watchers_peak += other->watchers_peak;
+    stats->watchers_catching_up += other->watchers_catching_up;
+    stats->watchers_compacted += other->watchers_compacted;
+    stats->watchers_behind += other->watchers_behind;
+    stats->events_sent += other->events_sent;
+    stats->responses_sent += other->responses_sent;
+    stats->bytes_sent += other->bytes_sent;
+    stats->held_bytes += other->held_bytes;
+    stats->held_bytes_peak += other->held_bytes_peak;
+    stats->refused += other->refused;
+    raise(&stats->behind_max, other->behind_max);
+    raise(&stats->behind_peak, other->behind_peak);
+}
+
+void watch_report_add(struct watch_report *report, const struct watch_stream_stats *stream)
+{
+    size_t at = report->slowest_count;
+    while (at > 0 && report->slowest[at - 1].behind < stream->behind)
+        at--;
+    if (at == WATCH_SLOWEST_MAX)
+        return;
+    if (report->slowest_count < WATCH_SLOWEST_MAX)
+        report->slowest_count++;
+    memmove(&report->slowest[at + 1], &report->slowest[at],
+            (report->slowest_count - 1 - at) * sizeof(*stream));
+    report->slowest[at] = *stream;
+}
+
+/* -- The board -- */
+
+/*
+ * Each word is released after the odd number and acquired before the number is looked at again: who
+ * has read a word of a writing finds its number too.
+ */
+static void write_words(struct watch_board *board, const void *words, size_t bytes)
+{
+    uint64_t sequence = atomic_load_explicit(&board->sequence, memory_order_relaxed);
+    assert(sequence % 2 == 0);
+    atomic_store_explicit(&board->sequence, sequence + 1, memory_order_relaxed);
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
+        uint64_t word;
+        memcpy(&word, (const uint8_t *)words + i * sizeof(word), sizeof(word));
+        atomic_store_explicit(&board->words[i], word, memory_order_release);
+    }
+    atomic_store_explicit(&board->sequence, sequence + 2, memory_order_release);
+}
+
+void watch_board_write_stats(struct watch_board *board, const struct watch_stats *stats)
+{
+    write_words(board, stats, sizeof(*stats));
+}
+
+void watch_board_write(struct watch_board *board, const struct watch_report *report)
+{
+    write_words(board, report, sizeof(*report));
+}
+
+void watch_board_read(const struct watch_board *board, struct watch_report *ret_report)
+{
+    uint64_t before, after;
+    do {
+        before = atomic_load_explicit(&board->sequence, memory_order_acquire);
+        for (size_t i = 0; i < WATCH_BOARD_WORDS; i++) {
+            uint64_t word = atomic_load_explicit(&board->words[i], memory_order_acquire);
+            memcpy((uint8_t *)ret_report + i * sizeof(word), &word, sizeof(word));
+        }
+        after = atomic_load_explicit(&board->sequence, memory_order_relaxed);
+    } while (before != after || before % 2);
+}
