@@ -208,10 +208,10 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     wire->grpc.queued_bytes_hard = options->max_queued_bytes;
     wire->grpc.stall_ns = options->response_stall_timeout_ns;
     wire->http1.head_bytes_max = (uint32_t)options->max_http1_header_bytes;
-    wire->http1.queued_bytes_max = options->max_queued_bytes;
+    wire->http.queued_bytes_max = options->max_queued_bytes;
     wire->http1.head_ns = options->http1_header_timeout_ns;
     wire->http1.idle_ns = options->http1_idle_timeout_ns;
-    wire->http1.stall_ns = options->response_stall_timeout_ns;
+    wire->http.stall_ns = options->response_stall_timeout_ns;
     wire->handshake_ns = options->handshake_timeout_ns;
 }
 

@@ -86,10 +86,10 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     SAME(grpc.queued_bytes_hard);
     SAME(grpc.stall_ns);
     SAME(http1.head_bytes_max);
-    SAME(http1.queued_bytes_max);
+    SAME(http.queued_bytes_max);
     SAME(http1.head_ns);
     SAME(http1.idle_ns);
-    SAME(http1.stall_ns);
+    SAME(http.stall_ns);
     SAME(handshake_ns);
     assert_true(f.config.server.net.connections_max == net.connections_max);
     assert_true(f.config.server.net.stall_ns == net.stall_ns);
@@ -166,10 +166,10 @@ static void every_limit_reaches_its_layer(void **state)
     assert_int_equal(server->wire.h2.streams_max, 8);
     assert_int_equal(server->wire.h2.header_list_bytes, 2048);
     assert_int_equal(server->wire.grpc.queued_bytes_hard, 2 << 20);
-    assert_int_equal(server->wire.http1.queued_bytes_max, 2 << 20);
+    assert_int_equal(server->wire.http.queued_bytes_max, 2 << 20);
     assert_int_equal(server->wire.handshake_ns, 3 * NS_PER_S);
     assert_int_equal(server->wire.grpc.stall_ns, 4 * NS_PER_S);
-    assert_int_equal(server->wire.http1.stall_ns, 4 * NS_PER_S);
+    assert_int_equal(server->wire.http.stall_ns, 4 * NS_PER_S);
     assert_int_equal(server->net.stall_ns, 4 * NS_PER_S);
     assert_int_equal(server->wire.h2.reset_burst, 5);
     assert_int_equal(server->wire.h2.reset_per_s, 6);

@@ -10,13 +10,13 @@
 static enum status face_fill(struct etcd_face *face)
 {
     TRY(grpc_services_new(&face->services));
-    TRY(http1_routes_new(&face->routes));
+    TRY(http_routes_new(&face->routes));
     TRY(kv_service_add(face));
     TRY(maintenance_service_add(face));
     TRY(cluster_service_add(face));
     TRY(health_service_add(face));
     TRY(watch_service_add(face));
-    return http_routes_add(face);
+    return http_service_add(face);
 }
 
 enum status etcd_face_new(const struct etcd_config *config, struct engine *engine,
@@ -37,7 +37,7 @@ void etcd_face_free(struct etcd_face *face)
         return;
     assert(face->under_way == 0);
     grpc_services_free(face->services);
-    http1_routes_free(face->routes);
+    http_routes_free(face->routes);
     free(face);
 }
 
@@ -51,7 +51,7 @@ const struct grpc_services *etcd_face_services(const struct etcd_face *face)
     return face->services;
 }
 
-const struct http1_routes *etcd_face_routes(const struct etcd_face *face)
+const struct http_routes *etcd_face_routes(const struct etcd_face *face)
 {
     return face->routes;
 }

@@ -14,7 +14,7 @@
 
 #include "engine/engine.h"
 #include "wire/grpc/service.h"
-#include "wire/http1/handler.h"
+#include "wire/http/routes.h"
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct etcd_config {
@@ -49,6 +49,6 @@ DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
 bool etcd_face_busy(const struct etcd_face *face);
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face);
-const struct http1_routes *etcd_face_routes(const struct etcd_face *face);
+const struct http_routes *etcd_face_routes(const struct etcd_face *face);
 
 #endif

@@ -34,12 +34,12 @@ static const struct {
 /* -- Answers -- */
 
 /* False: the connection is over. */
-static bool add_field(struct http1_exchange *exchange, const char *name, const char *value)
+static bool add_field(struct http_exchange *exchange, const char *name, const char *value)
 {
-    return http1_add_field(exchange, slice_from_text(name), slice_from_text(value)) == ST_OK;
+    return http_add_field(exchange, slice_from_text(name), slice_from_text(value)) == ST_OK;
 }
 
-static void respond(struct http1_exchange *exchange, unsigned status, struct slice content_type,
+static void respond(struct http_exchange *exchange, unsigned status, struct slice content_type,
                     struct slice body)
 {
     /* etcd's default --cors. */
@@ -47,18 +47,18 @@ static void respond(struct http1_exchange *exchange, unsigned status, struct sli
                   "accept, content-type, authorization") &&
         add_field(exchange, "Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE") &&
         add_field(exchange, "Access-Control-Allow-Origin", "*"))
-        http1_respond(exchange, status, content_type, body);
+        http_respond(exchange, status, content_type, body);
 }
 
 /* Plain text that no browser shall take for something else, as Go's http.Error has it. */
-static void respond_text(struct http1_exchange *exchange, unsigned status, struct slice body)
+static void respond_text(struct http_exchange *exchange, unsigned status, struct slice body)
 {
     if (add_field(exchange, "X-Content-Type-Options", "nosniff"))
         respond(exchange, status, TEXT_PLAIN, body);
 }
 
 /* True for GET; everything else is refused here. */
-static bool is_get(struct http1_exchange *exchange, const struct http1_request *request)
+static bool is_get(struct http_exchange *exchange, const struct http_request *request)
 {
     if (slice_equal(request->method, SLICE_LITERAL("GET")))
         return true;
@@ -67,16 +67,16 @@ static bool is_get(struct http1_exchange *exchange, const struct http1_request *
     return false;
 }
 
-static void not_found(struct http1_exchange *exchange, void *service,
-                      const struct http1_request *request)
+static void not_found(struct http_exchange *exchange, void *service,
+                      const struct http_request *request)
 {
     (void)service;
     (void)request;
     respond_text(exchange, 404, SLICE_LITERAL("404 page not found\n"));
 }
 
-static void version(struct http1_exchange *exchange, void *service,
-                    const struct http1_request *request)
+static void version(struct http_exchange *exchange, void *service,
+                    const struct http_request *request)
 {
     const struct etcd_config *config = ((struct etcd_face *)service)->config;
     if (!is_get(exchange, request))
@@ -138,7 +138,7 @@ static bool has_query(struct slice query, struct slice wanted)
 /* One check under way. On the heap; freed when the exchange is over and the engine has answered. */
 struct check_call {
     struct engine_range range; /* first */
-    struct http1_exchange *exchange;
+    struct http_exchange *exchange;
     struct etcd_face *face;
     struct arena arena;
     struct pb_range_request request;
@@ -218,10 +218,10 @@ static void read_done(struct engine_op *op)
         health_reply(check);
 }
 
-static void check_on_end(struct http1_exchange *exchange, void *service)
+static void check_on_end(struct http_exchange *exchange, void *service)
 {
     (void)service;
-    struct check_call *check = http1_exchange_user(exchange);
+    struct check_call *check = http_exchange_user(exchange);
     if (!check)
         return;
     check->ended = true;
@@ -230,7 +230,7 @@ static void check_on_end(struct http1_exchange *exchange, void *service)
 }
 
 /* A read of one key, as etcd makes it to see whether reads work. */
-static void check_start(struct http1_exchange *exchange, struct etcd_face *face, unsigned checks,
+static void check_start(struct http_exchange *exchange, struct etcd_face *face, unsigned checks,
                         bool verbose)
 {
     struct check_call *check = xcalloc(1, sizeof(*check));
@@ -249,19 +249,19 @@ static void check_start(struct http1_exchange *exchange, struct etcd_face *face,
     };
     check->range.op.done = read_done;
     check->range.op.arena = &check->arena;
-    http1_exchange_set_user(exchange, check);
+    http_exchange_set_user(exchange, check);
     engine_range_start(face->shard, &check->range, &check->request);
 }
 
-static void health(struct http1_exchange *exchange, void *service,
-                   const struct http1_request *request)
+static void health(struct http_exchange *exchange, void *service,
+                   const struct http_request *request)
 {
     if (is_get(exchange, request))
         check_start(exchange, service, 0, false);
 }
 
-static void run_checks(struct http1_exchange *exchange, void *service,
-                       const struct http1_request *request, unsigned checks)
+static void run_checks(struct http_exchange *exchange, void *service,
+                       const struct http_request *request, unsigned checks)
 {
     if (!is_get(exchange, request))
         return;
@@ -272,14 +272,13 @@ static void run_checks(struct http1_exchange *exchange, void *service,
         respond_text(exchange, 200, SLICE_LITERAL("ok\n"));
 }
 
-static void livez(struct http1_exchange *exchange, void *service,
-                  const struct http1_request *request)
+static void livez(struct http_exchange *exchange, void *service, const struct http_request *request)
 {
     run_checks(exchange, service, request, CHECK_SERIALIZABLE_READ);
 }
 
-static void readyz(struct http1_exchange *exchange, void *service,
-                   const struct http1_request *request)
+static void readyz(struct http_exchange *exchange, void *service,
+                   const struct http_request *request)
 {
     run_checks(exchange, service, request,
                CHECK_DATA_CORRUPTION | CHECK_SERIALIZABLE_READ | CHECK_LINEARIZABLE_READ |
@@ -287,8 +286,8 @@ static void readyz(struct http1_exchange *exchange, void *service,
 }
 
 /* "/readyz/non_learner": the check named last, if the path before it has it. */
-static void single_check(struct http1_exchange *exchange, void *service,
-                         const struct http1_request *request)
+static void single_check(struct http_exchange *exchange, void *service,
+                         const struct http_request *request)
 {
     struct slice path = request->path;
     bool is_livez = slice_has_prefix(path, SLICE_LITERAL("/livez/"));
@@ -306,7 +305,7 @@ static void single_check(struct http1_exchange *exchange, void *service,
     not_found(exchange, service, request);
 }
 
-static const struct http1_route routes[] = {
+static const struct http_route routes[] = {
     {.path = "/", .on_request = not_found},
     {.path = "/version", .on_request = version},
     {.path = "/health", .on_request = health, .on_end = check_on_end},
@@ -316,7 +315,7 @@ static const struct http1_route routes[] = {
     {.path = "/readyz/", .on_request = single_check, .on_end = check_on_end},
 };
 
-enum status http_routes_add(struct etcd_face *face)
+enum status http_service_add(struct etcd_face *face)
 {
-    return http1_routes_add(face->routes, routes, COUNT_OF(routes), face);
+    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
 }

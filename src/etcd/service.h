@@ -15,14 +15,14 @@ struct etcd_face {
     struct engine_identity identity;
     size_t under_way;               /* operations the engine has not answered */
     struct grpc_services *services; /* owned */
-    struct http1_routes *routes;    /* owned */
+    struct http_routes *routes;     /* owned */
 };
 
 enum status kv_service_add(struct etcd_face *face);
 enum status maintenance_service_add(struct etcd_face *face);
 enum status cluster_service_add(struct etcd_face *face);
 enum status health_service_add(struct etcd_face *face);
-enum status http_routes_add(struct etcd_face *face);
+enum status http_service_add(struct etcd_face *face);
 
 /* The rows for KV.Range and KV.RangeStream. */
 void kv_range_on_message(struct grpc_call *call, void *face, struct slice message);

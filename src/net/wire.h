@@ -8,7 +8,7 @@
 /* Borrowed by the kind, with everything in it; shared by all shards, so nobody writes to it. */
 struct net_wire {
     const struct grpc_services *services; /* may be NULL */
-    const struct http1_routes *routes;    /* may be NULL */
+    const struct http_routes *routes;     /* may be NULL */
     struct wire_limits limits;
 };
 

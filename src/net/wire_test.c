@@ -30,7 +30,7 @@ struct world {
     struct net_server *server;
     struct net_wire wire;
     struct protocol_kind kind;
-    struct http1_routes *routes;
+    struct http_routes *routes;
     struct url bound;
     struct client client;
 };
@@ -96,23 +96,22 @@ static void client_dial(struct world *w)
     assert_int_equal(loop_watch(w->loop, &c->watch, IO_READ), ST_OK);
 }
 
-static void echo(struct http1_exchange *exchange, void *service,
-                 const struct http1_request *request)
+static void echo(struct http_exchange *exchange, void *service, const struct http_request *request)
 {
     (void)service;
-    http1_respond(exchange, 200, SLICE_LITERAL("text/plain"), request->body);
+    http_respond(exchange, 200, SLICE_LITERAL("text/plain"), request->body);
 }
 
-static void answer_much(struct http1_exchange *exchange, void *service,
-                        const struct http1_request *request)
+static void answer_much(struct http_exchange *exchange, void *service,
+                        const struct http_request *request)
 {
     (void)service;
     (void)request;
     static uint8_t much[1 << 20];
-    http1_respond(exchange, 200, SLICE_LITERAL("text/plain"), slice_of(much, sizeof(much)));
+    http_respond(exchange, 200, SLICE_LITERAL("text/plain"), slice_of(much, sizeof(much)));
 }
 
-static const struct http1_route rows[] = {
+static const struct http_route rows[] = {
     {.path = "/echo", .on_request = echo},
     {.path = "/much", .on_request = answer_much},
 };
@@ -124,8 +123,8 @@ static void world_init(struct world *w, uint64_t seed, uint32_t reset_per_millio
     options.reset_per_million = reset_per_million;
     options.buffer_bytes = seed % 2 ? 1500 : 100000;
     *w = (struct world){.sim = sim_new(&options), .wire.limits = WIRE_LIMITS_DEFAULT};
-    assert_int_equal(http1_routes_new(&w->routes), ST_OK);
-    assert_int_equal(http1_routes_add(w->routes, rows, COUNT_OF(rows), NULL), ST_OK);
+    assert_int_equal(http_routes_new(&w->routes), ST_OK);
+    assert_int_equal(http_routes_add(w->routes, rows, COUNT_OF(rows), NULL), ST_OK);
     w->wire.routes = w->routes;
     w->kind = net_wire_kind(&w->wire);
     struct network *network = sim_network(w->sim);
@@ -147,7 +146,7 @@ static void world_fini(struct world *w)
     buf_fini(&w->client.received);
     net_server_stop(w->server);
     net_server_free(w->server);
-    http1_routes_free(w->routes);
+    http_routes_free(w->routes);
     loop_free(w->loop);
     sim_free(w->sim);
 }

@@ -10,8 +10,8 @@ enum { PREFACE_BYTES = 24 };
 
 struct wire_server {
     struct wire_limits limits;
-    const struct http1_routes *routes;
     struct grpc_server grpc;
+    struct http1_server http1;
 };
 
 /* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. */
@@ -27,15 +27,15 @@ struct wire_connection {
     uint8_t first[PREFACE_BYTES];
 };
 
-enum status wire_server_new(const struct grpc_services *services, const struct http1_routes *routes,
+enum status wire_server_new(const struct grpc_services *services, const struct http_routes *routes,
                             const struct wire_limits *limits, struct wire_server **ret_server)
 {
     struct wire_server *server = calloc(1, sizeof(*server));
     if (!server)
         return ST_NOMEM;
     server->limits = *limits;
-    server->routes = routes;
     grpc_server_init(&server->grpc, services, &server->limits.grpc);
+    server->http1 = (struct http1_server){routes, &server->limits.http, &server->limits.http1};
     *ret_server = server;
     return ST_OK;
 }
@@ -99,8 +99,7 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     struct wire_server *server = c->server;
     if (protocol == SNIFFED_HTTP2)
         return grpc_endpoint_new(&server->grpc, &server->limits.h2, on_output, c, now_ns, &c->grpc);
-    return http1_endpoint_new(server->routes, &server->limits.http1, on_output, c, now_ns,
-                              &c->http1);
+    return http1_endpoint_new(&server->http1, c->hooks.secure, on_output, c, now_ns, &c->http1);
 }
 
 /* Keeps what cannot be told apart yet; at most the 23 bytes of an unfinished preface. */
@@ -222,7 +221,7 @@ void wire_connection_shutdown(struct wire_connection *c, int64_t now_ns)
     if (c->grpc)
         grpc_endpoint_shutdown(c->grpc, now_ns);
     else if (c->http1)
-        http1_endpoint_shutdown(c->http1);
+        http1_endpoint_shutdown(c->http1, now_ns);
     else
         close_for(c, "shutting down");
 }

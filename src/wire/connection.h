@@ -10,7 +10,7 @@
 #define VIGIL_WIRE_CONNECTION_H
 
 #include "wire/grpc/service.h"
-#include "wire/http1/handler.h"
+#include "wire/http/routes.h"
 #include "wire/limits.h"
 
 struct wire_connection;
@@ -19,7 +19,7 @@ struct wire_server;
 /* What all connections of one thread share: tables, limits, recycled memory. Borrows services and
  * routes; either may be NULL. Outlives its connections and every held call. */
 MUST_CHECK
-enum status wire_server_new(const struct grpc_services *services, const struct http1_routes *routes,
+enum status wire_server_new(const struct grpc_services *services, const struct http_routes *routes,
                             const struct wire_limits *limits, struct wire_server **ret_server);
 void wire_server_free(struct wire_server *server);
 DEFINE_CLEANUP(struct wire_server *, wire_server_free)
@@ -29,6 +29,7 @@ struct wire_hooks {
      * a call from outside feed, fill and tick; those end with a look at wants_write anyway. */
     void (*on_output)(void *owner);
     void *owner;
+    bool secure; /* what is fed came over TLS */
 };
 
 MUST_CHECK

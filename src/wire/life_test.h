@@ -7,12 +7,12 @@
 
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
-#include "wire/http1/routes_test.h"
+#include "wire/http/routes_test.h"
 
 struct test_life {
     struct wire_limits limits;
     struct grpc_services *services;
-    struct http1_routes *routes;
+    struct http_routes *routes;
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_service service;
@@ -41,7 +41,7 @@ static inline void test_life_act(struct test_life *life)
     struct grpc_call *call = life->service.call;
     uint32_t choice = test_random(life) % 8;
     if (life->site.later && choice < 2)
-        http1_respond(life->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("late"));
+        http_respond(life->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("late"));
     if (!call)
         return;
     if (choice == 0) {
@@ -62,14 +62,14 @@ static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
     life->limits.grpc.receive_bytes_max = 10000;
     life->limits.grpc.unfinished_bytes_max = 30000;
     life->limits.grpc.queued_bytes_hard = 100000;
-    life->limits.http1.body_bytes_max = 1000;
+    life->limits.http.body_bytes_max = 1000;
     life->limits.http1.head_bytes_max = 2000;
     life->service.source_bytes = seed % 100000;
     life->service.source_done = seed % 3 == 0;
     TRY(grpc_services_new(&life->services));
     TRY(grpc_services_add(life->services, test_methods, COUNT_OF(test_methods), &life->service));
-    TRY(http1_routes_new(&life->routes));
-    TRY(http1_routes_add(life->routes, test_routes, COUNT_OF(test_routes), &life->site));
+    TRY(http_routes_new(&life->routes));
+    TRY(http_routes_add(life->routes, test_routes, COUNT_OF(test_routes), &life->site));
     TRY(wire_server_new(life->services, life->routes, &life->limits, &life->server));
     return wire_connection_new(life->server, (struct wire_hooks){0}, life->now, &life->connection);
 }
@@ -79,7 +79,7 @@ static inline void test_life_end(struct test_life *life)
     wire_connection_free(life->connection);
     wire_server_free(life->server);
     grpc_services_free(life->services);
-    http1_routes_free(life->routes);
+    http_routes_free(life->routes);
     assert(life->service.call == NULL);
     assert(life->site.later == NULL);
     assert(life->site.requests == life->site.ends);

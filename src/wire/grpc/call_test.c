@@ -53,7 +53,7 @@ static int teardown(void **state)
 static void feed(struct fixture *f)
 {
     if (!f->server) {
-        struct wire_hooks hooks = {on_output, f};
+        struct wire_hooks hooks = {.on_output = on_output, .owner = f};
         assert_int_equal(wire_server_new(f->services, NULL, &f->limits, &f->server), ST_OK);
         assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
     }

@@ -17,7 +17,7 @@ struct hpack_entry {
         (const uint8_t *)(text), sizeof(text) - 1 \
     }
 
-static const struct h2_field fixed[] = {
+static const struct http_field fixed[] = {
     ENTRY(":authority", ""),
     ENTRY(":method", "GET"),
     ENTRY(":method", "POST"),
@@ -115,7 +115,7 @@ void hpack_entries_fini(struct hpack_entries *entries)
 }
 
 bool hpack_entries_get(const struct hpack_entries *entries, size_t index,
-                       struct h2_field *ret_field)
+                       struct http_field *ret_field)
 {
     if (index == 0 || index > COUNT_OF(fixed) + entries->count)
         return false;
@@ -145,7 +145,7 @@ static enum status grow(struct hpack_entries *entries)
     return ST_OK;
 }
 
-enum status hpack_entries_add(struct hpack_entries *entries, struct h2_field field)
+enum status hpack_entries_add(struct hpack_entries *entries, struct http_field field)
 {
     size_t cost = field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
     if (cost > entries->bytes_max) { /* no fault: it only empties the table */

@@ -27,10 +27,10 @@ void hpack_entries_init(struct hpack_entries *entries);
 void hpack_entries_fini(struct hpack_entries *entries);
 /* index from 1; false when there is no such entry. Lives until the next add or resize. */
 bool hpack_entries_get(const struct hpack_entries *entries, size_t index,
-                       struct h2_field *ret_field);
+                       struct http_field *ret_field);
 /* field may point into the table. */
 MUST_CHECK
-enum status hpack_entries_add(struct hpack_entries *entries, struct h2_field field);
+enum status hpack_entries_add(struct hpack_entries *entries, struct http_field field);
 void hpack_entries_resize(struct hpack_entries *entries, uint32_t bytes_max);
 
 #endif

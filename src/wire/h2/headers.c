@@ -122,7 +122,7 @@ static bool note_content_length(struct h2_headers *headers, struct slice value)
     return true;
 }
 
-static bool check_regular(struct h2_headers *headers, const struct h2_field *field)
+static bool check_regular(struct h2_headers *headers, const struct http_field *field)
 {
     if (!is_name(field->name) || !is_value(field->value) || is_forbidden(field->name, field->value))
         return false;
@@ -144,7 +144,7 @@ static struct slice *pseudo_place(struct h2_headers *headers, struct slice name)
     return NULL;
 }
 
-static bool check_pseudo(struct h2_headers *headers, const struct h2_field *field)
+static bool check_pseudo(struct h2_headers *headers, const struct http_field *field)
 {
     struct slice *place = pseudo_place(headers, field->name);
     if (!place || place->ptr || !is_value(field->value))
@@ -168,7 +168,7 @@ static bool check_request_line(const struct h2_headers *headers)
 static bool check_fields(struct h2_headers *headers, bool pseudo_allowed)
 {
     for (uint32_t i = 0; i < headers->count; i++) {
-        const struct h2_field *field = &headers->fields[i];
+        const struct http_field *field = &headers->fields[i];
         if (field->name.len && field->name.ptr[0] == ':') {
             if (!pseudo_allowed || !check_pseudo(headers, field))
                 return false;

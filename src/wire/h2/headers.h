@@ -7,13 +7,8 @@
 #ifndef VIGIL_WIRE_H2_HEADERS_H
 #define VIGIL_WIRE_H2_HEADERS_H
 
-#include "base/slice.h"
 #include "base/status.h"
-
-struct h2_field {
-    struct slice name;
-    struct slice value;
-};
+#include "wire/http/field.h"
 
 struct h2_headers {
     uint32_t refs;
@@ -25,7 +20,7 @@ struct h2_headers {
     /* What the layer above made of these fields, kept for the next stream that shares them. */
     const void *note;
     struct slice block; /* the bytes they were decoded from */
-    struct h2_field fields[];
+    struct http_field fields[];
 };
 
 void h2_headers_ref(struct h2_headers *headers);

@@ -45,7 +45,7 @@ void hpack_decoder_fini(struct hpack_decoder *decoder)
     *decoder = (struct hpack_decoder){0};
 }
 
-static void gather(struct gathered *g, struct h2_field field, const struct hpack_limits *limits)
+static void gather(struct gathered *g, struct http_field field, const struct hpack_limits *limits)
 {
     g->list_bytes += field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
     if (g->list_bytes > size_min(limits->list_bytes, LIST_BYTES_MAX) ||
@@ -121,7 +121,7 @@ static enum status read_string(struct reading *r, struct slice *ret_string)
 }
 
 static enum status read_literal(struct reading *r, const struct hpack_entries *entries,
-                                unsigned prefix_bits, struct h2_field *ret_field)
+                                unsigned prefix_bits, struct http_field *ret_field)
 {
     size_t index;
     if (!read_integer(r->block, &r->at, prefix_bits, &index))
@@ -147,7 +147,7 @@ static enum status read_resizes(struct reading *r, struct hpack_entries *entries
 }
 
 static enum status read_field(struct reading *r, struct hpack_entries *entries,
-                              struct h2_field *ret_field)
+                              struct http_field *ret_field)
 {
     uint8_t first = r->block.ptr[r->at];
     size_t index;
@@ -173,7 +173,7 @@ static enum status inflate(struct hpack_decoder *decoder, struct slice block,
     TRY(read_resizes(&r, entries));
     while (r.at < block.len) {
         bool kept = (block.ptr[r.at] & 0xc0) == 0x40;
-        struct h2_field field;
+        struct http_field field;
         TRY(read_field(&r, entries, &field));
         gather(g, field, limits);
         if (g->list_bytes > EXCESS_FACTOR * (size_t)limits->list_bytes)
@@ -187,7 +187,7 @@ static enum status inflate(struct hpack_decoder *decoder, struct slice block,
 /* One allocation: the struct, its fields, their bytes, the block. */
 static struct h2_headers *headers_from(const struct gathered *g, struct slice block)
 {
-    size_t fields_bytes = g->count * sizeof(struct h2_field);
+    size_t fields_bytes = g->count * sizeof(struct http_field);
     struct h2_headers *h = malloc(sizeof(*h) + fields_bytes + g->bytes_len + block.len);
     if (!h)
         return NULL;

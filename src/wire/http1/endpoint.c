@@ -12,40 +12,32 @@ enum {
     ARENA_MAX = 256 * 1024,
 };
 
-enum status http1_endpoint_new(const struct http1_routes *routes, const struct http1_limits *limits,
+enum status http1_endpoint_new(const struct http1_server *server, bool secure,
                                void (*on_output)(void *owner), void *owner, int64_t now_ns,
                                struct http1_endpoint **ret_endpoint)
 {
     struct http1_endpoint *e = calloc(1, sizeof(*e));
     if (!e)
         return ST_NOMEM;
-    *e = (struct http1_endpoint){.routes = routes,
-                                 .limits = limits,
+    *e = (struct http1_endpoint){.server = server,
                                  .on_output = on_output,
                                  .owner = owner,
                                  .reason = "",
+                                 .secure = secure,
                                  .now_ns = now_ns,
-                                 .since_ns = now_ns};
+                                 .since_ns = now_ns,
+                                 .exchange.ops = &http1_exchange_ops};
     *ret_endpoint = e;
     return ST_OK;
-}
-
-static void exchange_clear(struct http1_exchange *x)
-{
-    arena_fini(&x->arena);
-    buf_fini(&x->body);
-    buf_fini(&x->extra_fields);
-    *x = (struct http1_exchange){0};
 }
 
 /* The handler hears the end; nothing of the exchange is used afterwards. */
 static void exchange_end(struct http1_endpoint *e)
 {
-    struct http1_exchange *x = &e->exchange;
-    x->complete = true;
-    if (x->route && x->route->on_end)
-        x->route->on_end(x, x->service);
-    exchange_clear(x);
+    http_exchange_end(&e->exchange);
+    http_exchange_fini(&e->exchange);
+    arena_fini(&e->arena);
+    e->exchange = (struct http_exchange){.ops = &http1_exchange_ops};
 }
 
 void http1_endpoint_free(struct http1_endpoint *e)
@@ -63,33 +55,29 @@ static void refuse(struct http1_endpoint *e, unsigned status, const char *reason
 {
     e->reason = reason;
     e->reading = HTTP1_ANSWERING;
-    http1_answer_plain(e, status, true);
+    e->last = true;
+    http_answer_plain(&e->exchange, status);
 }
 
 static void call_handler(struct http1_endpoint *e)
 {
-    struct http1_exchange *x = &e->exchange;
-    x->request.body = buf_slice(&x->body);
     e->reading = HTTP1_ANSWERING;
-    x->route = e->routes ? http1_routes_find(e->routes, x->request.path, &x->service) : NULL;
-    if (x->route)
-        x->route->on_request(x, x->service, &x->request);
-    else
-        http1_answer_plain(e, 404, false);
+    http_exchange_dispatch(&e->exchange, e->server->routes);
 }
 
 /* The head moves to the exchange's own memory, so that the input may go on. */
 static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_head *head)
 {
-    struct http1_exchange *x = &e->exchange;
+    struct http_exchange *x = &e->exchange;
     struct slice bytes;
-    arena_init(&x->arena, NULL, 0, ARENA_MAX);
-    if (arena_dup(&x->arena, slice_of(e->in.ptr, head_len), &bytes) != ST_OK) {
+    arena_init(&e->arena, NULL, 0, ARENA_MAX);
+    if (arena_dup(&e->arena, slice_of(e->in.ptr, head_len), &bytes) != ST_OK) {
         http1_die(e, "out of memory");
         return false;
     }
-    unsigned fault = http1_head_parse(bytes, e->limits->fields_max, head);
+    unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
     x->request = head->request;
+    x->request.secure = e->secure;
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
     if (fault) {
         x->request.fields = NULL;
@@ -98,11 +86,11 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
         return false;
     }
     struct slice fields = slice_of(head->fields, head->request.field_count * sizeof(*head->fields));
-    if (arena_dup(&x->arena, fields, &fields) != ST_OK) {
+    if (arena_dup(&e->arena, fields, &fields) != ST_OK) {
         http1_die(e, "out of memory");
         return false;
     }
-    x->request.fields = (const struct http1_field *)(const void *)fields.ptr;
+    x->request.fields = (const struct http_field *)(const void *)fields.ptr;
     return true;
 }
 
@@ -110,7 +98,9 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
 {
     e->last = e->last || !head->request.keep_alive;
     e->trailer_bytes = 0;
-    if (head->content_length > e->limits->body_bytes_max) {
+    e->body_max =
+        http_body_max(e->server->routes, head->request.path, e->server->http->body_bytes_max);
+    if (head->content_length > e->body_max) {
         refuse(e, 413, "body too large");
         return;
     }
@@ -130,7 +120,8 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
 static bool read_head(struct http1_endpoint *e)
 {
     size_t len = http1_head_length(buf_slice(&e->in), &e->head_seen);
-    if (len > e->limits->head_bytes_max || (!len && e->in.len > e->limits->head_bytes_max)) {
+    if (len > e->server->limits->head_bytes_max ||
+        (!len && e->in.len > e->server->limits->head_bytes_max)) {
         refuse(e, 431, "request head too large");
         return true;
     }
@@ -148,9 +139,9 @@ static bool read_head(struct http1_endpoint *e)
 /* Moves input into the body; true when there is nothing left of what was expected. */
 static bool take_body(struct http1_endpoint *e)
 {
-    struct http1_exchange *x = &e->exchange;
+    struct http_exchange *x = &e->exchange;
     size_t n = size_min(e->in.len, e->body_left);
-    if (x->body.len + n > e->limits->body_bytes_max) {
+    if (x->body.len + n > e->body_max) {
         refuse(e, 413, "body too large");
         return false;
     }
@@ -185,7 +176,7 @@ static bool read_chunk_size(struct http1_endpoint *e)
         refuse(e, 400, "bad chunk size");
         return true;
     }
-    if (e->body_left > e->limits->body_bytes_max) {
+    if (e->body_left > e->body_max) {
         refuse(e, 413, "body too large");
         return true;
     }
@@ -213,7 +204,7 @@ static bool read_trailer(struct http1_endpoint *e)
     if (!peek_line(e, &line))
         return e->reading != HTTP1_TRAILERS;
     e->trailer_bytes += line.len + 2;
-    if (e->trailer_bytes > e->limits->head_bytes_max) {
+    if (e->trailer_bytes > e->server->limits->head_bytes_max) {
         refuse(e, 431, "trailers too large");
         return true;
     }
@@ -245,7 +236,7 @@ static bool step(struct http1_endpoint *e)
     case HTTP1_TRAILERS:
         return read_trailer(e);
     case HTTP1_ANSWERING:
-        if (!e->exchange.complete || e->out.len - e->out_sent > OUT_PIPELINE_MAX)
+        if (!e->exchange.complete || http1_queued(e) > OUT_PIPELINE_MAX)
             return false;
         exchange_end(e);
         e->reading = e->last ? HTTP1_LEAVING : HTTP1_HEAD;
@@ -267,6 +258,8 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
         buf_fini(&e->in);
     else if (e->in.len == 0)
         buf_reset(&e->in, IN_KEPT);
+    if (e->input_ended && e->exchange.parks && !e->exchange.complete)
+        http1_die(e, "closed by the client");
     /* Whoever will send no more cannot finish what it began. */
     if (e->input_ended && e->reading != HTTP1_ANSWERING)
         e->reading = HTTP1_LEAVING;
@@ -294,15 +287,12 @@ void http1_endpoint_feed_end(struct http1_endpoint *e, int64_t now_ns)
 
 size_t http1_endpoint_fill(struct http1_endpoint *e, uint8_t *dst, size_t room, int64_t now_ns)
 {
-    size_t n = size_min(room, e->out.len - e->out_sent);
-    slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
-    e->out_sent += n;
+    e->now_ns = now_ns;
+    e->inside++;
+    size_t n = http1_take(e, dst, room);
     if (n)
         e->since_ns = now_ns;
-    if (e->out_sent == e->out.len) {
-        buf_fini(&e->out);
-        e->out_sent = 0;
-    }
+    e->inside--;
     pump(e, now_ns);
     return n;
 }
@@ -316,13 +306,16 @@ bool http1_endpoint_wants_read(const struct http1_endpoint *e)
 
 bool http1_endpoint_wants_write(const struct http1_endpoint *e)
 {
+    if (http1_queued(e))
+        return true;
     /* An answer finished from outside still has to be followed by the next request. */
-    return e->out.len > e->out_sent || (e->reading == HTTP1_ANSWERING && e->exchange.complete);
+    return e->reading == HTTP1_ANSWERING &&
+           (e->exchange.complete || http_exchange_flows(&e->exchange));
 }
 
 bool http1_endpoint_over(const struct http1_endpoint *e)
 {
-    return e->reading == HTTP1_LEAVING && e->out.len == e->out_sent;
+    return e->reading == HTTP1_LEAVING && http1_queued(e) == 0;
 }
 
 const char *http1_endpoint_reason(const struct http1_endpoint *e)
@@ -332,14 +325,18 @@ const char *http1_endpoint_reason(const struct http1_endpoint *e)
 
 bool http1_endpoint_idle(const struct http1_endpoint *e)
 {
-    return e->reading == HTTP1_HEAD && e->in.len == 0 && e->out.len == e->out_sent;
+    return e->reading == HTTP1_HEAD && e->in.len == 0 && http1_queued(e) == 0;
 }
 
-void http1_endpoint_shutdown(struct http1_endpoint *e)
+void http1_endpoint_shutdown(struct http1_endpoint *e, int64_t now_ns)
 {
     e->last = true;
     if (e->reading == HTTP1_HEAD && e->in.len == 0)
         e->reading = HTTP1_LEAVING;
+    if (e->reading != HTTP1_ANSWERING)
+        return;
+    e->now_ns = e->since_ns = now_ns;
+    http_exchange_leave(&e->exchange);
 }
 
 /* How long the present wait may last; 0: as long as it likes. */
@@ -347,13 +344,15 @@ static int64_t patience(const struct http1_endpoint *e)
 {
     switch (e->reading) {
     case HTTP1_HEAD:
-        if (e->out.len > e->out_sent)
-            return e->limits->stall_ns;
-        return e->in.len ? e->limits->head_ns : e->limits->idle_ns;
+        if (http1_queued(e))
+            return e->server->http->stall_ns;
+        return e->in.len ? e->server->limits->head_ns : e->server->limits->idle_ns;
     case HTTP1_ANSWERING:
-        return e->out.len > e->out_sent ? e->limits->stall_ns : 0;
+        if (e->exchange.parks)
+            return 0;
+        return http1_endpoint_wants_write(e) ? e->server->http->stall_ns : 0;
     default:
-        return e->limits->stall_ns;
+        return e->server->http->stall_ns;
     }
 }
 
@@ -369,7 +368,7 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         return;
     e->now_ns = now_ns;
     e->inside++;
-    if (e->reading == HTTP1_HEAD && e->in.len && e->out.len == e->out_sent)
+    if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
     else
         http1_die(e, "nothing moved");

@@ -9,14 +9,22 @@
 #ifndef VIGIL_WIRE_HTTP1_ENDPOINT_H
 #define VIGIL_WIRE_HTTP1_ENDPOINT_H
 
-#include "wire/http1/handler.h"
+#include "wire/http/limits.h"
+#include "wire/http/routes.h"
 #include "wire/http1/limits.h"
 
 struct http1_endpoint;
 
-/* routes (may be NULL) and limits are borrowed. */
+/* What the connections of a thread share. Borrowed, with everything in it. */
+struct http1_server {
+    const struct http_routes *routes; /* may be NULL */
+    const struct http_limits *http;
+    const struct http1_limits *limits;
+};
+
+/* secure: it came over TLS. */
 MUST_CHECK
-enum status http1_endpoint_new(const struct http1_routes *routes, const struct http1_limits *limits,
+enum status http1_endpoint_new(const struct http1_server *server, bool secure,
                                void (*on_output)(void *owner), void *owner, int64_t now_ns,
                                struct http1_endpoint **ret_endpoint);
 /* Ends the exchange under way first. */
@@ -33,8 +41,8 @@ bool http1_endpoint_over(const struct http1_endpoint *endpoint);
 const char *http1_endpoint_reason(const struct http1_endpoint *endpoint);
 /* Between requests, with nothing received of the next. */
 bool http1_endpoint_idle(const struct http1_endpoint *endpoint);
-/* The answer under way is the last. */
-void http1_endpoint_shutdown(struct http1_endpoint *endpoint);
+/* The answer under way is the last; one that parks is told to end. */
+void http1_endpoint_shutdown(struct http1_endpoint *endpoint, int64_t now_ns);
 int64_t http1_endpoint_timeout(const struct http1_endpoint *endpoint);
 void http1_endpoint_tick(struct http1_endpoint *endpoint, int64_t now_ns);
 

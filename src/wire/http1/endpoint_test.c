@@ -1,7 +1,7 @@
 #include "wire/http1/endpoint.h"
 
 #include "base/buf.h"
-#include "wire/http1/routes_test.h"
+#include "wire/http/routes_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,10 @@
 #define HOST "Host: x\r\n"
 
 struct fixture {
+    struct http_limits http;
     struct http1_limits limits;
-    struct http1_routes *routes;
+    struct http1_server server;
+    struct http_routes *routes;
     struct http1_endpoint *endpoint;
     struct test_site site;
     struct buf out;
@@ -31,7 +33,7 @@ static void restart(struct fixture *f)
 {
     http1_endpoint_free(f->endpoint);
     f->out.len = 0;
-    assert_int_equal(http1_endpoint_new(f->routes, &f->limits, on_output, f, f->now, &f->endpoint),
+    assert_int_equal(http1_endpoint_new(&f->server, false, on_output, f, f->now, &f->endpoint),
                      ST_OK);
 }
 
@@ -39,10 +41,12 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->limits = HTTP1_LIMITS_DEFAULT;
+    f->http = HTTP_LIMITS_DEFAULT;
     f->now = SECOND;
-    assert_int_equal(http1_routes_new(&f->routes), ST_OK);
-    assert_int_equal(http1_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
+    assert_int_equal(http_routes_new(&f->routes), ST_OK);
+    assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
                      ST_OK);
+    f->server = (struct http1_server){f->routes, &f->http, &f->limits};
     restart(f);
     *state = f;
     return 0;
@@ -53,7 +57,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     http1_endpoint_free(f->endpoint);
     assert_int_equal(f->site.requests, f->site.ends);
-    http1_routes_free(f->routes);
+    http_routes_free(f->routes);
     buf_fini(&f->out);
     free(f);
     return 0;
@@ -149,7 +153,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
     assert_int_equal(f->out.len, 0);
     assert_int_equal(f->site.requests, 1);
     assert_false(http1_endpoint_wants_read(f->endpoint));
-    http1_respond(f->site.later, 201, SLICE_EMPTY, SLICE_EMPTY);
+    http_respond(f->site.later, 201, SLICE_EMPTY, SLICE_EMPTY);
     assert_int_equal(f->outputs, 1);
     drain(f);
     assert_int_equal(f->site.requests, 3);
@@ -257,7 +261,7 @@ static void endless_chunk_line_is_refused(void **state)
 static void chunks_past_the_body_limit_are_refused(void **state)
 {
     struct fixture *f = *state;
-    f->limits.body_bytes_max = 10;
+    f->http.body_bytes_max = 10;
     exchange(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
                 "8\r\n12345678\r\n8\r\n12345678\r\n");
     assert_int_equal(count_of(f, "413 Request"), 2);
@@ -266,7 +270,7 @@ static void chunks_past_the_body_limit_are_refused(void **state)
 static void answer_past_the_queue_limit_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
-    f->limits.queued_bytes_max = 100000;
+    f->http.queued_bytes_max = 100000;
     f->site.big_bytes = 200000;
     exchange(f, "GET /big HTTP/1.1\r\n" HOST "\r\n");
     assert_true(http1_endpoint_over(f->endpoint));
@@ -292,12 +296,12 @@ static void slow_clients_are_left(void **state)
 
     restart(f);
     feed(f, "POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nx");
-    http1_endpoint_tick(f->endpoint, f->now + f->limits.stall_ns);
+    http1_endpoint_tick(f->endpoint, f->now + f->http.stall_ns);
     assert_true(http1_endpoint_over(f->endpoint));
 
     restart(f); /* an answer nobody reads */
     feed(f, "GET /health HTTP/1.1\r\n" HOST "\r\n");
-    http1_endpoint_tick(f->endpoint, f->now + f->limits.stall_ns);
+    http1_endpoint_tick(f->endpoint, f->now + f->http.stall_ns);
     assert_true(http1_endpoint_over(f->endpoint));
 
     restart(f); /* but a handler may think as long as it likes */
@@ -309,9 +313,9 @@ static void shutdown_lets_the_answer_under_way_go(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
-    http1_endpoint_shutdown(f->endpoint);
+    http1_endpoint_shutdown(f->endpoint, f->now);
     assert_false(http1_endpoint_over(f->endpoint));
-    http1_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
+    http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
     drain(f);
     assert_int_equal(count_of(f, "Connection: close"), 1);
     assert_true(http1_endpoint_over(f->endpoint));
@@ -323,7 +327,7 @@ static void client_that_half_closes_still_gets_its_answer(void **state)
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
     http1_endpoint_feed_end(f->endpoint, f->now);
     assert_false(http1_endpoint_over(f->endpoint));
-    http1_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
+    http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("x"));
     drain(f);
     assert_true(http1_endpoint_over(f->endpoint));
     restart(f);
@@ -332,35 +336,17 @@ static void client_that_half_closes_still_gets_its_answer(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void longest_route_wins(void **state)
-{
-    (void)state;
-    static const struct http1_route rows[] = {
-        {"/", test_health, NULL}, {"/a/", test_health, NULL}, {"/a/b", test_health, NULL}};
-    struct http1_routes *routes;
-    void *service;
-    assert_int_equal(http1_routes_new(&routes), ST_OK);
-    assert_int_equal(http1_routes_add(routes, rows, COUNT_OF(rows), NULL), ST_OK);
-    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/x"), &service), &rows[0]);
-    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/x"), &service), &rows[1]);
-    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/b"), &service), &rows[2]);
-    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a/bc"), &service), &rows[1]);
-    assert_ptr_equal(http1_routes_find(routes, SLICE_LITERAL("/a"), &service), &rows[0]);
-    http1_routes_free(routes);
-}
-
 static void extra_fields_are_sent_and_cannot_smuggle(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    struct http1_exchange *x = f->site.later;
-    http1_exchange_set_user(x, f);
-    assert_ptr_equal(http1_exchange_user(x), f);
-    assert_int_equal(http1_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\r\nC: d")),
-                     ST_INVALID);
-    assert_int_equal(http1_add_field(x, SLICE_LITERAL("Allow"), SLICE_LITERAL("GET")), ST_OK);
-    http1_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
-    http1_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY); /* one answer is enough */
+    struct http_exchange *x = f->site.later;
+    http_exchange_set_user(x, f);
+    assert_ptr_equal(http_exchange_user(x), f);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\r\nC: d")), ST_INVALID);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("Allow"), SLICE_LITERAL("GET")), ST_OK);
+    http_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
+    http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY); /* one answer is enough */
     drain(f);
     assert_string_equal(out_text(f), "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n"
                                      "Connection: keep-alive\r\nAllow: GET\r\n\r\n");
@@ -370,17 +356,17 @@ static void long_stream_holds_only_what_is_unsent(void **state)
 {
     struct fixture *f = *state;
     static uint8_t block[1000], room[900];
-    f->limits.queued_bytes_max = 20000;
+    f->http.queued_bytes_max = 20000;
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
-    struct http1_exchange *x = f->site.later;
-    http1_begin(x, 200, SLICE_EMPTY);
+    struct http_exchange *x = f->site.later;
+    http_begin(x, 200, SLICE_EMPTY);
     for (size_t i = 0; i < 100; i++) {
-        assert_int_equal(http1_write(x, slice_of(block, sizeof(block))), ST_OK);
-        while (http1_queued_bytes(x) > 2000)
+        assert_int_equal(http_write(x, slice_of(block, sizeof(block))), ST_OK);
+        while (http_room(x) < HTTP_ROOM_BYTES - 2000)
             http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now);
     }
-    http1_end(x);
-    assert_int_equal(http1_write(x, SLICE_LITERAL("late")), ST_CLOSED);
+    http_end(x);
+    assert_int_equal(http_write(x, SLICE_LITERAL("late")), ST_CLOSED);
     drain(f);
     assert_true(http1_endpoint_idle(f->endpoint));
 }
@@ -406,7 +392,6 @@ int main(void)
         TEST(slow_clients_are_left),
         TEST(shutdown_lets_the_answer_under_way_go),
         TEST(client_that_half_closes_still_gets_its_answer),
-        cmocka_unit_test(longest_route_wins),
         TEST(extra_fields_are_sent_and_cannot_smuggle),
         TEST(long_stream_holds_only_what_is_unsent),
     };

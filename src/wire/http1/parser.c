@@ -1,5 +1,7 @@
 #include "wire/http1/parser.h"
 
+#include "wire/http/state.h"
+
 static const struct slice crlf = {(const uint8_t *)"\r\n", 2};
 
 size_t http1_head_length(struct slice bytes, size_t *from)
@@ -30,29 +32,6 @@ static bool is_token(struct slice s)
 static uint8_t lower(uint8_t c)
 {
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
-}
-
-bool http1_name_equal(struct slice a, struct slice b)
-{
-    if (a.len != b.len)
-        return false;
-    for (size_t i = 0; i < a.len; i++) {
-        if (lower(a.ptr[i]) != lower(b.ptr[i]))
-            return false;
-    }
-    return true;
-}
-
-bool http1_request_get(const struct http1_request *request, struct slice name,
-                       struct slice *ret_value)
-{
-    for (size_t i = 0; i < request->field_count; i++) {
-        if (http1_name_equal(request->fields[i].name, name)) {
-            *ret_value = request->fields[i].value;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Cuts bytes up to the separator off the front. */
@@ -96,7 +75,7 @@ static bool is_field_value(struct slice s)
 }
 
 /* Origin form, "*" for OPTIONS, or a whole http URL as a client of a proxy sends. */
-static bool split_target(struct http1_request *r)
+static bool split_target(struct http_request *r)
 {
     struct slice rest = r->target, scheme;
     if (slice_equal(rest, SLICE_LITERAL("*"))) {
@@ -105,20 +84,17 @@ static bool split_target(struct http1_request *r)
     }
     if (rest.ptr[0] != '/') {
         if (!cut(&rest, SLICE_LITERAL("://"), &scheme) ||
-            !(http1_name_equal(scheme, SLICE_LITERAL("http")) ||
-              http1_name_equal(scheme, SLICE_LITERAL("https"))))
+            !(http_name_equal(scheme, SLICE_LITERAL("http")) ||
+              http_name_equal(scheme, SLICE_LITERAL("https"))))
             return false;
         const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
         rest = slash ? slice_of(slash, rest.len - (size_t)(slash - rest.ptr)) : SLICE_LITERAL("/");
     }
-    if (!cut(&rest, SLICE_LITERAL("?"), &r->path))
-        r->path = rest;
-    else
-        r->query = rest;
+    http_split_target(rest, r);
     return true;
 }
 
-static unsigned parse_request_line(struct slice line, struct http1_request *r)
+static unsigned parse_request_line(struct slice line, struct http_request *r)
 {
     if (!cut(&line, SLICE_LITERAL(" "), &r->method) || !is_token(r->method) ||
         !cut(&line, SLICE_LITERAL(" "), &r->target) || !is_visible(r->target))
@@ -126,9 +102,9 @@ static unsigned parse_request_line(struct slice line, struct http1_request *r)
     if (line.len != 8 || !slice_has_prefix(line, SLICE_LITERAL("HTTP/")))
         return 400;
     if (slice_equal(line, SLICE_LITERAL("HTTP/1.1")))
-        r->minor_version = 1;
+        r->minor = 1;
     else if (slice_equal(line, SLICE_LITERAL("HTTP/1.0")))
-        r->minor_version = 0;
+        r->minor = 0;
     else
         return 505;
     return split_target(r) ? 0 : 400;
@@ -153,10 +129,10 @@ static bool list_holds(struct slice list, struct slice word)
 {
     struct slice item;
     while (cut(&list, SLICE_LITERAL(","), &item)) {
-        if (http1_name_equal(trim(item), word))
+        if (http_name_equal(trim(item), word))
             return true;
     }
-    return http1_name_equal(trim(list), word);
+    return http_name_equal(trim(list), word);
 }
 
 /* How many times each of the fields that frame the message came. */
@@ -164,28 +140,29 @@ struct framing {
     unsigned lengths, encodings, hosts;
 };
 
-static unsigned note_field(struct http1_head *head, const struct http1_field *field,
+static unsigned note_field(struct http1_head *head, const struct http_field *field,
                            struct framing *seen)
 {
-    struct http1_request *r = &head->request;
-    if (http1_name_equal(field->name, SLICE_LITERAL("content-length"))) {
+    struct http_request *r = &head->request;
+    if (http_name_equal(field->name, SLICE_LITERAL("content-length"))) {
         seen->lengths++;
         return parse_length(field->value, &head->content_length) ? 0 : 400;
     }
-    if (http1_name_equal(field->name, SLICE_LITERAL("transfer-encoding"))) {
+    if (http_name_equal(field->name, SLICE_LITERAL("transfer-encoding"))) {
         seen->encodings++;
-        head->chunked = http1_name_equal(field->value, SLICE_LITERAL("chunked"));
+        head->chunked = http_name_equal(field->value, SLICE_LITERAL("chunked"));
         return head->chunked ? 0 : 501;
     }
-    if (http1_name_equal(field->name, SLICE_LITERAL("host"))) {
+    if (http_name_equal(field->name, SLICE_LITERAL("host"))) {
         seen->hosts++;
-    } else if (http1_name_equal(field->name, SLICE_LITERAL("connection"))) {
+        r->host = field->value;
+    } else if (http_name_equal(field->name, SLICE_LITERAL("connection"))) {
         if (list_holds(field->value, SLICE_LITERAL("close")))
             r->keep_alive = false;
-        else if (r->minor_version == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
+        else if (r->minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
             r->keep_alive = true;
-    } else if (http1_name_equal(field->name, SLICE_LITERAL("expect"))) {
-        head->expects_continue = http1_name_equal(field->value, SLICE_LITERAL("100-continue"));
+    } else if (http_name_equal(field->name, SLICE_LITERAL("expect"))) {
+        head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
         return head->expects_continue ? 0 : 417;
     }
     return 0;
@@ -195,14 +172,14 @@ static unsigned check_framing(const struct http1_head *head, const struct framin
 {
     if (seen->lengths > 1 || seen->encodings > 1 || (seen->lengths && seen->encodings))
         return 400;
-    if (head->request.minor_version == 1 ? seen->hosts != 1 : seen->hosts > 1)
+    if (head->request.minor == 1 ? seen->hosts != 1 : seen->hosts > 1)
         return 400;
-    if (head->request.minor_version == 0 && seen->encodings)
+    if (head->request.minor == 0 && seen->encodings)
         return 400;
     return 0;
 }
 
-static bool parse_field(struct slice line, struct http1_field *field)
+static bool parse_field(struct slice line, struct http_field *field)
 {
     if (!cut(&line, SLICE_LITERAL(":"), &field->name) || !is_token(field->name))
         return false;
@@ -214,18 +191,18 @@ unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_he
 {
     struct slice line;
     struct framing seen = {0};
-    struct http1_request *r = &head->request;
-    *r = (struct http1_request){.fields = head->fields};
+    struct http_request *r = &head->request;
+    *r = (struct http_request){.fields = head->fields, .major = 1};
     head->content_length = 0;
     head->chunked = head->expects_continue = false;
     if (!cut(&bytes, crlf, &line))
         return 400;
     unsigned fault = parse_request_line(line, r);
-    r->keep_alive = r->minor_version == 1;
+    r->keep_alive = r->minor == 1;
     while (!fault && cut(&bytes, crlf, &line) && line.len) {
         if (r->field_count >= size_min(fields_max, HTTP1_FIELDS_MAX))
             return 431;
-        struct http1_field *field = &head->fields[r->field_count++];
+        struct http_field *field = &head->fields[r->field_count++];
         fault = parse_field(line, field) ? note_field(head, field, &seen) : 400;
     }
     if (!fault && bytes.len)

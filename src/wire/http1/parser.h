@@ -6,13 +6,13 @@
 #ifndef VIGIL_WIRE_HTTP1_PARSER_H
 #define VIGIL_WIRE_HTTP1_PARSER_H
 
-#include "wire/http1/handler.h"
+#include "wire/http/exchange.h"
 
 enum { HTTP1_FIELDS_MAX = 128 }; /* http1_limits.fields_max is at most this */
 
 struct http1_head {
-    struct http1_request request; /* without body; fields is set by the caller */
-    struct http1_field fields[HTTP1_FIELDS_MAX];
+    struct http_request request; /* without body; fields is set by the caller */
+    struct http_field fields[HTTP1_FIELDS_MAX];
     size_t content_length;
     bool chunked;
     bool expects_continue;
@@ -27,7 +27,5 @@ unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_he
 
 /* A chunk-size line without its CRLF, extensions ignored. False when it is none. */
 bool http1_chunk_size(struct slice line, size_t *ret_size);
-
-bool http1_name_equal(struct slice a, struct slice b);
 
 #endif

@@ -31,12 +31,12 @@ static void request_is_taken_apart(void **state)
     assert_int_equal(parse("POST /v3/kv/range?a=1&b HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n"
                            "X-Y:\t two words \r\nExpect: 100-continue\r\n\r\n"),
                      0);
-    struct http1_request *r = &head.request;
+    struct http_request *r = &head.request;
     struct slice value;
     assert_true(slice_equal(r->method, SLICE_LITERAL("POST")));
     assert_true(slice_equal(r->path, SLICE_LITERAL("/v3/kv/range")));
     assert_true(slice_equal(r->query, SLICE_LITERAL("a=1&b")));
-    assert_true(http1_request_get(r, SLICE_LITERAL("x-y"), &value));
+    assert_true(http_request_get(r, SLICE_LITERAL("x-y"), &value));
     assert_true(slice_equal(value, SLICE_LITERAL("two words")));
     assert_int_equal(head.content_length, 12);
     assert_true(head.expects_continue);

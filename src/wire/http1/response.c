@@ -1,58 +1,22 @@
-/* The answering half of an exchange. */
+/* The answering half of an exchange: status line, fields, chunks. */
 #include "wire/http1/state.h"
 
 #include <stdio.h>
 
-struct reason_row {
-    unsigned status;
-    const char *text;
+enum {
+    CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
+    CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
+    CHUNK_BYTES_MAX = 0xffff,
+    PULL_ROOM_MIN = 256, /* less room is not worth asking the source */
 };
 
-static const struct reason_row reasons[] = {
-    {100, "Continue"},
-    {200, "OK"},
-    {201, "Created"},
-    {204, "No Content"},
-    {301, "Moved Permanently"},
-    {304, "Not Modified"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {408, "Request Timeout"},
-    {409, "Conflict"},
-    {410, "Gone"},
-    {411, "Length Required"},
-    {413, "Request Entity Too Large"},
-    {415, "Unsupported Media Type"},
-    {417, "Expectation Failed"},
-    {422, "Unprocessable Entity"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {503, "Service Unavailable"},
-    {504, "Gateway Timeout"},
-    {505, "HTTP Version Not Supported"},
-};
-
-static const char *reason_of(unsigned status)
-{
-    for (size_t i = 0; i < COUNT_OF(reasons); i++) {
-        if (reasons[i].status == status)
-            return reasons[i].text;
-    }
-    return "Unknown";
-}
-
-/* The answer is broken off: the peer sees the connection end without its proper end. */
 void http1_die(struct http1_endpoint *e, const char *reason)
 {
     e->reading = HTTP1_LEAVING;
     e->reason = reason;
     e->last = true;
     e->exchange.complete = true;
+    e->exchange.source = NULL;
     buf_fini(&e->out);
     e->out_sent = 0;
 }
@@ -70,7 +34,7 @@ enum status http1_put(struct http1_endpoint *e, struct slice bytes)
         buf_consume(&e->out, e->out_sent);
         e->out_sent = 0;
     }
-    if (e->out.len - e->out_sent + bytes.len > e->limits->queued_bytes_max) {
+    if (http1_queued(e) + bytes.len > e->server->http->queued_bytes_max) {
         http1_die(e, "too many response bytes queued");
         notify(e);
         return ST_LIMIT;
@@ -87,98 +51,48 @@ enum status http1_put(struct http1_endpoint *e, struct slice bytes)
     return ST_OK;
 }
 
-void http1_exchange_set_user(struct http1_exchange *exchange, void *user)
+static enum status put_framing(struct http1_endpoint *e, const size_t *length)
 {
-    exchange->user = user;
-}
-
-void *http1_exchange_user(const struct http1_exchange *exchange)
-{
-    return exchange->user;
-}
-
-static bool is_clean(struct slice s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.ptr[i] < ' ' && s.ptr[i] != '\t')
-            return false;
+    char line[64];
+    if (length) {
+        int n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", *length);
+        TRY(http1_put(e, slice_of(line, (size_t)n)));
+    } else if (e->chunked) {
+        TRY(http1_put(e, SLICE_LITERAL("Transfer-Encoding: chunked\r\n")));
     }
-    return true;
+    if (e->last)
+        return http1_put(e, SLICE_LITERAL("Connection: close\r\n"));
+    if (e->exchange.request.minor == 0)
+        return http1_put(e, SLICE_LITERAL("Connection: keep-alive\r\n"));
+    return ST_OK;
 }
 
-enum status http1_add_field(struct http1_exchange *exchange, struct slice name, struct slice value)
-{
-    assert(!exchange->begun);
-    if (!is_clean(name) || !is_clean(value))
-        return ST_INVALID;
-    return buf_append_format(&exchange->extra_fields, "%.*s: %.*s\r\n", SLICE_ARGS(name),
-                             SLICE_ARGS(value));
-}
-
-/* Status line and fields. length is left out when it is not known beforehand. */
-static enum status put_head(struct http1_exchange *x, unsigned status, struct slice type,
-                            const size_t *length)
+static enum status begin(struct http_exchange *x, unsigned status, struct slice type,
+                         const size_t *length)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
+    bool bare = status == 204 || status == 304;
+    bool streams = !length && !bare;
+    e->chunked = streams && x->request.minor == 1;
+    if (streams && !e->chunked)
+        e->last = true; /* its end is the end of the connection */
     char line[160];
-    int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, reason_of(status));
+    int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_status_text(status));
     TRY(http1_put(e, slice_of(line, (size_t)n)));
     if (type.len) {
         TRY(http1_put(e, SLICE_LITERAL("Content-Type: ")));
         TRY(http1_put(e, type));
         TRY(http1_put(e, SLICE_LITERAL("\r\n")));
     }
-    if (length) {
-        n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", *length);
-        TRY(http1_put(e, slice_of(line, (size_t)n)));
-    } else if (x->chunked) {
-        TRY(http1_put(e, SLICE_LITERAL("Transfer-Encoding: chunked\r\n")));
-    }
-    if (e->last)
-        TRY(http1_put(e, SLICE_LITERAL("Connection: close\r\n")));
-    else if (x->request.minor_version == 0)
-        TRY(http1_put(e, SLICE_LITERAL("Connection: keep-alive\r\n")));
-    TRY(http1_put(e, buf_slice(&x->extra_fields)));
+    TRY(put_framing(e, length));
+    TRY(http1_put(e, buf_slice(&x->fields)));
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
 
-void http1_respond(struct http1_exchange *x, unsigned status, struct slice content_type,
-                   struct slice body)
-{
-    if (x->complete)
-        return;
-    assert(!x->begun);
-    x->begun = true;
-    bool bare = status == 204 || status == 304;
-    if (put_head(x, status, content_type, bare ? NULL : &body.len) != ST_OK)
-        return;
-    if (!bare && !x->bodiless && http1_put(http1_endpoint_of(x), body) != ST_OK)
-        return;
-    x->complete = true;
-}
-
-void http1_begin(struct http1_exchange *x, unsigned status, struct slice content_type)
-{
-    if (x->complete)
-        return;
-    assert(!x->begun);
-    x->begun = true;
-    x->chunked = x->request.minor_version == 1;
-    if (!x->chunked)
-        http1_endpoint_of(x)->last = true; /* its end is the end of the connection */
-    if (put_head(x, status, content_type, NULL) != ST_OK)
-        return;
-}
-
-enum status http1_write(struct http1_exchange *x, struct slice bytes)
+static enum status put_chunk(struct http_exchange *x, struct slice bytes)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
-    if (x->complete)
-        return ST_CLOSED;
-    assert(x->begun);
-    if (bytes.len == 0 || x->bodiless)
-        return ST_OK;
-    if (!x->chunked)
+    if (!e->chunked)
         return http1_put(e, bytes);
     char size[24];
     int n = snprintf(size, sizeof(size), "%zx\r\n", bytes.len);
@@ -187,36 +101,87 @@ enum status http1_write(struct http1_exchange *x, struct slice bytes)
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
 
-void http1_end(struct http1_exchange *x)
+static void end(struct http_exchange *x)
 {
-    if (x->complete)
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    if (e->chunked && !x->bodiless && http1_put(e, SLICE_LITERAL("0\r\n\r\n")) != ST_OK)
         return;
-    assert(x->begun);
-    if (x->chunked && !x->bodiless &&
-        http1_put(http1_endpoint_of(x), SLICE_LITERAL("0\r\n\r\n")) != ST_OK)
-        return;
-    x->complete = true;
+    if (http1_queued(e) == 0)
+        notify(e);
+}
+
+static void abort_answer(struct http_exchange *x)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    http1_die(e, "the answer was broken off");
+    notify(e);
+}
+
+static void wake(struct http_exchange *x)
+{
     notify(http1_endpoint_of(x));
 }
 
-size_t http1_queued_bytes(const struct http1_exchange *exchange)
+static size_t queued(const struct http_exchange *x)
 {
-    const struct http1_endpoint *e =
-        CONTAINER_OF((struct http1_exchange *)(uintptr_t)exchange, struct http1_endpoint, exchange);
-    return e->out.len - e->out_sent;
+    return http1_queued(http1_endpoint_of(x));
 }
 
-void http1_answer_plain(struct http1_endpoint *e, unsigned status, bool last)
+static int64_t now(const struct http_exchange *x)
 {
-    char text[96];
-    struct http1_exchange *x = &e->exchange;
-    e->last = e->last || last;
-    int n = status == 404 ? snprintf(text, sizeof(text), "404 page not found\n")
-                          : snprintf(text, sizeof(text), "%u %s", status, reason_of(status));
-    if (status == 404 && http1_add_field(x, SLICE_LITERAL("X-Content-Type-Options"),
-                                         SLICE_LITERAL("nosniff")) != ST_OK) {
-        http1_die(e, "out of memory");
-        return;
+    return http1_endpoint_of(x)->now_ns;
+}
+
+const struct http_exchange_ops http1_exchange_ops = {
+    .begin = begin,
+    .write = put_chunk,
+    .end = end,
+    .abort = abort_answer,
+    .wake = wake,
+    .queued = queued,
+    .now = now,
+};
+
+static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, http1_queued(e));
+    slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
+    e->out_sent += n;
+    if (e->out_sent == e->out.len) {
+        buf_fini(&e->out);
+        e->out_sent = 0;
     }
-    http1_respond(x, status, SLICE_LITERAL("text/plain; charset=utf-8"), slice_of(text, (size_t)n));
+    return n;
+}
+
+/* One chunk straight from the source. */
+static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    if (!http_exchange_flows(&e->exchange) || room < PULL_ROOM_MIN)
+        return 0;
+    if (!e->chunked)
+        return http_exchange_fill(&e->exchange, dst, room);
+    size_t most = size_min(room - CHUNK_FRAME_BYTES, CHUNK_BYTES_MAX);
+    size_t n = http_exchange_fill(&e->exchange, dst + CHUNK_HEAD_BYTES, most);
+    if (n == 0)
+        return 0;
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 4; i++)
+        dst[i] = (uint8_t)digits[(n >> (12 - 4 * i)) & 15];
+    memcpy(dst + 4, "\r\n", 2);
+    memcpy(dst + CHUNK_HEAD_BYTES + n, "\r\n", 2);
+    return n + CHUNK_FRAME_BYTES;
+}
+
+size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    size_t len = 0, before;
+    do {
+        before = len;
+        len += take_queued(e, dst + len, room - len);
+        if (http1_queued(e) == 0)
+            len += take_pulled(e, dst + len, room - len);
+        http_exchange_sent(&e->exchange); /* which may queue more */
+    } while (len > before && len < room);
+    return len;
 }

@@ -2,8 +2,7 @@
 #ifndef VIGIL_WIRE_HTTP1_STATE_H
 #define VIGIL_WIRE_HTTP1_STATE_H
 
-#include "base/arena.h"
-#include "base/buf.h"
+#include "wire/http/state.h"
 #include "wire/http1/endpoint.h"
 
 enum http1_reading {
@@ -17,24 +16,8 @@ enum http1_reading {
     HTTP1_LEAVING, /* nothing is read any more; ends when out is empty */
 };
 
-/* One request and its answer. Lives in the endpoint; clear between requests. */
-struct http1_exchange {
-    struct http1_request request;
-    const struct http1_route *route; /* NULL while none was called */
-    void *service;
-    void *user;
-    struct arena arena; /* head bytes, fields */
-    struct buf body;
-    struct buf extra_fields; /* of the response, as text */
-    bool begun : 1;
-    bool chunked : 1;  /* the response */
-    bool bodiless : 1; /* answers HEAD */
-    bool complete : 1; /* the response is all in out */
-};
-
 struct http1_endpoint {
-    const struct http1_routes *routes;
-    const struct http1_limits *limits;
+    const struct http1_server *server; /* borrowed */
     void (*on_output)(void *owner);
     void *owner;
     const char *reason;
@@ -42,27 +25,38 @@ struct http1_endpoint {
     unsigned inside; /* within feed, fill, tick: no on_output */
     bool last;       /* close after the answer under way */
     bool input_ended;
+    bool secure;
+    bool chunked;  /* the response */
     struct buf in; /* received, not yet understood */
     size_t head_seen;
     size_t body_left; /* of the body or chunk */
+    size_t body_max;  /* of the request */
     size_t trailer_bytes;
     struct buf out; /* response bytes; those before out_sent are gone */
     size_t out_sent;
     int64_t now_ns;
-    int64_t since_ns; /* when what we wait for began, or last moved */
-    struct http1_exchange exchange;
+    int64_t since_ns;              /* when what we wait for began, or last moved */
+    struct arena arena;            /* head bytes and fields of the request */
+    struct http_exchange exchange; /* clear between requests */
 };
 
-static inline struct http1_endpoint *http1_endpoint_of(struct http1_exchange *exchange)
+static inline struct http1_endpoint *http1_endpoint_of(const struct http_exchange *x)
 {
-    return CONTAINER_OF(exchange, struct http1_endpoint, exchange);
+    return CONTAINER_OF((struct http_exchange *)(uintptr_t)x, struct http1_endpoint, exchange);
+}
+
+static inline size_t http1_queued(const struct http1_endpoint *e)
+{
+    return e->out.len - e->out_sent;
 }
 
 /* response.c: bytes for the peer. A failure ends the connection. */
+extern const struct http_exchange_ops http1_exchange_ops;
 MUST_CHECK
 enum status http1_put(struct http1_endpoint *e, struct slice bytes);
-/* A short answer of our own, after which the connection ends when `last`. */
-void http1_answer_plain(struct http1_endpoint *e, unsigned status, bool last);
+/* The connection ends; what was queued is dropped. */
 void http1_die(struct http1_endpoint *e, const char *reason);
+/* What is queued, then what the source has. */
+size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room);
 
 #endif

@@ -1,0 +1,334 @@
+/* What exchanges of every version have in common. */
+#include "wire/http/exchange.h"
+
+#include "wire/http/state.h"
+
+#include <stdio.h>
+
+enum { ROOM_LOW = HTTP_ROOM_BYTES / 4 };
+
+struct status_row {
+    unsigned status;
+    const char *text;
+};
+
+static const struct status_row status_texts[] = {
+    {100, "Continue"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {301, "Moved Permanently"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Request Entity Too Large"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Entity"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {499, "Client Closed Request"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+};
+
+const char *http_status_text(unsigned status)
+{
+    for (size_t i = 0; i < COUNT_OF(status_texts); i++) {
+        if (status_texts[i].status == status)
+            return status_texts[i].text;
+    }
+    return "Unknown";
+}
+
+/* ---- requests ---- */
+
+static uint8_t lower(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
+}
+
+bool http_name_equal(struct slice a, struct slice b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++) {
+        if (lower(a.ptr[i]) != lower(b.ptr[i]))
+            return false;
+    }
+    return true;
+}
+
+bool http_request_get(const struct http_request *request, struct slice name,
+                      struct slice *ret_value)
+{
+    for (size_t i = 0; i < request->field_count; i++) {
+        if (http_name_equal(request->fields[i].name, name)) {
+            *ret_value = request->fields[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+void http_split_target(struct slice target, struct http_request *request)
+{
+    const uint8_t *mark = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    size_t path_len = mark ? (size_t)(mark - target.ptr) : target.len;
+    request->path = slice_sub(target, 0, path_len);
+    request->query =
+        mark ? slice_sub(target, path_len + 1, target.len - path_len - 1) : SLICE_EMPTY;
+}
+
+/* ---- the handler's side ---- */
+
+void http_exchange_set_user(struct http_exchange *x, void *user)
+{
+    x->user = user;
+}
+
+void *http_exchange_user(const struct http_exchange *x)
+{
+    return x->user;
+}
+
+const struct http_request *http_exchange_request(const struct http_exchange *x)
+{
+    return &x->request;
+}
+
+int64_t http_exchange_now(const struct http_exchange *x)
+{
+    return x->ops->now(x);
+}
+
+static bool is_clean(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if ((s.ptr[i] < ' ' && s.ptr[i] != '\t') || s.ptr[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool is_clean_name(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] <= ' ' || s.ptr[i] >= 0x7f || s.ptr[i] == ':')
+            return false;
+    }
+    return s.len > 0;
+}
+
+enum status http_add_field(struct http_exchange *x, struct slice name, struct slice value)
+{
+    assert(!x->begun);
+    if (!is_clean_name(name) || !is_clean(value))
+        return ST_INVALID;
+    if (x->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
+        return ST_LIMIT;
+    TRY(buf_reserve(&x->fields, name.len + value.len + 4));
+    struct slice parts[] = {name, SLICE_LITERAL(": "), value, SLICE_LITERAL("\r\n")};
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        TRY(buf_append(&x->fields, parts[i]));
+    return ST_OK;
+}
+
+bool http_fields_next(struct slice *rest, struct http_field *ret_field)
+{
+    if (rest->len == 0)
+        return false;
+    const uint8_t *colon = memchr(rest->ptr, ':', rest->len);
+    const uint8_t *end = memchr(rest->ptr, '\n', rest->len);
+    assert(colon && end && colon + 2 < end);
+    size_t name_len = (size_t)(colon - rest->ptr), line_len = (size_t)(end - rest->ptr) + 1;
+    ret_field->name = slice_sub(*rest, 0, name_len);
+    ret_field->value = slice_sub(*rest, name_len + 2, line_len - name_len - 4);
+    *rest = slice_sub(*rest, line_len, rest->len - line_len);
+    return true;
+}
+
+static bool has_no_body(unsigned status)
+{
+    return status == 204 || status == 304;
+}
+
+static bool begin(struct http_exchange *x, unsigned status, struct slice type, const size_t *length)
+{
+    if (x->complete)
+        return false;
+    assert(!x->begun);
+    assert(is_clean(type));
+    x->begun = true;
+    x->bodiless = x->bodiless || has_no_body(status);
+    return x->ops->begin(x, status, type, length) == ST_OK;
+}
+
+void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
+                  struct slice body)
+{
+    if (!begin(x, status, content_type, has_no_body(status) ? NULL : &body.len))
+        return;
+    if (body.len && !x->bodiless && x->ops->write(x, body) != ST_OK)
+        return;
+    http_end(x);
+}
+
+void http_begin(struct http_exchange *x, unsigned status, struct slice content_type)
+{
+    (void)!begin(x, status, content_type, NULL);
+}
+
+enum status http_write(struct http_exchange *x, struct slice bytes)
+{
+    if (x->complete)
+        return ST_CLOSED;
+    assert(x->begun && !x->source);
+    if (bytes.len == 0 || x->bodiless)
+        return ST_OK;
+    return x->ops->write(x, bytes);
+}
+
+void http_end(struct http_exchange *x)
+{
+    if (x->complete)
+        return;
+    assert(x->begun);
+    x->complete = true;
+    x->source = NULL;
+    x->ops->end(x);
+}
+
+void http_abort(struct http_exchange *x)
+{
+    if (x->complete)
+        return;
+    x->complete = true;
+    x->source = NULL;
+    x->ops->abort(x);
+}
+
+size_t http_room(const struct http_exchange *x)
+{
+    size_t queued = x->complete ? 0 : x->ops->queued(x);
+    return queued < HTTP_ROOM_BYTES ? HTTP_ROOM_BYTES - queued : 0;
+}
+
+void http_on_room(struct http_exchange *x, void (*on_room)(struct http_exchange *x))
+{
+    x->on_room = on_room;
+}
+
+void http_set_source(struct http_exchange *x, struct http_source *source)
+{
+    if (x->complete)
+        return;
+    assert(x->begun && !x->source);
+    if (x->bodiless) { /* nobody will see it */
+        http_end(x);
+        return;
+    }
+    x->source = source;
+    x->ops->wake(x);
+}
+
+void http_wake(struct http_exchange *x)
+{
+    if (!x->source || x->complete || !x->source_parked)
+        return;
+    x->source_parked = false;
+    x->ops->wake(x);
+}
+
+void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x))
+{
+    x->parks = true;
+    x->on_leave = on_leave;
+}
+
+/* ---- the version's side ---- */
+
+void http_exchange_sent(struct http_exchange *x)
+{
+    if (!x->on_room || x->complete || x->ops->queued(x) > ROOM_LOW)
+        return;
+    void (*on_room)(struct http_exchange *) = x->on_room;
+    x->on_room = NULL;
+    on_room(x);
+}
+
+size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
+{
+    size_t len = 0;
+    while (http_exchange_flows(x) && len < room) {
+        size_t n = 0;
+        enum http_fill more = x->source->fill(x->source, dst + len, room - len, &n);
+        assert(n <= room - len);
+        assert(n > 0 || more != HTTP_FILL_MORE || x->complete);
+        len += n;
+        if (more == HTTP_FILL_PARKED)
+            x->source_parked = true;
+        else if (more == HTTP_FILL_DONE)
+            http_end(x);
+    }
+    return len;
+}
+
+void http_exchange_leave(struct http_exchange *x)
+{
+    if (!x->parks || x->complete)
+        return;
+    x->parks = false;
+    if (x->on_leave)
+        x->on_leave(x);
+    else if (x->begun)
+        http_end(x);
+    else
+        http_answer_plain(x, 503);
+}
+
+void http_exchange_end(struct http_exchange *x)
+{
+    x->complete = true;
+    x->source = NULL;
+    x->on_room = NULL;
+    if (x->ended)
+        return;
+    x->ended = true;
+    if (x->route && x->route->on_end)
+        x->route->on_end(x, x->service);
+}
+
+void http_exchange_fini(struct http_exchange *x)
+{
+    buf_fini(&x->body);
+    buf_fini(&x->fields);
+}
+
+void http_answer_plain(struct http_exchange *x, unsigned status)
+{
+    char text[96];
+    int n = status == 404 ? snprintf(text, sizeof(text), "404 page not found\n")
+                          : snprintf(text, sizeof(text), "%u %s", status, http_status_text(status));
+    if (status == 404 && http_add_field(x, SLICE_LITERAL("X-Content-Type-Options"),
+                                        SLICE_LITERAL("nosniff")) != ST_OK) {
+        http_abort(x);
+        return;
+    }
+    http_respond(x, status, SLICE_LITERAL("text/plain; charset=utf-8"), slice_of(text, (size_t)n));
+}

@@ -1,0 +1,103 @@
+#include "wire/http/routes.h"
+
+#include "wire/http/state.h"
+
+#include <stdlib.h>
+
+struct row {
+    const struct http_route *route;
+    void *service;
+};
+
+struct http_routes {
+    struct row *rows;
+    size_t count;
+    http_gate *gate;
+    void *gate_ctx;
+};
+
+enum status http_routes_new(struct http_routes **ret_routes)
+{
+    struct http_routes *routes = calloc(1, sizeof(*routes));
+    if (!routes)
+        return ST_NOMEM;
+    *ret_routes = routes;
+    return ST_OK;
+}
+
+void http_routes_free(struct http_routes *routes)
+{
+    if (!routes)
+        return;
+    free(routes->rows);
+    free(routes);
+}
+
+enum status http_routes_add(struct http_routes *routes, const struct http_route *rows, size_t count,
+                            void *service)
+{
+    if (count == 0)
+        return ST_OK;
+    struct row *more = realloc(routes->rows, (routes->count + count) * sizeof(*more));
+    if (!more)
+        return ST_NOMEM;
+    routes->rows = more;
+    for (size_t i = 0; i < count; i++) {
+        assert(rows[i].path[0] == '/' && rows[i].on_request);
+        more[routes->count++] = (struct row){&rows[i], service};
+    }
+    return ST_OK;
+}
+
+void http_routes_set_gate(struct http_routes *routes, http_gate *gate, void *ctx)
+{
+    routes->gate = gate;
+    routes->gate_ctx = ctx;
+}
+
+static bool matches(const struct http_route *route, struct slice path)
+{
+    struct slice pattern = slice_from_text(route->path);
+    if (slice_equal(path, pattern))
+        return true;
+    return pattern.ptr[pattern.len - 1] == '/' && slice_has_prefix(path, pattern);
+}
+
+const struct http_route *http_routes_find(const struct http_routes *routes, struct slice path,
+                                          void **ret_service)
+{
+    const struct row *best = NULL;
+    size_t best_len = 0;
+    for (size_t i = 0; i < routes->count; i++) {
+        size_t len = strlen(routes->rows[i].route->path);
+        if (len > best_len && matches(routes->rows[i].route, path)) {
+            best = &routes->rows[i];
+            best_len = len;
+        }
+    }
+    if (!best)
+        return NULL;
+    *ret_service = best->service;
+    return best->route;
+}
+
+size_t http_body_max(const struct http_routes *routes, struct slice path, size_t limit)
+{
+    void *service;
+    const struct http_route *route = routes ? http_routes_find(routes, path, &service) : NULL;
+    return route && route->body_bytes_max ? size_min(route->body_bytes_max, limit) : limit;
+}
+
+void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes)
+{
+    x->request.body = buf_slice(&x->body);
+    if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
+        return;
+    if (x->complete) /* the gate had no memory for its fields */
+        return;
+    x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
+    if (x->route)
+        x->route->on_request(x, x->service, &x->request);
+    else
+        http_answer_plain(x, 404);
+}

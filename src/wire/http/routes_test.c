@@ -1,0 +1,56 @@
+#include "wire/http/routes.h"
+
+#include "wire/http/routes_test.h"
+#include "wire/http/state.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void longest_route_wins(void **state)
+{
+    (void)state;
+    static const struct http_route rows[] = {
+        {.path = "/", .on_request = test_health},
+        {.path = "/a/", .on_request = test_health},
+        {.path = "/a/b", .on_request = test_health},
+    };
+    AUTO(http_routes_freep) struct http_routes *routes = NULL;
+    void *service;
+    assert_int_equal(http_routes_new(&routes), ST_OK);
+    assert_int_equal(http_routes_add(routes, rows, COUNT_OF(rows), NULL), ST_OK);
+    assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/x"), &service), &rows[0]);
+    assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/a/x"), &service), &rows[1]);
+    assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/a/b"), &service), &rows[2]);
+    assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/a/bc"), &service), &rows[1]);
+    assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/a"), &service), &rows[0]);
+}
+
+static void routes_may_take_less_than_the_limit_but_not_more(void **state)
+{
+    (void)state;
+    static const struct http_route rows[] = {
+        {.path = "/small", .on_request = test_health, .body_bytes_max = 10},
+        {.path = "/large", .on_request = test_health, .body_bytes_max = 1000},
+        {.path = "/usual", .on_request = test_health},
+    };
+    AUTO(http_routes_freep) struct http_routes *routes = NULL;
+    assert_int_equal(http_routes_new(&routes), ST_OK);
+    assert_int_equal(http_routes_add(routes, rows, COUNT_OF(rows), NULL), ST_OK);
+    assert_int_equal(http_body_max(routes, SLICE_LITERAL("/small"), 100), 10);
+    assert_int_equal(http_body_max(routes, SLICE_LITERAL("/large"), 100), 100);
+    assert_int_equal(http_body_max(routes, SLICE_LITERAL("/usual"), 100), 100);
+    assert_int_equal(http_body_max(routes, SLICE_LITERAL("/none"), 100), 100);
+    assert_int_equal(http_body_max(NULL, SLICE_LITERAL("/none"), 100), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(longest_route_wins),
+        cmocka_unit_test(routes_may_take_less_than_the_limit_but_not_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

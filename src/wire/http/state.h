@@ -1,0 +1,76 @@
+/* The inside of an exchange, for the implementations of HTTP and nobody else. */
+#ifndef VIGIL_WIRE_HTTP_STATE_H
+#define VIGIL_WIRE_HTTP_STATE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "wire/http/routes.h"
+
+/* What a version of HTTP does. Called only while the exchange is not complete. */
+struct http_exchange_ops {
+    /* Status and fields, those of x->fields too. length: of the body, NULL when it is not known. */
+    enum status (*begin)(struct http_exchange *x, unsigned status, struct slice content_type,
+                         const size_t *length);
+    /* Queues bytes of the body. A failure has broken the exchange off. */
+    enum status (*write)(struct http_exchange *x, struct slice bytes);
+    /* x->complete was set: what is queued is the last. */
+    void (*end)(struct http_exchange *x);
+    void (*abort)(struct http_exchange *x);
+    /* The source may be asked again. */
+    void (*wake)(struct http_exchange *x);
+    size_t (*queued)(const struct http_exchange *x);
+    int64_t (*now)(const struct http_exchange *x);
+};
+
+/* Embedded by value in what a version keeps for a request. Zeroed between requests. */
+struct http_exchange {
+    const struct http_exchange_ops *ops;
+    struct http_request request;
+    const struct http_route *route; /* NULL while none was called */
+    void *service;
+    void *user;
+    struct http_source *source;
+    void (*on_room)(struct http_exchange *x);
+    void (*on_leave)(struct http_exchange *x);
+    struct buf body;
+    struct buf fields; /* of the response, as text: "Name: value\r\n" each */
+    bool begun : 1;
+    bool bodiless : 1;      /* answers HEAD, or its status has no body */
+    bool complete : 1;      /* the handler has said everything, or can say no more */
+    bool source_parked : 1; /* asked in vain */
+    bool parks : 1;
+    bool ended : 1; /* on_end was called, or never will be */
+};
+
+/* The whole request is there: through the gate to its route, or to a 404. routes may be NULL. */
+void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes);
+/* How long a body may be for that path. */
+size_t http_body_max(const struct http_routes *routes, struct slice path, size_t limit);
+/* Tells the handler, once. */
+void http_exchange_end(struct http_exchange *x);
+/* Frees what it holds. */
+void http_exchange_fini(struct http_exchange *x);
+/* A short plain answer of our own; 404 as Go words it. */
+void http_answer_plain(struct http_exchange *x, unsigned status);
+const char *http_status_text(unsigned status);
+
+/* Calls on_room when it was asked for and most of the queue is gone. */
+void http_exchange_sent(struct http_exchange *x);
+/* Asks the source until there is no room or nothing to send. Never with room 0. */
+size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room);
+/* The server leaves: exchanges that park are told. */
+void http_exchange_leave(struct http_exchange *x);
+
+/* The source has something to send, as far as is known. */
+static inline bool http_exchange_flows(const struct http_exchange *x)
+{
+    return x->source && !x->source_parked && !x->complete;
+}
+
+/* Cuts "path?query" in two. */
+void http_split_target(struct slice target, struct http_request *request);
+
+/* The next of x->fields. */
+bool http_fields_next(struct slice *rest, struct http_field *ret_field);
+
+#endif
