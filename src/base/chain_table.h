@@ -1,14 +1,14 @@
 /*
  * A hash table whose links are embedded in what it holds: eight bytes each, and half a pointer for
- * the buckets. For the millions of keys and watch ids of idle watchers, where the 16 bytes a slot
- * of hash_map, half of them free, would count.
+ * the buckets. For what there are millions of (idle watchers, leases), where the 16 bytes a slot of
+ * hash_map, half of them free, would count.
  *
  * It grows and shrinks by one bucket at a time (linear hashing), so that no call takes long however
  * many it holds. Up to eight members need no memory at all: they hang in one chain. A zeroed struct
  * is empty. One owner, one thread. Aborts without memory.
  */
-#ifndef VIGIL_WATCH_CHAIN_TABLE_H
-#define VIGIL_WATCH_CHAIN_TABLE_H
+#ifndef VIGIL_BASE_CHAIN_TABLE_H
+#define VIGIL_BASE_CHAIN_TABLE_H
 
 #include "base/slice.h"
 

@@ -1,4 +1,4 @@
-#include "watch/chain_table.h"
+#include "base/chain_table.h"
 
 #include "base/xalloc.h"
 

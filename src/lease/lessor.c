@@ -1,0 +1,341 @@
+#include "lease/lessor.h"
+
+#include "base/chain_table.h"
+#include "base/clock.h"
+#include "base/hash_map.h"
+#include "base/heap.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "base/slab.h"
+#include "base/xalloc.h"
+
+#include <stdlib.h>
+
+/* Deadlines put right in one call of lessor_expired. */
+enum { LATE_MAX = 4096 };
+
+struct attachment;
+
+struct lease {
+    struct chain_link by_id; /* first */
+    int64_t id;
+    int64_t ttl_s;
+    int64_t expires_ns;
+    struct heap_link by_deadline; /* under a number that is not after expires_ns */
+    struct attachment *keys;
+    uint32_t key_count;
+};
+
+/* A key that hangs on a lease. */
+struct attachment {
+    struct chain_link by_key; /* first */
+    struct attachment *next;
+    struct attachment **link; /* what points to us: the lease, or the one before */
+    uint32_t key_bytes;
+    uint8_t key[];
+};
+
+struct lessor {
+    struct chain_table leases;
+    struct chain_table attachments;
+    struct heap deadlines;
+    struct slab lease_slab;
+    struct pool *key_pool;
+    struct hash_map secret; /* empty: hashes keys, so that clients can not choose collisions */
+    struct random random;
+};
+
+static struct lease *lease_of(const struct chain_link *link)
+{
+    return CONTAINER_OF((struct chain_link *)(uintptr_t)link, struct lease, by_id);
+}
+
+static struct attachment *attachment_of(const struct chain_link *link)
+{
+    return CONTAINER_OF((struct chain_link *)(uintptr_t)link, struct attachment, by_key);
+}
+
+static struct slice key_of(const struct attachment *attachment)
+{
+    return slice_of(attachment->key, attachment->key_bytes);
+}
+
+static uint64_t id_hash(const struct lessor *lessor, int64_t id)
+{
+    return hash_map_hash(&lessor->secret, slice_of(&id, sizeof(id)));
+}
+
+static uint64_t lease_hash(const void *ctx, const struct chain_link *link)
+{
+    return id_hash(ctx, lease_of(link)->id);
+}
+
+static uint64_t attachment_hash(const void *ctx, const struct chain_link *link)
+{
+    const struct lessor *lessor = ctx;
+    return hash_map_hash(&lessor->secret, key_of(attachment_of(link)));
+}
+
+/* -- Life -- */
+
+struct lessor *lessor_new(uint64_t seed)
+{
+    struct lessor *lessor = xcalloc(1, sizeof(*lessor));
+    hash_map_init(&lessor->secret, NULL, seed);
+    random_init(&lessor->random, seed);
+    slab_init(&lessor->lease_slab, sizeof(struct lease));
+    lessor->key_pool = pool_new();
+    return lessor;
+}
+
+void lessor_free(struct lessor *lessor)
+{
+    if (!lessor)
+        return;
+    while (lessor->deadlines.count) {
+        struct heap_link *link = heap_first(&lessor->deadlines);
+        lessor_revoke(lessor, CONTAINER_OF(link, struct lease, by_deadline)->id);
+    }
+    chain_table_fini(&lessor->leases);
+    chain_table_fini(&lessor->attachments);
+    heap_fini(&lessor->deadlines);
+    slab_fini(&lessor->lease_slab);
+    pool_free(lessor->key_pool);
+    free(lessor);
+}
+
+/* -- Finding -- */
+
+static struct lease *lease_find(const struct lessor *lessor, int64_t id)
+{
+    struct chain_link *link = chain_table_chain(&lessor->leases, id_hash(lessor, id));
+    while (link && lease_of(link)->id != id)
+        link = link->next;
+    return link ? lease_of(link) : NULL;
+}
+
+static struct attachment *attachment_find(const struct lessor *lessor, struct slice key)
+{
+    struct chain_link *link =
+        chain_table_chain(&lessor->attachments, hash_map_hash(&lessor->secret, key));
+    while (link && !slice_equal(key_of(attachment_of(link)), key))
+        link = link->next;
+    return link ? attachment_of(link) : NULL;
+}
+
+size_t lessor_count(const struct lessor *lessor)
+{
+    return lessor->leases.count;
+}
+
+size_t lessor_key_count(const struct lessor *lessor)
+{
+    return lessor->attachments.count;
+}
+
+bool lessor_has(const struct lessor *lessor, int64_t id)
+{
+    return lease_find(lessor, id) != NULL;
+}
+
+static struct lessor_lease shown(const struct lease *lease)
+{
+    return (struct lessor_lease){
+        .id = lease->id,
+        .ttl_s = lease->ttl_s,
+        .expires_ns = lease->expires_ns,
+        .key_count = lease->key_count,
+    };
+}
+
+bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease)
+{
+    const struct lease *lease = lease_find(lessor, id);
+    if (lease)
+        *ret_lease = shown(lease);
+    return lease != NULL;
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct slice *a = left, *b = right;
+    return slice_compare(*a, *b);
+}
+
+void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys)
+{
+    const struct lease *lease = lease_find(lessor, id);
+    if (!lease || !lease->keys)
+        return;
+    size_t count = 0;
+    for (const struct attachment *at = lease->keys; at; at = at->next)
+        ret_keys[count++] = key_of(at);
+    qsort(ret_keys, count, sizeof(*ret_keys), compare_keys);
+}
+
+void lessor_list(const struct lessor *lessor, struct lessor_lease *ret_leases)
+{
+    CHAIN_FOREACH(link, &lessor->leases)
+    *ret_leases++ = shown(lease_of(link));
+}
+
+/* -- Granting and revoking -- */
+
+int64_t lessor_choose_id(struct lessor *lessor)
+{
+    for (;;) {
+        int64_t id = (int64_t)(random_u64(&lessor->random) & INT64_MAX);
+        if (id && !lease_find(lessor, id))
+            return id;
+    }
+}
+
+enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t ttl_s)
+{
+    if (ttl_s > LEASE_TTL_MAX_S)
+        return ST_LEASE_TTL_TOO_LARGE;
+    return lease_find(lessor, id) ? ST_LEASE_EXIST : ST_OK;
+}
+
+static void set_expiry(struct lease *lease, int64_t now_ns)
+{
+    lease->expires_ns = clock_add(now_ns, lease->ttl_s * NS_PER_S);
+}
+
+static void put_deadline(struct lessor *lessor, struct lease *lease)
+{
+    enum status status = heap_put(&lessor->deadlines, &lease->by_deadline, lease->expires_ns);
+    if (status != ST_OK)
+        abort();
+}
+
+void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
+{
+    assert(id != 0 && !lease_find(lessor, id));
+    assert(ttl_s > 0 && ttl_s <= LEASE_TTL_MAX_S);
+    struct lease *lease = slab_alloc(&lessor->lease_slab);
+    *lease = (struct lease){.id = id, .ttl_s = ttl_s};
+    set_expiry(lease, now_ns);
+    chain_table_add(&lessor->leases, &lease->by_id, lease_hash, lessor);
+    put_deadline(lessor, lease);
+}
+
+static void detach(struct lessor *lessor, struct lease *lease, struct attachment *attachment)
+{
+    *attachment->link = attachment->next;
+    if (attachment->next)
+        attachment->next->link = attachment->link;
+    assert(lease->key_count > 0);
+    lease->key_count--;
+    chain_table_remove(&lessor->attachments, &attachment->by_key, attachment_hash, lessor);
+    pool_free_object(lessor->key_pool, attachment);
+}
+
+void lessor_revoke(struct lessor *lessor, int64_t id)
+{
+    struct lease *lease = lease_find(lessor, id);
+    if (!lease)
+        return;
+    while (lease->keys)
+        detach(lessor, lease, lease->keys);
+    heap_remove(&lessor->deadlines, &lease->by_deadline);
+    chain_table_remove(&lessor->leases, &lease->by_id, lease_hash, lessor);
+    slab_free(lease);
+}
+
+/* -- Time -- */
+
+enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t now_ns, int64_t *ret_ttl_s)
+{
+    struct lease *lease = lease_find(lessor, id);
+    if (!lease)
+        return ST_LEASE_NOT_FOUND;
+    if (lease->expires_ns <= now_ns)
+        return ST_AGAIN;
+    set_expiry(lease, now_ns);
+    *ret_ttl_s = lease->ttl_s;
+    return ST_OK;
+}
+
+void lessor_renew_all(struct lessor *lessor, int64_t now_ns)
+{
+    CHAIN_FOREACH(link, &lessor->leases)
+    {
+        set_expiry(lease_of(link), now_ns);
+        put_deadline(lessor, lease_of(link));
+    }
+}
+
+int64_t lessor_next_ns(const struct lessor *lessor)
+{
+    return heap_first_number(&lessor->deadlines, CLOCK_NEVER);
+}
+
+int64_t lessor_expired(struct lessor *lessor, int64_t now_ns)
+{
+    for (unsigned late = 0; late < LATE_MAX && lessor_next_ns(lessor) <= now_ns; late++) {
+        struct lease *lease =
+            CONTAINER_OF(heap_first(&lessor->deadlines), struct lease, by_deadline);
+        if (lease->expires_ns <= now_ns)
+            return lease->id;
+        put_deadline(lessor, lease); /* it was renewed */
+    }
+    return 0;
+}
+
+/* -- Keys -- */
+
+static void attach(struct lessor *lessor, struct lease *lease, struct slice key)
+{
+    struct attachment *attachment =
+        pool_alloc(lessor->key_pool, offsetof(struct attachment, key) + key.len);
+    attachment->key_bytes = (uint32_t)key.len;
+    slice_copy(attachment->key, key);
+    attachment->next = lease->keys;
+    attachment->link = &lease->keys;
+    if (lease->keys)
+        lease->keys->link = &attachment->next;
+    lease->keys = attachment;
+    lease->key_count++;
+    chain_table_add(&lessor->attachments, &attachment->by_key, attachment_hash, lessor);
+}
+
+void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int64_t to)
+{
+    struct lease *before = from ? lease_find(lessor, from) : NULL;
+    struct attachment *attachment = before ? attachment_find(lessor, key) : NULL;
+    struct lease *after = to ? lease_find(lessor, to) : NULL;
+    if (after)
+        attach(lessor, after, key);
+    if (attachment) /* last: the key may lie in it */
+        detach(lessor, before, attachment);
+}
+
+size_t lessor_bytes(const struct lessor *lessor)
+{
+    return lessor->lease_slab.held_bytes + pool_bytes_held(lessor->key_pool) +
+           lessor->deadlines.capacity * sizeof(struct heap_entry) +
+           ((size_t)lessor->leases.capacity + lessor->attachments.capacity) *
+               sizeof(struct chain_link *);
+}
+
+void lessor_check(const struct lessor *lessor)
+{
+    size_t keys = 0;
+    CHAIN_FOREACH(link, &lessor->leases)
+    {
+        const struct lease *lease = lease_of(link);
+        uint32_t count = 0;
+        for (const struct attachment *at = lease->keys; at; at = at->next) {
+            assert(*at->link == at);
+            assert(attachment_find(lessor, key_of(at)) == at);
+            count++;
+        }
+        assert(count == lease->key_count);
+        assert(heap_has(&lease->by_deadline));
+        keys += count;
+    }
+    assert(keys == lessor->attachments.count);
+    assert(lessor->deadlines.count == lessor->leases.count);
+    heap_check(&lessor->deadlines);
+}

@@ -1,0 +1,82 @@
+/*
+ * The leases: their ids and times, and which keys hang on which. Keeps no log and knows no clock:
+ * who grants and revokes writes that down first, and the time comes in with each call, from a clock
+ * that is never set.
+ *
+ * As in etcd: a lease lives for its time from the grant, from each renewal and from each start of
+ * the server; when that has passed it is *expired*, and it is gone when it is revoked. Until then
+ * its id exists, keys can be attached to it, and it cannot be renewed any more.
+ *
+ * A renewal changes one number. The heap of deadlines may say a time that has since been put off:
+ * that is seen, and put right, when it comes up. A million leases take about 82 bytes each; a key that
+ * hangs on one takes 36 and itself.
+ *
+ * One owner, one thread. Aborts without memory.
+ */
+#ifndef VIGIL_LEASE_LESSOR_H
+#define VIGIL_LEASE_LESSOR_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+struct lessor;
+
+/* etcd's longest; a longer time is refused. */
+#define LEASE_TTL_MAX_S INT64_C(9000000000)
+
+struct lessor *lessor_new(uint64_t seed);
+void lessor_free(struct lessor *lessor); /* accepts NULL */
+DEFINE_CLEANUP(struct lessor *, lessor_free)
+
+size_t lessor_count(const struct lessor *lessor);
+size_t lessor_key_count(const struct lessor *lessor); /* attached, all together */
+bool lessor_has(const struct lessor *lessor, int64_t id);
+
+/* An id that no lease has: positive, and not to be guessed from others. */
+int64_t lessor_choose_id(struct lessor *lessor);
+/* ST_LEASE_TTL_TOO_LARGE, ST_LEASE_EXIST. */
+MUST_CHECK
+enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t ttl_s);
+/* The id is new and not 0, the time positive. */
+void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns);
+/* The lease goes, if it is there. Keys still attached are let go of. */
+void lessor_revoke(struct lessor *lessor, int64_t id);
+
+/* ST_LEASE_NOT_FOUND; ST_AGAIN when it has expired and waits to be revoked. */
+MUST_CHECK
+enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t now_ns, int64_t *ret_ttl_s);
+/* All begin anew, at the start of the server. */
+void lessor_renew_all(struct lessor *lessor, int64_t now_ns);
+
+struct lessor_lease {
+    int64_t id;
+    int64_t ttl_s;
+    int64_t expires_ns;
+    uint32_t key_count;
+};
+/* False: there is no such lease. */
+bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease);
+/* Fills key_count keys, sorted; they are valid until one of them is moved. */
+void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys);
+/* All leases, in no order: room for lessor_count. */
+void lessor_list(const struct lessor *lessor, struct lessor_lease *ret_leases);
+
+/* A key went from one lease to another; 0 is none. One that is not known has no keys. */
+void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int64_t to);
+
+/* Before this moment nothing expires; CLOCK_NEVER without leases. */
+int64_t lessor_next_ns(const struct lessor *lessor);
+/*
+ * A lease that has expired, the longest ago first; 0: none, or none was found in a bounded time,
+ * and then lessor_next_ns is still past.
+ */
+int64_t lessor_expired(struct lessor *lessor, int64_t now_ns);
+
+size_t lessor_bytes(const struct lessor *lessor); /* of memory, keys included */
+
+/* For tests: every key is on its lease's list, every lease in the heap. */
+void lessor_check(const struct lessor *lessor);
+
+#endif

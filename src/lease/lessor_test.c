@@ -1,0 +1,301 @@
+#include "lease/lessor.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int64_t seconds(int64_t s)
+{
+    return s * NS_PER_S;
+}
+
+static int set_up(void **state)
+{
+    *state = lessor_new(1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    lessor_check(*state);
+    lessor_free(*state);
+    return 0;
+}
+
+static void attach(struct lessor *lessor, const char *key, int64_t from, int64_t to)
+{
+    lessor_move_key(lessor, slice_from_text(key), from, to);
+}
+
+/* The keys of a lease, sorted, with spaces between. */
+static const char *keys_of(struct lessor *lessor, int64_t id)
+{
+    static char text[256];
+    struct slice keys[32];
+    struct lessor_lease lease;
+    text[0] = 0;
+    if (!lessor_get(lessor, id, &lease))
+        return "none";
+    assert_true(lease.key_count <= 32);
+    lessor_keys(lessor, id, keys);
+    for (size_t i = 0; i < lease.key_count; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s", i ? " " : "",
+                 (int)keys[i].len, (const char *)keys[i].ptr);
+    return text;
+}
+
+static void a_lease_expires_when_its_time_has_passed_and_not_before(void **state)
+{
+    struct lessor *lessor = *state;
+    assert_int_equal(lessor_next_ns(lessor), CLOCK_NEVER);
+    lessor_grant(lessor, 7, 10, seconds(100));
+    assert_int_equal(lessor_next_ns(lessor), seconds(110));
+    assert_int_equal(lessor_expired(lessor, seconds(110) - 1), 0);
+    assert_int_equal(lessor_expired(lessor, seconds(110)), 7);
+    assert_true(lessor_has(lessor, 7)); /* until it is revoked */
+    lessor_revoke(lessor, 7);
+    assert_false(lessor_has(lessor, 7));
+    assert_int_equal(lessor_expired(lessor, seconds(200)), 0);
+}
+
+static void a_renewal_gives_the_whole_time_again(void **state)
+{
+    struct lessor *lessor = *state;
+    int64_t ttl;
+    lessor_grant(lessor, 7, 10, 0);
+    lessor_grant(lessor, 8, 11, 0);
+    assert_int_equal(lessor_renew(lessor, 7, seconds(9), &ttl), ST_OK);
+    assert_int_equal(ttl, 10);
+    assert_int_equal(lessor_expired(lessor, seconds(18)), 8);
+    lessor_revoke(lessor, 8);
+    assert_int_equal(lessor_expired(lessor, seconds(18)), 0);
+    assert_int_equal(lessor_next_ns(lessor), seconds(19));
+    assert_int_equal(lessor_expired(lessor, seconds(19)), 7);
+}
+
+static void an_expired_lease_is_not_renewed_and_a_missing_one_not_found(void **state)
+{
+    struct lessor *lessor = *state;
+    int64_t ttl = -5;
+    lessor_grant(lessor, 7, 10, 0);
+    assert_int_equal(lessor_renew(lessor, 7, seconds(10), &ttl), ST_AGAIN);
+    assert_int_equal(lessor_renew(lessor, 8, 0, &ttl), ST_LEASE_NOT_FOUND);
+    assert_int_equal(ttl, -5);
+}
+
+static void grants_are_refused_in_etcds_order(void **state)
+{
+    struct lessor *lessor = *state;
+    lessor_grant(lessor, 7, LEASE_TTL_MAX_S, seconds(1000));
+    assert_int_equal(lessor_check_grant(lessor, 7, LEASE_TTL_MAX_S + 1), ST_LEASE_TTL_TOO_LARGE);
+    assert_int_equal(lessor_check_grant(lessor, 7, 1), ST_LEASE_EXIST);
+    assert_int_equal(lessor_check_grant(lessor, -7, INT64_MIN), ST_OK);
+    lessor_grant(lessor, -7, 1, 0);
+    assert_true(lessor_has(lessor, -7));
+}
+
+static void the_longest_time_does_not_wrap_round(void **state)
+{
+    struct lessor *lessor = *state;
+    lessor_grant(lessor, 7, LEASE_TTL_MAX_S, INT64_MAX - 5);
+    assert_int_equal(lessor_expired(lessor, INT64_MAX - 1), 0);
+}
+
+static void chosen_ids_are_positive_and_free(void **state)
+{
+    struct lessor *lessor = *state;
+    for (int i = 0; i < 1000; i++) {
+        int64_t id = lessor_choose_id(lessor);
+        assert_true(id > 0 && !lessor_has(lessor, id));
+        lessor_grant(lessor, id, 5, 0);
+    }
+    assert_int_equal(lessor_count(lessor), 1000);
+}
+
+static void keys_move_from_lease_to_lease_and_are_told_in_order(void **state)
+{
+    struct lessor *lessor = *state;
+    lessor_grant(lessor, 1, 5, 0);
+    lessor_grant(lessor, 2, 5, 0);
+    attach(lessor, "c", 0, 1);
+    attach(lessor, "a", 0, 1);
+    attach(lessor, "b", 0, 1);
+    assert_string_equal(keys_of(lessor, 1), "a b c");
+    attach(lessor, "b", 1, 2);
+    attach(lessor, "a", 1, 0);
+    assert_string_equal(keys_of(lessor, 1), "c");
+    assert_string_equal(keys_of(lessor, 2), "b");
+    attach(lessor, "x", 9, 8); /* neither is there */
+    lessor_revoke(lessor, 1);
+    assert_int_equal(lessor_key_count(lessor), 1);
+    attach(lessor, "c", 1, 2); /* its lease went before it */
+    assert_string_equal(keys_of(lessor, 2), "b c");
+}
+
+static void a_start_gives_all_their_time_again(void **state)
+{
+    struct lessor *lessor = *state;
+    lessor_grant(lessor, 1, 5, 0);
+    lessor_grant(lessor, 2, 50, 0);
+    lessor_renew_all(lessor, seconds(1000));
+    assert_int_equal(lessor_next_ns(lessor), seconds(1005));
+    assert_int_equal(lessor_expired(lessor, seconds(1004)), 0);
+}
+
+/* -- Against a model -- */
+
+enum { IDS = 24, KEYS = 40, STEPS = 40000 };
+
+struct model {
+    int64_t ttl_s[IDS + 1]; /* 0: there is none */
+    int64_t expires_ns[IDS + 1];
+    int64_t lease_of[KEYS]; /* as the keys' versions say: of one that may have gone */
+};
+
+static void check_lease(struct lessor *lessor, const struct model *model, int64_t id)
+{
+    struct lessor_lease lease;
+    assert_int_equal(lessor_get(lessor, id, &lease), model->ttl_s[id] != 0);
+    if (!model->ttl_s[id])
+        return;
+    assert_int_equal(lease.ttl_s, model->ttl_s[id]);
+    assert_int_equal(lease.expires_ns, model->expires_ns[id]);
+    struct slice keys[KEYS];
+    lessor_keys(lessor, id, keys);
+    uint32_t count = 0;
+    for (int key = 0; key < KEYS; key++) {
+        char name[16];
+        snprintf(name, sizeof(name), "key-%02d", key);
+        if (model->lease_of[key] == id)
+            assert_true(slice_equal(keys[count++], slice_from_text(name)));
+    }
+    assert_int_equal(count, lease.key_count);
+}
+
+/* All that have expired by now, each as the model says. */
+static void expire(struct lessor *lessor, struct model *model, int64_t now_ns)
+{
+    for (int64_t id; (id = lessor_expired(lessor, now_ns)) != 0;) {
+        assert_true(model->ttl_s[id] && model->expires_ns[id] <= now_ns);
+        lessor_revoke(lessor, id);
+        model->ttl_s[id] = 0;
+        for (int key = 0; key < KEYS; key++) {
+            if (model->lease_of[key] == id)
+                model->lease_of[key] = 0;
+        }
+    }
+    for (int64_t id = 1; id <= IDS; id++)
+        assert_true(!model->ttl_s[id] || model->expires_ns[id] > now_ns);
+}
+
+static void any_history_ends_as_a_model_says(void **state)
+{
+    struct lessor *lessor = *state;
+    struct model model = {0};
+    struct random random;
+    random_init(&random, 99);
+    int64_t now_ns = 0, ttl;
+    for (int step = 0; step < STEPS; step++) {
+        int64_t id = random_between(&random, 1, IDS);
+        uint64_t what = random_below(&random, 100);
+        if (what < 20 && !model.ttl_s[id]) {
+            model.ttl_s[id] = random_between(&random, 1, 30);
+            model.expires_ns[id] = now_ns + seconds(model.ttl_s[id]);
+            lessor_grant(lessor, id, model.ttl_s[id], now_ns);
+        } else if (what < 50) {
+            enum status status = lessor_renew(lessor, id, now_ns, &ttl);
+            assert_int_equal(status, model.ttl_s[id] ? ST_OK : ST_LEASE_NOT_FOUND);
+            if (status == ST_OK)
+                model.expires_ns[id] = now_ns + seconds(model.ttl_s[id]);
+        } else if (what < 90) {
+            char name[16];
+            int key = (int)random_below(&random, KEYS);
+            int64_t to = model.ttl_s[id] && what < 85 ? id : 0;
+            snprintf(name, sizeof(name), "key-%02d", key);
+            if (to != model.lease_of[key])
+                lessor_move_key(lessor, slice_from_text(name), model.lease_of[key], to);
+            model.lease_of[key] = to;
+        } else {
+            now_ns += (int64_t)random_below(&random, (uint64_t)seconds(3));
+            expire(lessor, &model, now_ns);
+        }
+        check_lease(lessor, &model, id);
+        if (step % 1000 == 0)
+            lessor_check(lessor);
+    }
+}
+
+/* -- Many -- */
+
+static void a_hundred_thousand_leases_are_kept_alive_without_a_scan(void **state)
+{
+    enum { LEASES = 100000, ROUNDS = 3 };
+    struct lessor *lessor = *state;
+    int64_t ttl;
+    for (int64_t id = 1; id <= LEASES; id++)
+        lessor_grant(lessor, id, 60, 0);
+    size_t bytes = lessor_bytes(lessor);
+    printf("%zu bytes a lease\n", bytes / LEASES);
+    assert_true(bytes <= 110u * LEASES);
+    for (int64_t round = 1; round <= ROUNDS; round++) {
+        for (int64_t id = 1; id <= LEASES; id++)
+            assert_int_equal(lessor_renew(lessor, id, seconds(20 * round), &ttl), ST_OK);
+    }
+    /* What the heap does not know yet it finds out in parts, and meanwhile nothing expires. */
+    unsigned calls = 0;
+    while (lessor_next_ns(lessor) <= seconds(61)) {
+        assert_int_equal(lessor_expired(lessor, seconds(61)), 0);
+        calls++;
+    }
+    assert_true(calls > 20 && calls < 30);
+    assert_int_equal(lessor_next_ns(lessor), seconds(20 * ROUNDS + 60));
+    for (int64_t id = 1; id <= LEASES; id++)
+        lessor_revoke(lessor, id);
+    assert_int_equal(lessor_count(lessor), 0);
+}
+
+static void a_key_takes_little_more_than_itself(void **state)
+{
+    enum { ATTACHED = 100000, KEY_BYTES = 32 };
+    struct lessor *lessor = *state;
+    lessor_grant(lessor, 1, 60, 0);
+    size_t before = lessor_bytes(lessor);
+    char key[KEY_BYTES + 8];
+    for (int i = 0; i < ATTACHED; i++) {
+        snprintf(key, sizeof(key), "/registry/events/default/%07d", i);
+        attach(lessor, key, 0, 1);
+    }
+    size_t bytes = lessor_bytes(lessor) - before;
+    printf("%zu bytes a key of %d\n", bytes / ATTACHED, KEY_BYTES);
+    assert_true(bytes <= 76u * ATTACHED);
+    struct slice *keys = calloc(ATTACHED, sizeof(*keys));
+    lessor_keys(lessor, 1, keys);
+    for (int i = 1; i < ATTACHED; i++)
+        assert_true(slice_compare(keys[i - 1], keys[i]) < 0);
+    free(keys);
+}
+
+int main(void)
+{
+#define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
+        LESSOR(a_renewal_gives_the_whole_time_again),
+        LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),
+        LESSOR(grants_are_refused_in_etcds_order),
+        LESSOR(the_longest_time_does_not_wrap_round),
+        LESSOR(chosen_ids_are_positive_and_free),
+        LESSOR(keys_move_from_lease_to_lease_and_are_told_in_order),
+        LESSOR(a_start_gives_all_their_time_again),
+        LESSOR(any_history_ends_as_a_model_says),
+        LESSOR(a_hundred_thousand_leases_are_kept_alive_without_a_scan),
+        LESSOR(a_key_takes_little_more_than_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
