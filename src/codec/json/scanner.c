@@ -1,0 +1,320 @@
+#include "codec/json/scanner.h"
+
+enum expects {
+    EXPECTS_VALUE,
+    EXPECTS_FIRST_ITEM, /* or the end of the array */
+    EXPECTS_FIRST_KEY,  /* or the end of the object */
+    EXPECTS_KEY,
+    EXPECTS_COMMA, /* or the end of what is open */
+    EXPECTS_END,
+};
+
+void json_scanner_init(struct json_scanner *scanner, struct slice text)
+{
+    /* The bits of nesting are written before they are read. */
+    scanner->start = scanner->at = text.ptr;
+    scanner->end = text.len ? text.ptr + text.len : text.ptr;
+    scanner->raw = slice_of(text.ptr, 0);
+    scanner->depth = 0;
+    scanner->expects = EXPECTS_VALUE;
+    scanner->fault = JSON_FINE;
+    scanner->escaped = scanner->beyond_ascii = false;
+}
+
+static enum json_token fail(struct json_scanner *s, enum json_fault fault)
+{
+    if (s->fault == JSON_FINE)
+        s->fault = (uint8_t)(s->at == s->end && fault != JSON_TOO_DEEP ? JSON_CUT_OFF : fault);
+    return JSON_FAULT;
+}
+
+/* -- Nesting -- */
+
+static bool in_object(const struct json_scanner *s)
+{
+    uint32_t level = s->depth - 1;
+    return s->nesting[level / 64] >> (level % 64) & 1;
+}
+
+static enum json_token open(struct json_scanner *s, bool object)
+{
+    if (s->depth == JSON_DEPTH_MAX)
+        return fail(s, JSON_TOO_DEEP);
+    uint64_t bit = UINT64_C(1) << (s->depth % 64);
+    uint64_t *word = &s->nesting[s->depth / 64];
+    if (s->depth % 64 == 0)
+        *word = 0;
+    *word = object ? *word | bit : *word & ~bit;
+    s->depth++;
+    s->at++;
+    s->expects = object ? EXPECTS_FIRST_KEY : EXPECTS_FIRST_ITEM;
+    return object ? JSON_OBJECT : JSON_ARRAY;
+}
+
+static void value_ended(struct json_scanner *s)
+{
+    s->expects = s->depth ? EXPECTS_COMMA : EXPECTS_END;
+}
+
+static enum json_token close(struct json_scanner *s)
+{
+    bool object = in_object(s);
+    s->depth--;
+    s->at++;
+    value_ended(s);
+    return object ? JSON_OBJECT_END : JSON_ARRAY_END;
+}
+
+/* -- Strings -- */
+
+/* Eight bytes at once: none is a control byte, a quote or a backslash. */
+static bool is_plain_word(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+    uint64_t control = (word - ones * ' ') & ~word;
+    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
+    uint64_t found = control | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash);
+    return (found & highs) == 0;
+}
+
+/* Sets `at` to the next byte that does not stand for itself, or to the end. */
+static void pass_plain(struct json_scanner *s)
+{
+    const uint8_t *p = s->at;
+    uint64_t word, seen = 0;
+    for (; s->end - p >= 8; p += 8) {
+        memcpy(&word, p, sizeof(word));
+        if (!is_plain_word(word))
+            break;
+        seen |= word;
+    }
+    uint8_t last = 0;
+    for (; p < s->end && *p >= ' ' && *p != '"' && *p != '\\'; p++)
+        last |= *p;
+    s->beyond_ascii |= ((seen & UINT64_C(0x8080808080808080)) | (last & 0x80)) != 0;
+    s->at = p;
+}
+
+static bool is_hex(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static bool pass_escape(struct json_scanner *s)
+{
+    s->escaped = true;
+    s->at++;
+    if (s->at == s->end || !*s->at || !strchr("\"\\/bfnrtu", *s->at)) {
+        fail(s, JSON_ESCAPE);
+        return false;
+    }
+    if (*s->at++ != 'u')
+        return true;
+    for (int i = 0; i < 4; i++, s->at++) {
+        if (s->at == s->end || !is_hex(*s->at)) {
+            fail(s, JSON_ESCAPE_HEX);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool pass_string(struct json_scanner *s)
+{
+    s->escaped = s->beyond_ascii = false;
+    s->at++;
+    for (;;) {
+        pass_plain(s);
+        if (s->at < s->end && *s->at == '"')
+            break;
+        if (s->at == s->end || *s->at != '\\') {
+            fail(s, JSON_CONTROL);
+            return false;
+        }
+        if (!pass_escape(s))
+            return false;
+    }
+    s->at++;
+    return true;
+}
+
+/* -- Numbers and words -- */
+
+static bool is_digit(const struct json_scanner *s)
+{
+    return s->at < s->end && *s->at >= '0' && *s->at <= '9';
+}
+
+static bool pass_digits(struct json_scanner *s, enum json_fault fault)
+{
+    if (!is_digit(s)) {
+        fail(s, fault);
+        return false;
+    }
+    while (is_digit(s))
+        s->at++;
+    return true;
+}
+
+static bool pass_number(struct json_scanner *s)
+{
+    if (*s->at == '-')
+        s->at++;
+    if (s->at < s->end && *s->at == '0')
+        s->at++;
+    else if (!pass_digits(s, JSON_DIGITS))
+        return false;
+    if (s->at < s->end && *s->at == '.') {
+        s->at++;
+        if (!pass_digits(s, JSON_FRACTION))
+            return false;
+    }
+    if (s->at < s->end && (*s->at == 'e' || *s->at == 'E')) {
+        s->at++;
+        if (s->at < s->end && (*s->at == '+' || *s->at == '-'))
+            s->at++;
+        return pass_digits(s, JSON_EXPONENT);
+    }
+    return true;
+}
+
+static bool pass_word(struct json_scanner *s, const char *word)
+{
+    for (const char *w = word; *w; w++, s->at++) {
+        if (s->at == s->end || *s->at != (uint8_t)*w) {
+            s->word = word;
+            s->wanted = *w;
+            fail(s, JSON_LITERAL);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -- Tokens -- */
+
+static enum json_token scalar(struct json_scanner *s, bool passed, enum json_token token)
+{
+    if (!passed)
+        return JSON_FAULT;
+    value_ended(s);
+    return token;
+}
+
+static enum json_token value(struct json_scanner *s)
+{
+    switch (*s->at) {
+    case '{':
+        return open(s, true);
+    case '[':
+        return open(s, false);
+    case '"':
+        return scalar(s, pass_string(s), JSON_STRING);
+    case 't':
+        return scalar(s, pass_word(s, "true"), JSON_TRUE);
+    case 'f':
+        return scalar(s, pass_word(s, "false"), JSON_FALSE);
+    case 'n':
+        return scalar(s, pass_word(s, "null"), JSON_NULL);
+    case '-':
+    case '0' ... '9':
+        return scalar(s, pass_number(s), JSON_NUMBER);
+    default:
+        return fail(s, JSON_NO_VALUE);
+    }
+}
+
+static void pass_space(struct json_scanner *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
+        s->at++;
+}
+
+static enum json_token key(struct json_scanner *s)
+{
+    if (*s->at != '"')
+        return fail(s, JSON_NO_KEY);
+    if (!pass_string(s))
+        return JSON_FAULT;
+    const uint8_t *end = s->at;
+    pass_space(s);
+    if (s->at == s->end || *s->at != ':')
+        return fail(s, JSON_NO_COLON);
+    s->at++;
+    s->expects = EXPECTS_VALUE;
+    s->raw.len = (size_t)(end - s->raw.ptr);
+    return JSON_KEY;
+}
+
+/* What the byte at `at` begins. */
+static enum json_token begin(struct json_scanner *s)
+{
+    uint8_t c = *s->at;
+    switch (s->expects) {
+    case EXPECTS_FIRST_ITEM:
+        return c == ']' ? close(s) : value(s);
+    case EXPECTS_FIRST_KEY:
+        return c == '}' ? close(s) : key(s);
+    case EXPECTS_KEY:
+        return key(s);
+    case EXPECTS_COMMA:
+        if (c == (in_object(s) ? '}' : ']'))
+            return close(s);
+        return fail(s, in_object(s) ? JSON_NO_COMMA : JSON_NO_COMMA_A);
+    case EXPECTS_END:
+        return fail(s, JSON_TRAILING);
+    default:
+        return value(s);
+    }
+}
+
+enum json_token json_next(struct json_scanner *s)
+{
+    if (s->fault != JSON_FINE)
+        return JSON_FAULT;
+    pass_space(s);
+    if (s->expects == EXPECTS_COMMA && s->at < s->end && *s->at == ',') {
+        s->at++;
+        s->expects = in_object(s) ? EXPECTS_KEY : EXPECTS_VALUE;
+        pass_space(s);
+    }
+    s->raw.ptr = s->at;
+    s->raw.len = 0;
+    if (s->at == s->end) {
+        if (s->expects == EXPECTS_END)
+            return JSON_END;
+        bool begun = s->depth > 0;
+        s->fault = begun ? JSON_CUT_OFF : JSON_EMPTY;
+        return JSON_FAULT;
+    }
+    enum json_token token = begin(s);
+    if (token != JSON_KEY)
+        s->raw.len = (size_t)(s->at - s->raw.ptr);
+    return token;
+}
+
+bool json_skip(struct json_scanner *s, enum json_token first)
+{
+    enum json_token token = first == JSON_KEY ? json_next(s) : first;
+    if (token == JSON_FAULT)
+        return false;
+    if (token != JSON_OBJECT && token != JSON_ARRAY)
+        return true;
+    for (uint32_t outside = s->depth - 1; s->depth > outside;) {
+        if (json_next(s) == JSON_FAULT)
+            return false;
+    }
+    return true;
+}
+
+bool json_next_value(struct json_scanner *s, struct slice *ret_value)
+{
+    assert(s->depth == 0);
+    s->expects = EXPECTS_VALUE;
+    enum json_token token = json_next(s);
+    const uint8_t *from = s->raw.ptr;
+    if (!json_skip(s, token))
+        return false;
+    *ret_value = slice_of(from, (size_t)(s->at - from));
+    return true;
+}

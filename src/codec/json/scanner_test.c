@@ -1,0 +1,210 @@
+#include "codec/json/scanner.h"
+
+#include "codec/json/string.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* A letter for each token. */
+static const char letters[] = {
+    [JSON_OBJECT] = '{', [JSON_OBJECT_END] = '}', [JSON_ARRAY] = '[',  [JSON_ARRAY_END] = ']',
+    [JSON_KEY] = 'k',    [JSON_STRING] = 's',     [JSON_NUMBER] = '1', [JSON_TRUE] = 't',
+    [JSON_FALSE] = 'f',  [JSON_NULL] = 'n',       [JSON_END] = '$',    [JSON_FAULT] = '!',
+};
+
+/* Bytes of their own, so that the sanitizer sees a read past the end. */
+static const char *scan(const char *text, char to[64], struct json_scanner *s)
+{
+    static uint8_t *copy;
+    size_t n = 0, len = strlen(text);
+    free(copy);
+    copy = malloc(len ? len : 1);
+    assert_non_null(copy);
+    memcpy(copy, text, len);
+    json_scanner_init(s, slice_of(copy, len));
+    do
+        to[n++] = letters[json_next(s)];
+    while (n < 63 && to[n - 1] != '$' && to[n - 1] != '!');
+    to[n] = '\0';
+    return to;
+}
+
+static void values_become_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *tokens;
+    } rows[] = {
+        {"{}", "{}$"},
+        {" [ ] ", "[]$"},
+        {"\"\"", "s$"},
+        {"{\"a\":1,\"b\":[true,false,null,{}],\"c\":\"x\"}", "{k1k[tfn{}]ks}$"},
+        {"\t[-0.5e+10 , 0, 12E3]\r\n", "[111]$"},
+        {"[[[]],[]]", "[[[]][]]$"},
+        {"\"0123456789abcdef\\n\\u00e9\\\"\\\\/\"", "s$"},
+        {"12", "1$"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char got[64];
+        struct json_scanner s;
+        assert_string_equal(scan(rows[i].text, got, &s), rows[i].tokens);
+    }
+}
+
+static void faults_are_named_in_the_words_of_go(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"", "EOF"},
+        {" \n ", "EOF"},
+        {"{", "unexpected EOF"},
+        {"{\"a\"", "unexpected EOF"},
+        {"[1,", "unexpected EOF"},
+        {"\"abc", "unexpected EOF"},
+        {"\"abc\\", "unexpected EOF"},
+        {"\"\\u12", "unexpected EOF"},
+        {"-", "unexpected EOF"},
+        {"1.", "unexpected EOF"},
+        {"1e", "unexpected EOF"},
+        {"tru", "unexpected EOF"},
+        {"bad", "invalid character 'b' looking for beginning of value"},
+        {"[,]", "invalid character ',' looking for beginning of value"},
+        {"[1,]", "invalid character ']' looking for beginning of value"},
+        {"]", "invalid character ']' looking for beginning of value"},
+        {"{]", "invalid character ']' looking for beginning of object key string"},
+        {"{\"a\":1,}", "invalid character '}' looking for beginning of object key string"},
+        {"{\"a\" 1}", "invalid character '1' after object key"},
+        {"{\"a\":1 2}", "invalid character '2' after object key:value pair"},
+        {"[1 2]", "invalid character '2' after array element"},
+        {"[01]", "invalid character '1' after array element"},
+        {"{} x", "invalid character 'x' after top-level value"},
+        {"\"a\nb\"", "invalid character '\\n' in string literal"},
+        {"\"a\x01\"", "invalid character '\\x01' in string literal"},
+        {"\"\\x\"", "invalid character 'x' in string escape code"},
+        {"\"\\u12g4\"", "invalid character 'g' in \\u hexadecimal character escape"},
+        {"-a", "invalid character 'a' in numeric literal"},
+        {"1.x", "invalid character 'x' after decimal point in numeric literal"},
+        {"1ex", "invalid character 'x' in exponent of numeric literal"},
+        {"trux", "invalid character 'x' in literal true (expecting 'e')"},
+        {"nul\'", "invalid character '\\'' in literal null (expecting 'l')"},
+        {"\xe9", "invalid character '\xc3\xa9' looking for beginning of value"},
+        {"\x80", "invalid character '\\u0080' looking for beginning of value"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char got[64], text[JSON_FAULT_TEXT_BYTES];
+        struct json_scanner s;
+        const char *tokens = scan(rows[i].text, got, &s);
+        assert_int_equal(tokens[strlen(tokens) - 1], '!');
+        assert_string_equal(json_fault_text(&s, text), rows[i].words);
+        assert_int_equal(json_next(&s), JSON_FAULT); /* it stays */
+    }
+}
+
+static void nesting_ends_at_its_limit(void **state)
+{
+    (void)state;
+    enum { OVER = JSON_DEPTH_MAX + 1 };
+    char *text = malloc(2 * OVER);
+    struct json_scanner s;
+    struct slice value;
+    assert_non_null(text);
+    memset(text, '[', OVER);
+    memset(text + OVER, ']', OVER);
+    json_scanner_init(&s, slice_of(text + 1, 2 * OVER - 2));
+    assert_true(json_next_value(&s, &value));
+    json_scanner_init(&s, slice_of(text, 2 * OVER));
+    assert_false(json_next_value(&s, &value));
+    assert_int_equal(s.fault, JSON_TOO_DEEP);
+    free(text);
+}
+
+static void values_are_cut_off_one_after_the_other(void **state)
+{
+    (void)state;
+    struct json_scanner s;
+    struct slice value;
+    json_scanner_init(&s, SLICE_LITERAL(" {\"a\":[1,{}]}{} \n[2] 3 x"));
+    static const char *const values[] = {"{\"a\":[1,{}]}", "{}", "[2]", "3"};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        assert_true(json_next_value(&s, &value));
+        assert_true(slice_equal(value, slice_from_text(values[i])));
+    }
+    assert_false(json_next_value(&s, &value));
+    assert_int_equal(s.fault, JSON_NO_VALUE);
+    json_scanner_init(&s, SLICE_LITERAL("{} "));
+    assert_true(json_next_value(&s, &value));
+    assert_false(json_next_value(&s, &value));
+    assert_int_equal(s.fault, JSON_EMPTY);
+}
+
+static void skipping_goes_on_behind_the_value(void **state)
+{
+    (void)state;
+    struct json_scanner s;
+    json_scanner_init(&s, SLICE_LITERAL("{\"skip\":{\"a\":[[],{}]},\"next\":7}"));
+    assert_int_equal(json_next(&s), JSON_OBJECT);
+    assert_int_equal(json_next(&s), JSON_KEY);
+    assert_true(slice_equal(s.raw, SLICE_LITERAL("\"skip\"")));
+    assert_true(json_skip(&s, JSON_KEY));
+    assert_int_equal(json_next(&s), JSON_KEY);
+    assert_int_equal(json_position(&s), 22);
+    assert_int_equal(json_next(&s), JSON_NUMBER);
+    assert_true(slice_equal(s.raw, SLICE_LITERAL("7")));
+    assert_true(json_skip(&s, JSON_NUMBER));
+    assert_int_equal(json_next(&s), JSON_OBJECT_END);
+    assert_int_equal(json_next(&s), JSON_END);
+}
+
+static void strings_come_out_of_their_escapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *text; /* NULL: refused */
+    } rows[] = {
+        {"\"\"", ""},
+        {"\"plain\"", "plain"},
+        {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t"},
+        {"\"\\u0041\\u00e9\\u20aC\"", "A\xc3\xa9\xe2\x82\xac"},
+        {"\"\\ud83d\\ude00!\"", "\xf0\x9f\x98\x80!"},
+        {"\"\xc3\xa9\"", "\xc3\xa9"},
+        {"\"\xff\"", NULL},
+        {"\"\xc3\"", NULL},
+        {"\"\xed\xa0\x80\"", NULL},
+        {"\"\\ud83d\"", NULL},
+        {"\"\\ud83dx\\ude00\"", NULL},
+        {"\"\\ud83d\\u0041\"", NULL},
+        {"\"\\ude00\\ud83d\"", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct json_scanner s;
+        uint8_t room[64];
+        struct slice text;
+        json_scanner_init(&s, slice_from_text(rows[i].json));
+        assert_int_equal(json_next(&s), JSON_STRING);
+        enum json_string_fault fault = json_string_get(&s, room, &text);
+        assert_int_equal(fault == JSON_STRING_FINE, rows[i].text != NULL);
+        if (rows[i].text)
+            assert_true(slice_equal(text, slice_from_text(rows[i].text)));
+        size_t counted = 0;
+        assert_int_equal(json_string_decode(s.raw, NULL, &counted), fault);
+        assert_true(!rows[i].text || counted == strlen(rows[i].text));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_become_tokens),
+        cmocka_unit_test(faults_are_named_in_the_words_of_go),
+        cmocka_unit_test(nesting_ends_at_its_limit),
+        cmocka_unit_test(values_are_cut_off_one_after_the_other),
+        cmocka_unit_test(skipping_goes_on_behind_the_value),
+        cmocka_unit_test(strings_come_out_of_their_escapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
