@@ -272,6 +272,12 @@ void sim_reset(struct socket *socket)
     break_both(handle_at(socket->world, socket->handle, HANDLE_SOCKET));
 }
 
+/* Every socket is a port of its own. */
+static enum status sim_peer(const struct socket *socket, struct address *ret_address)
+{
+    return address_from_host(SLICE_LITERAL("127.0.0.1"), (uint16_t)socket->handle, ret_address);
+}
+
 static struct socket socket_over(struct sim *sim, struct sim_handle *handle)
 {
     static const struct socket_ops ops = {
@@ -279,6 +285,7 @@ static struct socket socket_over(struct sim *sim, struct sim_handle *handle)
         .writev = sim_writev,
         .shutdown = sim_shutdown,
         .close = sim_close,
+        .peer = sim_peer,
     };
     return (struct socket){.ops = &ops, .world = sim, .handle = handle->number};
 }

@@ -53,6 +53,11 @@ void socket_close(struct socket *socket)
     *socket = (struct socket){.handle = -1};
 }
 
+enum status socket_peer(const struct socket *socket, struct address *ret_address)
+{
+    return socket->ops->peer(socket, ret_address);
+}
+
 enum status listener_accept(struct listener *listener, struct socket *ret_socket)
 {
     return listener->ops->accept(listener, ret_socket);

@@ -24,6 +24,7 @@ struct socket_ops {
                           size_t *ret_len);
     void (*shutdown)(struct socket *socket);
     void (*close)(struct socket *socket);
+    enum status (*peer)(const struct socket *socket, struct address *ret_address);
 };
 
 struct socket {
@@ -88,6 +89,9 @@ enum status socket_write(struct socket *socket, struct slice bytes, size_t *ret_
 /* Sends our end after what was written; reading goes on. */
 void socket_shutdown(struct socket *socket);
 void socket_close(struct socket *socket); /* accepts one that is not open */
+/* Where the other end is; ST_CLOSED when it is gone. */
+MUST_CHECK
+enum status socket_peer(const struct socket *socket, struct address *ret_address);
 
 /* A connection; ST_AGAIN (none waits); ST_LIMIT (no descriptor or memory left: wait a little);
  * ST_CLOSED (one came and went: try again). */

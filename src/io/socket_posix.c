@@ -62,11 +62,21 @@ static void posix_close(struct socket *socket)
     close(socket->handle);
 }
 
+static enum status posix_peer(const struct socket *socket, struct address *ret_address)
+{
+    struct address address = {.len = sizeof(address.as)};
+    if (getpeername(socket->handle, &address.as.any, &address.len) != 0)
+        return ST_CLOSED;
+    *ret_address = address;
+    return ST_OK;
+}
+
 static const struct socket_ops socket_posix_ops = {
     .read = posix_read,
     .writev = posix_writev,
     .shutdown = posix_shutdown,
     .close = posix_close,
+    .peer = posix_peer,
 };
 
 /* Accepted sockets inherit these from their listener: no system call for each connection. */

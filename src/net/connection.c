@@ -286,6 +286,17 @@ static void on_ready(struct io_watch *watch, unsigned ready)
 
 /* -- opening -- */
 
+static void peer_address(void *owner, char *text)
+{
+    const struct net_connection *c = owner;
+    struct address address;
+    text[0] = 0;
+    if (socket_peer(&c->socket, &address) == ST_OK)
+        address_format(&address, text);
+    if (!text[0])
+        strcpy(text, "@"); /* a Unix socket's client has no name; Go writes it so */
+}
+
 void net_connection_open(struct net_shard *shard, struct socket socket, unsigned kind_index)
 {
     const struct protocol_kind *kind = shard->server->kinds[kind_index];
@@ -304,7 +315,8 @@ void net_connection_open(struct net_shard *shard, struct socket socket, unsigned
     list_push_back(&shard->connections, &c->in_shard);
     counter_add(&shard->counters.connections, 1);
 
-    struct protocol_hooks hooks = {.on_output = on_output, .owner = c};
+    struct protocol_hooks hooks = {
+        .on_output = on_output, .peer_address = peer_address, .owner = c};
     int64_t now = loop_now_ns(shard->loop);
     if (kind->open(shard->shared[kind_index], hooks, now, &c->protocol) != ST_OK ||
         loop_watch(shard->loop, &c->watch, IO_READ) != ST_OK) {

@@ -1,6 +1,6 @@
 /*
  * What a connection speaks: bytes in, bytes out. net/ knows sockets and this table, and nothing of
- * HTTP. net/wire.h puts wire/ behind it; TLS will be one that wraps another.
+ * HTTP. net/wire.h puts wire/ behind it; net/tls.h wraps another.
  *
  * Everything is called on the connection's thread. Times are monotonic ns of the loop's clock.
  */
@@ -16,7 +16,12 @@ struct protocol_hooks {
     /* There is something to fill out, or to close, where there was not. Cheap to call often. Not
      * needed from inside the functions below: the connection looks after each of them. */
     void (*on_output)(void *owner);
+    /* Where the peer is, as text of ADDRESS_TEXT_BYTES for the log. May be NULL. */
+    void (*peer_address)(void *owner, char *text);
     void *owner;
+    /* The common name of the certificate that the peer has shown to be its own and that we trust;
+     * NULL without one. Lives as long as the protocol. */
+    const char *peer_name;
 };
 
 struct protocol_ops {
