@@ -118,6 +118,9 @@ static enum status open_listeners(struct server *server, struct error *error)
     server->kind.shard_new = protocol_shard_new;
     server->bound = xcalloc(config->listen_count, sizeof(*server->bound));
     for (size_t i = 0; i < config->listen_count; i++)
+        if (config->listen[i].secure)
+            return error_set(error, ST_INVALID, "TLS is not supported yet");
+    for (size_t i = 0; i < config->listen_count; i++)
         TRY(net_server_listen(server->net, &config->listen[i], &server->kind, &server->bound[i],
                               error));
     return ST_OK;

@@ -22,6 +22,7 @@ struct protocol_hooks {
     /* The common name of the certificate that the peer has shown to be its own and that we trust;
      * NULL without one. Lives as long as the protocol. */
     const char *peer_name;
+    bool secure; /* what is fed came over TLS */
 };
 
 struct protocol_ops {

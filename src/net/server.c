@@ -66,12 +66,11 @@ enum status net_server_listen(struct net_server *server, const struct url *url,
                               struct error *error)
 {
     assert(!server->started);
-    char text[URL_TEXT_BYTES];
-    url_format(url, text);
-    if (url->secure)
-        return error_set(error, ST_INVALID, "%s: TLS is not supported yet", text);
-    if (server->listener_count == NET_LISTENERS_MAX)
+    if (server->listener_count == NET_LISTENERS_MAX) {
+        char text[URL_TEXT_BYTES];
+        url_format(url, text);
         return error_set(error, ST_LIMIT, "%s: more than %d listeners", text, NET_LISTENERS_MAX);
+    }
     struct net_listener *listener = &server->listeners[server->listener_count];
     TRY(network_listen(server->network, &url->address, &listener->listener, error));
     listener->server = server;

@@ -198,6 +198,7 @@ static enum status open_inner(struct tls_connection *c, int64_t now_ns)
 {
     struct protocol_hooks hooks = c->hooks;
     hooks.peer_name = c->peer_name;
+    hooks.secure = c->ssl != NULL;
     return c->shard->tls->inner->open(c->shard->inner, hooks, now_ns, &c->inner);
 }
 

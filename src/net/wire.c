@@ -78,7 +78,12 @@ static void shard_free(void *shared)
 static enum status open_connection(void *shared, struct protocol_hooks hooks, int64_t now_ns,
                                    void **ret_protocol)
 {
-    struct wire_hooks wire_hooks = {.on_output = hooks.on_output, .owner = hooks.owner};
+    struct wire_hooks wire_hooks = {
+        .on_output = hooks.on_output,
+        .owner = hooks.owner,
+        .secure = hooks.secure,
+        .peer_name = hooks.peer_name,
+    };
     struct wire_connection *connection;
     TRY(wire_connection_new(shared, wire_hooks, now_ns, &connection));
     *ret_protocol = connection;

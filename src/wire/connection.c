@@ -97,8 +97,11 @@ static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_n
 static enum status start(struct wire_connection *c, enum sniffed protocol, int64_t now_ns)
 {
     struct wire_server *server = c->server;
-    if (protocol == SNIFFED_HTTP2)
-        return grpc_endpoint_new(&server->grpc, &server->limits.h2, on_output, c, now_ns, &c->grpc);
+    if (protocol == SNIFFED_HTTP2) {
+        TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2, on_output, c, now_ns, &c->grpc));
+        grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
+        return ST_OK;
+    }
     return http1_endpoint_new(&server->http1, c->hooks.secure, on_output, c, now_ns, &c->http1);
 }
 

@@ -30,6 +30,9 @@ struct wire_hooks {
     void (*on_output)(void *owner);
     void *owner;
     bool secure; /* what is fed came over TLS */
+    /* The common name of the client's certificate, which we trust; NULL without one. Lives as long
+     * as the connection. */
+    const char *peer_name;
 };
 
 MUST_CHECK

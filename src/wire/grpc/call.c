@@ -17,6 +17,11 @@ int64_t grpc_call_deadline(const struct grpc_call *call)
     return call->deadline_ns;
 }
 
+const char *grpc_call_peer_name(const struct grpc_call *call)
+{
+    return call->endpoint ? call->endpoint->peer_name : NULL;
+}
+
 int64_t grpc_call_now(const struct grpc_call *call)
 {
     return call->endpoint ? call->endpoint->now_ns : 0;

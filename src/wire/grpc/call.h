@@ -79,6 +79,10 @@ int64_t grpc_call_deadline(const struct grpc_call *call);
 /* The time of the connection's latest turn. */
 int64_t grpc_call_now(const struct grpc_call *call);
 
+/* The common name of the certificate with which the client proved who it is; NULL without one, and
+ * once the call has ended. Lives as long as the connection. */
+const char *grpc_call_peer_name(const struct grpc_call *call);
+
 /* A pointer for the service's own use; NULL at first. */
 void grpc_call_set_user(struct grpc_call *call, void *user);
 void *grpc_call_user(const struct grpc_call *call);

@@ -87,6 +87,11 @@ void grpc_endpoint_free(struct grpc_endpoint *endpoint)
     free(endpoint);
 }
 
+void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name)
+{
+    endpoint->peer_name = name;
+}
+
 struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint)
 {
     return endpoint->session;

@@ -18,6 +18,9 @@ enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits
 void grpc_endpoint_free(struct grpc_endpoint *endpoint);
 DEFINE_CLEANUP(struct grpc_endpoint *, grpc_endpoint_free)
 
+/* Borrowed; what grpc_call_peer_name tells. NULL at first. */
+void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name);
+
 /* For what needs no gRPC: wants_write, over. */
 struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint);
 

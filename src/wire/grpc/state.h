@@ -25,6 +25,7 @@ struct grpc_endpoint {
     struct h2_session *session; /* owned */
     void (*on_output)(void *owner);
     void *owner;
+    const char *peer_name;   /* borrowed from the connection; may be NULL */
     struct list timed;       /* calls with a deadline, or whose output may stall */
     int64_t now_ns;          /* of the turn under way */
     int64_t check_at_ns;     /* no call of timed needs a look before */
