@@ -135,6 +135,12 @@ static const struct option *find_row(const struct options_table *table, struct s
     return row;
 }
 
+const struct option *options_find(const struct options_table *table, struct slice name)
+{
+    size_t place;
+    return find_row(table, name, &place);
+}
+
 void options_init(struct options *options, const struct options_table *table, void *config)
 {
     *options = (struct options){.table = table, .config = config};
@@ -176,10 +182,10 @@ static enum status unknown_flag(const struct options *options, struct slice name
     const char *nearest = options_nearest(options->table, name);
     if (nearest)
         return error_set(error, ST_INVALID,
-                         "flag provided but not defined: --%.*s (did you mean --%s?)",
+                         "flag provided but not defined: -%.*s (did you mean --%s?)",
                          SLICE_ARGS(name), nearest);
     return error_set(error, ST_INVALID,
-                     "flag provided but not defined: --%.*s (see %s --help for all of them)",
+                     "flag provided but not defined: -%.*s (see %s --help for all of them)",
                      SLICE_ARGS(name), options->table->program);
 }
 
@@ -207,11 +213,11 @@ static enum status parse_flag(struct options *options, int count, char *const *a
     const char *value = equals ? equals + 1 : "true";
     if (!equals && row->kind != OPTION_BOOL && row->kind != OPTION_ANY) {
         if (*at == count)
-            return error_set(error, ST_INVALID, "flag needs an argument: --%s", row->name);
+            return error_set(error, ST_INVALID, "flag needs an argument: -%s", row->name);
         value = args[(*at)++];
     }
     char where[128];
-    snprintf(where, sizeof(where), "flag --%s", row->name);
+    snprintf(where, sizeof(where), "flag -%s", row->name);
     enum status status = store(options, row, value);
     if (status != ST_OK)
         return value_error(row, value, where, status, error);
@@ -284,6 +290,10 @@ static enum status use_variable(struct options *options, const char *variable, c
     uint8_t *source = &options->source[place];
     if (*value == 0) /* set to nothing is as good as not set */
         return ST_OK;
+    if (row->flag_only) {
+        tell(listener, OPTION_ENV_SPECIAL, variable, name_len);
+        return ST_OK;
+    }
     if (*source != OPTION_FROM_DEFAULT) {
         tell(listener, OPTION_ENV_SHADOWED, variable, name_len);
         return ST_OK;
@@ -302,6 +312,9 @@ static enum status use_variable(struct options *options, const char *variable, c
 enum status options_parse_environment(struct options *options, char *const *variables,
                                       struct option_listener listener, struct error *error)
 {
+    for (size_t i = 0; i < OPTIONS_MAX; i++)
+        if (options->source[i] == OPTION_FROM_ENVIRONMENT)
+            options->source[i] = OPTION_FROM_DEFAULT;
     for (size_t p = 0; p < COUNT_OF(prefixes); p++)
         for (char *const *variable = variables; *variable; variable++)
             TRY(use_variable(options, *variable, prefixes[p], listener, error));

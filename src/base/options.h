@@ -41,6 +41,7 @@ struct option {
     const char *alias_of; /* another name for that row; beside the name nothing else counts */
     const char *ignored;  /* why it has no effect; NULL: it has */
     bool refused;         /* ignored, and whoever gives it relies on it: must not go on */
+    bool flag_only;       /* set by nothing but the command line */
 };
 
 struct option_group {
@@ -60,8 +61,15 @@ enum { OPTIONS_MAX = 256 };
 
 /* Goes through the rows of all groups: NULL after the last. */
 const struct option *options_row(const struct options_table *table, size_t place);
+/* By name or another name; NULL when there is none. */
+const struct option *options_find(const struct options_table *table, struct slice name);
 
-enum option_source { OPTION_FROM_DEFAULT, OPTION_FROM_ENVIRONMENT, OPTION_FROM_FLAG };
+enum option_source {
+    OPTION_FROM_DEFAULT,
+    OPTION_FROM_ENVIRONMENT,
+    OPTION_FROM_FLAG,
+    OPTION_FROM_FILE,
+};
 
 struct options {
     const struct options_table *table;
@@ -81,14 +89,15 @@ MUST_CHECK
 enum status options_parse_args(struct options *options, int count, char *const *args, int *ret_rest,
                                struct error *error);
 
-/* Told about variables that are used, shadowed by a flag, or not known; may be NULL. */
-enum option_notice { OPTION_ENV_USED, OPTION_ENV_SHADOWED, OPTION_ENV_UNKNOWN };
+/* Told about variables that are used, shadowed by a flag, not known, or of a row that only a flag
+ * sets; may be NULL. */
+enum option_notice { OPTION_ENV_USED, OPTION_ENV_SHADOWED, OPTION_ENV_UNKNOWN, OPTION_ENV_SPECIAL };
 struct option_listener {
     void (*fn)(void *ctx, enum option_notice notice, const char *variable, const char *value);
     void *ctx;
 };
 
-/* After options_parse_args. variables is like environ. */
+/* After options_parse_args. variables is like environ. A second call begins anew. */
 MUST_CHECK
 enum status options_parse_environment(struct options *options, char *const *variables,
                                       struct option_listener listener, struct error *error);

@@ -139,23 +139,22 @@ static void mistakes_are_told_in_a_sentence(void **state)
     const struct {
         const char *line, *text;
     } cases[] = {
-        {"--nmae x", "flag provided but not defined: --nmae (did you mean --name?)"},
+        {"--nmae x", "flag provided but not defined: -nmae (did you mean --name?)"},
         {"--listen-client-url=x",
-         "flag provided but not defined: --listen-client-url (did you mean --listen-client-urls?)"},
+         "flag provided but not defined: -listen-client-url (did you mean --listen-client-urls?)"},
         {"--utterly-different",
-         "flag provided but not defined: --utterly-different (see vigil serve --help for all of "
+         "flag provided but not defined: -utterly-different (see vigil serve --help for all of "
          "them)"},
-        {"--secret-swich", "flag provided but not defined: --secret-swich (see vigil serve --help "
+        {"--secret-swich", "flag provided but not defined: -secret-swich (see vigil serve --help "
                            "for all of them)"},
-        {"--name", "flag needs an argument: --name"},
-        {"--max-txn-ops many", "invalid value \"many\" for flag --max-txn-ops: expected a number"},
-        {"--max-txn-ops=0",
-         "invalid value \"0\" for flag --max-txn-ops: must be from 1 to 1000000"},
+        {"--name", "flag needs an argument: -name"},
+        {"--max-txn-ops many", "invalid value \"many\" for flag -max-txn-ops: expected a number"},
+        {"--max-txn-ops=0", "invalid value \"0\" for flag -max-txn-ops: must be from 1 to 1000000"},
         {"--enable-grpc-gateway=maybe",
-         "invalid value \"maybe\" for flag --enable-grpc-gateway: expected true or false"},
-        {"--log-format=xml", "invalid value \"xml\" for flag --log-format: expected json|console"},
+         "invalid value \"maybe\" for flag -enable-grpc-gateway: expected true or false"},
+        {"--log-format=xml", "invalid value \"xml\" for flag -log-format: expected json|console"},
         {"--watch-progress-notify-interval 10",
-         "invalid value \"10\" for flag --watch-progress-notify-interval: expected a duration, "
+         "invalid value \"10\" for flag -watch-progress-notify-interval: expected a duration, "
          "like 10s, 1m30s or 100ms"},
         {"---name x", "bad flag syntax: ---name"},
         {"--=x", "bad flag syntax: --=x"},
@@ -284,6 +283,30 @@ static void completion_is_a_script_bash_accepts(void **state)
     free(text);
 }
 
+static void note_notice(void *ctx, enum option_notice notice, const char *variable,
+                        const char *value)
+{
+    (void)variable;
+    (void)value;
+    *(unsigned *)ctx |= 1u << notice;
+}
+
+/* Once before there is a logger, and once to tell. */
+static void environment_may_be_read_twice(void **state)
+{
+    (void)state;
+    struct config config;
+    struct options options;
+    struct error error;
+    char *variables[] = {"ETCD_NAME=x", NULL};
+    unsigned told = 0;
+    struct option_listener listener = {.fn = note_notice, .ctx = &told}, nobody = {0};
+    options_init(&options, &table, &config);
+    assert_int_equal(options_parse_environment(&options, variables, nobody, &error), ST_OK);
+    assert_int_equal(options_parse_environment(&options, variables, listener, &error), ST_OK);
+    assert_int_equal(told, 1u << OPTION_ENV_USED);
+}
+
 static void ignored_flags_are_read_and_dropped(void **state)
 {
     (void)state;
@@ -316,6 +339,7 @@ int main(void)
         cmocka_unit_test(help_is_grouped_and_wrapped),
         cmocka_unit_test(man_page_escapes_what_roff_would_take),
         cmocka_unit_test(completion_is_a_script_bash_accepts),
+        cmocka_unit_test(environment_may_be_read_twice),
         cmocka_unit_test(ignored_flags_are_read_and_dropped),
         cmocka_unit_test(another_name_sets_the_same_flag),
     };

@@ -4,6 +4,7 @@
 #include "cmd/greeting.h"
 #include "cmd/notify.h"
 #include "cmd/serve_config.h"
+#include "cmd/serve_settings.h"
 #include "cmd/version.h"
 
 #include <errno.h>
@@ -28,8 +29,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct serve {
     bool as_etcd;
     bool for_people; /* sentences and a greeting instead of JSON */
-    struct options options;
-    struct serve_options values;
+    struct serve_settings settings;
     struct serve_config config;
     sigset_t signals; /* those that end the server; blocked in every thread */
 };
@@ -40,87 +40,58 @@ extern char **environ;
 
 static const char *program(const struct serve *s)
 {
-    return s->options.table->program;
+    return s->settings.options.table->program;
 }
 
 static void print_version(const struct serve *s)
 {
     if (!s->as_etcd)
-        printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->values.emulate_version);
+        printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->settings.values.emulate_version);
     else
         printf("etcd Version: %s\nGit SHA: vigil-%s\nGo Version: none\nGo OS/Arch: linux/%s\n",
-               s->values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
+               s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
+}
+
+/* For people, or as etcd says it. */
+static int fail_settings(const struct serve *s, const struct error *error)
+{
+    if (s->for_people)
+        fprintf(stderr, "%s: %s\n", program(s), error->text);
+    else
+        LOG_AT(LOG_WARN, "failed to verify flags", LOG_TEXT("error", error->text));
+    return EXIT_FAILED;
 }
 
 /* -1: go on. Otherwise the exit status. */
-static int read_flags(struct serve *s, int count, char **args)
+static int read_settings(struct serve *s, int count, char **args)
 {
     struct error error;
-    int rest;
-    options_init(&s->options, s->as_etcd ? &serve_etcd_table : &serve_table, &s->values);
-    enum status status = options_parse_args(&s->options, count, args, &rest, &error);
-    if (status == ST_END) {
-        options_write_help(s->options.table, stdout);
+    const struct options_table *table = s->as_etcd ? &serve_etcd_table : &serve_table;
+    switch (serve_settings_read(&s->settings, table, count, args, environ, &error)) {
+    case SETTINGS_READ:
+        return -1;
+    case SETTINGS_HELP:
+        options_write_help(table, stdout);
         return EXIT_OK;
-    }
-    if (status == ST_OK && rest < count)
-        status = error_set(&error, ST_INVALID, "'%.200s' is not a flag (see %s --help)", args[rest],
-                           program(s));
-    if (status == ST_OK)
-        status =
-            options_parse_environment(&s->options, environ, (struct option_listener){0}, &error);
-    if (status != ST_OK) {
-        fprintf(stderr, "%s: %s\n", program(s), error.text);
-        return EXIT_USAGE;
-    }
-    if (s->values.version) {
+    case SETTINGS_VERSION:
         print_version(s);
         return EXIT_OK;
+    case SETTINGS_MISUSED:
+        fprintf(stderr, "%s\nUsage:\n  %s [flags]    (%s --help shows them)\n", error.text,
+                table->program, table->program);
+        return EXIT_USAGE;
+    case SETTINGS_WRONG:
+        s->for_people = !s->as_etcd && isatty(STDERR_FILENO) == 1;
+        return fail_settings(s, &error);
     }
-    return -1;
-}
-
-static void tell_variable(void *ctx, enum option_notice notice, const char *variable,
-                          const char *value)
-{
-    (void)ctx;
-    switch (notice) {
-    case OPTION_ENV_USED:
-        log_info("recognized and used environment variable", LOG_TEXT("variable-name", variable),
-                 LOG_TEXT("variable-value", value));
-        break;
-    case OPTION_ENV_SHADOWED:
-        log_warn("recognized environment variable, but unused: shadowed by corresponding flag",
-                 LOG_TEXT("variable-name", variable));
-        break;
-    case OPTION_ENV_UNKNOWN:
-        log_warn("unrecognized environment variable", LOG_TEXT("environment-variable", variable));
-        break;
-    }
-}
-
-/* Flags that were given and do nothing: said, or refused when somebody relies on them. */
-static enum status check_unused(const struct serve *s, struct error *error)
-{
-    const struct option *row;
-    for (size_t i = 0; (row = options_row(s->options.table, i)); i++) {
-        if (s->options.source[i] == OPTION_FROM_DEFAULT || !row->ignored)
-            continue;
-        if (row->refused)
-            return error_set(error, ST_INVALID, "--%s was given, but %s", row->name, row->ignored);
-        log_warn("flag is ignored", LOG_TEXT("flag", row->name), LOG_TEXT("reason", row->ignored));
-    }
-    if (options_source(&s->options, "quota-backend-bytes") != OPTION_FROM_DEFAULT)
-        log_warn("the quota is reported to clients, but does not stop writes yet",
-                 LOG_I64("quota-backend-bytes", s->values.quota_backend_bytes));
-    return ST_OK;
+    return EXIT_FAILED;
 }
 
 /* etcd goes on with its minimum as well, and says so. */
 static void warn_raised(const struct serve *s)
 {
     int64_t used = s->config.server.engine.watch_progress_interval_ns;
-    if (s->values.watch_progress_notify_interval_ns < used)
+    if (s->settings.values.watch_progress_notify_interval_ns < used)
         log_warn("set the watch progress notify interval to its minimum",
                  LOG_I64("watch-progress-notify-interval-ms", used / NS_PER_MS));
 }
@@ -131,12 +102,12 @@ static enum status open_log(struct serve *s, struct error *error)
 {
     static const enum log_level levels[] = {LOG_DEBUG, LOG_INFO,  LOG_WARN,
                                             LOG_ERROR, LOG_FATAL, LOG_FATAL};
-    bool console = s->values.log_format == SERVE_LOG_CONSOLE;
-    s->for_people =
-        s->values.log_format == SERVE_LOG_AUTO && !s->as_etcd && isatty(STDERR_FILENO) == 1;
-    log_set_level(s->values.debug ? LOG_DEBUG : levels[s->values.log_level]);
-    return logger_open(s->values.log_outputs, console || s->for_people ? LOG_CONSOLE : LOG_JSON,
-                       NULL, error);
+    bool console = s->settings.values.log_format == SERVE_LOG_CONSOLE;
+    s->for_people = s->settings.values.log_format == SERVE_LOG_AUTO && !s->as_etcd &&
+                    isatty(STDERR_FILENO) == 1;
+    log_set_level(s->settings.values.debug ? LOG_DEBUG : levels[s->settings.values.log_level]);
+    return logger_open(s->settings.values.log_outputs,
+                       console || s->for_people ? LOG_CONSOLE : LOG_JSON, NULL, error);
 }
 
 static void on_fatal(void *ctx, const char *text)
@@ -237,21 +208,22 @@ static void raise_file_limit(void)
     }
 }
 
-static enum status start(struct serve *s, struct server **ret_server, struct error *error)
+/* What the settings mean, checked as a whole. */
+static enum status configure(struct serve *s, struct error *error)
 {
-    struct option_listener listener = {.fn = tell_variable};
-    TRY(options_parse_environment(&s->options, environ, listener, error));
-    TRY(check_unused(s, error));
-    TRY(serve_config_init(&s->config, &s->values, s->as_etcd, error));
+    TRY(serve_settings_tell(&s->settings, error));
+    TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
+    return ST_OK;
+}
+
+static enum status start(struct serve *s, struct server **ret_server, struct error *error)
+{
     raise_file_limit();
     block_signals(s);
-    enum status status = server_start(&s->config.server, ret_server, error);
-    if (status != ST_OK)
-        serve_config_fini(&s->config);
-    return status;
+    return server_start(&s->config.server, ret_server, error);
 }
 
 static int fail(const struct serve *s, const struct error *error)
@@ -275,25 +247,31 @@ static int run(struct serve *s, struct server *server)
     notify_manager("STOPPING=1");
     drain(s, server);
     server_free(server);
-    serve_config_fini(&s->config);
     log_info("stopped");
     if (s->as_etcd)
         die_by(s, number);
     return EXIT_OK;
 }
 
+static int serve(struct serve *s)
+{
+    struct server *server;
+    struct error error;
+    if (open_log(s, &error) != ST_OK || configure(s, &error) != ST_OK)
+        return fail_settings(s, &error);
+    if (start(s, &server, &error) != ST_OK)
+        return fail(s, &error);
+    return run(s, server);
+}
+
 int serve_main(int count, char **args, bool as_etcd)
 {
     struct serve s = {.as_etcd = as_etcd};
-    struct server *server;
-    struct error error;
-    int code = read_flags(&s, count, args);
-    if (code >= 0)
-        return code;
-    if (open_log(&s, &error) != ST_OK || start(&s, &server, &error) != ST_OK)
-        code = fail(&s, &error);
-    else
-        code = run(&s, server);
+    int code = read_settings(&s, count, args);
+    if (code < 0)
+        code = serve(&s);
     logger_close();
+    serve_config_fini(&s.config);
+    serve_settings_fini(&s.settings);
     return code;
 }

@@ -41,9 +41,8 @@ static const struct option member[] = {
         .name = "config-file",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "A file of settings in YAML. All other flags and variables are then ignored.",
-        .ignored = "configuration files are not read yet: give flags or ETCD_ variables",
-        .refused = true,
+        .help = "A file of settings in YAML. All other flags, and variables, are then ignored.",
+        .flag_only = true,
         FIELD(config_file),
     },
     {
@@ -66,6 +65,7 @@ static const struct option member[] = {
         .kind = OPTION_BOOL,
         .fallback = "false",
         .help = "Print the version and exit.",
+        .flag_only = true,
         FIELD(version),
     },
 };

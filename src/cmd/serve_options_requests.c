@@ -15,7 +15,7 @@ static const struct option requests[] = {
         .kind = OPTION_SIZE,
         .fallback = "1572864",
         .help = "The largest write. A message may be 512 KiB longer before it is not read at all.",
-        .min = 1024,
+        .min = 1,
         .max = 1024 * MIB,
         FIELD(max_request_bytes),
     },
