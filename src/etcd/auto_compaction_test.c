@@ -1,0 +1,196 @@
+#include "etcd/auto_compaction.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define MINUTE (60 * NS_PER_S)
+#define HOUR (60 * MINUTE)
+
+static int64_t parsed(enum auto_compaction_mode mode, const char *text)
+{
+    int64_t value = -1;
+    return auto_compaction_parse(mode, text, &value) == ST_OK ? value : -1;
+}
+
+static void retention_is_read_as_etcd_reads_it(void **state)
+{
+    (void)state;
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, ""), 0);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "0"), 0);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "1"), HOUR);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "010"), 10 * HOUR);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "1h"), HOUR);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "30m"), 30 * MINUTE);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "5m30s"), 5 * MINUTE + 30 * NS_PER_S);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "+2"), 2 * HOUR);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "-1"), -1);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "-1h"), -1);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "1d"), -1);
+    assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, "99999999999"), -1);
+    assert_int_equal(parsed(AUTO_COMPACTION_REVISION, "1000"), 1000);
+    assert_int_equal(parsed(AUTO_COMPACTION_REVISION, "1us"), 1000);
+    assert_int_equal(parsed(AUTO_COMPACTION_REVISION, "0x10"), -1);
+}
+
+/* Steps as a loop would: at next_ns, with a revision that grows by one each minute. */
+struct run {
+    struct auto_compaction compaction;
+    int64_t now;
+    int64_t compacted_at[64], compacted_to[64];
+    size_t count;
+    bool fails;
+};
+
+static int64_t revision_at(int64_t now)
+{
+    return 1 + now / MINUTE;
+}
+
+static void run_until(struct run *run, int64_t end)
+{
+    while (run->compaction.next_ns <= end) {
+        run->now = run->compaction.next_ns;
+        int64_t to = auto_compaction_step(&run->compaction, run->now, revision_at(run->now));
+        if (to == 0)
+            continue;
+        assert_true(run->count < 64);
+        run->compacted_at[run->count] = run->now / MINUTE;
+        run->compacted_to[run->count++] = to;
+        auto_compaction_done(&run->compaction, run->now, to, !run->fails, revision_at(run->now));
+    }
+}
+
+/* Compacted to what was noted: the first time at the start, then one interval more than an hour
+ * ago. */
+static int64_t noted_before(int round)
+{
+    return round == 0 ? 1 : 1 + 60 * round - 6;
+}
+
+static void an_hour_of_history_is_kept_and_no_more(void **state)
+{
+    (void)state;
+    struct run run = {0};
+    auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
+    assert_int_equal(run.compaction.interval_ns, 6 * MINUTE);
+    run_until(&run, 59 * MINUTE);
+    assert_int_equal(run.count, 0);
+    run_until(&run, 3 * HOUR);
+    assert_int_equal(run.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run.compacted_at[i], 60 * (i + 1));
+        assert_int_equal(run.compacted_to[i], noted_before(i));
+    }
+    auto_compaction_fini(&run.compaction);
+}
+
+/* After the first time it compacts every hour, to what was there a day before. */
+static void a_day_of_history_moves_on_every_hour(void **state)
+{
+    (void)state;
+    struct run run = {0};
+    auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, 24 * HOUR, 0, 1);
+    assert_int_equal(run.compaction.interval_ns, 6 * MINUTE);
+    run_until(&run, 27 * HOUR);
+    assert_int_equal(run.count, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(run.compacted_at[i], 60 * (24 + i));
+        assert_int_equal(run.compacted_to[i], noted_before(i));
+    }
+    assert_int_equal(run.compaction.noted_count, 241);
+    auto_compaction_fini(&run.compaction);
+}
+
+static void a_store_at_rest_is_compacted_once(void **state)
+{
+    (void)state;
+    struct auto_compaction compaction;
+    auto_compaction_init(&compaction, AUTO_COMPACTION_PERIODIC, 10 * NS_PER_S, 0, 7);
+    int compactions = 0;
+    for (int64_t now = 0; now < 100 * NS_PER_S; now += NS_PER_S) {
+        int64_t to = auto_compaction_step(&compaction, now, 7);
+        if (to == 0)
+            continue;
+        assert_int_equal(to, 7);
+        compactions++;
+        auto_compaction_done(&compaction, now, to, true, 7);
+    }
+    assert_int_equal(compactions, 1);
+    auto_compaction_fini(&compaction);
+}
+
+static void what_failed_is_tried_again_after_a_tenth(void **state)
+{
+    (void)state;
+    struct run run = {.fails = true};
+    auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
+    run_until(&run, 72 * MINUTE);
+    assert_int_equal(run.count, 3);
+    assert_int_equal(run.compacted_at[1], 66);
+    assert_int_equal(run.compacted_to[1], 1);
+    assert_int_equal(run.compacted_to[2], 7);
+    run.fails = false;
+    run_until(&run, 78 * MINUTE);
+    run_until(&run, 78 * MINUTE + 59 * MINUTE);
+    assert_int_equal(run.count, 4);
+    auto_compaction_fini(&run.compaction);
+}
+
+static void the_last_revisions_are_kept(void **state)
+{
+    (void)state;
+    struct run run = {0};
+    auto_compaction_init(&run.compaction, AUTO_COMPACTION_REVISION, 10, 0, 1);
+    run_until(&run, 9 * MINUTE);
+    assert_int_equal(run.count, 0); /* at five minutes there were six */
+    run_until(&run, 20 * MINUTE);
+    assert_int_equal(run.count, 3);
+    assert_int_equal(run.compacted_at[0], 10);
+    assert_int_equal(run.compacted_to[0], 1);
+    assert_int_equal(run.compacted_to[2], 11);
+    /* Nothing new: nothing to do. */
+    assert_int_equal(auto_compaction_step(&run.compaction, 25 * MINUTE, 21), 0);
+    assert_int_equal(auto_compaction_step(&run.compaction, 30 * MINUTE, 22), 12);
+    auto_compaction_fini(&run.compaction);
+}
+
+/* A machine that slept wakes once, not for every round it missed. */
+static void a_long_sleep_is_one_round(void **state)
+{
+    (void)state;
+    struct auto_compaction compaction;
+    auto_compaction_init(&compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
+    assert_int_equal(auto_compaction_step(&compaction, 50 * HOUR, 100), 1);
+    auto_compaction_done(&compaction, 50 * HOUR, 1, true, 100);
+    assert_int_equal(compaction.next_ns, 50 * HOUR + 6 * MINUTE);
+    assert_int_equal(auto_compaction_step(&compaction, 50 * HOUR + MINUTE, 101), 0);
+    auto_compaction_fini(&compaction);
+}
+
+static void the_shortest_time_does_not_spin(void **state)
+{
+    (void)state;
+    struct auto_compaction compaction;
+    auto_compaction_init(&compaction, AUTO_COMPACTION_PERIODIC, 1, 0, 1);
+    assert_int_equal(compaction.interval_ns, NS_PER_MS);
+    assert_int_equal(auto_compaction_step(&compaction, NS_PER_MS, 5), 1);
+    auto_compaction_done(&compaction, NS_PER_MS, 1, true, 5);
+    auto_compaction_fini(&compaction);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(retention_is_read_as_etcd_reads_it),
+        cmocka_unit_test(an_hour_of_history_is_kept_and_no_more),
+        cmocka_unit_test(a_day_of_history_moves_on_every_hour),
+        cmocka_unit_test(a_store_at_rest_is_compacted_once),
+        cmocka_unit_test(what_failed_is_tried_again_after_a_tenth),
+        cmocka_unit_test(the_last_revisions_are_kept),
+        cmocka_unit_test(a_long_sleep_is_one_round),
+        cmocka_unit_test(the_shortest_time_does_not_spin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
