@@ -77,8 +77,9 @@ static enum status record_end(struct apply *apply, enum status answered)
 
 static void account(struct apply *apply, size_t field_bytes)
 {
-    apply->db_bytes += apply_db_bytes(field_bytes);
     apply->db_bytes_in_use += apply_db_bytes(field_bytes);
+    if (apply->db_bytes < apply->db_bytes_in_use)
+        apply->db_bytes = apply->db_bytes_in_use;
 }
 
 /* Writes one change after those before it, and brings the index up to it. */

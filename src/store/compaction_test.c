@@ -193,9 +193,10 @@ static void size_in_use_follows_and_size_does_not(void **state)
     const struct store_view *view = store_view(f->store);
     assert_true(view->db_bytes > grown);
     assert_int_equal(view->db_bytes_in_use, (int64_t)view->root.live_bytes + 3 * apply_db_bytes(0));
-    int64_t in_use = view->db_bytes_in_use;
+    int64_t in_use = view->db_bytes_in_use, size = view->db_bytes;
     fixture_restart(f);
     assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
+    assert_int_equal(store_view(f->store)->db_bytes, size);
 }
 
 static void clean_one(struct fixture *f)

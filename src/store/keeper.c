@@ -11,6 +11,10 @@
 /* Bounds what one transaction of the checkpoint holds in memory. */
 enum { CHECKPOINT_VERSIONS_MAX = 20000, TRIM_VERSIONS_MAX = 20000 };
 
+/* How long the copy of a segment may be, as a part of it, for copying to be worth it: so one that
+ * was just copied never is. */
+static const double CLEAN_PART_MAX = 0.5, DEFRAGMENT_PART_MAX = 0.95;
+
 struct keeper {
     struct store *store;
     struct log *log;
@@ -103,7 +107,6 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
 {
     struct change_kv kv;
     change_read_kv(change, &kv);
-    keeper->db_bytes += apply_db_bytes(change->field_bytes);
     keeper->db_bytes_in_use += apply_db_bytes(change->field_bytes);
     segments_add_live(&keeper->segments, loc, change->field_bytes);
     return backend_version_put(keeper->backend,
@@ -255,6 +258,7 @@ uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
 /* One transaction after the other, until the checkpoint has what the view has. */
 static enum status checkpoint_run(struct keeper *keeper, const struct store_view *view)
 {
+    keeper->db_bytes = view->db_bytes;
     while (keeper->index < view->log_index) {
         TRY(backend_begin(keeper->backend));
         TRY(take_over_some(keeper, view->log_index));
@@ -264,7 +268,10 @@ static enum status checkpoint_run(struct keeper *keeper, const struct store_view
         TRY(backend_begin(keeper->backend));
         TRY(trim_some(keeper, view->trimmed));
     }
-    return ST_OK;
+    if (keeper->db_bytes == backend_meta_get(keeper->backend, BACKEND_DB_BYTES, 0))
+        return ST_OK;
+    TRY(backend_begin(keeper->backend));
+    return checkpoint_commit(keeper);
 }
 
 enum status keeper_checkpoint(struct keeper *keeper)
@@ -281,11 +288,12 @@ enum status keeper_checkpoint(struct keeper *keeper)
 
 /* -- Cleaning -- */
 
-enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation)
+static enum status copy_most_dead(struct keeper *keeper, const struct segments_choice *choice,
+                                  struct relocation **ret_relocation)
 {
     *ret_relocation = NULL;
     TRY(keeper->broken);
-    uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, keeper->index);
+    uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, choice);
     if (segment == 0)
         return ST_OK;
     enum status status = cleaner_copy(keeper->log, keeper->backend, segment, ret_relocation);
@@ -294,6 +302,34 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
     TRY(status);
     keeper->copy = (*ret_relocation)->new_segment;
     return ST_OK;
+}
+
+enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation)
+{
+    return copy_most_dead(keeper,
+                          &(struct segments_choice){
+                              .index_max = keeper->index,
+                              .id_end = UINT64_MAX,
+                              .part_max = CLEAN_PART_MAX,
+                          },
+                          ret_relocation);
+}
+
+uint64_t keeper_defragment_end(const struct keeper *keeper)
+{
+    return segments_id_end(keeper->log);
+}
+
+enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
+                                   struct relocation **ret_relocation)
+{
+    return copy_most_dead(keeper,
+                          &(struct segments_choice){
+                              .index_max = keeper->index,
+                              .id_end = id_end,
+                              .part_max = DEFRAGMENT_PART_MAX,
+                          },
+                          ret_relocation);
 }
 
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation)

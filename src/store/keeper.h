@@ -49,6 +49,16 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
 MUST_CHECK
 enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation);
 
+/*
+ * Defragmenting is cleaning of all segments there are when it begins, from which anything worth it
+ * can be taken: keeper_defragment_end says which those are, then each comes once from
+ * keeper_defragment_next, as from keeper_clean_begin; NULL: it is done.
+ */
+uint64_t keeper_defragment_end(const struct keeper *keeper);
+MUST_CHECK
+enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
+                                   struct relocation **ret_relocation);
+
 /* As in store/hash.h, over the newest view, which stands in for all its numbers. */
 struct keeper_hash {
     uint32_t hash;

@@ -123,15 +123,17 @@ static double copied_part(const struct backend_segment *row, const struct log_se
     return (double)(SEGMENT_RECORDS_OFFSET + row->live_bytes) / (double)info->used_bytes;
 }
 
-uint64_t segments_most_dead(const struct segments *segments, const struct log *log, uint64_t index)
+uint64_t segments_most_dead(const struct segments *segments, const struct log *log,
+                            const struct segments_choice *choice)
 {
     struct log_segment_info *infos;
     size_t count = infos_of(log, &infos);
     uint64_t best_id = 0;
-    double best_part = 0.5;
+    double best_part = choice->part_max;
     for (size_t i = 0; i < count; i++) {
         const struct backend_segment *row = row_find(segments, infos[i].id);
-        if (!row || !infos[i].full || infos[i].last_index > index)
+        if (!row || !infos[i].full || infos[i].last_index > choice->index_max ||
+            infos[i].id >= choice->id_end)
             continue;
         double part = copied_part(row, &infos[i]);
         if (part < best_part) {
@@ -141,6 +143,17 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
     }
     free(infos);
     return best_id;
+}
+
+uint64_t segments_id_end(const struct log *log)
+{
+    struct log_segment_info *infos;
+    size_t count = infos_of(log, &infos);
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++)
+        end = infos[i].id >= end ? infos[i].id + 1 : end;
+    free(infos);
+    return end;
 }
 
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log)

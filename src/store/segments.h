@@ -42,11 +42,17 @@ MUST_CHECK
 enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id,
                              uint64_t live_bytes);
 
-/*
- * The full segment, taken over wholly, of which a copy would be the smallest in proportion, and
- * less than half as long; 0: none. So a segment that was just copied is never worth it again.
- */
-uint64_t segments_most_dead(const struct segments *segments, const struct log *log, uint64_t index);
+/* Which segments to copy: full ones that are in the checkpoint wholly, … */
+struct segments_choice {
+    uint64_t index_max; /* … which reaches so far, */
+    uint64_t id_end;    /* with smaller ids than this, */
+    double part_max;    /* whose copies would be shorter than this part of them */
+};
+/* The one of which a copy would be the smallest in proportion; 0: none. */
+uint64_t segments_most_dead(const struct segments *segments, const struct log *log,
+                            const struct segments_choice *choice);
+/* More than all ids there are. */
+uint64_t segments_id_end(const struct log *log);
 
 /* Bytes the log has got since the rows were last written. */
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log);

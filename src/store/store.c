@@ -106,6 +106,8 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     store->apply.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
     store->apply.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     store->apply.db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    if (store->apply.db_bytes < store->apply.db_bytes_in_use)
+        store->apply.db_bytes = store->apply.db_bytes_in_use;
     compaction_init(&store->compaction, &store->apply,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
     enum status status = store_load_index(backend, store->index);
@@ -289,6 +291,12 @@ enum status store_relocate(struct store *store, struct relocation *relocation, s
     }
     *ret_done = relocation->done == relocation->count;
     return store_commit(store);
+}
+
+void store_shrink(struct store *store)
+{
+    store->apply.db_bytes = store->apply.db_bytes_in_use;
+    store->index_changed = true; /* so that it is published */
 }
 
 struct forgotten {

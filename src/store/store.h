@@ -83,6 +83,8 @@ bool store_compaction_done(const struct store *store);
 MUST_CHECK
 enum status store_relocate(struct store *store, struct relocation *relocation, size_t max,
                            bool *ret_done);
+/* The store was defragmented: its size is what is in use. store_commit must follow. */
+void store_shrink(struct store *store);
 /* Drops the segment that was left once no reader can see it. store_commit must follow. */
 void store_forget_segment(struct store *store, uint64_t segment_id);
 

@@ -14,8 +14,10 @@ struct store_view {
     int64_t compact_revision; /* -1 before the first compaction */
     int64_t trimmed;          /* the index has let go of what was replaced below this revision */
     uint64_t log_index;       /* the last one this state includes; it is durable */
-    int64_t db_bytes;         /* behaves as the size of etcd's file: grows with every record */
-    int64_t db_bytes_in_use;  /* what compaction has left */
+    /* Behaves as the size of etcd's file: the most that was ever in use since the last defragment.
+     * What compaction frees is used again before it grows. */
+    int64_t db_bytes;
+    int64_t db_bytes_in_use; /* what compaction has left */
 };
 
 #endif

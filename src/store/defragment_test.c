@@ -1,0 +1,156 @@
+/* The size that operators see, and what defragmenting makes of it and of the segments. */
+#include "store/fixture_test.h"
+
+enum { KEYS = 40, ROUNDS = 20 };
+
+static struct store_view view_of(struct fixture *f)
+{
+    fixture_commit(f);
+    return *store_view(f->store);
+}
+
+/* Overwrites all keys again and again, so that there are many segments with little alive in each.
+ */
+static int64_t fill(struct fixture *f)
+{
+    char value[200];
+    memset(value, 'v', sizeof(value));
+    value[sizeof(value) - 1] = '\0';
+    int64_t revision = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < KEYS; i++) {
+            char key[16];
+            snprintf(key, sizeof(key), "k%02d", (i * 7 + round) % KEYS);
+            revision = fixture_put(f, key, value);
+            fixture_commit(f);
+        }
+    }
+    return revision;
+}
+
+static size_t segment_count(struct fixture *f)
+{
+    return log_segments(store_log(f->store), NULL, 0);
+}
+
+/* Like the engine does it, but alone. Returns how many segments were copied. */
+static size_t defragment(struct fixture *f)
+{
+    size_t copied = 0;
+    uint64_t end = keeper_defragment_end(f->keeper);
+    for (;;) {
+        struct relocation *relocation;
+        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
+        if (!relocation)
+            break;
+        uint64_t old = relocation->old_segment;
+        bool done;
+        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+        copied++;
+    }
+    store_shrink(f->store);
+    fixture_commit(f);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    return copied;
+}
+
+/* As a file: what was freed is filled again before it grows. */
+static void size_is_the_most_that_was_in_use(void **state)
+{
+    struct fixture *f = *state;
+    int64_t revision = fill(f);
+    struct store_view full = view_of(f);
+    assert_int_equal(full.db_bytes, full.db_bytes_in_use);
+    fixture_compact(f, revision);
+    fixture_settle(f);
+    struct store_view freed = view_of(f);
+    assert_int_equal(freed.db_bytes, full.db_bytes);
+    assert_true(freed.db_bytes_in_use < full.db_bytes / 10);
+    for (int i = 0; i < KEYS; i++)
+        fixture_put(f, "again", "and again");
+    struct store_view again = view_of(f);
+    assert_int_equal(again.db_bytes, full.db_bytes);
+    assert_true(again.db_bytes_in_use > freed.db_bytes_in_use);
+    fill(f);
+    fill(f);
+    assert_true(view_of(f).db_bytes > full.db_bytes);
+}
+
+static void size_lasts_over_restarts(void **state)
+{
+    struct fixture *f = *state;
+    int64_t revision = fill(f);
+    int64_t size = view_of(f).db_bytes;
+    fixture_restart(f); /* nothing in the checkpoint: replayed */
+    assert_int_equal(view_of(f).db_bytes, size);
+    fixture_compact(f, revision);
+    fixture_settle(f);
+    int64_t in_use = view_of(f).db_bytes_in_use;
+    fixture_restart(f); /* all in the checkpoint */
+    assert_int_equal(view_of(f).db_bytes, size);
+    assert_int_equal(view_of(f).db_bytes_in_use, in_use);
+    defragment(f);
+    assert_int_equal(view_of(f).db_bytes, in_use);
+    fixture_restart(f);
+    assert_int_equal(view_of(f).db_bytes, in_use);
+    assert_int_equal(view_of(f).db_bytes_in_use, in_use);
+}
+
+static void defragmenting_copies_each_segment_once_and_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    int64_t revision = fill(f);
+    /* A third of the last keys stay as they are: segments that are more than half alive. */
+    fixture_compact(f, revision - KEYS / 2);
+    fixture_settle(f);
+    size_t before = segment_count(f);
+    size_t copied = defragment(f);
+    assert_in_range(copied, before / 2, before);
+    assert_true(segment_count(f) < before);
+    assert_int_equal(fixture_state(f).root.live_keys, KEYS);
+    assert_int_equal(defragment(f), 0);
+    fixture_restart(f);
+    assert_int_equal(fixture_state(f).root.live_keys, KEYS);
+}
+
+/* What is made while it goes on is left for the next time, so it ends. */
+static void segments_of_later_are_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    fill(f);
+    uint64_t end = keeper_defragment_end(f->keeper);
+    int64_t revision = fill(f);
+    fixture_compact(f, revision);
+    fixture_settle(f);
+    for (;;) {
+        struct relocation *relocation;
+        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
+        if (!relocation)
+            break;
+        uint64_t old = relocation->old_segment;
+        assert_true(old < end);
+        bool done;
+        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+    assert_true(defragment(f) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(size_is_the_most_that_was_in_use, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(size_lasts_over_restarts, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(defragmenting_copies_each_segment_once_and_loses_nothing,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(segments_of_later_are_left_alone, fixture_setup,
+                                        fixture_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
