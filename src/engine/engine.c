@@ -128,3 +128,33 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
 {
     shard->engine->ops->status_get(shard, ret_status);
 }
+
+void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
+                  const struct pb_alarm_request *request)
+{
+    alarm->op.shard = shard;
+    shard->engine->ops->alarm(shard, alarm, request);
+}
+
+size_t engine_alarms_get(struct engine_shard *shard,
+                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+{
+    return shard->engine->ops->alarms_get(shard, ret_rows);
+}
+
+void engine_defragment(struct engine_shard *shard, struct engine_defragment *defragment)
+{
+    defragment->op.shard = shard;
+    shard->engine->ops->defragment(shard, defragment);
+}
+
+void engine_defragment_give_up(struct engine_defragment *defragment)
+{
+    defragment->op.shard->engine->ops->defragment_give_up(defragment);
+}
+
+void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
+{
+    op->shard = shard;
+    shard->engine->ops->downgrade(shard, op, target);
+}

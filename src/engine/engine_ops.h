@@ -36,6 +36,13 @@ struct engine_ops {
     void (*compact)(struct engine_shard *shard, struct engine_op *op,
                     const struct pb_compaction_request *request);
     void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
+    void (*alarm)(struct engine_shard *shard, struct engine_alarm *alarm,
+                  const struct pb_alarm_request *request);
+    size_t (*alarms_get)(struct engine_shard *shard,
+                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+    void (*defragment)(struct engine_shard *shard, struct engine_defragment *defragment);
+    void (*defragment_give_up)(struct engine_defragment *defragment);
+    void (*downgrade)(struct engine_shard *shard, struct engine_op *op, const char *target);
     void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
 };
 

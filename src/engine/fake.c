@@ -10,7 +10,17 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };
 
-enum fake_kind { FAKE_RANGE, FAKE_PUT, FAKE_DELETE, FAKE_TXN, FAKE_COMPACT, FAKE_HASH };
+enum fake_kind {
+    FAKE_RANGE,
+    FAKE_PUT,
+    FAKE_DELETE,
+    FAKE_TXN,
+    FAKE_COMPACT,
+    FAKE_HASH,
+    FAKE_ALARM,
+    FAKE_DEFRAGMENT,
+    FAKE_DOWNGRADE,
+};
 
 struct fake {
     struct engine engine; /* first */
@@ -26,6 +36,8 @@ struct fake {
     struct fake_history *history; /* owned; NULL until the first watch */
     struct watch_hub *hub;        /* the same */
     int64_t now_ns;
+    struct engine_alarm_row alarm; /* the only one; type 0: none */
+    char downgrade_target[ENGINE_VERSION_BYTES_MAX];
 };
 
 struct fake_shard {
@@ -131,6 +143,37 @@ static enum status run_hash(struct fake *fake, struct engine_hash *hash)
     return status;
 }
 
+/* One alarm at a time. */
+static enum status run_alarm(struct fake *fake, struct engine_alarm *alarm)
+{
+    const struct pb_alarm_request *request = alarm->op.request;
+    struct engine_alarm_row row = {.member_id = request->member_id, .type = request->alarm};
+    bool is_it = fake->alarm.type == row.type && fake->alarm.member_id == row.member_id;
+    alarm->rows = arena_alloc(alarm->op.arena, sizeof(*alarm->rows));
+    if (!alarm->rows)
+        return ST_NOMEM;
+    alarm->row_count = 0;
+    if (request->action == PB_ALARM_ACTION_ACTIVATE && row.type)
+        fake->alarm = row;
+    bool shown = request->action == PB_ALARM_ACTION_GET ? fake->alarm.type != 0 : row.type != 0;
+    if (request->action == PB_ALARM_ACTION_DEACTIVATE)
+        shown = is_it;
+    if (shown)
+        alarm->rows[alarm->row_count++] = fake->alarm;
+    if (request->action == PB_ALARM_ACTION_DEACTIVATE && is_it)
+        fake->alarm = (struct engine_alarm_row){0};
+    return ST_OK;
+}
+
+static enum status run_downgrade(struct fake *fake, const char *target)
+{
+    bool under_way = fake->downgrade_target[0] != '\0';
+    if (under_way != (*target == '\0'))
+        return under_way ? ST_DOWNGRADE_IN_PROCESS : ST_NO_INFLIGHT_DOWNGRADE;
+    snprintf(fake->downgrade_target, sizeof(fake->downgrade_target), "%s", target);
+    return ST_OK;
+}
+
 /* -- Operations -- */
 
 static enum status run(struct fake *fake, struct engine_op *op)
@@ -146,6 +189,13 @@ static enum status run(struct fake *fake, struct engine_op *op)
         return run_compact(fake, op->request);
     case FAKE_HASH:
         return run_hash(fake, CONTAINER_OF(op, struct engine_hash, op));
+    case FAKE_ALARM:
+        return run_alarm(fake, CONTAINER_OF(op, struct engine_alarm, op));
+    case FAKE_DEFRAGMENT:
+        return atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up) ? ST_CANCELED
+                                                                                      : ST_OK;
+    case FAKE_DOWNGRADE:
+        return run_downgrade(fake, op->request);
     }
     return ST_INTERNAL;
 }
@@ -296,6 +346,39 @@ static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
     start(&hash->op, FAKE_HASH, NULL);
 }
 
+static void alarm(struct engine_shard *shard, struct engine_alarm *op,
+                  const struct pb_alarm_request *request)
+{
+    (void)shard;
+    start(&op->op, FAKE_ALARM, request);
+}
+
+static size_t alarms_get(struct engine_shard *shard,
+                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+{
+    struct fake *fake = fake_of(shard->engine);
+    ret_rows[0] = fake->alarm;
+    return fake->alarm.type ? 1 : 0;
+}
+
+static void defragment(struct engine_shard *shard, struct engine_defragment *op)
+{
+    (void)shard;
+    atomic_store(&op->given_up, false);
+    start(&op->op, FAKE_DEFRAGMENT, NULL);
+}
+
+static void defragment_give_up(struct engine_defragment *op)
+{
+    atomic_store(&op->given_up, true);
+}
+
+static void downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
+{
+    (void)shard;
+    start(op, FAKE_DOWNGRADE, target);
+}
+
 static void status_get(struct engine_shard *shard, struct engine_status *ret_status)
 {
     struct fake *fake = fake_of(shard->engine);
@@ -307,7 +390,9 @@ static void status_get(struct engine_shard *shard, struct engine_status *ret_sta
         .db_size_bytes = 20480,
         .db_size_in_use_bytes = 16384,
         .quota_bytes = INT64_C(2) << 30,
+        .alarms = fake->alarm.type ? 1u << fake->alarm.type : 0,
     };
+    memcpy(ret_status->downgrade_target, fake->downgrade_target, sizeof(fake->downgrade_target));
 }
 
 static struct engine_identity identity(const struct engine *engine)
@@ -422,6 +507,11 @@ static const struct engine_ops fake_ops = {
     .write_close = write_close,
     .compact = compact,
     .hash_kv = hash_kv,
+    .alarm = alarm,
+    .alarms_get = alarms_get,
+    .defragment = defragment,
+    .defragment_give_up = defragment_give_up,
+    .downgrade = downgrade,
     .status_get = status_get,
 };
 

@@ -100,6 +100,11 @@ static const struct engine_ops local_ops = {
     .write_close = local_write_close,
     .compact = local_compact,
     .hash_kv = local_hash_kv,
+    .alarm = local_alarm,
+    .alarms_get = local_alarms_get,
+    .defragment = local_defragment,
+    .defragment_give_up = local_defragment_give_up,
+    .downgrade = local_downgrade,
     .status_get = local_status_get,
 };
 
@@ -123,6 +128,19 @@ static void set_defaults(struct engine_local_options *options)
         options->watch_progress_interval_ns = 600 * NS_PER_S;
 }
 
+/* A row that must last: each table has who keeps it. */
+static enum status row_seen(void *ctx, const struct row *row)
+{
+    struct engine_local *engine = ctx;
+    switch (row->table) {
+    case ROW_ALARM:
+    case ROW_CLUSTER:
+        return local_notices_take_row(&engine->notices, row);
+    default:
+        return ST_OK;
+    }
+}
+
 enum status engine_local_open(const struct engine_local_options *options,
                               struct engine **ret_engine, struct error *ret_error)
 {
@@ -130,6 +148,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->engine.ops = &local_ops;
     engine->options = *options;
     set_defaults(&engine->options);
+    local_notices_init(&engine->notices);
     enum status status = store_open(
         &(struct store_options){
             .fs = engine->options.fs,
@@ -141,12 +160,16 @@ enum status engine_local_open(const struct engine_local_options *options,
             .salt = random_seed_system(),
             .cluster_id = options->cluster_id,
             .member_id = options->member_id,
+            .row_seen = row_seen,
+            .row_ctx = engine,
         },
         &engine->store, ret_error);
     if (status != ST_OK) {
+        local_notices_fini(&engine->notices);
         free(engine);
         return status;
     }
+    local_notices_show(&engine->notices);
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
@@ -172,6 +195,7 @@ void engine_local_close(struct engine *base)
     local_keeper_fini(&engine->keeper);
     local_fault_unwatch();
     store_close(engine->store);
+    local_notices_fini(&engine->notices);
     free(engine->shards);
     free(engine->news);
     free(engine->boards);

@@ -4,7 +4,9 @@
 
 #include "engine/engine_ops.h"
 #include "engine/local.h"
+#include "engine/local_job.h"
 #include "engine/local_news.h"
+#include "engine/local_notices.h"
 #include "store/keeper.h"
 #include "store/store.h"
 #include "watch/stats.h"
@@ -13,27 +15,20 @@
 
 struct engine_local;
 
-enum local_op_kind { LOCAL_PUT, LOCAL_DELETE_RANGE, LOCAL_TXN, LOCAL_COMPACT, LOCAL_HASH_KV };
-
-/* Operations on their way, linked by in_mailbox. */
-struct op_chain {
-    struct mailbox_node *first, *last;
+/* Those up to LOCAL_DOWNGRADE are the writer's, the others the keeper's. */
+enum local_op_kind {
+    LOCAL_PUT,
+    LOCAL_DELETE_RANGE,
+    LOCAL_TXN,
+    LOCAL_COMPACT,
+    LOCAL_ALARM,
+    LOCAL_DOWNGRADE,
+    LOCAL_HASH_KV,
+    LOCAL_DEFRAGMENT,
 };
 
-static inline void op_chain_add(struct op_chain *chain, struct engine_op *op)
-{
-    op->in_mailbox.next = NULL;
-    if (chain->last)
-        chain->last->next = &op->in_mailbox;
-    else
-        chain->first = &op->in_mailbox;
-    chain->last = &op->in_mailbox;
-}
-
-static inline struct engine_op *op_of(struct mailbox_node *node)
-{
-    return CONTAINER_OF(node, struct engine_op, in_mailbox);
-}
+/* What a store shows that has nothing in it, as etcd's file does: its pages, and those in use. */
+enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
 
 struct local_shard {
     struct engine_shard shard; /* first */
@@ -50,13 +45,6 @@ struct local_shard {
     _Atomic unsigned posting;
 };
 
-/* What the keeper asks of the writer. */
-struct local_job {
-    struct mailbox_node in_mailbox;
-    struct relocation *relocation; /* NULL: forget the segment */
-    uint64_t segment;
-};
-
 struct local_writer {
     struct engine_local *engine;
     pthread_t thread;
@@ -66,6 +54,7 @@ struct local_writer {
     struct op_chain *answers;       /* one for each shard: of the group under way */
     struct op_chain waiting;        /* physical compactions */
     struct local_job *relocating;   /* owned while with the writer */
+    struct local_job *settling;     /* the same */
     struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
     uint64_t bytes_since_wake;      /* of log, since the keeper was last told */
     int64_t told_revision;          /* the last one that listening shards were told of */
@@ -77,7 +66,6 @@ void local_writer_start(struct local_writer *writer);
 /* After all shards are gone: nobody waits for an answer any more. */
 void local_writer_stop(struct local_writer *writer);
 void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
-void local_job_free(struct local_job *job);
 
 /* A hash that compaction left, as etcd keeps the last ten. */
 struct kept_hash {
@@ -91,13 +79,14 @@ struct local_keeper {
     struct keeper *keeper;
     pthread_t thread;
     struct waker waker;
-    struct mailbox requests; /* struct engine_op: hashes */
+    struct mailbox requests; /* struct engine_op: hashes, defragments */
     struct mailbox compactions;
     struct mailbox moved;        /* struct local_job: back from the writer */
     bool cleaning;               /* a relocation is with the writer, or in moved_job */
     struct local_job *moved_job; /* owned: relocated, and not in the checkpoint yet */
-    int64_t dirty_since_ns;      /* when dirty was first seen; CLOCK_NEVER: it was not */
-    int64_t retry_at_ns;         /* after a failure: nothing that takes room before this */
+    struct local_defragmenter defragmenter;
+    int64_t dirty_since_ns; /* when dirty was first seen; CLOCK_NEVER: it was not */
+    int64_t retry_at_ns;    /* after a failure: nothing that takes room before this */
     struct kept_hash hashes[KEPT_HASHES];
     unsigned hash_count; /* ever kept */
     _Atomic bool dirty;  /* the log has grown since the last checkpoint */
@@ -122,6 +111,7 @@ struct engine_local {
     struct store *store;
     struct local_writer writer;
     struct local_keeper keeper;
+    struct local_notices notices;
     struct local_shard **shards; /* shards_max */
     struct local_news *news;     /* shards_max */
     struct watch_board *boards;  /* shards_max: what each one's watches show */

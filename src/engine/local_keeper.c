@@ -75,9 +75,13 @@ static void take_requests(struct local_keeper *keeper)
     struct mailbox_node *next;
     for (struct mailbox_node *node = mailbox_take(&keeper->requests); node; node = next) {
         next = node->next;
-        struct engine_hash *op = CONTAINER_OF(op_of(node), struct engine_hash, op);
-        op->op.status = hash_at(keeper, op);
-        local_answer(&op->op);
+        struct engine_op *op = op_of(node);
+        if (op->kind == LOCAL_DEFRAGMENT) {
+            op_chain_add(&keeper->defragmenter.waiting, op);
+            continue;
+        }
+        op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
+        local_answer(op);
     }
 }
 
@@ -103,39 +107,52 @@ static void prepare(struct local_keeper *keeper)
         warn_and_wait(keeper, "no room for the next segment of the log", status, "");
 }
 
-static void checkpoint(struct local_keeper *keeper)
+static enum status checkpoint(struct local_keeper *keeper)
 {
     atomic_store(&keeper->dirty, false);
     keeper->dirty_since_ns = CLOCK_NEVER;
     enum status status = keeper_checkpoint(keeper->keeper);
     if (status == ST_OK)
-        return;
+        return ST_OK;
     atomic_store(&keeper->dirty, true);
     warn_and_wait(keeper, "the checkpoint could not be written and will be tried again", status,
                   keeper_error_text(keeper->keeper));
+    return status;
 }
 
-/* Begins to clean the next segment that is worth it. */
-static void clean(struct local_keeper *keeper)
+static void ask_writer(struct local_keeper *keeper, enum local_job_kind kind,
+                       struct relocation *relocation)
 {
+    struct local_job *job = xcalloc(1, sizeof(*job));
+    job->kind = kind;
+    job->relocation = relocation;
+    mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
+}
+
+/* Begins to clean the next segment that is worth it, or that defragmenting wants. */
+static enum status clean(struct local_keeper *keeper)
+{
+    struct local_defragmenter *defragmenter = &keeper->defragmenter;
     if (keeper->cleaning)
-        return;
+        return ST_OK;
     /* Their hashes count what cleaning would drop. What the checkpoint has let go of was told
      * before that was visible, so all of it is in the mailbox by now. */
     take_compactions(keeper);
     struct relocation *relocation;
-    enum status status = keeper_clean_begin(keeper->keeper, &relocation);
+    enum status status =
+        defragmenter->state == DEFRAGMENT_CLEANING
+            ? keeper_defragment_next(keeper->keeper, defragmenter->id_end, &relocation)
+            : keeper_clean_begin(keeper->keeper, &relocation);
     if (status != ST_OK) {
         warn_and_wait(keeper, "a segment of the log could not be cleaned", status,
                       keeper_error_text(keeper->keeper));
-        return;
+        return status;
     }
     if (!relocation)
-        return;
-    struct local_job *job = xcalloc(1, sizeof(*job));
-    job->relocation = relocation;
+        return ST_OK;
     keeper->cleaning = true;
-    mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
+    ask_writer(keeper, LOCAL_RELOCATE, relocation);
+    return ST_OK;
 }
 
 /*
@@ -156,19 +173,113 @@ static bool finish_cleaning(struct local_keeper *keeper)
         local_fatal(keeper->engine, "the checkpoint of a cleaned segment could not be written",
                     status);
     job->relocation = NULL;
+    job->kind = LOCAL_FORGET;
     job->segment = old_segment;
     mailbox_post(&keeper->engine->writer.jobs, &TAKE(keeper->moved_job)->in_mailbox);
     keeper->cleaning = false;
     return true;
 }
 
+/* -- Defragmenting -- */
+
+static const unsigned defragment_moves[] = {
+    [DEFRAGMENT_IDLE] = 1u << DEFRAGMENT_SETTLING,
+    [DEFRAGMENT_SETTLING] = 1u << DEFRAGMENT_CLEANING | 1u << DEFRAGMENT_IDLE,
+    [DEFRAGMENT_CLEANING] = 1u << DEFRAGMENT_SHRINKING | 1u << DEFRAGMENT_IDLE,
+    [DEFRAGMENT_SHRINKING] = 1u << DEFRAGMENT_IDLE,
+};
+
+static void defragment_move(struct local_keeper *keeper, enum defragment_state next)
+{
+    assert(defragment_moves[keeper->defragmenter.state] & 1u << next);
+    keeper->defragmenter.state = next;
+}
+
+/* Answers those of a chain that nobody waits for any more; with `all`, every one. */
+static void answer_defragments(struct local_keeper *keeper, struct op_chain *chain,
+                               enum status status, bool all)
+{
+    struct op_chain kept = {0};
+    if (!chain->first)
+        return;
+    int64_t revision = keeper_revision(keeper->keeper);
+    for (struct mailbox_node *node = chain->first, *next; node; node = next) {
+        next = node->next;
+        struct engine_op *op = op_of(node);
+        bool given_up = atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up);
+        if (!all && !given_up) {
+            op_chain_add(&kept, op);
+            continue;
+        }
+        op->status = given_up ? ST_CANCELED : status;
+        op->revision = revision;
+        local_answer(op);
+    }
+    *chain = kept;
+}
+
+static void defragment_finish(struct local_keeper *keeper, enum status status)
+{
+    defragment_move(keeper, DEFRAGMENT_IDLE);
+    answer_defragments(keeper, &keeper->defragmenter.served, status, true);
+}
+
+/* One step, if there is one to be made without the writer. */
+static void defragment(struct local_keeper *keeper)
+{
+    struct local_defragmenter *defragmenter = &keeper->defragmenter;
+    if (defragmenter->state == DEFRAGMENT_IDLE && defragmenter->waiting.first) {
+        defragmenter->served = defragmenter->waiting;
+        defragmenter->waiting = (struct op_chain){0};
+        defragment_move(keeper, DEFRAGMENT_SETTLING);
+        ask_writer(keeper, LOCAL_SETTLE, NULL);
+    }
+    if (defragmenter->state != DEFRAGMENT_CLEANING || keeper->cleaning)
+        return;
+    enum status status = clean(keeper);
+    if (status != ST_OK) {
+        defragment_finish(keeper, status);
+    } else if (!keeper->cleaning) {
+        defragment_move(keeper, DEFRAGMENT_SHRINKING);
+        ask_writer(keeper, LOCAL_SHRINK, NULL);
+    }
+}
+
+/* The writer has trimmed what compactions left: the checkpoint lets go of it, then all is cleaned.
+ */
+static void defragment_settled(struct local_keeper *keeper)
+{
+    enum status status = checkpoint(keeper);
+    if (status != ST_OK) {
+        defragment_finish(keeper, status);
+        return;
+    }
+    keeper->defragmenter.id_end = keeper_defragment_end(keeper->keeper);
+    defragment_move(keeper, DEFRAGMENT_CLEANING);
+}
+
+/* The size as it is now lasts from here on. */
+static void defragment_shrunk(struct local_keeper *keeper)
+{
+    defragment_finish(keeper, checkpoint(keeper));
+}
+
 static void take_moved(struct local_keeper *keeper)
 {
-    struct mailbox_node *node = mailbox_take(&keeper->moved);
-    if (!node)
-        return;
-    assert(!node->next && !keeper->moved_job);
-    keeper->moved_job = CONTAINER_OF(node, struct local_job, in_mailbox);
+    for (struct mailbox_node *node = mailbox_take(&keeper->moved), *next; node; node = next) {
+        next = node->next;
+        struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
+        if (job->kind == LOCAL_RELOCATE) {
+            assert(!keeper->moved_job);
+            keeper->moved_job = job;
+            continue;
+        }
+        if (job->kind == LOCAL_SETTLE)
+            defragment_settled(keeper);
+        else
+            defragment_shrunk(keeper);
+        free(job);
+    }
 }
 
 /* -- The thread -- */
@@ -188,6 +299,8 @@ static void work(struct local_keeper *keeper)
     take_compactions(keeper);
     take_requests(keeper);
     take_moved(keeper);
+    answer_defragments(keeper, &keeper->defragmenter.served, ST_CANCELED, false);
+    answer_defragments(keeper, &keeper->defragmenter.waiting, ST_CANCELED, false);
     if (now_ns() < keeper->retry_at_ns)
         return;
     prepare(keeper);
@@ -196,8 +309,9 @@ static void work(struct local_keeper *keeper)
     bool due = checkpoint_is_due(keeper);
     if (due)
         checkpoint(keeper);
-    if (due || cleaned)
-        clean(keeper);
+    defragment(keeper);
+    if ((due || cleaned) && keeper->defragmenter.state != DEFRAGMENT_CLEANING)
+        (void)clean(keeper);
 }
 
 static bool has_messages(const struct local_keeper *keeper)

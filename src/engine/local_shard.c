@@ -290,6 +290,38 @@ void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
     mailbox_post(&shard->engine->keeper.requests, &hash->op.in_mailbox);
 }
 
+void local_alarm(struct engine_shard *base, struct engine_alarm *alarm,
+                 const struct pb_alarm_request *request)
+{
+    hand_over(shard_of(base), &alarm->op, LOCAL_ALARM, request);
+}
+
+size_t local_alarms_get(struct engine_shard *base,
+                        struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+{
+    return local_notices_shown(&shard_of(base)->engine->notices, ret_rows);
+}
+
+void local_defragment(struct engine_shard *base, struct engine_defragment *defragment)
+{
+    struct local_shard *shard = shard_of(base);
+    defragment->op.kind = LOCAL_DEFRAGMENT;
+    atomic_store(&defragment->given_up, false);
+    shard->under_way++;
+    mailbox_post(&shard->engine->keeper.requests, &defragment->op.in_mailbox);
+}
+
+void local_defragment_give_up(struct engine_defragment *defragment)
+{
+    atomic_store(&defragment->given_up, true);
+    waker_wake(&shard_of(defragment->op.shard)->engine->keeper.waker);
+}
+
+void local_downgrade(struct engine_shard *base, struct engine_op *op, const char *target)
+{
+    hand_over(shard_of(base), op, LOCAL_DOWNGRADE, target);
+}
+
 void local_status_get(struct engine_shard *base, struct engine_status *ret_status)
 {
     struct local_shard *shard = shard_of(base);
@@ -300,9 +332,11 @@ void local_status_get(struct engine_shard *base, struct engine_status *ret_statu
         .compact_revision = view->compact_revision,
         .raft_index = view->log_index,
         .applied_index = view->log_index,
-        .db_size_bytes = view->db_bytes,
-        .db_size_in_use_bytes = view->db_bytes_in_use,
+        .db_size_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes,
+        .db_size_in_use_bytes = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use,
         .quota_bytes = shard->engine->options.quota_bytes,
+        .alarms = local_notices_shown_bits(&shard->engine->notices),
     };
+    local_notices_shown_target(&shard->engine->notices, ret_status->downgrade_target);
     epoch_unpin(shard->slot, pinned);
 }

@@ -28,6 +28,13 @@ void local_write_close(struct engine_write *write);
 void local_compact(struct engine_shard *shard, struct engine_op *op,
                    const struct pb_compaction_request *request);
 void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
+void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
+                 const struct pb_alarm_request *request);
+size_t local_alarms_get(struct engine_shard *shard,
+                        struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
+void local_defragment_give_up(struct engine_defragment *defragment);
+void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
 void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/quota.h"
 
 #include <stdlib.h>
 
@@ -39,13 +40,37 @@ static void tell_compacted(struct local_writer *writer)
     }
 }
 
+/*
+ * Whether a change may be made that adds so much to the store, as etcd reckons it; 0 for one that
+ * adds nothing. What does not fit raises the alarm, and nothing more is put until it is disarmed.
+ */
+static enum status admit(struct local_writer *writer, int64_t cost)
+{
+    struct engine_local *engine = writer->engine;
+    struct apply *apply = store_apply(engine->store);
+    unsigned alarms = local_notices_bits(&engine->notices);
+    if (alarms & 1u << ENGINE_ALARM_CORRUPT)
+        return ST_CORRUPT;
+    if (cost == 0)
+        return ST_OK;
+    if (alarms & 1u << ENGINE_ALARM_NOSPACE)
+        return ST_NO_SPACE;
+    int64_t quota = engine->options.quota_bytes;
+    if (quota <= 0 || LOCAL_DB_BYTES_EMPTY + apply->db_bytes + cost < quota)
+        return ST_OK;
+    local_notices_raise(&engine->notices, apply, engine->options.member_id, ENGINE_ALARM_NOSPACE);
+    return ST_NO_SPACE;
+}
+
 /* False: the operation is answered later. */
 static bool compact(struct local_writer *writer, struct engine_op *op)
 {
     const struct pb_compaction_request *request = op->request;
     struct apply *apply = store_apply(writer->engine->store);
     int64_t before = apply->compact_revision;
-    op->status = apply_compact(apply, request->revision);
+    op->status = admit(writer, 0);
+    if (op->status == ST_OK)
+        op->status = apply_compact(apply, request->revision);
     op->revision = apply->revision;
     if (op->status != ST_OK)
         return true;
@@ -56,27 +81,51 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     return false;
 }
 
-static bool execute(struct local_writer *writer, struct engine_op *op)
+static enum status write_keys(struct local_writer *writer, struct engine_write *write)
 {
     struct apply *apply = store_apply(writer->engine->store);
+    const void *request = write->op.request;
+    struct arena *arena = write->op.arena;
+    if (write->op.kind == LOCAL_PUT) {
+        TRY(admit(writer, quota_cost_put(request)));
+        return apply_put(apply, request, arena, &write->answer);
+    }
+    if (write->op.kind == LOCAL_DELETE_RANGE) {
+        TRY(admit(writer, 0));
+        return apply_delete_range(apply, request, arena, &write->answer);
+    }
+    TRY(admit(writer, quota_cost_txn(request)));
+    return apply_txn(apply, request, arena, &write->answer);
+}
+
+/* False: the operation is answered later. */
+static bool execute(struct local_writer *writer, struct engine_op *op)
+{
+    struct engine_local *engine = writer->engine;
+    struct apply *apply = store_apply(engine->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
     switch ((enum local_op_kind)op->kind) {
     case LOCAL_PUT:
-        op->status = apply_put(apply, op->request, op->arena, &write->answer);
-        break;
     case LOCAL_DELETE_RANGE:
-        op->status = apply_delete_range(apply, op->request, op->arena, &write->answer);
-        break;
     case LOCAL_TXN:
-        op->status = apply_txn(apply, op->request, op->arena, &write->answer);
+        op->status = write_keys(writer, write);
+        if (op->status == ST_OK)
+            op->revision = write->answer.revision;
         break;
     case LOCAL_COMPACT:
         return compact(writer, op);
+    case LOCAL_ALARM:
+        op->status =
+            local_notices_alarm(&engine->notices, apply, CONTAINER_OF(op, struct engine_alarm, op));
+        op->revision = apply->revision;
+        break;
+    case LOCAL_DOWNGRADE:
+        op->status = local_notices_downgrade(&engine->notices, apply, op->request);
+        op->revision = apply->revision;
+        break;
     default:
         assert(false && "not for the writer");
     }
-    if (op->status == ST_OK)
-        op->revision = write->answer.revision;
     return true;
 }
 
@@ -123,6 +172,7 @@ static void commit_group(struct local_writer *writer)
     enum status status = store_commit(writer->engine->store);
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
+    local_notices_show(&writer->engine->notices);
     answer_group(writer);
     tell_shards(writer);
     tell_compacted(writer);
@@ -148,8 +198,10 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 
 static void answer_waiting(struct local_writer *writer)
 {
-    if (!writer->waiting.first || !store_compaction_done(writer->engine->store))
+    if (!store_compaction_done(writer->engine->store))
         return;
+    if (writer->settling)
+        mailbox_post(&writer->engine->keeper.moved, &TAKE(writer->settling)->in_mailbox);
     for (struct mailbox_node *node = writer->waiting.first, *next; node; node = next) {
         next = node->next;
         local_answer(op_of(node));
@@ -163,14 +215,26 @@ static void take_jobs(struct local_writer *writer)
     for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
         next = node->next;
         struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
-        if (job->relocation) {
+        switch (job->kind) {
+        case LOCAL_RELOCATE:
             assert(!writer->relocating);
             writer->relocating = job;
-            continue;
+            break;
+        case LOCAL_SETTLE:
+            assert(!writer->settling);
+            writer->settling = job;
+            break;
+        case LOCAL_SHRINK:
+            store_shrink(store);
+            commit_group(writer);
+            mailbox_post(&writer->engine->keeper.moved, &job->in_mailbox);
+            break;
+        case LOCAL_FORGET:
+            store_forget_segment(store, job->segment);
+            free(job);
+            commit_group(writer);
+            break;
         }
-        store_forget_segment(store, job->segment);
-        free(job);
-        commit_group(writer);
     }
 }
 
@@ -221,7 +285,8 @@ static void *writer_main(void *arg)
             run_requests(writer, requests);
         take_jobs(writer);
         bool retired = store_has_retired(writer->engine->store);
-        if (has_steps(writer) || (retired && !requests) || writer->waiting.first)
+        if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
+            writer->settling)
             step(writer);
         if (nothing_to_do(writer))
             mailbox_wait(&writer->requests,
@@ -258,6 +323,8 @@ void local_writer_fini(struct local_writer *writer)
 {
     if (writer->relocating)
         local_job_free(writer->relocating);
+    if (writer->settling)
+        local_job_free(writer->settling);
     for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
         next = node->next;
         local_job_free(CONTAINER_OF(node, struct local_job, in_mailbox));

@@ -11,6 +11,8 @@
 #include "codec/answer.h"
 #include "io/mailbox.h"
 
+#include <stdatomic.h>
+
 struct engine;
 struct engine_shard;
 
@@ -79,6 +81,29 @@ struct engine_hash {
     int64_t hash_revision;
 };
 
+/* As etcd numbers them. While NOSPACE is raised nothing is put, while CORRUPT is, nothing changes.
+ */
+enum { ENGINE_ALARM_NONE = 0, ENGINE_ALARM_NOSPACE = 1, ENGINE_ALARM_CORRUPT = 2 };
+enum { ENGINE_ALARMS_MAX = 64 };
+
+struct engine_alarm_row {
+    uint64_t member_id;
+    int32_t type; /* as above, or any other number a client has given */
+};
+
+struct engine_alarm {
+    struct engine_op op;           /* first */
+    struct engine_alarm_row *rows; /* what is raised, or what was changed; in the op's arena */
+    size_t row_count;
+};
+
+struct engine_defragment {
+    struct engine_op op;   /* first */
+    _Atomic bool given_up; /* the engine's: nobody waits for it */
+};
+
+enum { ENGINE_VERSION_BYTES_MAX = 32 };
+
 struct engine_status {
     int64_t revision;
     int64_t compact_revision;
@@ -87,6 +112,8 @@ struct engine_status {
     int64_t db_size_bytes;
     int64_t db_size_in_use_bytes;
     int64_t quota_bytes;
+    unsigned alarms; /* the bit 1 << type of each that is raised, for whatever member */
+    char downgrade_target[ENGINE_VERSION_BYTES_MAX]; /* "": none is under way */
 };
 
 #endif

@@ -23,6 +23,7 @@ enum row_table {
     ROW_ROLE = 4,
     ROW_AUTH = 5,
     ROW_MEMBER = 6,
+    ROW_CLUSTER = 7, /* what the cluster has agreed on */
     ROW_TABLES
 };
 
