@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build test tsan conformance bench lint format fuzz clean
+.PHONY: help run build test tsan conformance e2e bench lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -10,7 +10,7 @@ cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 
 ninja = ninja -C $(1) -j $(JOBS) --quiet
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 	@tools/run-server
@@ -39,6 +39,12 @@ conformance: ## official Go clients, and the same random requests to Vigil and t
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
 	@tools/run-tests --build build-test conformance differential
+
+e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
+	@tools/install-deps build e2e
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil
+	@tools/run-e2e --build build-test
 
 bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
