@@ -1,4 +1,4 @@
-/* Frames of a gRPC client after its preface, against services of every kind. */
+/* Frames of a gRPC and HTTP client after its preface, against services and routes of every kind. */
 #include "wire/life_test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,6 +2,7 @@
 
 #include "wire/grpc/endpoint.h"
 #include "wire/http1/endpoint.h"
+#include "wire/http2/endpoint.h"
 #include "wire/sniff.h"
 
 #include <stdlib.h>
@@ -12,14 +13,17 @@ struct wire_server {
     struct wire_limits limits;
     struct grpc_server grpc;
     struct http1_server http1;
+    struct http2_server http2;
 };
 
-/* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. */
+/* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. http2
+ * comes beside grpc with the first request that is not gRPC. */
 struct wire_connection {
     struct wire_server *server;
     struct wire_hooks hooks;
     struct grpc_endpoint *grpc;
     struct http1_endpoint *http1;
+    struct http2_endpoint *http2;
     const char *reason;
     int64_t handshake_by_ns;
     bool closing; /* before a protocol was known, or by its client */
@@ -36,6 +40,7 @@ enum status wire_server_new(const struct grpc_services *services, const struct h
     server->limits = *limits;
     grpc_server_init(&server->grpc, services, &server->limits.grpc);
     server->http1 = (struct http1_server){routes, &server->limits.http, &server->limits.http1};
+    server->http2 = (struct http2_server){routes, &server->limits.http};
     *ret_server = server;
     return ST_OK;
 }
@@ -67,6 +72,7 @@ void wire_connection_free(struct wire_connection *c)
     if (!c)
         return;
     grpc_endpoint_free(c->grpc);
+    http2_endpoint_free(c->http2);
     http1_endpoint_free(c->http1);
     free(c);
 }
@@ -84,12 +90,39 @@ static void close_for(struct wire_connection *c, const char *reason)
     c->reason = reason;
 }
 
+static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_t now_ns)
+{
+    struct wire_connection *c = owner;
+    struct http2_hooks hooks = {.on_output = on_output, .owner = c, .secure = c->hooks.secure};
+    if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
+                                        &c->http2) != ST_OK)
+        return NULL;
+    return http2_endpoint_open(c->http2, headers, now_ns);
+}
+
+static const struct grpc_endpoint_ops with_http = {.on_output = on_output, .on_other = on_http};
+static const struct grpc_endpoint_ops only_grpc = {.on_output = on_output};
+
+/* What handlers broke off before, or have broken off meanwhile. */
+static void http2_turn(struct wire_connection *c, int64_t now_ns)
+{
+    if (UNLIKELY(c->http2 != NULL))
+        http2_endpoint_turn(c->http2, now_ns);
+}
+
+static void feed_http2(struct wire_connection *c, struct slice bytes, int64_t now_ns)
+{
+    http2_turn(c, now_ns);
+    grpc_endpoint_feed(c->grpc, bytes, now_ns);
+    http2_turn(c, now_ns);
+}
+
 static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_ns)
 {
     if (bytes.len == 0)
         return;
     if (c->grpc)
-        grpc_endpoint_feed(c->grpc, bytes, now_ns);
+        feed_http2(c, bytes, now_ns);
     else
         http1_endpoint_feed(c->http1, bytes, now_ns);
 }
@@ -98,7 +131,8 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
 {
     struct wire_server *server = c->server;
     if (protocol == SNIFFED_HTTP2) {
-        TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2, on_output, c, now_ns, &c->grpc));
+        TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2,
+                              server->http2.routes ? &with_http : &only_grpc, c, now_ns, &c->grpc));
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
         return ST_OK;
     }
@@ -147,7 +181,8 @@ bool wire_connection_wants_read(const struct wire_connection *c)
     if (c->closing)
         return false;
     if (c->grpc)
-        return grpc_endpoint_wants_read(c->grpc);
+        return grpc_endpoint_wants_read(c->grpc) &&
+               (!c->http2 || http2_endpoint_wants_read(c->http2));
     return !c->http1 || http1_endpoint_wants_read(c->http1);
 }
 
@@ -155,9 +190,17 @@ bool wire_connection_wants_write(const struct wire_connection *c)
 {
     if (c->closing)
         return false;
+    if (c->http2 && http2_endpoint_wants_turn(c->http2))
+        return true;
     if (c->grpc)
         return h2_session_wants_write(grpc_endpoint_session(c->grpc));
     return c->http1 && http1_endpoint_wants_write(c->http1);
+}
+
+static size_t fill_http2(struct wire_connection *c, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    http2_turn(c, now_ns);
+    return grpc_endpoint_fill(c->grpc, dst, room, now_ns);
 }
 
 size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room, int64_t now_ns)
@@ -166,7 +209,7 @@ size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room
     if (c->closing)
         return 0;
     if (c->grpc)
-        return grpc_endpoint_fill(c->grpc, dst, room, now_ns);
+        return fill_http2(c, dst, room, now_ns);
     return c->http1 ? http1_endpoint_fill(c->http1, dst, room, now_ns) : 0;
 }
 
@@ -202,7 +245,11 @@ int64_t wire_connection_timeout(const struct wire_connection *c)
         return INT64_MAX;
     if (shaking_hands(c))
         return c->handshake_by_ns;
-    return c->grpc ? grpc_endpoint_timeout(c->grpc) : http1_endpoint_timeout(c->http1);
+    if (c->http1)
+        return http1_endpoint_timeout(c->http1);
+    int64_t at = grpc_endpoint_timeout(c->grpc);
+    int64_t http_at = c->http2 ? http2_endpoint_timeout(c->http2) : INT64_MAX;
+    return http_at < at ? http_at : at;
 }
 
 void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
@@ -214,6 +261,8 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
             close_for(c, "no request in time");
     } else if (c->grpc) {
         grpc_endpoint_tick(c->grpc, now_ns);
+        if (c->http2)
+            http2_endpoint_tick(c->http2, now_ns);
     } else {
         http1_endpoint_tick(c->http1, now_ns);
     }
@@ -221,6 +270,8 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
 
 void wire_connection_shutdown(struct wire_connection *c, int64_t now_ns)
 {
+    if (c->http2)
+        http2_endpoint_shutdown(c->http2, now_ns);
     if (c->grpc)
         grpc_endpoint_shutdown(c->grpc, now_ns);
     else if (c->http1)

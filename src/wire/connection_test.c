@@ -71,6 +71,11 @@ static void write_session(struct buf *in)
     test_call(in, 11, "/t.T/Fail");
     test_message(in, 11, H2_FLAG_END_STREAM, slice_of(bytes, 9000));
     test_frame(in, H2_RST_STREAM, 0, 3, SLICE_LITERAL("\0\0\0\x08"));
+    test_http(in, 13, "/chunks/", 0);
+    test_frame(in, H2_DATA, H2_FLAG_END_STREAM, 13, slice_of(bytes, 500));
+    static const char *const paths[] = {"/pull", "/room", "/watch", "/later", "/nope"};
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++)
+        test_http(in, 15 + 2 * i, paths[i], H2_FLAG_END_STREAM);
     test_frame(in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
 }
 
@@ -117,6 +122,7 @@ static void failed_allocations_end_the_connection_of_http1(void **state)
         SLICE_LITERAL("GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
                       "POST /chunks/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
                       "5\r\nhello\r\n0\r\n\r\nGET /nope HTTP/1.1\r\nHost: x\r\n\r\n"
+                      "GET /pull HTTP/1.1\r\nHost: x\r\n\r\nGET /room HTTP/1.1\r\nHost: x\r\n\r\n"
                       "GET /later HTTP/1.1\r\nHost: x\r\n\r\n"));
 }
 

@@ -42,6 +42,10 @@ static inline void test_life_act(struct test_life *life)
     uint32_t choice = test_random(life) % 8;
     if (life->site.later && choice < 2)
         http_respond(life->site.later, 200, SLICE_EMPTY, SLICE_LITERAL("late"));
+    if (life->site.watch && choice == 4)
+        test_site_watch_more(life->site.watch, test_random(life) % 30000);
+    else if (life->site.watch && choice == 5)
+        http_abort(life->site.watch);
     if (!call)
         return;
     if (choice == 0) {
@@ -66,6 +70,10 @@ static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
     life->limits.http1.head_bytes_max = 2000;
     life->service.source_bytes = seed % 100000;
     life->service.source_done = seed % 3 == 0;
+    life->limits.http.bodies_bytes_max = 3000;
+    life->limits.http.queued_bytes_max = 100000;
+    life->site.big_bytes = seed * 1000;
+    life->site.abort_pulls = seed % 7 == 0;
     TRY(grpc_services_new(&life->services));
     TRY(grpc_services_add(life->services, test_methods, COUNT_OF(test_methods), &life->service));
     TRY(http_routes_new(&life->routes));

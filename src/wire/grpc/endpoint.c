@@ -34,6 +34,8 @@ static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_
 {
     struct grpc_endpoint *endpoint = owner;
     endpoint->now_ns = now_ns;
+    if (endpoint->ops->on_other && !grpc_is_request(headers))
+        return endpoint->ops->on_other(endpoint->owner, headers, now_ns);
     struct grpc_call *call = grpc_call_new(endpoint, headers);
     if (!call)
         return NULL;
@@ -52,24 +54,21 @@ static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_
 static void on_output(void *owner)
 {
     struct grpc_endpoint *endpoint = owner;
-    if (endpoint->on_output)
-        endpoint->on_output(endpoint->owner);
+    if (endpoint->ops->on_output)
+        endpoint->ops->on_output(endpoint->owner);
 }
 
 static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
 
 enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
-                              void (*output)(void *owner), void *owner, int64_t now_ns,
+                              const struct grpc_endpoint_ops *ops, void *owner, int64_t now_ns,
                               struct grpc_endpoint **ret_endpoint)
 {
     AUTO(grpc_endpoint_freep) struct grpc_endpoint *endpoint = calloc(1, sizeof(*endpoint));
     if (!endpoint)
         return ST_NOMEM;
-    *endpoint = (struct grpc_endpoint){.server = server,
-                                       .on_output = output,
-                                       .owner = owner,
-                                       .now_ns = now_ns,
-                                       .check_at_ns = INT64_MAX};
+    *endpoint = (struct grpc_endpoint){
+        .server = server, .ops = ops, .owner = owner, .now_ns = now_ns, .check_at_ns = INT64_MAX};
     list_init(&endpoint->timed);
     TRY(h2_session_new(limits, &session_ops, endpoint, now_ns, &endpoint->session));
     *ret_endpoint = TAKE(endpoint);
@@ -130,8 +129,10 @@ void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns)
     endpoint->now_ns = now_ns;
     endpoint->leaving = true;
     h2_session_shutdown(session, now_ns);
-    for (struct h2_stream *s = h2_session_next(session, NULL); s; s = h2_session_next(session, s))
-        end_parking(grpc_call_of(s));
+    for (struct h2_stream *s = h2_session_next(session, NULL); s; s = h2_session_next(session, s)) {
+        if (grpc_is_call(s))
+            end_parking(grpc_call_of(s));
+    }
 }
 
 static void deadline_passed(struct grpc_call *call)

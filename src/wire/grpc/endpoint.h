@@ -10,9 +10,16 @@
 
 struct grpc_endpoint;
 
+struct grpc_endpoint_ops {
+    void (*on_output)(void *owner);
+    /* A request whose content type is not gRPC's, as h2_session_ops.on_open. May be NULL: it is
+     * then refused in grpc-go's words. */
+    struct h2_stream *(*on_other)(void *owner, struct h2_headers *headers, int64_t now_ns);
+};
+
 MUST_CHECK
 enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
-                              void (*on_output)(void *owner), void *owner, int64_t now_ns,
+                              const struct grpc_endpoint_ops *ops, void *owner, int64_t now_ns,
                               struct grpc_endpoint **ret_endpoint);
 /* Ends every call first. */
 void grpc_endpoint_free(struct grpc_endpoint *endpoint);

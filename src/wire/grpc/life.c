@@ -57,6 +57,11 @@ static const struct h2_stream_ops stream_ops = {
     .trailers = grpc_call_trailers,
 };
 
+bool grpc_is_call(const struct h2_stream *stream)
+{
+    return stream->ops == &stream_ops;
+}
+
 /* Known from an earlier call with the same header block; the first one is as large as any. */
 static bool will_park(const struct h2_headers *headers)
 {

@@ -31,6 +31,17 @@ static inline void test_call_with(struct buf *to, uint32_t id, const char *path,
     buf_fini(&block);
 }
 
+/* A request that is not gRPC. */
+static inline void test_http(struct buf *to, uint32_t id, const char *path, uint8_t flags)
+{
+    struct buf block = {0};
+    test_put(&block, SLICE_LITERAL("\x83\x86"));
+    test_field(&block, ":path", path);
+    test_field(&block, ":authority", "x");
+    test_headers(to, id, flags, buf_slice(&block));
+    buf_fini(&block);
+}
+
 static inline void test_call(struct buf *to, uint32_t id, const char *path)
 {
     test_call_with(to, id, path, 0, NULL);

@@ -46,6 +46,16 @@ static bool is_grpc_type(struct slice type)
     return type.len == base.len || type.ptr[base.len] == '+' || type.ptr[base.len] == ';';
 }
 
+/* What etcd hands to its gRPC server, which may still refuse it. */
+bool grpc_is_request(const struct h2_headers *headers)
+{
+    struct slice type, wanted = SLICE_LITERAL("application/grpc");
+    if (headers->note)
+        return true;
+    return h2_headers_get(headers, SLICE_LITERAL("content-type"), &type) && type.len &&
+           memmem(type.ptr, type.len, wanted.ptr, wanted.len);
+}
+
 static bool check_content_type(struct grpc_call *call)
 {
     struct slice type = SLICE_EMPTY;

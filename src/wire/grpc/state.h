@@ -23,7 +23,7 @@ struct grpc_chunk {
 struct grpc_endpoint {
     struct grpc_server *server;
     struct h2_session *session; /* owned */
-    void (*on_output)(void *owner);
+    const struct grpc_endpoint_ops *ops;
     void *owner;
     const char *peer_name;   /* borrowed from the connection; may be NULL */
     struct list timed;       /* calls with a deadline, or whose output may stall */
@@ -91,6 +91,8 @@ static inline void grpc_call_count(const struct grpc_call *call, unsigned what, 
 }
 
 /* life.c */
+/* A stream may be somebody else's. */
+bool grpc_is_call(const struct h2_stream *stream);
 struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers);
 /* The service hears no more of the call; what it queued is dropped unless it is finished. */
 void grpc_call_end(struct grpc_call *call);
@@ -107,6 +109,7 @@ void grpc_call_fail_format(struct grpc_call *call, enum grpc_code code, const ch
     PRINTF_LIKE(3, 4);
 
 /* route.c: finds the method or decides on the refusal. */
+bool grpc_is_request(const struct h2_headers *headers);
 void grpc_call_route(struct grpc_call *call);
 
 /* receive.c */

@@ -133,9 +133,10 @@ static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enu
     size_t len = 0;
     *ret_more = stream->ops->data(stream, dst + H2_FRAME_HEAD_BYTES, most, &len);
     assert(len <= most);
-    if (len == 0)
+    bool last = *ret_more == H2_FILL_END && !stream->ops->trailers;
+    if (len == 0 && !last)
         return 0;
-    h2_frame_put(dst, len, H2_DATA, 0, stream->id);
+    h2_frame_put(dst, len, H2_DATA, last ? H2_FLAG_END_STREAM : 0, stream->id);
     stream->send_window -= (int32_t)len;
     s->send_window -= (int32_t)len;
     s->ping_pardon = true;
@@ -168,6 +169,10 @@ static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, boo
             return len;
         }
     }
+    if (room - len < H2_FRAME_HEAD_BYTES) {
+        *ret_full = true;
+        return len;
+    }
     if (!stream->body_ended) {
         enum h2_fill more;
         size_t data = send_data(stream, dst + len, room - len, &more);
@@ -180,7 +185,9 @@ static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, boo
             *ret_full = true;
         stream->body_ended = more == H2_FILL_END;
     }
-    if (stream->body_ended) {
+    if (stream->body_ended && !stream->ops->trailers) {
+        complete(stream);
+    } else if (stream->body_ended) {
         size_t trailers = send_block(stream, true, dst + len, room - len);
         *ret_full = trailers == 0;
         if (trailers)

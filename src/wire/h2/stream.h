@@ -22,7 +22,7 @@ struct h2_stream;
 enum h2_fill {
     H2_FILL_MORE,   /* there is more, ask again */
     H2_FILL_PARKED, /* nothing until h2_stream_ready */
-    H2_FILL_END,    /* that was all: trailers follow */
+    H2_FILL_END,    /* that was all: trailers follow, if there are any */
 };
 
 /* A header block fits here; head and trailers never need more room. */
@@ -40,7 +40,7 @@ struct h2_stream_ops {
     size_t (*head)(struct h2_stream *stream, uint8_t *dst, size_t room);
     /* Writes at most room bytes (never 0) of body. */
     enum h2_fill (*data)(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len);
-    /* Writes the block of the trailers. */
+    /* Writes the block of the trailers. NULL: there are none, the last DATA ends the stream. */
     size_t (*trailers)(struct h2_stream *stream, uint8_t *dst, size_t room);
 };
 

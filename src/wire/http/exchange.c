@@ -259,6 +259,8 @@ void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x
 {
     x->parks = true;
     x->on_leave = on_leave;
+    if (x->leaving)
+        http_exchange_leave(x);
 }
 
 /* ---- the version's side ---- */
@@ -291,6 +293,7 @@ size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
 
 void http_exchange_leave(struct http_exchange *x)
 {
+    x->leaving = true;
     if (!x->parks || x->complete)
         return;
     x->parks = false;

@@ -99,7 +99,8 @@ void http_wake(struct http_exchange *x);
 /*
  * This answer waits for things to happen, like a watch: silence is no stall. In exchange it does
  * not outlive its peer's last byte, and when the server shuts down on_leave is called, once, to
- * write what is to be said and end. NULL: it is ended where it stands.
+ * write what is to be said and end (at once, if it does already). NULL: it is ended where it
+ * stands.
  */
 void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x));
 

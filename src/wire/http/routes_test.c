@@ -13,9 +13,9 @@ static void longest_route_wins(void **state)
 {
     (void)state;
     static const struct http_route rows[] = {
-        {.path = "/", .on_request = test_health},
-        {.path = "/a/", .on_request = test_health},
-        {.path = "/a/b", .on_request = test_health},
+        {.path = "/", .on_request = test_site_health},
+        {.path = "/a/", .on_request = test_site_health},
+        {.path = "/a/b", .on_request = test_site_health},
     };
     AUTO(http_routes_freep) struct http_routes *routes = NULL;
     void *service;
@@ -32,9 +32,9 @@ static void routes_may_take_less_than_the_limit_but_not_more(void **state)
 {
     (void)state;
     static const struct http_route rows[] = {
-        {.path = "/small", .on_request = test_health, .body_bytes_max = 10},
-        {.path = "/large", .on_request = test_health, .body_bytes_max = 1000},
-        {.path = "/usual", .on_request = test_health},
+        {.path = "/small", .on_request = test_site_health, .body_bytes_max = 10},
+        {.path = "/large", .on_request = test_site_health, .body_bytes_max = 1000},
+        {.path = "/usual", .on_request = test_site_health},
     };
     AUTO(http_routes_freep) struct http_routes *routes = NULL;
     assert_int_equal(http_routes_new(&routes), ST_OK);

@@ -4,14 +4,29 @@
 
 #include "wire/http/routes.h"
 
+#include <stdlib.h>
+
 struct test_site {
     size_t requests, ends;
     struct http_exchange *later; /* the latest of /later that has not ended */
-    size_t big_bytes;            /* what /big answers with */
+    struct http_exchange *watch; /* the latest of /watch */
+    size_t big_bytes;            /* what /big, /pull and /room answer with */
+    size_t queued_peak;          /* the most that /room has seen queued */
+    size_t leaves;               /* exchanges that were told to end */
+    bool abort_pulls;            /* break off instead of the last byte */
 };
 
-static inline void test_health(struct http_exchange *exchange, void *service,
-                               const struct http_request *request)
+/* What /pull, /room and /watch have yet to send. */
+struct test_flow {
+    struct http_source source;
+    struct http_exchange *exchange;
+    struct test_site *site;
+    size_t left;
+    bool watches;
+};
+
+static inline void test_site_health(struct http_exchange *exchange, void *service,
+                                    const struct http_request *request)
 {
     (void)request;
     ((struct test_site *)service)->requests++;
@@ -19,8 +34,8 @@ static inline void test_health(struct http_exchange *exchange, void *service,
                  SLICE_LITERAL("{\"health\":\"true\"}"));
 }
 
-static inline void test_chunks(struct http_exchange *exchange, void *service,
-                               const struct http_request *request)
+static inline void test_site_chunks(struct http_exchange *exchange, void *service,
+                                    const struct http_request *request)
 {
     ((struct test_site *)service)->requests++;
     http_begin(exchange, 200, SLICE_LITERAL("text/plain"));
@@ -30,8 +45,8 @@ static inline void test_chunks(struct http_exchange *exchange, void *service,
         http_end(exchange);
 }
 
-static inline void test_later(struct http_exchange *exchange, void *service,
-                              const struct http_request *request)
+static inline void test_site_later(struct http_exchange *exchange, void *service,
+                                   const struct http_request *request)
 {
     struct test_site *site = service;
     (void)request;
@@ -39,8 +54,8 @@ static inline void test_later(struct http_exchange *exchange, void *service,
     site->later = exchange;
 }
 
-static inline void test_big(struct http_exchange *exchange, void *service,
-                            const struct http_request *request)
+static inline void test_site_big(struct http_exchange *exchange, void *service,
+                                 const struct http_request *request)
 {
     struct test_site *site = service;
     static const uint8_t block[4096];
@@ -54,19 +69,138 @@ static inline void test_big(struct http_exchange *exchange, void *service,
     http_end(exchange);
 }
 
+static inline struct test_flow *test_flow_new(struct http_exchange *exchange,
+                                              struct test_site *site)
+{
+    struct test_flow *flow = calloc(1, sizeof(*flow));
+    site->requests++;
+    if (!flow) {
+        http_abort(exchange);
+        return NULL;
+    }
+    flow->exchange = exchange;
+    flow->site = site;
+    http_exchange_set_user(exchange, flow);
+    return flow;
+}
+
+static inline enum http_fill test_flow_fill(struct http_source *source, uint8_t *dst, size_t room,
+                                            size_t *ret_len)
+{
+    struct test_flow *flow = CONTAINER_OF(source, struct test_flow, source);
+    *ret_len = size_min(room, flow->left);
+    memset(dst, 'p', *ret_len);
+    flow->left -= *ret_len;
+    if (flow->left)
+        return HTTP_FILL_MORE;
+    if (flow->watches)
+        return HTTP_FILL_PARKED;
+    if (flow->site->abort_pulls)
+        http_abort(flow->exchange);
+    return HTTP_FILL_DONE;
+}
+
+/* "/pull": as many bytes as asked for, from a source. */
+static inline void test_site_pull(struct http_exchange *exchange, void *service,
+                                  const struct http_request *request)
+{
+    struct test_site *site = service;
+    struct test_flow *flow = test_flow_new(exchange, site);
+    (void)request;
+    if (!flow)
+        return;
+    flow->left = site->big_bytes;
+    flow->source.fill = test_flow_fill;
+    http_begin(exchange, 200, SLICE_EMPTY);
+    http_set_source(exchange, &flow->source);
+}
+
+static inline void test_site_room_write(struct http_exchange *exchange)
+{
+    struct test_flow *flow = http_exchange_user(exchange);
+    static const uint8_t block[1000];
+    while (flow->left && http_room(exchange) >= sizeof(block)) {
+        size_t n = size_min(flow->left, sizeof(block));
+        if (http_write(exchange, slice_of(block, n)) != ST_OK)
+            return;
+        flow->left -= n;
+        size_t queued = HTTP_ROOM_BYTES - http_room(exchange);
+        flow->site->queued_peak = size_max(flow->site->queued_peak, queued);
+    }
+    if (flow->left)
+        http_on_room(exchange, test_site_room_write);
+    else
+        http_end(exchange);
+}
+
+/* "/room": the same, written as room comes. */
+static inline void test_site_room(struct http_exchange *exchange, void *service,
+                                  const struct http_request *request)
+{
+    struct test_site *site = service;
+    struct test_flow *flow = test_flow_new(exchange, site);
+    (void)request;
+    if (!flow)
+        return;
+    flow->left = site->big_bytes;
+    http_begin(exchange, 200, SLICE_EMPTY);
+    test_site_room_write(exchange);
+}
+
+static inline void test_site_watch_leave(struct http_exchange *exchange)
+{
+    struct test_flow *flow = http_exchange_user(exchange);
+    flow->site->leaves++;
+    http_end(exchange);
+}
+
+/* "/watch": nothing until test_site_watch_more. */
+static inline void test_site_watch(struct http_exchange *exchange, void *service,
+                                   const struct http_request *request)
+{
+    struct test_site *site = service;
+    struct test_flow *flow = test_flow_new(exchange, site);
+    (void)request;
+    if (!flow)
+        return;
+    flow->watches = true;
+    flow->source.fill = test_flow_fill;
+    site->watch = exchange;
+    http_begin(exchange, 200, SLICE_EMPTY);
+    http_park(exchange, test_site_watch_leave);
+    http_set_source(exchange, &flow->source);
+}
+
+static inline void test_site_watch_more(struct http_exchange *exchange, size_t bytes)
+{
+    struct test_flow *flow = http_exchange_user(exchange);
+    flow->left += bytes;
+    http_wake(exchange);
+}
+
 static inline void test_site_end(struct http_exchange *exchange, void *service)
 {
     struct test_site *site = service;
     site->ends++;
     if (site->later == exchange)
         site->later = NULL;
+    if (site->watch == exchange)
+        site->watch = NULL;
+    free(http_exchange_user(exchange));
 }
 
 static const struct http_route test_routes[] = {
-    {.path = "/health", .on_request = test_health, .on_end = test_site_end},
-    {.path = "/chunks/", .on_request = test_chunks, .on_end = test_site_end},
-    {.path = "/later", .on_request = test_later, .on_end = test_site_end},
-    {.path = "/big", .on_request = test_big, .on_end = test_site_end},
+    {.path = "/health", .on_request = test_site_health, .on_end = test_site_end},
+    {.path = "/chunks/", .on_request = test_site_chunks, .on_end = test_site_end},
+    {.path = "/later", .on_request = test_site_later, .on_end = test_site_end},
+    {.path = "/big", .on_request = test_site_big, .on_end = test_site_end},
+    {.path = "/pull", .on_request = test_site_pull, .on_end = test_site_end},
+    {.path = "/room", .on_request = test_site_room, .on_end = test_site_end},
+    {.path = "/watch", .on_request = test_site_watch, .on_end = test_site_end},
+    {.path = "/small",
+     .on_request = test_site_chunks,
+     .on_end = test_site_end,
+     .body_bytes_max = 10},
 };
 
 #endif

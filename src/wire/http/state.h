@@ -39,7 +39,8 @@ struct http_exchange {
     bool complete : 1;      /* the handler has said everything, or can say no more */
     bool source_parked : 1; /* asked in vain */
     bool parks : 1;
-    bool ended : 1; /* on_end was called, or never will be */
+    bool leaving : 1; /* the server shuts down */
+    bool ended : 1;   /* on_end was called, or never will be */
 };
 
 /* The whole request is there: through the gate to its route, or to a 404. routes may be NULL. */

@@ -333,9 +333,8 @@ void http1_endpoint_shutdown(struct http1_endpoint *e, int64_t now_ns)
     e->last = true;
     if (e->reading == HTTP1_HEAD && e->in.len == 0)
         e->reading = HTTP1_LEAVING;
-    if (e->reading != HTTP1_ANSWERING)
-        return;
-    e->now_ns = e->since_ns = now_ns;
+    if (e->reading == HTTP1_ANSWERING)
+        e->now_ns = e->since_ns = now_ns;
     http_exchange_leave(&e->exchange);
 }
 

@@ -343,6 +343,7 @@ static void extra_fields_are_sent_and_cannot_smuggle(void **state)
     struct http_exchange *x = f->site.later;
     http_exchange_set_user(x, f);
     assert_ptr_equal(http_exchange_user(x), f);
+    http_exchange_set_user(x, NULL);
     assert_int_equal(http_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\r\nC: d")), ST_INVALID);
     assert_int_equal(http_add_field(x, SLICE_LITERAL("Allow"), SLICE_LITERAL("GET")), ST_OK);
     http_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
@@ -371,6 +372,118 @@ static void long_stream_holds_only_what_is_unsent(void **state)
     assert_true(http1_endpoint_idle(f->endpoint));
 }
 
+static void sources_are_pulled_in_chunks_and_queue_nothing(void **state)
+{
+    struct fixture *f = *state;
+    f->http.queued_bytes_max = 1000; /* more than the head was never queued */
+    f->site.big_bytes = 300000;
+    feed(f, "GET /pull HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n" HOST "\r\n");
+    drain(f);
+    assert_int_equal(count_of(f, "Transfer-Encoding: chunked"), 1);
+    size_t pulled = 0;
+    for (size_t i = 0; i < f->out.len; i++)
+        pulled += f->out.ptr[i] == 'p';
+    assert_in_range(pulled, 300000, 300000 + 10); /* and those of the fields' names */
+    assert_int_equal(count_of(f, "\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"), 1);
+    assert_true(http1_endpoint_idle(f->endpoint));
+}
+
+static void old_clients_get_a_source_bare(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 3000;
+    exchange(f, "GET /pull HTTP/1.0\r\n\r\n");
+    assert_int_equal(count_of(f, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npppp"), 1);
+    assert_int_equal(f->out.len, strlen("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n") + 3000);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void writer_that_waits_for_room_queues_no_more_than_that(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 1000000;
+    feed(f, "GET /room HTTP/1.1\r\n" HOST "\r\n");
+    drain(f);
+    assert_true(f->site.queued_peak <= HTTP_ROOM_BYTES);
+    assert_true(f->out.len > 1000000);
+    assert_true(http1_endpoint_idle(f->endpoint));
+}
+
+static void broken_off_answer_ends_the_connection_without_its_end(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 3000;
+    f->site.abort_pulls = true;
+    exchange(f, "GET /pull HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(count_of(f, "0\r\n\r\n"), 0);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void parked_answer_waits_without_stalling(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), INT64_MAX);
+    assert_false(http1_endpoint_wants_write(f->endpoint));
+    size_t outputs = f->outputs;
+    test_site_watch_more(f->site.watch, 5);
+    test_site_watch_more(f->site.watch, 5);
+    assert_int_equal(f->outputs, outputs + 1);
+    drain(f);
+    assert_int_equal(count_of(f, "000a\r\npppppppppp\r\n"), 1);
+}
+
+static void parked_answer_ends_with_its_peer(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_feed_end(f->endpoint, f->now);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void parked_answer_is_told_of_the_shutdown(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_shutdown(f->endpoint, f->now);
+    drain(f);
+    assert_int_equal(f->site.leaves, 1);
+    assert_int_equal(count_of(f, "\r\n\r\n0\r\n\r\n"), 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void request_that_was_coming_at_the_shutdown_does_not_park(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /watch HTTP/1.1\r\n");
+    http1_endpoint_shutdown(f->endpoint, f->now);
+    exchange(f, HOST "\r\n");
+    assert_int_equal(f->site.leaves, 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void stalled_source_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t room[1000];
+    f->site.big_bytes = 100000;
+    feed(f, "GET /pull HTTP/1.1\r\n" HOST "\r\n");
+    http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now);
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + f->http.stall_ns);
+    http1_endpoint_tick(f->endpoint, f->now + f->http.stall_ns);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void route_refuses_more_than_it_takes(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "POST /small HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n0123456789");
+    assert_int_equal(count_of(f, "200 OK"), 1);
+    exchange(f, "POST /small HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\n");
+    assert_int_equal(count_of(f, "413 Request Entity Too Large"), 2); /* status and text */
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -381,6 +494,16 @@ int main(void)
         TEST(bodies_come_whole_whatever_the_pieces),
         TEST(pipelined_requests_are_answered_in_order),
         TEST(head_gets_no_body),
+        TEST(sources_are_pulled_in_chunks_and_queue_nothing),
+        TEST(old_clients_get_a_source_bare),
+        TEST(writer_that_waits_for_room_queues_no_more_than_that),
+        TEST(broken_off_answer_ends_the_connection_without_its_end),
+        TEST(parked_answer_waits_without_stalling),
+        TEST(parked_answer_ends_with_its_peer),
+        TEST(parked_answer_is_told_of_the_shutdown),
+        TEST(request_that_was_coming_at_the_shutdown_does_not_park),
+        TEST(stalled_source_ends_the_connection),
+        TEST(route_refuses_more_than_it_takes),
         TEST(old_clients_get_the_end_of_the_connection),
         TEST(body_is_invited_when_asked),
         TEST(bad_requests_are_refused_and_the_connection_ends),

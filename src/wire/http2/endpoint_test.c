@@ -1,0 +1,480 @@
+#include "wire/http2/endpoint.h"
+
+#include "wire/connection.h"
+#include "wire/h2/client_test.h"
+#include "wire/h2/hpack.h"
+#include "wire/http/routes_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define SECOND INT64_C(1000000000)
+
+struct fixture {
+    struct wire_limits limits;
+    struct http_routes *routes;
+    struct wire_server *server;
+    struct wire_connection *connection;
+    struct test_site site;
+    struct buf in, out;
+    struct hpack_decoder hpack; /* of the answers' heads */
+    int64_t now;
+    size_t outputs;
+};
+
+static void on_output(void *owner)
+{
+    ((struct fixture *)owner)->outputs++;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->limits = WIRE_LIMITS_DEFAULT;
+    f->now = SECOND;
+    hpack_decoder_init(&f->hpack);
+    assert_int_equal(http_routes_new(&f->routes), ST_OK);
+    assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
+                     ST_OK);
+    test_hello(&f->in);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    wire_connection_free(f->connection);
+    wire_server_free(f->server);
+    http_routes_free(f->routes);
+    hpack_decoder_fini(&f->hpack);
+    assert_int_equal(f->site.requests, f->site.ends);
+    buf_fini(&f->in);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+static void feed(struct fixture *f)
+{
+    if (!f->server) {
+        struct wire_hooks hooks = {.on_output = on_output, .owner = f};
+        assert_int_equal(wire_server_new(NULL, f->routes, &f->limits, &f->server), ST_OK);
+        assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
+    }
+    wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
+    f->in.len = 0;
+}
+
+static void drain(struct fixture *f)
+{
+    uint8_t room[WIRE_FILL_ROOM_MIN];
+    while (wire_connection_wants_write(f->connection)) {
+        size_t n = wire_connection_fill(f->connection, room, sizeof(room), f->now);
+        test_put(&f->out, slice_of(room, n));
+    }
+}
+
+static void pump(struct fixture *f)
+{
+    feed(f);
+    drain(f);
+}
+
+/* A request's head; more: further fields as name, value, …, NULL. */
+static void ask(struct fixture *f, uint32_t id, bool ends, const char *method, const char *path,
+                const char *const *more)
+{
+    uint8_t block[4096], *end = block;
+    const char *const fixed[] = {":method", method,       ":scheme", "http", ":path",
+                                 path,      ":authority", "x:1",     NULL};
+    for (size_t i = 0; fixed[i]; i += 2)
+        end = hpack_put_literal(end, slice_from_text(fixed[i]), slice_from_text(fixed[i + 1]));
+    for (size_t i = 0; more && more[i]; i += 2)
+        end = hpack_put_literal(end, slice_from_text(more[i]), slice_from_text(more[i + 1]));
+    test_headers(&f->in, id, ends ? H2_FLAG_END_STREAM : 0, slice_of(block, (size_t)(end - block)));
+}
+
+static void get(struct fixture *f, uint32_t id, const char *path)
+{
+    ask(f, id, true, "GET", path, NULL);
+}
+
+/* The value of a field of the stream's answer, in a buffer of its own; "" when there is none. */
+static const char *answer_field(struct fixture *f, uint32_t id, const char *name)
+{
+    static char text[256];
+    struct h2_frame frame;
+    struct slice block, value = SLICE_EMPTY;
+    struct hpack_limits limits = {16384, 100};
+    assert_true(test_find(buf_slice(&f->out), H2_HEADERS, id, 0, &frame, &block));
+    AUTO(h2_headers_unrefp) struct h2_headers *headers = NULL;
+    assert_int_equal(hpack_decode(&f->hpack, block, true, &limits, &headers), ST_OK);
+    (void)h2_headers_get(headers, slice_from_text(name), &value);
+    snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(value));
+    return text;
+}
+
+static const char *answer_body(struct fixture *f, uint32_t id)
+{
+    static char text[512];
+    struct h2_frame frame;
+    struct slice payload, bytes = buf_slice(&f->out);
+    size_t len = 0;
+    while (test_next(&bytes, &frame, &payload)) {
+        if (frame.type != H2_DATA || frame.stream_id != id)
+            continue;
+        size_t n = size_min(payload.len, sizeof(text) - 1 - len);
+        slice_copy((uint8_t *)text + len, slice_sub(payload, 0, n));
+        len += n;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+/* Whether the last frame of the stream says that it is. */
+static bool answer_ended(struct fixture *f, uint32_t id)
+{
+    struct h2_frame frame;
+    struct slice payload, bytes = buf_slice(&f->out);
+    bool ended = false;
+    while (test_next(&bytes, &frame, &payload)) {
+        if (frame.stream_id != id || (frame.type != H2_DATA && frame.type != H2_HEADERS))
+            continue;
+        assert_false(ended);
+        ended = frame.flags & H2_FLAG_END_STREAM;
+    }
+    return ended;
+}
+
+static void expect_answer(struct fixture *f, uint32_t id, const char *status, const char *body)
+{
+    assert_string_equal(answer_field(f, id, ":status"), status);
+    assert_string_equal(answer_body(f, id), body);
+    assert_true(answer_ended(f, id));
+}
+
+static void window_of_all(struct fixture *f, uint32_t bytes)
+{
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, bytes);
+    test_window(&f->in, 0, bytes);
+}
+
+static void requests_find_the_same_routes_as_http1(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/health?x=y");
+    get(f, 3, "/nope");
+    ask(f, 5, false, "POST", "/chunks/a", NULL);
+    test_frame(&f->in, H2_DATA, 0, 5, SLICE_LITERAL("hel"));
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 5, SLICE_LITERAL("lo"));
+    pump(f);
+    expect_answer(f, 1, "200", "{\"health\":\"true\"}");
+    assert_string_equal(answer_field(f, 1, "content-type"), "application/json");
+    assert_string_equal(answer_field(f, 1, "content-length"), "17");
+    expect_answer(f, 3, "404", "404 page not found\n");
+    assert_string_equal(answer_field(f, 3, "x-content-type-options"), "nosniff");
+    expect_answer(f, 5, "200", "<hello>");
+    assert_string_equal(answer_field(f, 5, "content-length"), "");
+    assert_int_equal(f->site.ends, 2);
+    assert_int_equal(test_error(buf_slice(&f->out), 0), -1);
+}
+
+static void grpc_is_told_apart_by_its_content_type(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/grpc", NULL});
+    ask(f, 3, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/json", NULL});
+    pump(f);
+    assert_string_equal(answer_field(f, 1, "grpc-status"), "12");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+}
+
+static void head_gets_fields_only(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, true, "HEAD", "/health", NULL);
+    ask(f, 3, true, "HEAD", "/pull", NULL);
+    ask(f, 5, true, "HEAD", "/room", NULL);
+    f->site.big_bytes = 10;
+    pump(f);
+    for (uint32_t id = 1; id <= 5; id += 2)
+        expect_answer(f, id, "200", "");
+    assert_string_equal(answer_field(f, 1, "content-length"), "17");
+}
+
+static void many_streams_are_answered_side_by_side(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/later");
+    for (uint32_t id = 3; id < 2003; id += 2)
+        get(f, id, "/health");
+    pump(f);
+    for (uint32_t id = 3; id < 2003; id += 2)
+        assert_true(answer_ended(f, id));
+    assert_int_equal(f->outputs, 0);
+    http_respond(f->site.later, 201, SLICE_EMPTY, SLICE_LITERAL("late"));
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    expect_answer(f, 1, "201", "late");
+    assert_true(wire_connection_idle(f->connection));
+}
+
+static void source_is_pulled_as_the_window_opens(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.http.queued_bytes_max = 0; /* nothing is ever queued */
+    f->site.big_bytes = 1000000;
+    get(f, 1, "/pull");
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
+    window_of_all(f, 100000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 100000);
+    test_window(&f->in, 0, 1000000);
+    test_window(&f->in, 1, 1000000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 1000000);
+    assert_true(answer_ended(f, 1));
+    assert_int_equal(f->site.ends, 1);
+}
+
+static void writer_that_waits_for_room_queues_no_more_than_that(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 500000;
+    get(f, 1, "/room");
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
+    window_of_all(f, 1000000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 500000);
+    assert_true(answer_ended(f, 1));
+    assert_true(f->site.queued_peak <= HTTP_ROOM_BYTES);
+}
+
+static void reset_stream_ends_its_exchange_once(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->site.big_bytes = 1000000;
+    static const char *const paths[] = {"/later", "/watch", "/pull", "/room", "/big"};
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++)
+        get(f, 1 + 2 * i, paths[i]);
+    pump(f);
+    assert_int_equal(f->site.requests, 5);
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++)
+        test_frame(&f->in, H2_RST_STREAM, 0, 1 + 2 * i, slice_of(cancel, 4));
+    pump(f);
+    assert_int_equal(f->site.ends, 5);
+    assert_null(f->site.later);
+    assert_true(wire_connection_idle(f->connection));
+}
+
+static void resets_of_requests_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->limits.h2.reset_burst = 50;
+    for (uint32_t id = 1; id < 201; id += 2) {
+        get(f, id, "/later");
+        test_frame(&f->in, H2_RST_STREAM, 0, id, slice_of(cancel, 4));
+    }
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 0), H2_ENHANCE_YOUR_CALM);
+    assert_int_equal(f->site.requests, 51);
+    assert_int_equal(f->site.ends, 51);
+}
+
+static void body_past_the_limit_is_refused_early(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[2000];
+    f->limits.http.body_bytes_max = 1000;
+    ask(f, 1, false, "POST", "/chunks/", (const char *const[]){"content-length", "1001", NULL});
+    ask(f, 3, false, "POST", "/chunks/", NULL);
+    test_frame(&f->in, H2_DATA, 0, 3, slice_of(much, 1001));
+    ask(f, 5, false, "POST", "/small", NULL);
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 5, slice_of(much, 11));
+    ask(f, 7, false, "POST", "/small", NULL);
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, 10));
+    pump(f);
+    for (uint32_t id = 1; id <= 5; id += 2)
+        expect_answer(f, id, "413", "413 Request Entity Too Large");
+    assert_string_equal(answer_field(f, 7, ":status"), "200");
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_NO_ERROR);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_NO_ERROR);
+    assert_int_equal(test_error(buf_slice(&f->out), 5), -1); /* it had sent everything */
+    assert_int_equal(f->site.requests, 1);
+}
+
+static void bodies_of_a_connection_have_a_limit_together(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[1000];
+    f->limits.http.bodies_bytes_max = 2500;
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        ask(f, id, false, "POST", "/later", NULL);
+        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, slice_of(much, 1000));
+    }
+    pump(f);
+    expect_answer(f, 5, "503", "503 Service Unavailable");
+    assert_int_equal(f->site.requests, 2);
+    http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_EMPTY);
+    drain(f);
+    ask(f, 7, false, "POST", "/later", NULL); /* the answered one has made room */
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, 1000));
+    pump(f);
+    assert_int_equal(f->site.requests, 3);
+}
+
+static void writing_past_the_queue_breaks_the_stream_off(void **state)
+{
+    struct fixture *f = *state;
+    f->limits.http.queued_bytes_max = 100000;
+    f->site.big_bytes = 1000000;
+    get(f, 1, "/big");
+    get(f, 3, "/later");
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_INTERNAL_ERROR);
+    assert_int_equal(f->site.ends, 1);
+    struct http_exchange *later = f->site.later;
+    http_abort(later);
+    assert_ptr_equal(f->site.later, later); /* its end is not heard within the call */
+    assert_true(wire_connection_wants_write(f->connection));
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_INTERNAL_ERROR);
+    assert_int_equal(f->site.ends, 2);
+}
+
+static void source_may_break_off_while_it_is_asked(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 20000;
+    f->site.abort_pulls = true;
+    get(f, 1, "/pull");
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_INTERNAL_ERROR);
+    assert_false(answer_ended(f, 1));
+    assert_int_equal(f->site.ends, 1);
+}
+
+static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 1000000;
+    ask(f, 1, false, "POST", "/chunks/", NULL);
+    get(f, 3, "/pull");
+    get(f, 5, "/watch");
+    get(f, 7, "/later");
+    pump(f);
+    assert_int_equal(wire_connection_timeout(f->connection), f->now + f->limits.http.stall_ns);
+    f->now += f->limits.http.stall_ns - 1;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    f->now += 1;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_CANCEL);
+    assert_non_null(f->site.watch);
+    assert_non_null(f->site.later);
+}
+
+static void parked_answers_flow_and_are_told_of_the_shutdown(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/watch");
+    pump(f);
+    assert_false(wire_connection_wants_write(f->connection));
+    test_site_watch_more(f->site.watch, 5);
+    drain(f);
+    assert_string_equal(answer_body(f, 1), "ppppp");
+    wire_connection_shutdown(f->connection, f->now);
+    get(f, 3, "/watch"); /* it had not heard yet */
+    get(f, 5, "/health");
+    pump(f);
+    expect_answer(f, 1, "200", "ppppp");
+    expect_answer(f, 3, "200", "");
+    expect_answer(f, 5, "200", "{\"health\":\"true\"}");
+    assert_int_equal(f->site.leaves, 2);
+    test_frame(&f->in, H2_PING, H2_FLAG_ACK, 0, SLICE_LITERAL("vigilbye"));
+    pump(f);
+    assert_true(wire_connection_should_close(f->connection));
+}
+
+static bool refuse_x(struct http_exchange *exchange, void *ctx, const struct http_request *request)
+{
+    (*(size_t *)ctx)++;
+    if (http_add_field(exchange, SLICE_LITERAL("Access-Control-Allow-Origin"), request->host) !=
+        ST_OK)
+        return true;
+    if (!slice_equal(request->path, SLICE_LITERAL("/later")))
+        return true;
+    http_respond(exchange, 421, SLICE_EMPTY, SLICE_LITERAL("no"));
+    return false;
+}
+
+static void gate_sees_every_request_first(void **state)
+{
+    struct fixture *f = *state;
+    size_t seen = 0;
+    http_routes_set_gate(f->routes, refuse_x, &seen);
+    get(f, 1, "/later");
+    get(f, 3, "/health");
+    pump(f);
+    expect_answer(f, 1, "421", "no");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+    assert_string_equal(answer_field(f, 3, "access-control-allow-origin"), "x:1");
+    assert_int_equal(seen, 2);
+    assert_int_equal(f->site.requests, 1);
+}
+
+static void fields_of_an_answer_have_a_limit_and_fit_a_block(void **state)
+{
+    struct fixture *f = *state;
+    char value[1001];
+    memset(value, 'v', sizeof(value));
+    get(f, 1, "/later");
+    pump(f);
+    struct http_exchange *x = f->site.later;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(http_add_field(x, SLICE_LITERAL("X-Long"), slice_of(value, 1001)), ST_OK);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("X-Long"), slice_of(value, 1001)), ST_LIMIT);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("X:y"), SLICE_EMPTY), ST_INVALID);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\nc")), ST_INVALID);
+    http_respond(x, 200, SLICE_LITERAL("text/plain"), SLICE_LITERAL("done"));
+    drain(f);
+    expect_answer(f, 1, "200", "done");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(requests_find_the_same_routes_as_http1),
+        TEST(grpc_is_told_apart_by_its_content_type),
+        TEST(head_gets_fields_only),
+        TEST(many_streams_are_answered_side_by_side),
+        TEST(source_is_pulled_as_the_window_opens),
+        TEST(writer_that_waits_for_room_queues_no_more_than_that),
+        TEST(reset_stream_ends_its_exchange_once),
+        TEST(resets_of_requests_are_counted),
+        TEST(body_past_the_limit_is_refused_early),
+        TEST(bodies_of_a_connection_have_a_limit_together),
+        TEST(writing_past_the_queue_breaks_the_stream_off),
+        TEST(source_may_break_off_while_it_is_asked),
+        TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
+        TEST(parked_answers_flow_and_are_told_of_the_shutdown),
+        TEST(gate_sees_every_request_first),
+        TEST(fields_of_an_answer_have_a_limit_and_fit_a_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/* The inside of HTTP over HTTP/2, shared by endpoint.c and exchange.c and nobody else. */
+#ifndef VIGIL_WIRE_HTTP2_STATE_H
+#define VIGIL_WIRE_HTTP2_STATE_H
+
+#include "base/list.h"
+#include "wire/http/state.h"
+#include "wire/http2/endpoint.h"
+
+struct http2_endpoint {
+    const struct http2_server *server;
+    struct http2_hooks hooks;
+    struct h2_session *session; /* borrowed */
+    struct list exchanges;      /* all of them */
+    struct list broken;         /* to be reset: not from within a call on the exchange */
+    int64_t now_ns;             /* of the turn under way */
+    int64_t check_at_ns;        /* no exchange has stalled before */
+    size_t body_bytes;          /* of requests: arriving, or not yet answered */
+    size_t queued_bytes;        /* of answers */
+    bool leaving;
+};
+
+struct http2_exchange {
+    struct h2_stream stream;
+    struct http_exchange exchange;
+    struct http2_endpoint *endpoint;
+    struct h2_headers *headers; /* a reference */
+    struct list in_exchanges;   /* links endpoint.exchanges */
+    struct list in_broken;      /* links endpoint.broken */
+    struct buf head;            /* the header block of the answer, until it is sent */
+    struct buf out;             /* bytes of the answer; those before out_sent are gone */
+    size_t out_sent;
+    size_t body_max;
+    int64_t progress_ns; /* when bytes last moved, or something new was there to move */
+    bool dispatched;     /* the request is complete: its handler has it, or it was refused */
+};
+
+static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
+{
+    return CONTAINER_OF(stream, struct http2_exchange, stream);
+}
+
+static inline struct http2_exchange *http2_of(const struct http_exchange *x)
+{
+    return CONTAINER_OF((struct http_exchange *)(uintptr_t)x, struct http2_exchange, exchange);
+}
+
+/* exchange.c */
+struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
+                                          struct h2_headers *headers);
+/* Bytes ought to move: a request that has not come whole, or an answer that does not go. */
+bool http2_exchange_waits(const struct http2_exchange *h);
+
+#endif
