@@ -251,6 +251,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_version(config, options, error));
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
     config->server.etcd.request_bytes_max = options->max_request_bytes;
+    config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);
     set_engine(config, options, as_etcd);

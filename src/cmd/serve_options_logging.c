@@ -66,7 +66,6 @@ static const struct option monitoring[] = {
         .choices = "basic|extensive",
         .fallback = "basic",
         .help = "extensive: with histograms of the time that calls take.",
-        .ignored = "metrics are not served yet",
         FIELD(metrics),
     },
     {

@@ -1,11 +1,14 @@
 #include "cmd/server.h"
 
 #include "base/xalloc.h"
+#include "etcd/metrics.h"
 #include "net/wire.h"
 #include "wire/connection.h"
 
 struct server {
     const struct server_config *config;
+    struct etcd_config etcd;          /* that of config, and where to count */
+    struct metric_set *method_counts; /* owned */
     struct engine *engine;  /* owned */
     struct net_server *net; /* owned */
     struct net_wire wire;   /* limits; each shard brings tables of its own */
@@ -36,7 +39,7 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     enum status status =
         engine_shard_new(server->engine, net_shard_loop(net_shard), &shard->engine);
     if (status == ST_OK)
-        status = etcd_face_new(&server->config->etcd, server->engine, shard->engine, &shard->face);
+        status = etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face);
     if (status != ST_OK) {
         server_shard_free(shard);
         return status;
@@ -91,6 +94,11 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
 
 /* -- The whole -- */
 
+static struct net_stats net_stats(void *ctx)
+{
+    return net_server_stats(((struct server *)ctx)->net);
+}
+
 static enum status open_engine(struct server *server, struct error *error)
 {
     struct engine_local_options options = server->config->engine;
@@ -131,6 +139,11 @@ enum status server_start(const struct server_config *config, struct server **ret
 {
     AUTO(server_freep) struct server *server = xcalloc(1, sizeof(*server));
     server->config = config;
+    server->etcd = config->etcd;
+    TRY(metric_set_new(ETCD_METHOD_SLOTS, &server->method_counts));
+    server->etcd.method_counts = server->method_counts;
+    server->etcd.net_stats = net_stats;
+    server->etcd.net_ctx = server;
     TRY(open_engine(server, error));
     TRY(open_listeners(server, error));
     enum status status = net_server_start(server->net);
@@ -170,6 +183,7 @@ void server_free(struct server *server)
         net_server_stop(server->net);
     net_server_free(server->net);
     engine_local_close(server->engine);
+    metric_set_free(server->method_counts);
     free(server->bound);
     free(server);
 }

@@ -2,6 +2,11 @@
 
 #include "watch/stats.h"
 
+void engine_metrics_write(struct engine_shard *shard, struct metric_page *page)
+{
+    shard->engine->ops->metrics_write(shard, page);
+}
+
 struct engine_identity engine_identity_get(const struct engine *engine)
 {
     return engine->ops->identity(engine);

@@ -24,6 +24,7 @@ struct pb_delete_range_request;
 struct pb_txn_request;
 struct pb_compaction_request;
 struct pb_alarm_request;
+struct metric_page;
 struct watch_hub;
 struct watch_stats;
 struct watch_stream_stats;
@@ -98,6 +99,9 @@ size_t engine_alarms_get(struct engine_shard *shard,
                          struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
 
 struct engine_identity engine_identity_get(const struct engine *engine);
+
+/* Writes what the engine counts to the page of metrics. */
+void engine_metrics_write(struct engine_shard *shard, struct metric_page *page);
 
 /* -- Watching -- */
 

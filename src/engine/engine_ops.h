@@ -9,6 +9,8 @@
 
 struct watch_report;
 
+struct metric_page;
+
 struct engine_ops {
     struct engine_identity (*identity)(const struct engine *engine);
     enum status (*shard_new)(struct engine *engine, struct loop *loop,
@@ -43,6 +45,7 @@ struct engine_ops {
     void (*defragment)(struct engine_shard *shard, struct engine_defragment *defragment);
     void (*defragment_give_up)(struct engine_defragment *defragment);
     void (*downgrade)(struct engine_shard *shard, struct engine_op *op, const char *target);
+    void (*metrics_write)(struct engine_shard *shard, struct metric_page *page);
     void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
 };
 

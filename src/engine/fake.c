@@ -395,6 +395,12 @@ static void status_get(struct engine_shard *shard, struct engine_status *ret_sta
     memcpy(ret_status->downgrade_target, fake->downgrade_target, sizeof(fake->downgrade_target));
 }
 
+static void metrics_write(struct engine_shard *shard, struct metric_page *page)
+{
+    (void)shard;
+    (void)page; /* it counts nothing */
+}
+
 static struct engine_identity identity(const struct engine *engine)
 {
     return fake_of(engine)->options.identity;
@@ -513,6 +519,7 @@ static const struct engine_ops fake_ops = {
     .defragment_give_up = defragment_give_up,
     .downgrade = downgrade,
     .status_get = status_get,
+    .metrics_write = metrics_write,
 };
 
 struct engine *fake_new(const struct fake_options *options)

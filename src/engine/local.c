@@ -106,6 +106,7 @@ static const struct engine_ops local_ops = {
     .defragment_give_up = local_defragment_give_up,
     .downgrade = local_downgrade,
     .status_get = local_status_get,
+    .metrics_write = local_shard_metrics_write,
 };
 
 static size_t or_default(size_t value, size_t fallback)
@@ -172,6 +173,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_notices_show(&engine->notices);
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
+    engine->metrics = local_metrics_new();
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
     engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
     engine->boards = xcalloc(engine->options.shards_max, sizeof(*engine->boards));
@@ -196,6 +198,7 @@ void engine_local_close(struct engine *base)
     local_fault_unwatch();
     store_close(engine->store);
     local_notices_fini(&engine->notices);
+    metric_set_free(engine->metrics);
     free(engine->shards);
     free(engine->news);
     free(engine->boards);

@@ -5,6 +5,7 @@
 #include "engine/engine_ops.h"
 #include "engine/local.h"
 #include "engine/local_job.h"
+#include "engine/local_metrics.h"
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
 #include "store/keeper.h"
@@ -37,9 +38,10 @@ struct local_shard {
     unsigned number;
     struct epoch_slot *slot;
     struct local_watch *watch; /* owned; NULL until the first watch */
-    struct mailbox answers;    /* attached to the shard's loop */
-    struct op_chain writes;    /* of this turn, not yet handed over */
-    unsigned under_way;        /* operations that will still be answered */
+    struct metric_block *counts;
+    struct mailbox answers; /* attached to the shard's loop */
+    struct op_chain writes; /* of this turn, not yet handed over */
+    unsigned under_way;     /* operations that will still be answered */
     /* Threads inside of a post to answers: the last answer may be received before its sender has
      * woken the loop, and neither may go until it has. */
     _Atomic unsigned posting;
@@ -56,8 +58,12 @@ struct local_writer {
     struct local_job *relocating;   /* owned while with the writer */
     struct local_job *settling;     /* the same */
     struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
-    uint64_t bytes_since_wake;      /* of log, since the keeper was last told */
-    int64_t told_revision;          /* the last one that listening shards were told of */
+    struct metric_block *counts;
+    uint64_t puts, deletes, put_bytes; /* of the store, as far as they are counted */
+    unsigned group_requests;           /* of the group under way */
+    int64_t group_begun_ns;
+    uint64_t bytes_since_wake; /* of log, since the keeper was last told */
+    int64_t told_revision;     /* the last one that listening shards were told of */
     _Atomic bool stopping;
 };
 
@@ -81,7 +87,8 @@ struct local_keeper {
     struct waker waker;
     struct mailbox requests; /* struct engine_op: hashes, defragments */
     struct mailbox compactions;
-    struct mailbox moved;        /* struct local_job: back from the writer */
+    struct mailbox moved; /* struct local_job: back from the writer */
+    struct metric_block *counts;
     bool cleaning;               /* a relocation is with the writer, or in moved_job */
     struct local_job *moved_job; /* owned: relocated, and not in the checkpoint yet */
     struct local_defragmenter defragmenter;
@@ -109,6 +116,7 @@ struct engine_local {
     struct engine engine; /* first */
     struct engine_local_options options;
     struct store *store;
+    struct metric_set *metrics; /* owned */
     struct local_writer writer;
     struct local_keeper keeper;
     struct local_notices notices;

@@ -70,6 +70,11 @@ static void take_compactions(struct local_keeper *keeper)
     }
 }
 
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_system());
+}
+
 static void take_requests(struct local_keeper *keeper)
 {
     struct mailbox_node *next;
@@ -80,17 +85,14 @@ static void take_requests(struct local_keeper *keeper)
             op_chain_add(&keeper->defragmenter.waiting, op);
             continue;
         }
+        int64_t begun_ns = now_ns();
         op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
+        local_observe(keeper->counts, LOCAL_HASH_SECONDS, now_ns() - begun_ns);
         local_answer(op);
     }
 }
 
 /* -- Segments, checkpoints, cleaning -- */
-
-static int64_t now_ns(void)
-{
-    return clock_mono_ns(clock_system());
-}
 
 /* Warns, and lets some time pass before anything that takes room is tried again. */
 static void warn_and_wait(struct local_keeper *keeper, const char *what, enum status status,
@@ -111,7 +113,9 @@ static enum status checkpoint(struct local_keeper *keeper)
 {
     atomic_store(&keeper->dirty, false);
     keeper->dirty_since_ns = CLOCK_NEVER;
+    int64_t begun_ns = now_ns();
     enum status status = keeper_checkpoint(keeper->keeper);
+    local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
     if (status == ST_OK)
         return ST_OK;
     atomic_store(&keeper->dirty, true);
@@ -139,6 +143,7 @@ static enum status clean(struct local_keeper *keeper)
      * before that was visible, so all of it is in the mailbox by now. */
     take_compactions(keeper);
     struct relocation *relocation;
+    int64_t begun_ns = now_ns();
     enum status status =
         defragmenter->state == DEFRAGMENT_CLEANING
             ? keeper_defragment_next(keeper->keeper, defragmenter->id_end, &relocation)
@@ -150,6 +155,7 @@ static enum status clean(struct local_keeper *keeper)
     }
     if (!relocation)
         return ST_OK;
+    local_observe(keeper->counts, LOCAL_CLEAN_SECONDS, now_ns() - begun_ns);
     keeper->cleaning = true;
     ask_writer(keeper, LOCAL_RELOCATE, relocation);
     return ST_OK;
@@ -177,6 +183,7 @@ static bool finish_cleaning(struct local_keeper *keeper)
     job->segment = old_segment;
     mailbox_post(&keeper->engine->writer.jobs, &TAKE(keeper->moved_job)->in_mailbox);
     keeper->cleaning = false;
+    local_count(keeper->counts, LOCAL_CLEANED_SEGMENTS, 1);
     return true;
 }
 
@@ -353,6 +360,7 @@ static void *keeper_main(void *arg)
 void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
 {
     keeper->engine = engine;
+    keeper->counts = local_metrics_join(engine->metrics);
     keeper->keeper = keeper_new(engine->store);
     atomic_store(&keeper->dirty, true); /* what was replayed is not in the checkpoint */
     keeper->dirty_since_ns = CLOCK_NEVER;

@@ -1,5 +1,7 @@
 #include "engine/local_news.h"
 
+#include "base/clock.h"
+
 #include <sched.h>
 
 enum { NEWS_WANTED = 1, NEWS_SENT = 2 /* and not received */ };
@@ -38,7 +40,9 @@ void local_news_tell(struct local_news *news)
 {
     atomic_fetch_add(&news->telling, 1);
     if (look(news) & NEWS_WANTED &&
-        !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT))
+        !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT)) {
+        news->told_ns = clock_mono_ns(clock_system());
         mailbox_post(news->to, &news->node);
+    }
     atomic_fetch_sub(&news->telling, 1);
 }

@@ -17,6 +17,7 @@ struct local_news {
     _Atomic unsigned telling; /* the writer may be looking at `to` */
     struct mailbox *to;       /* the shard's; set before it is first wanted */
     struct mailbox_node node; /* the message */
+    int64_t told_ns;          /* when it was sent; the shard's to read once it has come */
 };
 
 /* -- The shard's side -- */

@@ -22,6 +22,8 @@ static void receive_answer(void *owner, struct mailbox_node *node)
     struct local_shard *shard = owner;
     struct engine_op *op = op_of(node);
     shard->under_way--;
+    local_count(shard->counts, LOCAL_ANSWERS, 1);
+    local_count(shard->counts, LOCAL_WRITES_FAILED, op->status != ST_OK);
     op->done(op);
 }
 
@@ -38,6 +40,7 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->loop = loop;
     shard->number = number;
     shard->slot = epoch_slot_add(store_epoch(local->store));
+    shard->counts = local_metrics_join(local->metrics);
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
     local->shards[number] = shard;
     *ret_shard = &shard->shard;
@@ -167,6 +170,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
 {
     struct local_shard *shard = shard_of(base);
     struct range_state state = pin(shard, &range->op);
+    local_count(shard->counts, LOCAL_RANGES, 1);
     range->count = range->kvs = 0;
     range->kvs_bytes = 0;
     range->more = false;
@@ -227,12 +231,19 @@ void local_range_close(struct engine_range *range)
 
 /* -- Writing -- */
 
+/* The shard waits for one answer more. */
+static void begun(struct local_shard *shard)
+{
+    shard->under_way++;
+    local_count(shard->counts, LOCAL_WRITES, 1);
+}
+
 static void hand_over(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind,
                       const void *request)
 {
     op->kind = (uint8_t)kind;
     op->request = request;
-    shard->under_way++;
+    begun(shard);
     op_chain_add(&shard->writes, op);
 }
 
@@ -257,6 +268,7 @@ void local_txn(struct engine_shard *base, struct engine_write *write,
                const struct pb_txn_request *request)
 {
     struct local_shard *shard = shard_of(base);
+    local_count(shard->counts, LOCAL_TXNS, 1);
     if (!apply_txn_is_read_only(request)) {
         write->op.pinned = epoch_pin(shard->slot);
         hand_over(shard, &write->op, LOCAL_TXN, request);
@@ -286,7 +298,7 @@ void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
 {
     struct local_shard *shard = shard_of(base);
     hash->op.kind = LOCAL_HASH_KV;
-    shard->under_way++;
+    begun(shard);
     mailbox_post(&shard->engine->keeper.requests, &hash->op.in_mailbox);
 }
 
@@ -307,7 +319,7 @@ void local_defragment(struct engine_shard *base, struct engine_defragment *defra
     struct local_shard *shard = shard_of(base);
     defragment->op.kind = LOCAL_DEFRAGMENT;
     atomic_store(&defragment->given_up, false);
-    shard->under_way++;
+    begun(shard);
     mailbox_post(&shard->engine->keeper.requests, &defragment->op.in_mailbox);
 }
 
@@ -320,6 +332,17 @@ void local_defragment_give_up(struct engine_defragment *defragment)
 void local_downgrade(struct engine_shard *base, struct engine_op *op, const char *target)
 {
     hand_over(shard_of(base), op, LOCAL_DOWNGRADE, target);
+}
+
+void local_shard_metrics_write(struct engine_shard *base, struct metric_page *page)
+{
+    struct local_shard *shard = shard_of(base);
+    local_metrics_write(shard->engine->metrics, page);
+    uint64_t pinned = epoch_pin(shard->slot);
+    const struct store_view *view = store_view(shard->engine->store);
+    metric_page_gauge(page, "etcd_debugging_mvcc_keys_total", "Keys there are.",
+                      view->root.live_keys);
+    epoch_unpin(shard->slot, pinned);
 }
 
 void local_status_get(struct engine_shard *base, struct engine_status *ret_status)

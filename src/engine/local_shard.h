@@ -35,6 +35,7 @@ size_t local_alarms_get(struct engine_shard *shard,
 void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
 void local_defragment_give_up(struct engine_defragment *defragment);
 void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
+void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
 void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 
 #endif

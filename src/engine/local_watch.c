@@ -13,6 +13,7 @@ struct local_watch {
     struct local_history *history;
     struct watch_hub *hub;
     struct timer timer; /* set for when the hub next has something to do */
+    int64_t told_ns;    /* of news whose turn has not ended; 0: none */
     bool more;          /* this turn's begin has not taken in all there is */
 };
 
@@ -20,6 +21,7 @@ static void receive_news(void *owner, struct mailbox_node *node)
 {
     (void)node; /* it is the engine's; the turn that follows looks for what is new */
     struct local_watch *watch = owner;
+    watch->told_ns = watch->news->told_ns;
     local_news_received(watch->news);
 }
 
@@ -105,6 +107,10 @@ void local_watch_flushed(struct local_watch *watch)
 {
     watch_hub_turn_end(watch->hub);
     local_history_flushed(watch->history);
+    if (watch->told_ns)
+        local_observe(watch->shard->counts, LOCAL_FAN_OUT_SECONDS,
+                      clock_mono_ns(clock_system()) - watch->told_ns);
+    watch->told_ns = 0;
     set_timer(watch, watch->more ? loop_now_ns(watch->shard->loop) : watch_hub_next_ns(watch->hub));
     watch->more = false;
 }

@@ -166,18 +166,48 @@ static void tell_shards(struct local_writer *writer)
         local_news_tell(&engine->news[i]);
 }
 
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_system());
+}
+
+/* What the store has counted since the last group, and how the group went. */
+static void count_group(struct local_writer *writer, size_t bytes)
+{
+    const struct apply *apply = store_apply(writer->engine->store);
+    struct metric_block *counts = writer->counts;
+    local_count(counts, LOCAL_PUTS, apply->puts - writer->puts);
+    local_count(counts, LOCAL_DELETES, apply->deletes - writer->deletes);
+    local_count(counts, LOCAL_PUT_BYTES, apply->put_bytes - writer->put_bytes);
+    writer->puts = apply->puts;
+    writer->deletes = apply->deletes;
+    writer->put_bytes = apply->put_bytes;
+    if (!bytes)
+        return;
+    struct store_commit_times times = store_commit_times(writer->engine->store);
+    local_count(counts, LOCAL_LOG_BYTES, times.bytes);
+    local_observe(counts, LOCAL_LOG_WRITE_SECONDS, times.write_ns);
+    local_observe(counts, LOCAL_LOG_SYNC_SECONDS, times.sync_ns);
+    local_observe(counts, LOCAL_GROUP_BYTES, (int64_t)times.bytes);
+    local_observe(counts, LOCAL_GROUP_REQUESTS, writer->group_requests);
+}
+
 static void commit_group(struct local_writer *writer)
 {
     size_t bytes = store_pending_bytes(writer->engine->store);
+    if (writer->group_requests)
+        local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
     enum status status = store_commit(writer->engine->store);
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
     local_notices_show(&writer->engine->notices);
+    count_group(writer, bytes);
     answer_group(writer);
     tell_shards(writer);
     tell_compacted(writer);
     if (bytes)
         tell_keeper(writer, bytes);
+    writer->group_requests = 0;
 }
 
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
@@ -186,6 +216,8 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         struct engine_op *op = op_of(node);
         node = node->next;
         unsigned shard = CONTAINER_OF(op->shard, struct local_shard, shard)->number;
+        if (writer->group_requests++ == 0)
+            writer->group_begun_ns = now_ns();
         if (execute(writer, op))
             op_chain_add(&writer->answers[shard], op);
         if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
@@ -298,6 +330,7 @@ static void *writer_main(void *arg)
 void local_writer_init(struct local_writer *writer, struct engine_local *engine)
 {
     writer->engine = engine;
+    writer->counts = local_metrics_join(engine->metrics);
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);

@@ -2,10 +2,23 @@
 
 #include "base/xalloc.h"
 #include "codec/utf8.h"
-#include "etcd/service.h"
+#include "etcd/metrics.h"
 #include "etcd/watch_service.h"
 
 #include <stdio.h>
+
+static enum status count_calls(struct etcd_face *face)
+{
+    struct metric_block *block;
+    size_t methods;
+    if (!face->config->method_counts)
+        return ST_OK;
+    (void)grpc_services_rows(face->services, &methods);
+    assert(methods <= ETCD_METHODS_MAX);
+    TRY(metric_set_join(face->config->method_counts, &block));
+    grpc_services_count(face->services, block);
+    return ST_OK;
+}
 
 static enum status face_fill(struct etcd_face *face)
 {
@@ -16,7 +29,8 @@ static enum status face_fill(struct etcd_face *face)
     TRY(cluster_service_add(face));
     TRY(health_service_add(face));
     TRY(watch_service_add(face));
-    return http_service_add(face);
+    TRY(http_service_add(face));
+    return count_calls(face);
 }
 
 enum status etcd_face_new(const struct etcd_config *config, struct engine *engine,
@@ -24,6 +38,7 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
 {
     AUTO(etcd_face_freep) struct etcd_face *face = xcalloc(1, sizeof(*face));
     face->config = config;
+    face->engine = engine;
     face->shard = shard;
     face->identity = engine_identity_get(engine);
     TRY(face_fill(face));

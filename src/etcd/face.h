@@ -12,7 +12,9 @@
 #ifndef VIGIL_ETCD_FACE_H
 #define VIGIL_ETCD_FACE_H
 
+#include "base/metric.h"
 #include "engine/engine.h"
+#include "net/stats.h"
 #include "wire/grpc/service.h"
 #include "wire/http/routes.h"
 
@@ -27,6 +29,11 @@ struct etcd_config {
     size_t peer_url_count;
     const struct slice *client_urls;
     size_t client_url_count;
+    /* Where calls are counted, of ETCD_METHOD_SLOTS slots (etcd/metrics.h); NULL: nowhere. */
+    struct metric_set *method_counts;
+    bool metrics_extensive;                   /* /metrics has histograms for each method */
+    struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
+    void *net_ctx;
     /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
     enum status (*permit_watch)(void *ctx, const struct grpc_call *call, struct slice key,
                                 struct slice range_end);

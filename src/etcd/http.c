@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
-#include "etcd/service.h"
+#include "etcd/metrics.h"
 
 #include <stdio.h>
 
@@ -305,7 +305,22 @@ static void single_check(struct http_exchange *exchange, void *service,
     not_found(exchange, service, request);
 }
 
+static void metrics(struct http_exchange *exchange, void *service,
+                    const struct http_request *request)
+{
+    (void)request; /* etcd's answers every method */
+    struct metric_page page = {0};
+    etcd_metrics_write(service, &page);
+    if (page.status == ST_OK)
+        respond(exchange, 200, SLICE_LITERAL("text/plain; version=0.0.4; charset=utf-8"),
+                buf_slice(&page.text));
+    else
+        respond_text(exchange, 500, SLICE_LITERAL("out of memory\n"));
+    metric_page_fini(&page);
+}
+
 static const struct http_route routes[] = {
+    {.path = "/metrics", .on_request = metrics},
     {.path = "/", .on_request = not_found},
     {.path = "/version", .on_request = version},
     {.path = "/health", .on_request = health, .on_end = check_on_end},

@@ -11,6 +11,7 @@
 
 struct etcd_face {
     const struct etcd_config *config;
+    struct engine *engine;
     struct engine_shard *shard;
     struct engine_identity identity;
     size_t under_way;               /* operations the engine has not answered */

@@ -13,6 +13,7 @@
 #include "io/socket.h"
 #include "net/protocol.h"
 #include "net/shard.h"
+#include "net/stats.h"
 #include "net/url.h"
 
 struct net_server;
@@ -48,18 +49,6 @@ struct net_app {
     void (*end_of_turn)(void *ctx, struct net_shard *shard); /* before what is to be sent is sent */
     void (*after_flush)(void *ctx, struct net_shard *shard); /* and after, before the loop waits */
     void *ctx;
-};
-
-/* Summed over the shards; each number is right, together they are of about the same moment. */
-struct net_stats {
-    uint64_t connections;     /* open now */
-    uint64_t accepted;        /* ever */
-    uint64_t refused;         /* for connections_max */
-    uint64_t accept_failures; /* for want of descriptors or memory */
-    uint64_t stalled;         /* closed because of stall_ns */
-    uint64_t bytes_in, bytes_out;
-    uint64_t reads, writes; /* system calls that moved bytes */
-    uint64_t held_bytes;    /* now: filled out, but not taken by the socket yet */
 };
 
 /* The network and the kinds given to listen are borrowed. */

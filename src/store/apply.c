@@ -97,6 +97,8 @@ static void change_append(struct apply *apply, const struct index_item *before,
     apply->body_bytes += change_write(apply->body + apply->body_bytes, &head, kv);
     apply->changes++;
     account(apply, head.field_bytes);
+    *(tombstone ? &apply->deletes : &apply->puts) += 1;
+    apply->put_bytes += tombstone ? 0 : kv->key.len + kv->value.len;
     int64_t lease_before = before ? before->newest.lease : 0;
     if (lease_before != kv->lease && apply->lease_moved)
         apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);

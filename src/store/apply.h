@@ -51,6 +51,8 @@ struct apply {
     row_fn row_seen;
     void *row_ctx;
 
+    uint64_t puts, deletes, put_bytes; /* since the start, replayed ones not */
+
     /* The request under way. */
     uint8_t *body; /* of its record, while one is begun */
     log_loc body_loc;

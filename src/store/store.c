@@ -25,6 +25,8 @@ struct store {
     struct compaction compaction; /* the writer's */
     bool index_changed;           /* since the last publish, other than by what is in the log */
     size_t retired;               /* objects waiting for readers */
+    struct clock *clock;
+    struct store_commit_times times; /* of the last commit */
     _Atomic(const struct store_view *) view;
     uint64_t term;
 };
@@ -172,6 +174,7 @@ enum status store_open(const struct store_options *options, struct store **ret_s
 {
     AUTO(store_closep) struct store *store = xcalloc(1, sizeof(*store));
     store->epoch = epoch_new(options->readers_max);
+    store->clock = options->clock ? options->clock : clock_system();
     store->index = index_new(store->epoch);
     TRY(open_parts(store, options, ret_error));
     *ret_store = TAKE(store);
@@ -236,11 +239,27 @@ size_t store_pending_bytes(const struct store *store)
     return log_pending_bytes(store->log);
 }
 
+static enum status write_and_sync(struct store *store)
+{
+    int64_t begun = clock_mono_ns(store->clock);
+    store->times.bytes = log_pending_bytes(store->log);
+    TRY(log_write(store->log));
+    int64_t written = clock_mono_ns(store->clock);
+    TRY(log_sync(store->log));
+    store->times.write_ns = written - begun;
+    store->times.sync_ns = clock_mono_ns(store->clock) - written;
+    return ST_OK;
+}
+
+struct store_commit_times store_commit_times(const struct store *store)
+{
+    return store->times;
+}
+
 enum status store_commit(struct store *store)
 {
     if (log_pending_bytes(store->log)) {
-        TRY(log_write(store->log));
-        TRY(log_sync(store->log));
+        TRY(write_and_sync(store));
         store->index_changed = true;
     }
     if (store->index_changed)

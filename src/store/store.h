@@ -10,6 +10,7 @@
 #ifndef VIGIL_STORE_STORE_H
 #define VIGIL_STORE_STORE_H
 
+#include "base/clock.h"
 #include "base/epoch.h"
 #include "base/error.h"
 #include "store/apply.h"
@@ -30,6 +31,7 @@ struct store_options {
     uint64_t cluster_id, member_id; /* kept at the first start; later starts keep what is there */
     row_fn row_seen; /* told all rows while the store opens (store/row.h); may be NULL */
     void *row_ctx;
+    struct clock *clock;     /* for store_commit_times; NULL: the system's */
     struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */
 };
 
@@ -64,6 +66,13 @@ size_t store_pending_bytes(const struct store *store);
  */
 MUST_CHECK
 enum status store_commit(struct store *store);
+
+/* What the last commit with something to write took. */
+struct store_commit_times {
+    size_t bytes;
+    int64_t write_ns, sync_ns;
+};
+struct store_commit_times store_commit_times(const struct store *store);
 
 /* Whether store_work has something to do. */
 bool store_has_work(const struct store *store);

@@ -1,0 +1,138 @@
+#include "engine/local_metrics.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+
+static const int64_t count_bounds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+static const struct metric_buckets counts = {count_bounds, COUNT_OF(count_bounds), 1};
+
+static const int64_t byte_bounds[] = {
+    1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24,
+};
+static const struct metric_buckets bytes = {byte_bounds, COUNT_OF(byte_bounds), 1};
+
+/* From 0.1 ms on: a group is applied in less than a disk takes to sync it. */
+static const int64_t short_bounds[] = {
+    100 * NS_PER_US,   200 * NS_PER_US,   400 * NS_PER_US,    800 * NS_PER_US,
+    1600 * NS_PER_US,  3200 * NS_PER_US,  6400 * NS_PER_US,   12800 * NS_PER_US,
+    25600 * NS_PER_US, 51200 * NS_PER_US, 102400 * NS_PER_US, 204800 * NS_PER_US,
+};
+static const struct metric_buckets short_seconds = {short_bounds, COUNT_OF(short_bounds), NS_PER_S};
+
+static const int64_t long_bounds[] = {
+    10 * NS_PER_MS,    20 * NS_PER_MS,    40 * NS_PER_MS,    80 * NS_PER_MS,    160 * NS_PER_MS,
+    320 * NS_PER_MS,   640 * NS_PER_MS,   1280 * NS_PER_MS,  2560 * NS_PER_MS,  5120 * NS_PER_MS,
+    10240 * NS_PER_MS, 20480 * NS_PER_MS, 40960 * NS_PER_MS, 81920 * NS_PER_MS, 163840 * NS_PER_MS,
+};
+static const struct metric_buckets long_seconds = {long_bounds, COUNT_OF(long_bounds), NS_PER_S};
+
+struct name {
+    const char *name, *help;
+    bool gauge; /* etcd calls it one though it only grows */
+};
+
+static const struct name counters[LOCAL_COUNTERS] = {
+    [LOCAL_RANGES] = {"etcd_mvcc_range_total", "Ranges read."},
+    [LOCAL_PUTS] = {"etcd_mvcc_put_total", "Keys put, by transactions too."},
+    [LOCAL_DELETES] = {"etcd_mvcc_delete_total", "Keys deleted, by transactions too."},
+    [LOCAL_TXNS] = {"etcd_mvcc_txn_total", "Transactions run."},
+    [LOCAL_PUT_BYTES] = {"etcd_debugging_mvcc_total_put_size_in_bytes",
+                         "Bytes of keys and values put.", true},
+    [LOCAL_WRITES] = {"vigil_writer_requests_total", "Requests handed to the writer."},
+    [LOCAL_ANSWERS] = {"vigil_writer_answers_total", "Requests the writer has answered."},
+    [LOCAL_WRITES_FAILED] = {"etcd_server_proposals_failed_total",
+                             "Requests the writer answered with an error."},
+    [LOCAL_SLOW_WRITES] = {"etcd_server_slow_apply_total",
+                           "Groups of writes that took longer than --warning-apply-duration."},
+    [LOCAL_LOG_BYTES] = {"etcd_disk_wal_write_bytes_total", "Bytes written to the log.", true},
+    [LOCAL_CLEANED_SEGMENTS] = {"vigil_cleaner_segments_total",
+                                "Segments of the log that were cleaned."},
+    [LOCAL_LEASES_GRANTED] = {"etcd_debugging_lease_granted_total", "Leases granted."},
+    [LOCAL_LEASES_REVOKED] = {"etcd_debugging_lease_revoked_total",
+                              "Leases revoked, expired ones too."},
+    [LOCAL_LEASES_RENEWED] = {"etcd_debugging_lease_renewed_total", "Leases kept alive."},
+    [LOCAL_LEASES_EXPIRED] = {"etcd_debugging_server_lease_expired_total", "Leases that expired."},
+};
+
+static const struct {
+    struct name name;
+    const struct metric_buckets *buckets;
+} histograms[LOCAL_HISTOGRAMS] = {
+    [LOCAL_LOG_WRITE_SECONDS] = {{"etcd_disk_wal_write_duration_seconds",
+                                  "Time to write a group of requests to the log."},
+                                 &metric_disk_seconds},
+    [LOCAL_LOG_SYNC_SECONDS] = {{"etcd_disk_wal_fsync_duration_seconds",
+                                 "Time to sync the log to the disk."},
+                                &metric_disk_seconds},
+    [LOCAL_GROUP_REQUESTS] = {{"vigil_writer_group_requests",
+                               "Requests that were made durable together."},
+                              &counts},
+    [LOCAL_GROUP_BYTES] = {{"vigil_writer_group_bytes", "Bytes that were synced together."},
+                           &bytes},
+    [LOCAL_APPLY_SECONDS] = {{"vigil_writer_apply_duration_seconds",
+                              "Time to apply a group of requests, before it is written."},
+                             &short_seconds},
+    [LOCAL_CHECKPOINT_SECONDS] = {{"etcd_disk_backend_commit_duration_seconds",
+                                   "Time to write a checkpoint; nobody waits for it."},
+                                  &metric_disk_seconds},
+    [LOCAL_CLEAN_SECONDS] = {{"vigil_cleaner_copy_duration_seconds",
+                              "Time to copy what is alive of a segment of the log."},
+                             &metric_disk_seconds},
+    [LOCAL_HASH_SECONDS] = {{"etcd_mvcc_hash_rev_duration_seconds",
+                             "Time to hash all keys at a revision."},
+                            &long_seconds},
+    [LOCAL_FAN_OUT_SECONDS] = {{"vigil_watch_fan_out_duration_seconds",
+                                "Time from a revision being visible to its events being sent to "
+                                "all who have room."},
+                               &short_seconds},
+};
+
+static unsigned first_slot(enum local_histogram what)
+{
+    return LOCAL_COUNTERS + (unsigned)what * METRIC_SLOTS;
+}
+
+struct metric_set *local_metrics_new(void)
+{
+    struct metric_set *set = NULL;
+    enum status status = metric_set_new(first_slot(LOCAL_HISTOGRAMS), &set);
+    xalloc_check(status == ST_OK ? set : NULL, LOCAL_COUNTERS);
+    return set;
+}
+
+struct metric_block *local_metrics_join(struct metric_set *set)
+{
+    struct metric_block *block = NULL;
+    enum status status = metric_set_join(set, &block);
+    xalloc_check(status == ST_OK ? block : NULL, LOCAL_COUNTERS);
+    return block;
+}
+
+void local_observe(struct metric_block *block, enum local_histogram what, int64_t value)
+{
+    metric_observe(block, first_slot(what), histograms[what].buckets, value);
+}
+
+static uint64_t pending(const struct metric_set *set)
+{
+    uint64_t answered = metric_sum(set, LOCAL_ANSWERS); /* first: what is read later is more */
+    return metric_sum(set, LOCAL_WRITES) - answered;
+}
+
+void local_metrics_write(const struct metric_set *set, struct metric_page *page)
+{
+    for (unsigned i = 0; i < LOCAL_COUNTERS; i++) {
+        const struct name *name = &counters[i];
+        metric_page_head(page, name->name, name->gauge ? METRIC_GAUGE : METRIC_COUNTER, name->help);
+        metric_page_row(page, name->name, "", metric_sum(set, i));
+    }
+    for (unsigned i = 0; i < LOCAL_HISTOGRAMS; i++) {
+        uint64_t slots[METRIC_SLOTS];
+        const struct name *name = &histograms[i].name;
+        metric_sum_histogram(set, first_slot(i), slots);
+        metric_page_head(page, name->name, METRIC_HISTOGRAM, name->help);
+        metric_page_row_histogram(page, name->name, "", histograms[i].buckets, slots);
+    }
+    metric_page_gauge(page, "etcd_server_proposals_pending",
+                      "Requests on their way through the writer.", pending(set));
+}

@@ -1,0 +1,19 @@
+/* What a server counts of its connections. */
+#ifndef VIGIL_NET_STATS_H
+#define VIGIL_NET_STATS_H
+
+#include <stdint.h>
+
+/* Summed over the shards; each number is right, together they are of about the same moment. */
+struct net_stats {
+    uint64_t connections;     /* open now */
+    uint64_t accepted;        /* ever */
+    uint64_t refused;         /* for connections_max */
+    uint64_t accept_failures; /* for want of descriptors or memory */
+    uint64_t stalled;         /* closed because of stall_ns */
+    uint64_t bytes_in, bytes_out;
+    uint64_t reads, writes; /* system calls that moved bytes */
+    uint64_t held_bytes;    /* now: filled out, but not taken by the socket yet */
+};
+
+#endif
