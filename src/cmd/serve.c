@@ -122,6 +122,29 @@ static void on_warning(void *ctx, const char *text)
     log_warn("storage", LOG_TEXT("warning", text));
 }
 
+/* What etcd says about files and URLs that do not need each other. */
+static void tell_tls(const struct serve *s)
+{
+    const struct server_config *config = &s->config.server;
+    const struct tls_options *tls = &config->tls.options;
+    bool files = *tls->cert_file || *tls->key_file;
+    if (files && config->tls.automatic)
+        log_warn("ignoring client auto TLS since certs given");
+    for (size_t i = 0; i < config->listen_count; i++) {
+        struct slice url = s->config.listen_texts[i];
+        if (!config->listen[i].secure && files)
+            log_warn("scheme is http or unix while key and cert files are present; ignoring key "
+                     "and cert files",
+                     LOG_SLICE("client-url", url));
+        if (!config->listen[i].secure && tls->client_cert_auth)
+            log_warn("scheme is http or unix while --client-cert-auth is enabled; ignoring client "
+                     "cert auth for this URL",
+                     LOG_SLICE("client-url", url));
+    }
+    if (files)
+        server_tls_tell(tls);
+}
+
 /* What programs that start etcd wait for, in etcd's words. */
 static void log_ready(const struct serve *s, struct server *server)
 {
@@ -141,7 +164,9 @@ static void log_ready(const struct serve *s, struct server *server)
         char text[URL_TEXT_BYTES];
         url_format(server_bound(server, i), text);
         const char *address = strstr(text, "://");
-        log_info("serving client traffic insecurely; this is strongly discouraged!",
+        log_info(server_bound(server, i)->secure
+                     ? "serving client traffic securely"
+                     : "serving client traffic insecurely; this is strongly discouraged!",
                  LOG_TEXT("traffic", "grpc+http"),
                  LOG_TEXT("address", address ? address + 3 : text));
     }
@@ -214,6 +239,7 @@ static enum status configure(struct serve *s, struct error *error)
     TRY(serve_settings_tell(&s->settings, error));
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
+    tell_tls(s);
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
     return ST_OK;

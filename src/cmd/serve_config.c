@@ -215,6 +215,40 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     wire->handshake_ns = options->handshake_timeout_ns;
 }
 
+/* In etcd's words where it has some; what only the files show is found when they are opened. */
+static enum status set_tls(struct serve_config *config, const struct serve_options *options,
+                           struct error *error)
+{
+    struct server_tls_config *tls = &config->server.tls;
+    tls->options = (struct tls_options){
+        .cert_file = options->cert_file,
+        .key_file = options->key_file,
+        .trusted_ca_file = options->trusted_ca_file,
+        .client_cert_auth = options->client_cert_auth,
+        .crl_file = options->client_crl_file,
+        .allowed_cns = options->client_cert_allowed_cn,
+        .allowed_hostnames = options->client_cert_allowed_hostname,
+        .cipher_suites = options->cipher_suites,
+    };
+    tls->automatic = options->auto_tls;
+    tls->automatic_years = options->self_signed_cert_validity;
+    tls->limits = NET_TLS_LIMITS_DEFAULT;
+    tls->limits.handshake_ns = options->handshake_timeout_ns;
+    tls->limits.handshakes_max = (uint32_t)options->max_tls_handshakes;
+    tls->limits.handshake_bytes = (uint32_t)options->max_tls_handshake_bytes;
+    TRY(tls_version_parse(options->tls_min_version, &tls->options.min_version, error));
+    TRY(tls_version_parse(options->tls_max_version, &tls->options.max_version, error));
+    TRY(tls_options_check(&tls->options, error));
+    bool certified = *options->cert_file || options->auto_tls;
+    for (size_t i = 0; i < config->server.listen_count && !certified; i++)
+        if (config->server.listen[i].secure)
+            return error_set(error, ST_INVALID,
+                             "TLS key/cert (--cert-file, --key-file) must be provided for client "
+                             "url %.*s with HTTPS scheme",
+                             SLICE_ARGS(config->listen_texts[i]));
+    return ST_OK;
+}
+
 static void set_engine(struct serve_config *config, const struct serve_options *options,
                        bool as_etcd)
 {
@@ -247,6 +281,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
                            bool as_etcd, struct error *error)
 {
     TRY(set_listen(config, options, error));
+    TRY(set_tls(config, options, error));
     TRY(set_member(config, options, error));
     TRY(set_version(config, options, error));
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;

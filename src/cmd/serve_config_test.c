@@ -183,6 +183,45 @@ static void every_limit_reaches_its_layer(void **state)
     serve_config_fini(&f.config);
 }
 
+/* The sentences are etcd's. */
+static void flags_of_tls_are_checked_as_etcd_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *flag, *other, *text;
+    } rows[] = {
+        {"--tls-min-version=TLS1.3", "--tls-max-version=TLS1.2",
+         "min version (TLS1.3) is greater than max version (TLS1.2)"},
+        {"--tls-min-version=TLS1.1", "--name=a",
+         "unexpected TLS version \"TLS1.1\" (must be one of: TLS1.2, TLS1.3)"},
+        {"--tls-max-version=1.3", "--name=a", "unexpected TLS version \"1.3\""},
+        {"--cipher-suites=TLS_X", "--name=a", "unexpected TLS cipher suite \"TLS_X\""},
+        {"--cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--tls-min-version=TLS1.3",
+         "cipher suites cannot be configured when only TLS1.3 is enabled"},
+        {"--cert-file=/c", "--name=a",
+         "KeyFile and CertFile must both be present[key: , cert: /c]"},
+        {"--client-cert-allowed-cn=a", "--client-cert-allowed-hostname=b", "mutually exclusive"},
+        {"--listen-client-urls=https://127.0.0.1:1", "--name=a",
+         "TLS key/cert (--cert-file, --key-file) must be provided for client url "
+         "https://127.0.0.1:1 with HTTPS scheme"},
+        {"--listen-client-urls=http://127.0.0.1:2,unixs://x", "--name=a", "client url unixs://x"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture f;
+        assert_refused(read_flags(&f, 0, rows[i].flag, rows[i].other, NULL), &f, rows[i].text);
+    }
+    struct fixture f;
+    assert_int_equal(read_flags(&f, 0, "--listen-client-urls=https://127.0.0.1:1", "--auto-tls",
+                                "--max-tls-handshakes=5", "--max-tls-handshake-bytes=8K",
+                                "--handshake-timeout=3s", NULL),
+                     ST_OK);
+    const struct net_tls_limits *limits = &f.config.server.tls.limits;
+    assert_int_equal(limits->handshakes_max, 5);
+    assert_int_equal(limits->handshake_bytes, 8192);
+    assert_int_equal(limits->handshake_ns, 3 * NS_PER_S);
+    serve_config_fini(&f.config);
+}
+
 /* A row has a place to keep its value or says why it needs none; other names lead somewhere. */
 static void every_flag_has_an_effect_or_says_why_not(void **state)
 {
@@ -209,6 +248,7 @@ int main(void)
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
         cmocka_unit_test(every_limit_reaches_its_layer),
+        cmocka_unit_test(flags_of_tls_are_checked_as_etcd_does),
         cmocka_unit_test(every_flag_has_an_effect_or_says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,9 +61,9 @@ struct serve_options {
     const char *client_cert_allowed_hostname;
     bool auto_tls;
     int64_t self_signed_cert_validity; /* years */
-    int tls_min_version;               /* 0: TLS1.2, 1: TLS1.3, 2: not said */
-    int tls_max_version;               /* 0: not said, 1: TLS1.2, 2: TLS1.3 */
-    const char *cipher_suites;         /* Go's names, which are the standard's */
+    const char *tls_min_version;
+    const char *tls_max_version;
+    const char *cipher_suites; /* Go's names, which are the standard's */
 
     /* Limits of our own */
     int64_t io_threads; /* 0: one for each core */
@@ -80,6 +80,8 @@ struct serve_options {
     uint64_t stream_window_bytes;
     uint64_t connection_window_bytes;
     int64_t handshake_timeout_ns;
+    int64_t max_tls_handshakes;
+    uint64_t max_tls_handshake_bytes;
     int64_t http1_header_timeout_ns;
     int64_t http1_idle_timeout_ns;
     int64_t response_stall_timeout_ns;

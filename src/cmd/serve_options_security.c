@@ -6,8 +6,6 @@ static const struct option security[] = {
         .kind = OPTION_TEXT,
         .fallback = "",
         .help = "The certificate shown to clients of https URLs, PEM; its chain may follow.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(cert_file),
     },
     {
@@ -15,8 +13,6 @@ static const struct option security[] = {
         .kind = OPTION_TEXT,
         .fallback = "",
         .help = "The private key of --cert-file, PEM.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(key_file),
     },
     {
@@ -24,8 +20,6 @@ static const struct option security[] = {
         .kind = OPTION_BOOL,
         .fallback = "false",
         .help = "Take only clients with a certificate that --trusted-ca-file has signed.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(client_cert_auth),
     },
     {
@@ -34,8 +28,6 @@ static const struct option security[] = {
         .fallback = "",
         .help = "Certificates of the authorities that sign those of clients, PEM. Given alone, it "
                 "asks for such certificates too.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(trusted_ca_file),
     },
     {
@@ -43,8 +35,6 @@ static const struct option security[] = {
         .kind = OPTION_TEXT,
         .fallback = "",
         .help = "A list of revoked certificates, DER or PEM.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(client_crl_file),
     },
     {
@@ -52,8 +42,6 @@ static const struct option security[] = {
         .kind = OPTION_LIST,
         .fallback = "",
         .help = "Common names of which a client certificate must have one. Empty: any.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(client_cert_allowed_cn),
     },
     {
@@ -61,8 +49,6 @@ static const struct option security[] = {
         .kind = OPTION_LIST,
         .fallback = "",
         .help = "Host names of which a client certificate must be valid for one. Empty: any.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(client_cert_allowed_hostname),
     },
     {
@@ -70,8 +56,6 @@ static const struct option security[] = {
         .kind = OPTION_BOOL,
         .fallback = "false",
         .help = "Without --cert-file: use a certificate made and signed by ourselves.",
-        .ignored = "TLS is not served yet",
-        .refused = true,
         FIELD(auto_tls),
     },
     {
@@ -79,27 +63,23 @@ static const struct option security[] = {
         .kind = OPTION_INT,
         .fallback = "1",
         .help = "Years that such a certificate is valid.",
-        .ignored = "TLS is not served yet",
         .min = 1,
         .max = 100,
         FIELD(self_signed_cert_validity),
     },
     {
         .name = "tls-min-version",
-        .kind = OPTION_ENUM,
-        .choices = "TLS1.2|TLS1.3|",
+        .kind = OPTION_TEXT,
         .fallback = "TLS1.2",
-        .help = "The oldest version of TLS that is spoken. Empty: TLS1.2.",
-        .ignored = "TLS is not served yet",
+        .help = "The oldest version of TLS that is spoken: TLS1.2 or TLS1.3. Empty: TLS1.2.",
         FIELD(tls_min_version),
     },
     {
         .name = "tls-max-version",
-        .kind = OPTION_ENUM,
-        .choices = "|TLS1.2|TLS1.3",
+        .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "The newest version of TLS that is spoken. Empty: the newest known.",
-        .ignored = "TLS is not served yet",
+        .help =
+            "The newest version of TLS that is spoken: TLS1.2 or TLS1.3. Empty: the newest known.",
         FIELD(tls_max_version),
     },
     {
@@ -108,7 +88,6 @@ static const struct option security[] = {
         .fallback = "",
         .help = "Cipher suites up to TLS 1.2, by the names of the standard. Empty: those that are "
                 "safe.",
-        .ignored = "TLS is not served yet",
         FIELD(cipher_suites),
     },
 };

@@ -13,7 +13,8 @@ struct server {
     struct net_server *net; /* owned */
     struct net_wire wire;   /* limits; each shard brings tables of its own */
     struct protocol_kind kind;
-    struct url *bound; /* owned; one for each listener */
+    struct server_tls *tls; /* owned; NULL when no listener is secure */
+    struct url *bound;      /* owned; one for each listener */
     bool started;
 };
 
@@ -106,7 +107,47 @@ static enum status open_engine(struct server *server, struct error *error)
     return engine_local_open(&options, &server->engine, error);
 }
 
-static enum status open_listeners(struct server *server, struct error *error)
+static bool same_place(const struct url *a, const struct url *b)
+{
+    char first[ADDRESS_TEXT_BYTES], second[ADDRESS_TEXT_BYTES];
+    address_format(&a->address, first);
+    address_format(&b->address, second);
+    bool chosen_later = !address_is_path(&a->address) && address_port(&a->address) == 0;
+    return !chosen_later && strcmp(first, second) == 0;
+}
+
+static enum status open_tls(struct server *server, struct error *error)
+{
+    const struct server_config *config = server->config;
+    for (size_t i = 0; i < config->listen_count; i++)
+        if (config->listen[i].secure)
+            return server_tls_new(&config->tls, config->engine.data_dir, config->listen,
+                                  config->listen_count, config->net.shards, &server->tls, error);
+    return ST_OK;
+}
+
+/* As in etcd an http and an https URL may name the same port: the first bytes tell them apart. */
+static enum status listen_on(struct server *server, size_t at, struct error *error)
+{
+    const struct server_config *config = server->config;
+    bool secure = false, plain = false;
+    for (size_t i = 0; i < config->listen_count; i++) {
+        if (i != at && !same_place(&config->listen[i], &config->listen[at]))
+            continue;
+        if (i < at) {
+            server->bound[at] = server->bound[i];
+            server->bound[at].secure = config->listen[at].secure;
+            return ST_OK;
+        }
+        secure |= config->listen[i].secure;
+        plain |= !config->listen[i].secure;
+    }
+    const struct protocol_kind *kind =
+        secure ? server_tls_wrap(server->tls, &server->kind, plain) : &server->kind;
+    return net_server_listen(server->net, &config->listen[at], kind, &server->bound[at], error);
+}
+
+static enum status make_net(struct server *server, struct error *error)
 {
     const struct server_config *config = server->config;
     const struct net_app app = {
@@ -121,16 +162,20 @@ static enum status open_listeners(struct server *server, struct error *error)
     if (status != ST_OK)
         return error_set(error, status, "cannot make %u I/O threads: %s", config->net.shards,
                          status_text(status));
+    return ST_OK;
+}
+
+static enum status open_listeners(struct server *server, struct error *error)
+{
+    const struct server_config *config = server->config;
+    TRY(make_net(server, error));
+    TRY(open_tls(server, error));
     server->wire.limits = config->wire;
     server->kind = net_wire_kind(&server->wire);
     server->kind.shard_new = protocol_shard_new;
     server->bound = xcalloc(config->listen_count, sizeof(*server->bound));
     for (size_t i = 0; i < config->listen_count; i++)
-        if (config->listen[i].secure)
-            return error_set(error, ST_INVALID, "TLS is not supported yet");
-    for (size_t i = 0; i < config->listen_count; i++)
-        TRY(net_server_listen(server->net, &config->listen[i], &server->kind, &server->bound[i],
-                              error));
+        TRY(listen_on(server, i, error));
     return ST_OK;
 }
 
@@ -182,6 +227,7 @@ void server_free(struct server *server)
     if (server->started)
         net_server_stop(server->net);
     net_server_free(server->net);
+    server_tls_free(server->tls);
     engine_local_close(server->engine);
     metric_set_free(server->method_counts);
     free(server->bound);

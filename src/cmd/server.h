@@ -8,6 +8,7 @@
 #ifndef VIGIL_CMD_SERVER_H
 #define VIGIL_CMD_SERVER_H
 
+#include "cmd/server_tls.h"
 #include "engine/local.h"
 #include "etcd/face.h"
 #include "net/server.h"
@@ -23,6 +24,7 @@ struct server_config {
     struct wire_limits wire;
     const struct url *listen;
     size_t listen_count;
+    struct server_tls_config tls; /* for those of them that are secure */
 };
 
 /* On failure nothing is left running, and the error says what to do about it. */
