@@ -1,30 +1,45 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log_line.h"
+#include "base/log_output.h"
 #include "base/option_value.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { WAIT_FOR_READER_MS = 10 };
+#define FLUSH_NS NS_PER_S /* for a line that may be the last, and at the end */
 
-struct log_output {
-    int fd;
-    bool owned, colour;
-    atomic_bool stuck; /* its reader did not read in time; not waited for again until it does */
+/* What stands before a line in the queue. */
+struct queued {
+    uint64_t dropped; /* lines that this one tells of */
+    uint16_t len;
+    uint8_t level;
 };
 
 static struct {
-    struct log_output outputs[LOG_OUTPUTS_MAX];
-    size_t count; /* 0: stderr, as JSON */
+    struct log_output outputs[LOG_OUTPUTS_MAX]; /* the thread's, while there is one */
+    size_t count;                               /* 0: stderr, as JSON */
     enum log_format format;
+    bool colour;
     struct clock *clock;
     _Atomic uint64_t dropped;
-} sink;
+    atomic_bool reopen;
+    atomic_bool hurry; /* no more waiting for readers */
+
+    struct lock lock; /* of all below */
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool running, stopping;
+    uint8_t *queue;          /* LOG_QUEUE_BYTES, used as a ring */
+    uint64_t written, taken; /* bytes ever; the queue holds what lies between */
+    bool busy;               /* the thread has a line in hand */
+} sink = {.lock = LOCK_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static_assert(LOG_LINE_BYTES <= UINT16_MAX, "queued.len");
 
 _Atomic int log_level_now = LOG_INFO;
 
@@ -40,91 +55,202 @@ struct log_field log_duration_field(const char *key, int64_t ns, char *scratch)
     return LOG_TEXT(key, scratch);
 }
 
-/* -- outputs -- */
+/* -- The queue -- */
 
-static enum status open_output(struct log_output *output, struct slice name, struct error *error)
+static void ring_put(const void *bytes, size_t len)
 {
-    char path[4096];
-    if (name.len >= sizeof(path))
-        return error_set(error, ST_INVALID, "the path of a log output is too long");
-    slice_copy(path, name);
-    path[name.len] = 0;
-    *output = (struct log_output){.fd = STDERR_FILENO};
-    if (strcmp(path, "stdout") == 0) {
-        output->fd = STDOUT_FILENO;
-    } else if (strcmp(path, "stderr") != 0 && strcmp(path, "default") != 0) {
-        output->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        output->owned = true;
-        if (output->fd < 0)
-            return error_set(error, status_from_errno(errno), "cannot log to %s: %s", path,
-                             strerrordesc_np(errno));
+    assert(lock_held(&sink.lock));
+    size_t at = sink.written % LOG_QUEUE_BYTES;
+    size_t first = size_min(len, LOG_QUEUE_BYTES - at);
+    memcpy(sink.queue + at, bytes, first);
+    memcpy(sink.queue, (const uint8_t *)bytes + first, len - first);
+    sink.written += len;
+}
+
+static void ring_take(void *bytes, size_t len)
+{
+    assert(lock_held(&sink.lock));
+    size_t at = sink.taken % LOG_QUEUE_BYTES;
+    size_t first = size_min(len, LOG_QUEUE_BYTES - at);
+    memcpy(bytes, sink.queue + at, first);
+    memcpy((uint8_t *)bytes + first, sink.queue, len - first);
+    sink.taken += len;
+}
+
+static bool enqueue(const struct log_event *event, const struct log_line *line)
+{
+    struct queued head = {
+        .dropped = event->dropped,
+        .len = (uint16_t)line->len,
+        .level = (uint8_t)event->level,
+    };
+    LOCK_SCOPE(&sink.lock);
+    if (sink.written - sink.taken + sizeof(head) + line->len > LOG_QUEUE_BYTES)
+        return false;
+    ring_put(&head, sizeof(head));
+    ring_put(line->text, line->len);
+    pthread_cond_broadcast(&sink.changed);
+    return true;
+}
+
+/* False: there is none and will be none. */
+static bool dequeue(struct queued *ret_head, char text[LOG_LINE_BYTES])
+{
+    LOCK_SCOPE(&sink.lock);
+    sink.busy = false;
+    if (sink.written == sink.taken)
+        pthread_cond_broadcast(&sink.changed); /* for who waits in a flush */
+    while (sink.written == sink.taken && !sink.stopping)
+        lock_wait(&sink.lock, &sink.changed);
+    if (sink.written == sink.taken)
+        return false;
+    ring_take(ret_head, sizeof(*ret_head));
+    ring_take(text, ret_head->len);
+    sink.busy = true;
+    return true;
+}
+
+/* -- The thread -- */
+
+static bool write_all(enum log_level level, struct slice line)
+{
+    bool whole = true;
+    int wait_ms = atomic_load_explicit(&sink.hurry, memory_order_relaxed) ? 0 : LOG_READER_WAIT_MS;
+    for (size_t i = 0; i < sink.count; i++)
+        whole &= log_output_write(&sink.outputs[i], level, line, wait_ms);
+    return whole;
+}
+
+static void *logger_main(void *arg)
+{
+    (void)arg;
+    struct queued head;
+    char text[LOG_LINE_BYTES];
+    while (dequeue(&head, text)) {
+        if (atomic_exchange(&sink.reopen, false))
+            for (size_t i = 0; i < sink.count; i++)
+                log_output_reopen(&sink.outputs[i]);
+        if (!write_all((enum log_level)head.level, slice_of(text, head.len)))
+            atomic_fetch_add_explicit(&sink.dropped, head.dropped + 1, memory_order_relaxed);
     }
-    output->colour = isatty(output->fd);
+    return NULL;
+}
+
+/* Signals are for the threads that wait for them. */
+static enum status start_thread(struct error *error)
+{
+    sigset_t all, before;
+    sink.queue = malloc(LOG_QUEUE_BYTES);
+    if (!sink.queue)
+        return error_set(error, ST_NOMEM, "no memory for the queue of the log");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&sink.thread, NULL, logger_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return error_set(error, status_from_errno(failed), "cannot start the thread of the log: %s",
+                         strerrordesc_np(failed));
+    pthread_setname_np(sink.thread, "vigil-log");
+    sink.running = true;
     return ST_OK;
 }
 
-enum status logger_open(const char *outputs, enum log_format format, struct clock *clock,
-                        struct error *error)
+static void stop_thread(void)
+{
+    if (!sink.running)
+        return;
+    logger_flush(FLUSH_NS);
+    atomic_store(&sink.hurry, true);
+    lock_take(&sink.lock);
+    sink.stopping = true;
+    pthread_cond_broadcast(&sink.changed);
+    lock_release(&sink.lock);
+    pthread_join(sink.thread, NULL);
+    sink.running = sink.stopping = false;
+}
+
+/* -- Opening and closing -- */
+
+static enum status open_outputs(const struct logger_options *options, struct error *error)
+{
+    struct slice name;
+    const char *rest = options->outputs;
+    sink.colour = true;
+    while (option_list_next(&rest, &name)) {
+        if (sink.count == LOG_OUTPUTS_MAX)
+            return error_set(error, ST_LIMIT, "more than %d log outputs", LOG_OUTPUTS_MAX);
+        struct log_output *output = &sink.outputs[sink.count];
+        TRY(log_output_open(output, name, &options->rotation, error));
+        sink.colour = sink.colour && isatty(output->fd);
+        sink.count++;
+    }
+    return ST_OK;
+}
+
+enum status logger_open(const struct logger_options *options, struct error *error)
 {
     assert(sink.count == 0);
-    struct slice name;
-    size_t count = 0;
-    sink.format = format;
-    sink.clock = clock;
-    while (option_list_next(&outputs, &name)) {
-        enum status status = ST_OK;
-        if (count == LOG_OUTPUTS_MAX)
-            status = error_set(error, ST_LIMIT, "more than %d log outputs", LOG_OUTPUTS_MAX);
-        else
-            status = open_output(&sink.outputs[count], name, error);
-        if (status != ST_OK) {
-            sink.count = count;
-            logger_close();
-            return status;
-        }
-        count++;
-    }
-    sink.count = count;
-    return ST_OK;
+    sink.format = options->format;
+    sink.clock = options->clock;
+    enum status status = open_outputs(options, error);
+    if (status == ST_OK)
+        status = start_thread(error);
+    if (status != ST_OK)
+        logger_close();
+    return status;
 }
 
 void logger_close(void)
 {
+    stop_thread();
     for (size_t i = 0; i < sink.count; i++)
-        if (sink.outputs[i].owned)
-            close(sink.outputs[i].fd);
+        log_output_close(&sink.outputs[i]);
+    free(sink.queue);
+    sink.queue = NULL;
     sink.count = 0;
+    sink.written = sink.taken = 0;
     sink.format = LOG_JSON;
     sink.clock = NULL;
+    atomic_store(&sink.hurry, false);
 }
 
-/* A pipe that is writable takes LOG_LINE_BYTES without blocking. */
-static bool takes_a_line(struct log_output *output, enum log_level level)
+void logger_reopen(void)
 {
-    struct pollfd one = {.fd = output->fd, .events = POLLOUT};
-    bool stuck = atomic_load_explicit(&output->stuck, memory_order_relaxed);
-    int wait_ms = level == LOG_FATAL ? 1000 : stuck ? 0 : WAIT_FOR_READER_MS;
-    bool ready = poll(&one, 1, wait_ms) == 1 && one.revents & POLLOUT;
-    if (ready == stuck)
-        atomic_store_explicit(&output->stuck, !ready, memory_order_relaxed);
-    return ready;
+    atomic_store(&sink.reopen, true);
 }
 
-static bool send_line(struct log_output *output, enum log_level level, const struct log_line *line)
+uint64_t logger_dropped(void)
 {
-    if (!takes_a_line(output, level))
-        return false;
-    ssize_t n;
-    do
-        n = write(output->fd, line->text, line->len);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)line->len;
+    return atomic_load_explicit(&sink.dropped, memory_order_relaxed);
+}
+
+void logger_flush(int64_t timeout_ns)
+{
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    int64_t end = clock_mono_ns(clock_system()) + timeout_ns;
+    for (bool idle = false; !idle;) {
+        lock_take(&sink.lock);
+        idle = !sink.running || (sink.written == sink.taken && !sink.busy);
+        lock_release(&sink.lock);
+        if (idle || clock_mono_ns(clock_system()) >= end)
+            break;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* -- Lines -- */
+
+/* Before there is a thread, and after. */
+static bool write_now(enum log_level level, const struct log_line *line)
+{
+    static struct log_output fallback = {.kind = LOG_TO_DESCRIPTOR, .fd = STDERR_FILENO};
+    LOCK_SCOPE(&sink.lock);
+    return log_output_write(&fallback, level, slice_of(line->text, line->len), LOG_READER_WAIT_MS);
 }
 
 void logger_write(enum log_level level, const char *file, int line_number, const char *message,
                   const struct log_field *fields, size_t count)
 {
-    static struct log_output fallback = {.fd = STDERR_FILENO};
     struct log_line line;
     struct log_event event = {
         .level = level,
@@ -136,21 +262,17 @@ void logger_write(enum log_level level, const char *file, int line_number, const
         .real_ns = clock_real_ns(sink.clock ? sink.clock : clock_system()),
         .dropped = atomic_exchange_explicit(&sink.dropped, 0, memory_order_relaxed),
     };
-    struct log_output *outputs = sink.count ? sink.outputs : &fallback;
-    size_t outputs_count = sink.count ? sink.count : 1;
-    bool lost = false;
     if (sink.format == LOG_JSON)
         log_line_json(&line, &event);
-    for (size_t i = 0; i < outputs_count; i++) {
-        if (sink.format == LOG_CONSOLE)
-            log_line_console(&line, &event, outputs[i].colour);
-        lost |= !send_line(&outputs[i], level, &line);
-    }
-    if (lost)
+    else
+        log_line_console(&line, &event, sink.colour);
+    bool passed = sink.running ? enqueue(&event, &line) : write_now(level, &line);
+    if (!passed)
         atomic_fetch_add_explicit(&sink.dropped, event.dropped + 1, memory_order_relaxed);
 }
 
 void log_exit(void)
 {
+    logger_flush(FLUSH_NS);
     exit(1);
 }

@@ -6,9 +6,11 @@
  *      "msg":"compacted","rev":7,"by":"x"}                                         (on one line)
  *
  * The keys are etcd's (zap's), so what reads its logs reads ours. A line leaves in one write and
- * has at most LOG_LINE_BYTES: pipes keep it whole, and lines of threads do not mix. A reader that
- * does not read costs its writer a few milliseconds once, then lines are dropped and counted; the
- * next line that passes tells how many. Any thread may log.
+ * has at most LOG_LINE_BYTES: pipes keep it whole, and lines of threads do not mix.
+ *
+ * Any thread may log and none waits for an output: lines go into a queue of LOG_QUEUE_BYTES, from
+ * which a thread of the logger writes them. What has no room, or waits longer than
+ * LOG_READER_WAIT_MS for a reader, is dropped and counted; the next line tells how many.
  *
  * Only the faces and programs log; lower layers return what they know. Never log a password, a
  * token, or a value.
@@ -23,7 +25,13 @@
 
 struct clock;
 
-enum { LOG_LINE_BYTES = 4096, LOG_TEXT_BYTES = 1024, LOG_OUTPUTS_MAX = 4 };
+enum {
+    LOG_LINE_BYTES = 4096,
+    LOG_TEXT_BYTES = 1024,
+    LOG_OUTPUTS_MAX = 8,
+    LOG_QUEUE_BYTES = 1 << 20,
+    LOG_READER_WAIT_MS = 500,
+};
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_FATAL };
 #define LOG_LEVEL_CHOICES "debug|info|warn|error|fatal"
@@ -68,16 +76,34 @@ static inline bool log_enabled(enum log_level level)
 
 void log_set_level(enum log_level level);
 
-/*
- * Where lines go: "default" and "stderr", "stdout", or a file's path, several with commas. At
- * start-up and once; before it, lines go to stderr as JSON. The console format has colours on a
- * terminal. clock may be NULL for the system's.
- */
+/* When a log file is begun anew, and which old ones are kept. */
+struct log_rotation {
+    int64_t file_bytes_max; /* 0: never */
+    unsigned backups_max;   /* 0: all */
+    unsigned age_days_max;  /* 0: any age */
+    bool local_time;        /* in the names of old files */
+};
+
+struct logger_options {
+    /* "default" and "stderr", "stdout", "systemd/journal", or a file's path; several with commas */
+    const char *outputs;
+    enum log_format format; /* the console has colours on a terminal */
+    struct clock *clock;    /* NULL: the system's */
+    struct log_rotation rotation;
+};
+
+/* At start-up and once. Before it, lines go to stderr as JSON, from the thread that logs. */
 MUST_CHECK
-enum status logger_open(const char *outputs, enum log_format format, struct clock *clock,
-                        struct error *error);
-/* Back to how it was before logger_open. Nobody may be logging. */
+enum status logger_open(const struct logger_options *options, struct error *error);
+/* Writes what is queued, then back to how it was before logger_open. Nobody may be logging. */
 void logger_close(void);
+
+/* Waits until what was logged is written, or so long. From any thread. */
+void logger_flush(int64_t timeout_ns);
+/* Files that were moved away are made anew with the next line. */
+void logger_reopen(void);
+/* Lines lost that no line has told of yet. */
+uint64_t logger_dropped(void);
 
 /* For the macros. */
 void logger_write(enum log_level level, const char *file, int line, const char *message,

@@ -1,7 +1,9 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/log_output.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,6 +11,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +28,8 @@ static void open_log(enum log_format format)
     snprintf(path, sizeof(path), "/tmp/vigil-log-test-%d", getpid());
     unlink(path);
     clock_sim_init(&clock_stopped, INT64_C(1794701710229359000));
-    if (logger_open(path, format, &clock_stopped.clock, &error) != ST_OK)
+    struct logger_options options = {path, format, &clock_stopped.clock, {0}};
+    if (logger_open(&options, &error) != ST_OK)
         fail_msg("%s", error.text);
 }
 
@@ -170,11 +176,14 @@ static void reader_that_does_not_read_stops_nobody(void **state)
     struct error error;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     snprintf(name, sizeof(name), "/dev/fd/%d", ends[1]);
-    assert_int_equal(logger_open(name, LOG_JSON, NULL, &error), ST_OK);
+    struct logger_options options = {.outputs = name};
+    assert_int_equal(logger_open(&options, &error), ST_OK);
     int64_t start = clock_mono_ns(clock_system());
     for (int i = 0; i < 2000; i++)
         log_info("into the void", LOG_I64("i", i));
-    assert_true(clock_mono_ns(clock_system()) - start < 2 * NS_PER_S);
+    assert_true(clock_mono_ns(clock_system()) - start < LOG_READER_WAIT_MS * NS_PER_MS);
+    logger_flush(20 * NS_PER_S);
+    assert_true(logger_dropped() > 1000);
 
     static char got[1 << 17];
     ssize_t n = read(ends[0], got, sizeof(got));
@@ -189,24 +198,133 @@ static void reader_that_does_not_read_stops_nobody(void **state)
     close(ends[1]);
 }
 
+/* The thread waits for a reader while others log on: what the queue holds is its limit. */
+static void queue_has_a_limit(void **state)
+{
+    (void)state;
+    int ends[2];
+    char name[32];
+    static char longer[1000];
+    struct error error;
+    memset(longer, 'x', sizeof(longer) - 1);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", ends[1]);
+    struct logger_options options = {.outputs = name};
+    assert_int_equal(logger_open(&options, &error), ST_OK);
+    for (int i = 0; i < 2 * LOG_QUEUE_BYTES / 1000; i++)
+        log_info("much", LOG_TEXT("x", longer));
+    assert_true(logger_dropped() > 100);
+    logger_close();
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void file_that_was_moved_is_made_anew(void **state)
+{
+    (void)state;
+    char moved[80];
+    open_log(LOG_JSON);
+    log_info("before");
+    logger_flush(NS_PER_S);
+    snprintf(moved, sizeof(moved), "%s.1", path);
+    assert_int_equal(rename(path, moved), 0);
+    logger_reopen();
+    log_info("after");
+    char *text = close_log();
+    assert_non_null(strstr(text, "\"after\""));
+    assert_null(strstr(text, "\"before\""));
+    assert_int_equal(unlink(moved), 0);
+}
+
+static unsigned count_and_remove(const char *directory, const char *prefix)
+{
+    unsigned count = 0;
+    DIR *dir = opendir(directory);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
+            assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
+            count++;
+        }
+    }
+    closedir(dir);
+    return count;
+}
+
+static void file_is_begun_anew_when_it_is_large(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/vigil-log-test-XXXXXX", file[64];
+    struct error error;
+    assert_non_null(mkdtemp(directory));
+    snprintf(file, sizeof(file), "%s/v.log", directory);
+    struct logger_options options = {.outputs = file,
+                                     .rotation = {.file_bytes_max = 1000, .backups_max = 2}};
+    assert_int_equal(logger_open(&options, &error), ST_OK);
+    for (int i = 0; i < 50; i++) {
+        log_info("a line of more than a hundred bytes with what stands before", LOG_I64("i", i));
+        if (i % 8 == 0) { /* names hold milliseconds */
+            logger_flush(NS_PER_S);
+            usleep(2000);
+        }
+    }
+    logger_close();
+    struct stat stat_now;
+    assert_int_equal(stat(file, &stat_now), 0);
+    assert_true(stat_now.st_size > 0 && stat_now.st_size <= 1000);
+    assert_int_equal(count_and_remove(directory, "v-2"), 2);
+    assert_int_equal(count_and_remove(directory, "v.log"), 1);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void journal_gets_fields_with_their_priority(void **state)
+{
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct error error;
+    char got[1024];
+    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/vigil-log-test-%d.sock", getpid());
+    int journal = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(journal, (const struct sockaddr *)&address, sizeof(address)), 0);
+    const char *before = log_journal_socket;
+    log_journal_socket = address.sun_path;
+    struct logger_options options = {.outputs = "systemd/journal"};
+    assert_int_equal(logger_open(&options, &error), ST_OK);
+    log_warn("careful");
+    ssize_t n = recv(journal, got, sizeof(got) - 1, 0);
+    assert_true(n > 0);
+    got[n] = 0;
+    assert_memory_equal(got, "PRIORITY=4\nSYSLOG_IDENTIFIER=vigil\nMESSAGE={\"level\":\"warn\"",
+                        50);
+    logger_close();
+    log_journal_socket = before;
+    close(journal);
+    unlink(address.sun_path);
+}
+
 static void outputs_that_cannot_be_opened_are_told(void **state)
 {
     (void)state;
     struct error error;
-    assert_int_equal(logger_open("/no/such/directory/log", LOG_JSON, NULL, &error), ST_NOT_FOUND);
+    struct logger_options nowhere = {.outputs = "/no/such/directory/log"};
+    struct logger_options many = {.outputs = "stderr,stderr,stderr,stderr,stderr,stderr,stderr,"
+                                             "stderr,stderr"};
+    assert_int_equal(logger_open(&nowhere, &error), ST_NOT_FOUND);
     assert_string_equal(error.text,
                         "cannot log to /no/such/directory/log: No such file or directory");
-    assert_int_equal(logger_open("stderr,stderr,stderr,stderr,stderr", LOG_JSON, NULL, &error),
-                     ST_LIMIT);
+    assert_int_equal(logger_open(&many, &error), ST_LIMIT);
 }
 
-static void fatal_ends_the_process(void **state)
+static void fatal_ends_the_process_after_its_line(void **state)
 {
     (void)state;
-    open_log(LOG_JSON);
+    snprintf(path, sizeof(path), "/tmp/vigil-log-test-%d", getpid());
+    struct logger_options options = {.outputs = path};
+    struct error error;
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        assert_int_equal(logger_open(&options, &error), ST_OK);
         log_fatal("cannot go on");
+    }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
@@ -223,8 +341,12 @@ int main(void)
         cmocka_unit_test(console_lines_have_columns_and_no_colour_in_a_file),
         cmocka_unit_test(lines_of_threads_do_not_mix),
         cmocka_unit_test(reader_that_does_not_read_stops_nobody),
+        cmocka_unit_test(queue_has_a_limit),
+        cmocka_unit_test(file_that_was_moved_is_made_anew),
+        cmocka_unit_test(file_is_begun_anew_when_it_is_large),
+        cmocka_unit_test(journal_gets_fields_with_their_priority),
         cmocka_unit_test(outputs_that_cannot_be_opened_are_told),
-        cmocka_unit_test(fatal_ends_the_process),
+        cmocka_unit_test(fatal_ends_the_process_after_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,8 +106,11 @@ static enum status open_log(struct serve *s, struct error *error)
     s->for_people = s->settings.values.log_format == SERVE_LOG_AUTO && !s->as_etcd &&
                     isatty(STDERR_FILENO) == 1;
     log_set_level(s->settings.values.debug ? LOG_DEBUG : levels[s->settings.values.log_level]);
-    return logger_open(s->settings.values.log_outputs,
-                       console || s->for_people ? LOG_CONSOLE : LOG_JSON, NULL, error);
+    struct logger_options options = {
+        .outputs = s->settings.values.log_outputs,
+        .format = console || s->for_people ? LOG_CONSOLE : LOG_JSON,
+    };
+    return logger_open(&options, error);
 }
 
 static void on_fatal(void *ctx, const char *text)
@@ -200,6 +203,7 @@ static int wait_signal(const struct serve *s)
 /* Ends as if the signal had not been caught. */
 static void die_by(const struct serve *s, int number)
 {
+    logger_flush(NS_PER_S);
     signal(number, SIG_DFL);
     raise(number);
     pthread_sigmask(SIG_UNBLOCK, &s->signals, NULL);
