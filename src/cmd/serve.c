@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cmd/greeting.h"
+#include "cmd/log_rotation.h"
 #include "cmd/notify.h"
 #include "cmd/serve_config.h"
 #include "cmd/serve_settings.h"
@@ -110,7 +111,14 @@ static enum status open_log(struct serve *s, struct error *error)
         .outputs = s->settings.values.log_outputs,
         .format = console || s->for_people ? LOG_CONSOLE : LOG_JSON,
     };
-    return logger_open(&options, error);
+    bool compress = false;
+    if (s->settings.values.enable_log_rotation)
+        TRY(log_rotation_read(s->settings.values.log_rotation_config_json, options.outputs,
+                              &options.rotation, &compress, error));
+    TRY(logger_open(&options, error));
+    if (compress)
+        log_warn("old log files are not compressed", LOG_TEXT("flag", "log-rotation-config-json"));
+    return ST_OK;
 }
 
 static void on_fatal(void *ctx, const char *text)

@@ -21,7 +21,8 @@ static const struct option logging[] = {
         .name = "log-outputs",
         .kind = OPTION_LIST,
         .fallback = "default",
-        .help = "default and stderr, stdout, or a file.",
+        .help = "default and stderr, stdout, systemd/journal, or a file; several with commas. "
+                "SIGUSR1 opens files anew.",
         FIELD(log_outputs),
     },
     {
@@ -37,7 +38,6 @@ static const struct option logging[] = {
         .kind = OPTION_BOOL,
         .fallback = "false",
         .help = "Begin a new file when the one of --log-outputs is large.",
-        .ignored = "rotate the file from outside",
         FIELD(enable_log_rotation),
     },
     {
@@ -47,7 +47,6 @@ static const struct option logging[] = {
                     "\"compress\": false}",
         .help =
             "When to rotate (maxsize in MB) and what to keep (maxage in days, maxbackups; 0: all).",
-        .ignored = "rotate the file from outside",
         FIELD(log_rotation_config_json),
     },
     {
