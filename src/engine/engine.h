@@ -11,6 +11,8 @@
  * Threads: each I/O thread has one engine_shard; operations are started and completed on it.
  * Requests are the decoded messages of codec/ and are borrowed until done. Texts of errors are
  * those of the status table unless `text` is set (an upstream's own words).
+ *
+ * Leases are in engine/lease.h.
  */
 #ifndef VIGIL_ENGINE_ENGINE_H
 #define VIGIL_ENGINE_ENGINE_H

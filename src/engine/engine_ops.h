@@ -8,6 +8,16 @@
 #include "engine/engine.h"
 
 struct watch_report;
+struct engine_lease_stats;
+
+/* The calls of engine/lease.h. */
+enum engine_lease_call {
+    ENGINE_LEASE_GRANT,
+    ENGINE_LEASE_REVOKE,
+    ENGINE_LEASE_TIME_TO_LIVE,
+    ENGINE_LEASE_LIST,
+    ENGINE_LEASE_RENEW,
+};
 
 struct metric_page;
 
@@ -37,6 +47,8 @@ struct engine_ops {
     void (*write_close)(struct engine_write *write);
     void (*compact)(struct engine_shard *shard, struct engine_op *op,
                     const struct pb_compaction_request *request);
+    void (*lease)(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call);
+    void (*lease_stats)(const struct engine *engine, struct engine_lease_stats *ret_stats);
     void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
     void (*alarm)(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request);

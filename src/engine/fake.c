@@ -6,6 +6,7 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake_history.h"
+#include "engine/fake_lease.h"
 #include "watch/hub.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };
@@ -20,6 +21,7 @@ enum fake_kind {
     FAKE_ALARM,
     FAKE_DEFRAGMENT,
     FAKE_DOWNGRADE,
+    FAKE_LEASE, /* and enum engine_lease_call */
 };
 
 struct fake {
@@ -27,6 +29,7 @@ struct fake {
     struct fake_options options;
     struct random random;
     struct fake_model *model;
+    struct fake_lease *lease;
     struct engine_op **waiting; /* owned array of the callers' operations */
     size_t waiting_count;
     size_t open_count;
@@ -178,6 +181,11 @@ static enum status run_downgrade(struct fake *fake, const char *target)
 
 static enum status run(struct fake *fake, struct engine_op *op)
 {
+    if (op->kind >= FAKE_LEASE) {
+        fake->index++;
+        return fake_lease_run(fake->lease, op, (enum engine_lease_call)(op->kind - FAKE_LEASE),
+                              fake->now_ns);
+    }
     switch ((enum fake_kind)op->kind) {
     case FAKE_RANGE:
         return run_range(fake, CONTAINER_OF(op, struct engine_range, op));
@@ -196,6 +204,8 @@ static enum status run(struct fake *fake, struct engine_op *op)
                                                                                       : ST_OK;
     case FAKE_DOWNGRADE:
         return run_downgrade(fake, op->request);
+    case FAKE_LEASE:
+        break;
     }
     return ST_INTERNAL;
 }
@@ -214,7 +224,7 @@ static void complete(struct fake *fake, struct engine_op *op)
     op->done(op);
 }
 
-static void start(struct engine_op *op, enum fake_kind kind, const void *request)
+static void start(struct engine_op *op, unsigned kind, const void *request)
 {
     struct fake *fake = fake_of_op(op);
     op->kind = (uint8_t)kind;
@@ -338,6 +348,17 @@ static void compact(struct engine_shard *shard, struct engine_op *op,
 {
     (void)shard;
     start(op, FAKE_COMPACT, request);
+}
+
+static void lease(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call)
+{
+    (void)shard;
+    start(op, FAKE_LEASE + (unsigned)call, NULL);
+}
+
+static void lease_stats(const struct engine *engine, struct engine_lease_stats *ret_stats)
+{
+    fake_lease_stats(fake_of(engine)->lease, ret_stats);
 }
 
 static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
@@ -512,6 +533,8 @@ static const struct engine_ops fake_ops = {
     .txn = txn,
     .write_close = write_close,
     .compact = compact,
+    .lease = lease,
+    .lease_stats = lease_stats,
     .hash_kv = hash_kv,
     .alarm = alarm,
     .alarms_get = alarms_get,
@@ -528,6 +551,7 @@ struct engine *fake_new(const struct fake_options *options)
     fake->engine.ops = &fake_ops;
     fake->options = *options;
     fake->model = fake_model_new();
+    fake->lease = fake_lease_new(fake->model, options->seed);
     random_init(&fake->random, options->seed);
     return &fake->engine;
 }
@@ -539,6 +563,7 @@ void fake_free(struct engine *engine)
     struct fake *fake = fake_of(engine);
     assert(fake->waiting_count == 0);
     assert(fake->open_count == 0);
+    fake_lease_free(fake->lease);
     fake_model_free(fake->model);
     free(fake->waiting);
     free(fake);

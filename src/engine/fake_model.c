@@ -25,6 +25,8 @@ struct fake_model {
     int64_t writing; /* the revision of the write under way */
     bool changed;    /* it has changed something */
     size_t changes;  /* how many */
+    bool (*lease_exists)(void *ctx, int64_t lease);
+    void *lease_ctx;
 };
 
 /* -- Memory -- */
@@ -274,7 +276,8 @@ static void version_add(struct fake_model *model, struct slice key, struct versi
 
 static enum status check_put(struct fake_model *model, const struct pb_put_request *request)
 {
-    if (request->lease)
+    if (request->lease &&
+        !(model->lease_exists && model->lease_exists(model->lease_ctx, request->lease)))
         return ST_LEASE_NOT_FOUND;
     if ((request->ignore_value || request->ignore_lease) && !find(model, request->key))
         return ST_KEY_NOT_FOUND;
@@ -291,7 +294,8 @@ static void do_put(struct fake_model *model, const struct pb_put_request *reques
     struct version next = {
         .kv = {.create_revision = prev ? prev->kv.create_revision : model->writing,
                .version = prev ? prev->kv.version + 1 : 1,
-               .value = prev && request->ignore_value ? prev->kv.value : request->value},
+               .value = prev && request->ignore_value ? prev->kv.value : request->value,
+               .lease = prev && request->ignore_lease ? prev->kv.lease : request->lease},
     };
     version_add(model, request->key, next);
     *ret_answer = answer;
@@ -336,6 +340,43 @@ enum status fake_model_delete(struct fake_model *model,
     do_delete(model, request, arena, ret_answer);
     commit(model);
     return ST_OK;
+}
+
+/* -- Leases -- */
+
+void fake_model_set_leases(struct fake_model *model, bool (*exists)(void *ctx, int64_t lease),
+                           void *ctx)
+{
+    model->lease_exists = exists;
+    model->lease_ctx = ctx;
+}
+
+size_t fake_model_leased(struct fake_model *model, int64_t lease, struct arena *arena,
+                         struct slice **ret_keys)
+{
+    struct slice *keys = take(arena, model->entry_count * sizeof(*keys));
+    size_t count = 0;
+    for (size_t i = 0; i < model->entry_count; i++) {
+        const struct version *version = entry_at(&model->entries[i], model->revision);
+        if (!version || version->kv.lease != lease)
+            continue;
+        uint8_t *key = take(arena, model->entries[i].key.len);
+        slice_copy(key, model->entries[i].key);
+        keys[count++] = slice_of(key, model->entries[i].key.len);
+    }
+    *ret_keys = keys;
+    return count;
+}
+
+void fake_model_delete_leased(struct fake_model *model, int64_t lease)
+{
+    begin(model);
+    for (size_t i = 0; i < model->entry_count; i++) {
+        const struct version *version = entry_at(&model->entries[i], model->revision);
+        if (version && version->kv.lease == lease)
+            version_add(model, model->entries[i].key, (struct version){.deleted = true});
+    }
+    commit(model);
 }
 
 /* -- History -- */

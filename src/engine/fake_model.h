@@ -1,7 +1,7 @@
 /*
  * What a store of many versions answers, written down as simply as possible: every version of every
  * key in arrays, searched from end to end. The fake engine runs on it, and other tests may compare
- * with it. Follows etcd in every answer; knows no leases, so naming one is an error. One thread.
+ * with it. Follows etcd in every answer; which leases there are it is told. One thread.
  */
 #ifndef VIGIL_ENGINE_FAKE_MODEL_H
 #define VIGIL_ENGINE_FAKE_MODEL_H
@@ -22,6 +22,15 @@ void fake_model_free(struct fake_model *model);
 
 int64_t fake_model_revision(const struct fake_model *model); /* 1 when empty */
 int64_t fake_model_compact_revision(const struct fake_model *model);
+
+/* Whether a lease exists. NULL, as at first: none does. */
+void fake_model_set_leases(struct fake_model *model, bool (*exists)(void *ctx, int64_t lease),
+                           void *ctx);
+/* Keys that hang on a lease now, in the arena, sorted. */
+size_t fake_model_leased(struct fake_model *model, int64_t lease, struct arena *arena,
+                         struct slice **ret_keys);
+/* Deletes them, at one revision. */
+void fake_model_delete_leased(struct fake_model *model, int64_t lease);
 
 /* Answers and their fields are copied into the arena. Requests were checked by the caller. */
 MUST_CHECK

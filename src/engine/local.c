@@ -1,5 +1,6 @@
 #include "engine/local.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "engine/local_fault.h"
@@ -15,6 +16,7 @@ enum {
     CHECKPOINT_BYTES = 64 << 20,
     WATCH_FRAGMENT_BYTES = 2 << 20,
     WATCHERS_PER_STREAM_MAX = 1000 * 1000,
+    LEASE_TTL_MIN_S = 2,
     WATCHERS_MAX = 10 * 1000 * 1000,
 };
 /* Address space, not memory: enough for a thousand million versions. */
@@ -81,6 +83,13 @@ static bool local_watch_report(const struct engine *base, unsigned i,
     return true;
 }
 
+static void local_lease_stats(const struct engine *base, struct engine_lease_stats *ret_stats)
+{
+    const struct engine_local *engine =
+        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
+    local_lease_stats_get(&engine->writer.lease, ret_stats);
+}
+
 static const struct engine_ops local_ops = {
     .identity = local_identity,
     .shard_new = local_shard_new,
@@ -99,6 +108,8 @@ static const struct engine_ops local_ops = {
     .txn = local_txn,
     .write_close = local_write_close,
     .compact = local_compact,
+    .lease = local_lease_start_op,
+    .lease_stats = local_lease_stats,
     .hash_kv = local_hash_kv,
     .alarm = local_alarm,
     .alarms_get = local_alarms_get,
@@ -127,6 +138,8 @@ static void set_defaults(struct engine_local_options *options)
     options->watchers_max = or_default(options->watchers_max, WATCHERS_MAX);
     if (!options->watch_progress_interval_ns)
         options->watch_progress_interval_ns = 600 * NS_PER_S;
+    if (!options->lease_ttl_min_s)
+        options->lease_ttl_min_s = LEASE_TTL_MIN_S;
 }
 
 /* A row that must last: each table has who keeps it. */
@@ -134,6 +147,8 @@ static enum status row_seen(void *ctx, const struct row *row)
 {
     struct engine_local *engine = ctx;
     switch (row->table) {
+    case ROW_LEASE:
+        return local_lease_row(&engine->writer.lease, row);
     case ROW_ALARM:
     case ROW_CLUSTER:
         return local_notices_take_row(&engine->notices, row);
@@ -150,6 +165,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->options = *options;
     set_defaults(&engine->options);
     local_notices_init(&engine->notices);
+    local_lease_init(&engine->writer.lease, engine->options.lease_ttl_min_s, random_seed_system());
     enum status status = store_open(
         &(struct store_options){
             .fs = engine->options.fs,
@@ -166,11 +182,13 @@ enum status engine_local_open(const struct engine_local_options *options,
         },
         &engine->store, ret_error);
     if (status != ST_OK) {
+        local_lease_fini(&engine->writer.lease);
         local_notices_fini(&engine->notices);
         free(engine);
         return status;
     }
     local_notices_show(&engine->notices);
+    local_lease_start(&engine->writer.lease, engine->store, clock_mono_ns(clock_system()));
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
     engine->metrics = local_metrics_new();

@@ -5,6 +5,7 @@
 #include "engine/engine_ops.h"
 #include "engine/local.h"
 #include "engine/local_job.h"
+#include "engine/local_lease.h"
 #include "engine/local_metrics.h"
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
@@ -26,6 +27,7 @@ enum local_op_kind {
     LOCAL_DOWNGRADE,
     LOCAL_HASH_KV,
     LOCAL_DEFRAGMENT,
+    LOCAL_LEASE, /* and enum engine_lease_call: the writer's */
 };
 
 /* What a store shows that has nothing in it, as etcd's file does: its pages, and those in use. */
@@ -39,9 +41,10 @@ struct local_shard {
     struct epoch_slot *slot;
     struct local_watch *watch; /* owned; NULL until the first watch */
     struct metric_block *counts;
-    struct mailbox answers; /* attached to the shard's loop */
-    struct op_chain writes; /* of this turn, not yet handed over */
-    unsigned under_way;     /* operations that will still be answered */
+    struct mailbox answers;      /* attached to the shard's loop */
+    struct op_chain writes;      /* of this turn, not yet handed over */
+    struct op_chain lease_reads; /* the same */
+    unsigned under_way;          /* operations that will still be answered */
     /* Threads inside of a post to answers: the last answer may be received before its sender has
      * woken the loop, and neither may go until it has. */
     _Atomic unsigned posting;
@@ -51,19 +54,24 @@ struct local_writer {
     struct engine_local *engine;
     pthread_t thread;
     struct waker waker;
-    struct mailbox requests;        /* struct engine_op */
-    struct mailbox jobs;            /* struct local_job */
-    struct op_chain *answers;       /* one for each shard: of the group under way */
-    struct op_chain waiting;        /* physical compactions */
-    struct local_job *relocating;   /* owned while with the writer */
-    struct local_job *settling;     /* the same */
-    struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
+    struct mailbox requests;         /* struct engine_op */
+    struct mailbox lease_reads;      /* struct engine_op: what needs no record, mostly */
+    struct mailbox_node *lease_left; /* of them: taken, and left for the next turn */
+    struct mailbox jobs;             /* struct local_job */
+    struct op_chain *answers;        /* one for each shard: of the group under way */
+    struct op_chain waiting;         /* physical compactions */
+    struct local_job *relocating;    /* owned while with the writer */
+    struct local_job *settling;      /* the same */
+    struct mailbox_node *compacted;  /* struct local_compacted: of the group under way */
     struct metric_block *counts;
     uint64_t puts, deletes, put_bytes; /* of the store, as far as they are counted */
     unsigned group_requests;           /* of the group under way */
     int64_t group_begun_ns;
     uint64_t bytes_since_wake; /* of log, since the keeper was last told */
     int64_t told_revision;     /* the last one that listening shards were told of */
+    struct local_lease lease;
+    int64_t now_ns;      /* of this turn */
+    int64_t expected_ns; /* when a turn was to begin at the latest */
     _Atomic bool stopping;
 };
 

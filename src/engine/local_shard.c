@@ -85,10 +85,12 @@ struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
 void local_shard_turn_end(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
-    if (!shard->writes.first)
-        return;
-    mailbox_post_chain(&shard->engine->writer.requests, shard->writes.first, shard->writes.last);
-    shard->writes = (struct op_chain){0};
+    struct local_writer *writer = &shard->engine->writer;
+    if (shard->writes.first)
+        mailbox_post_chain(&writer->requests, shard->writes.first, shard->writes.last);
+    if (shard->lease_reads.first)
+        mailbox_post_chain(&writer->lease_reads, shard->lease_reads.first, shard->lease_reads.last);
+    shard->writes = shard->lease_reads = (struct op_chain){0};
 }
 
 /* -- Reading -- */
@@ -290,6 +292,16 @@ void local_compact(struct engine_shard *base, struct engine_op *op,
                    const struct pb_compaction_request *request)
 {
     hand_over(shard_of(base), op, LOCAL_COMPACT, request);
+}
+
+void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
+                          enum engine_lease_call call)
+{
+    struct local_shard *shard = shard_of(base);
+    bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
+    op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
+    shard->under_way++;
+    op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);
 }
 
 /* -- Maintenance -- */

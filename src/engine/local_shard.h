@@ -27,6 +27,8 @@ void local_txn(struct engine_shard *shard, struct engine_write *write,
 void local_write_close(struct engine_write *write);
 void local_compact(struct engine_shard *shard, struct engine_op *op,
                    const struct pb_compaction_request *request);
+void local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
+                          enum engine_lease_call call);
 void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
 void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                  const struct pb_alarm_request *request);

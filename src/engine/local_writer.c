@@ -1,5 +1,6 @@
 #include "engine/local_internal.h"
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/quota.h"
@@ -9,15 +10,20 @@
 /*
  * One turn of the writer:
  *
+ *     answer renewals of leases and questions about them: all they can see is durable
  *     take what arrived ─► apply it, a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
+ *                    the last one takes some leases along that have expired
  *     then one step of what waits: relocation, trimming, memory
  */
 enum {
     GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds of writing and syncing */
     RELOCATIONS_PER_STEP = 1024,
     RETIRED_WAIT_NS = 20 * 1000 * 1000,
+    LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
 };
+/* A turn that comes this much later than expected: the process, or the disk, stood still. */
+static const int64_t stall_ns = NS_PER_S;
 
 /* -- Groups -- */
 
@@ -81,6 +87,11 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     return false;
 }
 
+static enum engine_lease_call lease_call_of(const struct engine_op *op)
+{
+    return (enum engine_lease_call)(op->kind - LOCAL_LEASE);
+}
+
 static enum status write_keys(struct local_writer *writer, struct engine_write *write)
 {
     struct apply *apply = store_apply(writer->engine->store);
@@ -98,12 +109,25 @@ static enum status write_keys(struct local_writer *writer, struct engine_write *
     return apply_txn(apply, request, arena, &write->answer);
 }
 
+static void write_lease(struct local_writer *writer, struct engine_op *op)
+{
+    enum engine_lease_call call = lease_call_of(op);
+    op->revision = store_apply(writer->engine->store)->revision;
+    op->status = call == ENGINE_LEASE_GRANT ? admit(writer, QUOTA_LEASE_COST) : ST_OK;
+    if (op->status == ST_OK)
+        local_lease_execute(&writer->lease, op, call, writer->now_ns);
+}
+
 /* False: the operation is answered later. */
 static bool execute(struct local_writer *writer, struct engine_op *op)
 {
     struct engine_local *engine = writer->engine;
     struct apply *apply = store_apply(engine->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
+    if (op->kind >= LOCAL_LEASE) {
+        write_lease(writer, op);
+        return true;
+    }
     switch ((enum local_op_kind)op->kind) {
     case LOCAL_PUT:
     case LOCAL_DELETE_RANGE:
@@ -210,12 +234,27 @@ static void commit_group(struct local_writer *writer)
     writer->group_requests = 0;
 }
 
+static unsigned shard_number(const struct engine_op *op)
+{
+    return CONTAINER_OF(op->shard, struct local_shard, shard)->number;
+}
+
+static void expire_leases(struct local_writer *writer)
+{
+    if (writer->lease_left)
+        return; /* who came in time to renew may be among them */
+    enum status status = local_lease_expire(&writer->lease, writer->now_ns, GROUP_BYTES_MAX);
+    if (status != ST_OK)
+        local_warn(writer->engine, "leases that have expired could not be revoked", status,
+                   "and will be tried again");
+}
+
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 {
     while (node) {
         struct engine_op *op = op_of(node);
         node = node->next;
-        unsigned shard = CONTAINER_OF(op->shard, struct local_shard, shard)->number;
+        unsigned shard = shard_number(op); /* before it: what is answered may be gone */
         if (writer->group_requests++ == 0)
             writer->group_begun_ns = now_ns();
         if (execute(writer, op))
@@ -223,7 +262,32 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
+    expire_leases(writer);
     commit_group(writer);
+}
+
+/*
+ * Before a group: nothing is pending, so what these see is durable, and their answers wait for
+ * nothing. What has expired is to be revoked first, in a group.
+ */
+static void take_lease_reads(struct local_writer *writer)
+{
+    struct op_chain to_execute = {0};
+    struct mailbox_node *node =
+        writer->lease_left ? writer->lease_left : mailbox_take(&writer->lease_reads);
+    for (size_t work = 0; node && work < LEASE_READS_PER_TURN;) {
+        struct engine_op *op = op_of(node);
+        node = node->next;
+        work += local_lease_work(&writer->lease, op, lease_call_of(op));
+        if (local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
+            op_chain_add(&writer->answers[shard_number(op)], op);
+        else
+            op_chain_add(&to_execute, op);
+    }
+    writer->lease_left = node;
+    answer_group(writer);
+    if (to_execute.first)
+        run_requests(writer, to_execute.first);
 }
 
 /* -- Between groups -- */
@@ -302,18 +366,46 @@ static void step(struct local_writer *writer)
 
 /* -- The thread -- */
 
+static bool has_requests(const struct local_writer *writer)
+{
+    return !mailbox_empty(&writer->requests) || !mailbox_empty(&writer->lease_reads) ||
+           writer->lease_left;
+}
+
 static bool nothing_to_do(const struct local_writer *writer)
 {
-    return mailbox_empty(&writer->requests) && mailbox_empty(&writer->jobs) && !has_steps(writer);
+    return !has_requests(writer) && mailbox_empty(&writer->jobs) && !has_steps(writer);
+}
+
+/* The time is taken before what has arrived: a renewal that came in time is never too late. */
+static void take_time(struct local_writer *writer)
+{
+    writer->now_ns = clock_mono_ns(clock_system());
+    if (writer->now_ns > clock_add(writer->expected_ns, stall_ns))
+        local_lease_stalled(&writer->lease, writer->now_ns);
+    writer->expected_ns = writer->now_ns;
+}
+
+static void rest(struct local_writer *writer)
+{
+    int64_t until_ns = local_lease_next_ns(&writer->lease);
+    int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
+    if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
+        until_ns = retired_ns;
+    writer->expected_ns = until_ns;
+    int64_t now_ns = clock_mono_ns(clock_system());
+    if (until_ns > now_ns)
+        mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - now_ns);
 }
 
 static void *writer_main(void *arg)
 {
     struct local_writer *writer = arg;
-    while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) ||
-           !mailbox_empty(&writer->requests)) {
+    while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
+        take_time(writer);
+        take_lease_reads(writer);
         struct mailbox_node *requests = mailbox_take(&writer->requests);
-        if (requests)
+        if (requests || local_lease_next_ns(&writer->lease) <= writer->now_ns)
             run_requests(writer, requests);
         take_jobs(writer);
         bool retired = store_has_retired(writer->engine->store);
@@ -321,8 +413,7 @@ static void *writer_main(void *arg)
             writer->settling)
             step(writer);
         if (nothing_to_do(writer))
-            mailbox_wait(&writer->requests,
-                         store_has_retired(writer->engine->store) ? RETIRED_WAIT_NS : CLOCK_NEVER);
+            rest(writer);
     }
     return NULL;
 }
@@ -334,11 +425,13 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);
+    mailbox_init(&writer->lease_reads, &writer->waker);
     mailbox_init(&writer->jobs, &writer->waker);
 }
 
 void local_writer_start(struct local_writer *writer)
 {
+    writer->expected_ns = CLOCK_NEVER;
     int error = pthread_create(&writer->thread, NULL, writer_main, writer);
     if (error)
         local_fatal(writer->engine, "no thread for the writer", status_from_errno(error));
@@ -362,6 +455,7 @@ void local_writer_fini(struct local_writer *writer)
         next = node->next;
         local_job_free(CONTAINER_OF(node, struct local_job, in_mailbox));
     }
+    local_lease_fini(&writer->lease);
     free(writer->answers);
     waker_fini(&writer->waker);
 }

@@ -25,6 +25,7 @@ static enum status face_fill(struct etcd_face *face)
     TRY(grpc_services_new(&face->services));
     TRY(http_routes_new(&face->routes));
     TRY(kv_service_add(face));
+    TRY(lease_service_add(face));
     TRY(maintenance_service_add(face));
     TRY(cluster_service_add(face));
     TRY(health_service_add(face));

@@ -20,6 +20,7 @@ struct etcd_face {
 };
 
 enum status kv_service_add(struct etcd_face *face);
+enum status lease_service_add(struct etcd_face *face);
 enum status maintenance_service_add(struct etcd_face *face);
 enum status cluster_service_add(struct etcd_face *face);
 enum status health_service_add(struct etcd_face *face);

@@ -100,8 +100,6 @@ static void change_append(struct apply *apply, const struct index_item *before,
     *(tombstone ? &apply->deletes : &apply->puts) += 1;
     apply->put_bytes += tombstone ? 0 : kv->key.len + kv->value.len;
     int64_t lease_before = before ? before->newest.lease : 0;
-    if (lease_before != kv->lease && apply->lease_moved)
-        apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
     index_put(apply->index, kv->key,
               &(struct index_version){
                   .mod_revision = head.revision,
@@ -112,6 +110,9 @@ static void change_append(struct apply *apply, const struct index_item *before,
                   .field_bytes = tombstone ? 0 : head.field_bytes,
                   .sub_revision = head.sub,
               });
+    /* Last: the key may lie with the lease it leaves. */
+    if (lease_before != kv->lease && apply->lease_moved)
+        apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
 }
 
 static struct slice prev_field_of(const struct apply *apply, const struct index_item *item)

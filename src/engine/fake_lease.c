@@ -1,0 +1,117 @@
+#include "engine/fake_lease.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "lease/lessor.h"
+
+#include <stdlib.h>
+
+enum { TTL_MIN_S = 2 };
+
+struct fake_lease {
+    struct fake_model *model;
+    struct lessor *lessor; /* ids and times; which keys hang on them the model knows */
+};
+
+static bool exists(void *ctx, int64_t id)
+{
+    const struct fake_lease *lease = ctx;
+    return lessor_has(lease->lessor, id);
+}
+
+struct fake_lease *fake_lease_new(struct fake_model *model, uint64_t seed)
+{
+    struct fake_lease *lease = xcalloc(1, sizeof(*lease));
+    lease->model = model;
+    lease->lessor = lessor_new(seed);
+    fake_model_set_leases(model, exists, lease);
+    return lease;
+}
+
+void fake_lease_free(struct fake_lease *lease)
+{
+    lessor_free(lease->lessor);
+    free(lease);
+}
+
+static enum status grant(struct fake_lease *lease, struct engine_lease *op, int64_t now_ns)
+{
+    op->id = op->id ? op->id : lessor_choose_id(lease->lessor);
+    TRY(lessor_check_grant(lease->lessor, op->id, op->ttl_s));
+    op->ttl_s = op->ttl_s > TTL_MIN_S ? op->ttl_s : TTL_MIN_S;
+    lessor_grant(lease->lessor, op->id, op->ttl_s, now_ns);
+    return ST_OK;
+}
+
+static enum status revoke(struct fake_lease *lease, int64_t id)
+{
+    if (!lessor_has(lease->lessor, id))
+        return ST_LEASE_NOT_FOUND;
+    fake_model_delete_leased(lease->model, id);
+    lessor_revoke(lease->lessor, id);
+    return ST_OK;
+}
+
+static enum status time_to_live(struct fake_lease *lease, struct engine_lease *op, int64_t now_ns)
+{
+    struct lessor_lease found;
+    op->ttl_s = -1;
+    op->granted_ttl_s = 0;
+    op->key_count = 0;
+    if (!lessor_get(lease->lessor, op->id, &found))
+        return ST_OK;
+    op->ttl_s = (found.expires_ns - now_ns) / NS_PER_S;
+    op->granted_ttl_s = found.ttl_s;
+    if (!op->want_keys)
+        return ST_OK;
+    struct slice *keys;
+    op->key_count = fake_model_leased(lease->model, op->id, op->op.arena, &keys);
+    op->keys = keys;
+    return ST_OK;
+}
+
+static enum status list(struct fake_lease *lease, struct engine_lease *op)
+{
+    op->list_count = lessor_count(lease->lessor);
+    op->list = arena_calloc(op->op.arena, op->list_count, sizeof(*op->list));
+    struct lessor_lease *found = xcalloc(op->list_count + 1, sizeof(*found));
+    lessor_list(lease->lessor, found);
+    for (size_t i = 0; op->list && i < op->list_count; i++)
+        op->list[i] = (struct engine_lease_entry){found[i].id, found[i].expires_ns};
+    free(found);
+    return op->list ? ST_OK : ST_NOMEM;
+}
+
+static enum status renew(struct fake_lease *lease, struct engine_renewals *op, int64_t now_ns)
+{
+    for (size_t i = 0; i < op->count; i++) {
+        struct engine_renewal *item = &op->items[i];
+        if (lessor_renew(lease->lessor, item->id, now_ns, &item->ttl_s) != ST_OK)
+            item->ttl_s = 0;
+    }
+    return ST_OK;
+}
+
+enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
+                           enum engine_lease_call call, int64_t now_ns)
+{
+    struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
+    switch (call) {
+    case ENGINE_LEASE_GRANT:
+        return grant(lease, one, now_ns);
+    case ENGINE_LEASE_REVOKE:
+        return revoke(lease, one->id);
+    case ENGINE_LEASE_TIME_TO_LIVE:
+        return time_to_live(lease, one, now_ns);
+    case ENGINE_LEASE_LIST:
+        return list(lease, one);
+    case ENGINE_LEASE_RENEW:
+        return renew(lease, CONTAINER_OF(op, struct engine_renewals, op), now_ns);
+    }
+    return ST_INTERNAL;
+}
+
+void fake_lease_stats(const struct fake_lease *lease, struct engine_lease_stats *ret_stats)
+{
+    *ret_stats = (struct engine_lease_stats){.leases = lessor_count(lease->lessor)};
+}

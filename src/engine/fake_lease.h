@@ -1,0 +1,20 @@
+/* The leases of the fake engine: none expires, all else is as in etcd. One thread. */
+#ifndef VIGIL_ENGINE_FAKE_LEASE_H
+#define VIGIL_ENGINE_FAKE_LEASE_H
+
+#include "engine/engine_ops.h"
+#include "engine/fake_model.h"
+#include "engine/lease.h"
+
+struct fake_lease;
+
+/* Borrows the model, and tells it which leases there are. */
+struct fake_lease *fake_lease_new(struct fake_model *model, uint64_t seed);
+void fake_lease_free(struct fake_lease *lease);
+
+MUST_CHECK
+enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
+                           enum engine_lease_call call, int64_t now_ns);
+void fake_lease_stats(const struct fake_lease *lease, struct engine_lease_stats *ret_stats);
+
+#endif

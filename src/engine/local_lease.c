@@ -1,0 +1,338 @@
+#include "engine/local_lease.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "store/range.h"
+
+#include <stdlib.h>
+
+/*
+ * Each is a few microseconds of the writer's time. What is left over expires with the next groups,
+ * between which others write.
+ */
+enum { EXPIRE_PER_GROUP = 256 };
+static const int64_t hold_ns = NS_PER_S;
+
+/* -- Life -- */
+
+void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed)
+{
+    *lease = (struct local_lease){.lessor = lessor_new(seed), .ttl_min_s = ttl_min_s};
+}
+
+void local_lease_fini(struct local_lease *lease)
+{
+    lessor_free(TAKE(lease->lessor));
+    free(TAKE(lease->keys));
+}
+
+static void count(struct local_lease *lease)
+{
+    atomic_store_explicit(&lease->leases, lessor_count(lease->lessor), memory_order_relaxed);
+    atomic_store_explicit(&lease->attached, lessor_key_count(lease->lessor), memory_order_relaxed);
+}
+
+static void add(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* A row: id → time to live. */
+static struct row row_of(const int64_t *id, const int64_t *ttl_s)
+{
+    struct row row = {.table = ROW_LEASE, .key = slice_of(id, sizeof(*id)), .deleted = !ttl_s};
+    if (ttl_s)
+        row.value = slice_of(ttl_s, sizeof(*ttl_s));
+    return row;
+}
+
+enum status local_lease_row(struct local_lease *lease, const struct row *row)
+{
+    int64_t id, ttl_s;
+    if (row->key.len != sizeof(id) || (!row->deleted && row->value.len != sizeof(ttl_s)))
+        return ST_DAMAGED;
+    memcpy(&id, row->key.ptr, sizeof(id));
+    lessor_revoke(lease->lessor, id);
+    if (row->deleted)
+        return ST_OK;
+    memcpy(&ttl_s, row->value.ptr, sizeof(ttl_s));
+    if (id == 0 || ttl_s <= 0 || ttl_s > LEASE_TTL_MAX_S)
+        return ST_DAMAGED;
+    lessor_grant(lease->lessor, id, ttl_s, 0); /* its time begins at the start */
+    return ST_OK;
+}
+
+static bool lease_exists(void *ctx, int64_t id)
+{
+    const struct local_lease *lease = ctx;
+    return lessor_has(lease->lessor, id);
+}
+
+static void lease_moved(void *ctx, struct slice key, int64_t from, int64_t to)
+{
+    struct local_lease *lease = ctx;
+    lessor_move_key(lease->lessor, key, from, to);
+}
+
+static void attach_all(struct local_lease *lease)
+{
+    const struct store_view *view = store_view(lease->store);
+    struct range_state state = {
+        .root = view->root,
+        .log = store_log(lease->store),
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+    struct range_walk walk;
+    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));) {
+        if (kv->item->newest.lease)
+            lessor_move_key(lease->lessor, index_item_key(kv->item), 0, kv->item->newest.lease);
+    }
+}
+
+void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns)
+{
+    lease->store = store;
+    if (lessor_count(lease->lessor))
+        attach_all(lease);
+    lessor_renew_all(lease->lessor, now_ns);
+    struct apply *apply = store_apply(store);
+    apply->lease_exists = lease_exists;
+    apply->lease_moved = lease_moved;
+    apply->lease_ctx = lease;
+    count(lease);
+}
+
+/* -- Granting and revoking -- */
+
+static enum status grant(struct local_lease *lease, struct engine_lease *op, int64_t now_ns)
+{
+    int64_t id = op->id ? op->id : lessor_choose_id(lease->lessor);
+    TRY(lessor_check_grant(lease->lessor, id, op->ttl_s));
+    int64_t ttl_s = op->ttl_s > lease->ttl_min_s ? op->ttl_s : lease->ttl_min_s;
+    struct row row = row_of(&id, &ttl_s);
+    TRY(apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL));
+    lessor_grant(lease->lessor, id, ttl_s, now_ns);
+    add(&lease->granted, 1);
+    op->id = id;
+    op->ttl_s = ttl_s;
+    return ST_OK;
+}
+
+static void keys_reserve(struct local_lease *lease, size_t needed)
+{
+    enum { KEEP = 4096 };
+    if (needed <= lease->keys_capacity && (needed > KEEP || lease->keys_capacity <= KEEP))
+        return;
+    lease->keys_capacity = needed > KEEP ? needed : KEEP;
+    lease->keys = xrealloc(lease->keys, lease->keys_capacity * sizeof(*lease->keys));
+}
+
+static enum status revoke(struct local_lease *lease, int64_t id)
+{
+    struct lessor_lease found;
+    if (!lessor_get(lease->lessor, id, &found))
+        return ST_LEASE_NOT_FOUND;
+    keys_reserve(lease, found.key_count);
+    lessor_keys(lease->lessor, id, lease->keys);
+    struct row row = row_of(&id, NULL);
+    TRY(apply_rows(store_apply(lease->store), &row, 1, lease->keys, found.key_count, NULL));
+    lessor_revoke(lease->lessor, id);
+    add(&lease->revoked, 1);
+    return ST_OK;
+}
+
+/* -- Renewing -- */
+
+/* ST_AGAIN: one of them has expired and must be revoked first; those before it are renewed. */
+static enum status renew(struct local_lease *lease, struct engine_renewals *op, int64_t now_ns)
+{
+    uint64_t renewed = 0;
+    for (size_t i = 0; i < op->count; i++) {
+        struct engine_renewal *item = &op->items[i];
+        enum status status = lessor_renew(lease->lessor, item->id, now_ns, &item->ttl_s);
+        if (status == ST_AGAIN)
+            return ST_AGAIN;
+        if (status == ST_OK)
+            renewed++;
+        else
+            item->ttl_s = 0;
+    }
+    add(&lease->renewed, renewed);
+    return ST_OK;
+}
+
+/* As in etcd, who renews an expired lease hears that it is gone when it is. */
+static enum status revoke_expired(struct local_lease *lease, const struct engine_renewals *op,
+                                  int64_t now_ns)
+{
+    for (size_t i = 0; i < op->count; i++) {
+        struct lessor_lease found;
+        if (!lessor_get(lease->lessor, op->items[i].id, &found) || found.expires_ns > now_ns)
+            continue;
+        TRY(revoke(lease, found.id));
+        add(&lease->expired, 1);
+    }
+    return ST_OK;
+}
+
+/* -- Questions -- */
+
+static enum status copy_keys(const struct local_lease *lease, struct engine_lease *op,
+                             size_t key_count)
+{
+    struct slice *keys = arena_calloc(op->op.arena, key_count, sizeof(*keys));
+    if (!keys)
+        return ST_NOMEM;
+    lessor_keys(lease->lessor, op->id, keys);
+    for (size_t i = 0; i < key_count; i++)
+        TRY(arena_dup(op->op.arena, keys[i], &keys[i]));
+    op->keys = keys;
+    op->key_count = key_count;
+    return ST_OK;
+}
+
+static enum status time_to_live(const struct local_lease *lease, struct engine_lease *op,
+                                int64_t now_ns)
+{
+    struct lessor_lease found;
+    op->ttl_s = -1;
+    op->granted_ttl_s = 0;
+    op->key_count = 0;
+    if (!lessor_get(lease->lessor, op->id, &found))
+        return ST_OK;
+    op->ttl_s = found.expires_ns > now_ns ? (found.expires_ns - now_ns) / NS_PER_S : 0;
+    op->granted_ttl_s = found.ttl_s;
+    return op->want_keys ? copy_keys(lease, op, found.key_count) : ST_OK;
+}
+
+static enum status list(const struct local_lease *lease, struct engine_lease *op)
+{
+    size_t leases = lessor_count(lease->lessor);
+    op->list = arena_calloc(op->op.arena, leases, sizeof(*op->list));
+    struct lessor_lease *found = malloc(leases * sizeof(*found) + 1);
+    op->list_count = leases;
+    if (found && op->list) {
+        lessor_list(lease->lessor, found);
+        for (size_t i = 0; i < leases; i++)
+            op->list[i] = (struct engine_lease_entry){found[i].id, found[i].expires_ns};
+    }
+    free(found);
+    return found && op->list ? ST_OK : ST_NOMEM;
+}
+
+/* -- Operations -- */
+
+size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
+                        enum engine_lease_call call)
+{
+    struct lessor_lease found;
+    const struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
+    switch (call) {
+    case ENGINE_LEASE_RENEW:
+        return CONTAINER_OF(op, struct engine_renewals, op)->count;
+    case ENGINE_LEASE_LIST:
+        return 1 + lessor_count(lease->lessor) / 4;
+    default:
+        return one->want_keys && lessor_get(lease->lessor, one->id, &found) ? 1 + found.key_count
+                                                                            : 1;
+    }
+}
+
+bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
+                      int64_t now_ns)
+{
+    op->revision = store_apply(lease->store)->revision;
+    switch (call) {
+    case ENGINE_LEASE_TIME_TO_LIVE:
+        op->status = time_to_live(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
+        return true;
+    case ENGINE_LEASE_LIST:
+        op->status = list(lease, CONTAINER_OF(op, struct engine_lease, op));
+        return true;
+    case ENGINE_LEASE_RENEW:
+        op->status = renew(lease, CONTAINER_OF(op, struct engine_renewals, op), now_ns);
+        return op->status == ST_OK;
+    default:
+        return false;
+    }
+}
+
+void local_lease_execute(struct local_lease *lease, struct engine_op *op,
+                         enum engine_lease_call call, int64_t now_ns)
+{
+    struct apply *apply = store_apply(lease->store);
+    switch (call) {
+    case ENGINE_LEASE_GRANT:
+        op->status = grant(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
+        break;
+    case ENGINE_LEASE_REVOKE:
+        op->status = revoke(lease, CONTAINER_OF(op, struct engine_lease, op)->id);
+        break;
+    case ENGINE_LEASE_RENEW: {
+        struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
+        op->revision = apply->revision; /* at which they lived, so before any is revoked */
+        op->status = revoke_expired(lease, renewals, now_ns);
+        if (op->status == ST_OK)
+            op->status = renew(lease, renewals, now_ns);
+        count(lease);
+        return;
+    }
+    default:
+        assert(false && "needs no record");
+    }
+    op->revision = apply->revision;
+    count(lease);
+}
+
+/* -- Time -- */
+
+int64_t local_lease_next_ns(const struct local_lease *lease)
+{
+    int64_t next_ns = lessor_next_ns(lease->lessor);
+    return next_ns > lease->hold_until_ns ? next_ns : lease->hold_until_ns;
+}
+
+enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t pending_max)
+{
+    if (local_lease_next_ns(lease) > now_ns)
+        return ST_OK;
+    enum status status = ST_OK;
+    for (unsigned i = 0; i < EXPIRE_PER_GROUP && store_pending_bytes(lease->store) < pending_max;
+         i++) {
+        int64_t id = lessor_expired(lease->lessor, now_ns);
+        if (id == 0)
+            break;
+        status = revoke(lease, id);
+        if (status != ST_OK) {
+            lease->hold_until_ns = now_ns + hold_ns;
+            break;
+        }
+        add(&lease->expired, 1);
+    }
+    count(lease);
+    return status;
+}
+
+void local_lease_stalled(struct local_lease *lease, int64_t now_ns)
+{
+    lease->hold_until_ns = now_ns + hold_ns;
+}
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void local_lease_stats_get(const struct local_lease *lease, struct engine_lease_stats *ret_stats)
+{
+    *ret_stats = (struct engine_lease_stats){
+        .leases = get(&lease->leases),
+        .keys = get(&lease->attached),
+        .granted = get(&lease->granted),
+        .revoked = get(&lease->revoked),
+        .renewed = get(&lease->renewed),
+        .expired = get(&lease->expired),
+    };
+}

@@ -1,0 +1,64 @@
+/*
+ * The leases of the local engine: the lessor (lease/lessor.h) joined to the store. Belongs to the
+ * writer, on its thread, but for the counters.
+ *
+ * Grants and revocations are records of the log. Renewals and questions are not: they are answered
+ * before a group is begun, when all there is to see is durable, and so wait for no sync.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_LEASE_H
+#define VIGIL_ENGINE_LOCAL_LEASE_H
+
+#include "engine/engine_ops.h"
+#include "engine/lease.h"
+#include "lease/lessor.h"
+#include "store/store.h"
+
+#include <stdatomic.h>
+
+struct local_lease {
+    struct lessor *lessor; /* owned */
+    struct store *store;
+    int64_t ttl_min_s;
+    int64_t hold_until_ns; /* nothing expires before this */
+    struct slice *keys;    /* owned scratch: of the lease to be revoked */
+    size_t keys_capacity;
+    /* Read by others. */
+    _Atomic uint64_t leases, attached, granted, revoked, renewed, expired;
+};
+
+void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed);
+void local_lease_fini(struct local_lease *lease); /* accepts a zeroed one */
+
+/* While the store opens: takes a row of the table of leases. */
+MUST_CHECK
+enum status local_lease_row(struct local_lease *lease, const struct row *row);
+/* The store is open: finds which keys hang on leases, and lets all times begin. */
+void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns);
+
+/* How much work it will be, counted in renewals. */
+size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
+                        enum engine_lease_call call);
+/* A renewal or a question, while nothing is pending. False: it needs a record, execute it. */
+MUST_CHECK
+bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
+                      int64_t now_ns);
+void local_lease_execute(struct local_lease *lease, struct engine_op *op,
+                         enum engine_lease_call call, int64_t now_ns);
+
+/* When local_lease_expire will have something to do; CLOCK_NEVER. */
+int64_t local_lease_next_ns(const struct local_lease *lease);
+/*
+ * Revokes some of what has expired, up to so many bytes of log pending. If the disk has no room it
+ * fails, and is not due again for a second.
+ */
+MUST_CHECK
+enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t pending_max);
+/*
+ * Everything stood still for a while: who wanted to renew could not. Their requests may still wait
+ * in sockets, and are let come in first.
+ */
+void local_lease_stalled(struct local_lease *lease, int64_t now_ns);
+
+void local_lease_stats_get(const struct local_lease *lease, struct engine_lease_stats *ret_stats);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * The Lease service: its table, and the calls that ask once. The stream that keeps leases alive is
+ * in lease_keep_alive.c.
+ */
+#include "codec/pb/rpc.pb.h"
+#include "engine/lease.h"
+#include "etcd/lease_keep_alive.h"
+#include "etcd/service.h"
+
+#include <stdlib.h>
+
+/* One call. In its arena; the connection's thread. */
+struct lease_call {
+    struct engine_lease lease; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    void (*reply)(struct lease_call *l, struct pb_response_header *header);
+    bool pending; /* the engine has not answered */
+    bool ended;   /* the peer is gone; held until the engine answers */
+};
+
+static void lease_done(struct engine_op *op)
+{
+    struct lease_call *l = CONTAINER_OF(op, struct lease_call, lease.op);
+    l->pending = false;
+    l->face->under_way--;
+    if (l->ended) {
+        grpc_call_release(l->call);
+    } else if (op->status != ST_OK) {
+        etcd_call_fail_op(l->call, op);
+    } else {
+        struct kv_header ids = etcd_header(l->face, op->revision);
+        struct pb_response_header header = {
+            .cluster_id = ids.cluster_id,
+            .member_id = ids.member_id,
+            .revision = ids.revision,
+            .raft_term = ids.raft_term,
+        };
+        l->reply(l, &header);
+    }
+}
+
+static void lease_on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct lease_call *l = grpc_call_user(call);
+    if (!l)
+        return;
+    l->ended = true;
+    if (l->pending)
+        grpc_call_hold(call);
+}
+
+/* Ready to be filled in and started; NULL: the call was answered with an error. */
+static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_face *face,
+                                         void (*reply)(struct lease_call *l,
+                                                       struct pb_response_header *header))
+{
+    struct lease_call *l = arena_calloc(grpc_call_arena(call), 1, sizeof(*l));
+    if (!l) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    l->call = call;
+    l->face = face;
+    l->reply = reply;
+    l->pending = true;
+    face->under_way++;
+    l->lease.op.done = lease_done;
+    l->lease.op.arena = grpc_call_arena(call);
+    grpc_call_set_user(call, l);
+    return l;
+}
+
+/* -- Grant -- */
+
+static void grant_reply(struct lease_call *l, struct pb_response_header *header)
+{
+    struct pb_lease_grant_response response = {
+        .header = header,
+        .id = l->lease.id,
+        .ttl = l->lease.ttl_s,
+    };
+    etcd_call_reply(l->call, &pb_lease_grant_response_table, &response);
+}
+
+static void grant_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_lease_grant_request request;
+    if (!etcd_call_decode(call, &pb_lease_grant_request_table, message, &request))
+        return;
+    struct lease_call *l = lease_call_new(call, face, grant_reply);
+    if (!l)
+        return;
+    l->lease.id = request.id;
+    l->lease.ttl_s = request.ttl;
+    engine_lease_grant(face->shard, &l->lease);
+}
+
+/* -- Revoke -- */
+
+static void revoke_reply(struct lease_call *l, struct pb_response_header *header)
+{
+    struct pb_lease_revoke_response response = {.header = header};
+    etcd_call_reply(l->call, &pb_lease_revoke_response_table, &response);
+}
+
+static void revoke_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_lease_revoke_request request;
+    if (!etcd_call_decode(call, &pb_lease_revoke_request_table, message, &request))
+        return;
+    struct lease_call *l = lease_call_new(call, face, revoke_reply);
+    if (!l)
+        return;
+    l->lease.id = request.id;
+    engine_lease_revoke(face->shard, &l->lease);
+}
+
+/* -- Time to live -- */
+
+static void time_to_live_reply(struct lease_call *l, struct pb_response_header *header)
+{
+    struct pb_lease_time_to_live_response response = {
+        .header = header,
+        .id = l->lease.id,
+        .ttl = l->lease.ttl_s,
+        .granted_ttl = l->lease.granted_ttl_s,
+        .keys = l->lease.keys,
+        .keys_count = l->lease.key_count,
+    };
+    etcd_call_reply(l->call, &pb_lease_time_to_live_response_table, &response);
+}
+
+static void time_to_live_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_lease_time_to_live_request request;
+    if (!etcd_call_decode(call, &pb_lease_time_to_live_request_table, message, &request))
+        return;
+    struct lease_call *l = lease_call_new(call, face, time_to_live_reply);
+    if (!l)
+        return;
+    l->lease.id = request.id;
+    l->lease.want_keys = request.keys;
+    engine_lease_time_to_live(face->shard, &l->lease);
+}
+
+/* -- List -- */
+
+/* As etcd's: who expires first comes first. */
+static int compare_entries(const void *left, const void *right)
+{
+    const struct engine_lease_entry *a = left, *b = right;
+    if (a->expires_ns != b->expires_ns)
+        return a->expires_ns < b->expires_ns ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static void list_reply(struct lease_call *l, struct pb_response_header *header)
+{
+    size_t count = l->lease.list_count;
+    struct pb_lease_status *leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*leases));
+    if (!leases) {
+        grpc_call_fail(l->call, ST_NOMEM);
+        return;
+    }
+    if (count)
+        qsort(l->lease.list, count, sizeof(*l->lease.list), compare_entries);
+    for (size_t i = 0; i < count; i++)
+        leases[i].id = l->lease.list[i].id;
+    struct pb_lease_leases_response response = {
+        .header = header, .leases = leases, .leases_count = count};
+    etcd_call_reply(l->call, &pb_lease_leases_response_table, &response);
+}
+
+static void list_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_lease_leases_request request;
+    if (!etcd_call_decode(call, &pb_lease_leases_request_table, message, &request))
+        return;
+    struct lease_call *l = lease_call_new(call, face, list_reply);
+    if (l)
+        engine_lease_list(face->shard, &l->lease);
+}
+
+static const struct grpc_method methods[] = {
+    {
+        .path = PB_LEASE_LEASE_GRANT_PATH,
+        .on_message = grant_on_message,
+        .on_end = lease_on_end,
+    },
+    {
+        .path = PB_LEASE_LEASE_REVOKE_PATH,
+        .on_message = revoke_on_message,
+        .on_end = lease_on_end,
+    },
+    {
+        .path = PB_LEASE_LEASE_TIME_TO_LIVE_PATH,
+        .on_message = time_to_live_on_message,
+        .on_end = lease_on_end,
+    },
+    {
+        .path = PB_LEASE_LEASE_LEASES_PATH,
+        .on_message = list_on_message,
+        .on_end = lease_on_end,
+    },
+    {
+        .path = PB_LEASE_LEASE_KEEP_ALIVE_PATH,
+        .client_streams = true,
+        .server_streams = true,
+        .parks = true,
+        .on_message = lease_keep_alive_on_message,
+        .on_half_close = lease_keep_alive_on_half_close,
+        .on_end = lease_keep_alive_on_end,
+    },
+};
+
+enum status lease_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}
