@@ -113,7 +113,9 @@ static void write_lease(struct local_writer *writer, struct engine_op *op)
 {
     enum engine_lease_call call = lease_call_of(op);
     op->revision = store_apply(writer->engine->store)->revision;
-    op->status = call == ENGINE_LEASE_GRANT ? admit(writer, QUOTA_LEASE_COST) : ST_OK;
+    op->status = ST_OK;
+    if (call != ENGINE_LEASE_RENEW)
+        op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
         local_lease_execute(&writer->lease, op, call, writer->now_ns);
 }
@@ -243,8 +245,12 @@ static void expire_leases(struct local_writer *writer)
 {
     if (writer->lease_left)
         return; /* who came in time to renew may be among them */
-    enum status status = local_lease_expire(&writer->lease, writer->now_ns, GROUP_BYTES_MAX);
+    enum status status = admit(writer, 0);
     if (status != ST_OK)
+        local_lease_stalled(&writer->lease, writer->now_ns); /* nothing is changed any more */
+    else
+        status = local_lease_expire(&writer->lease, writer->now_ns, GROUP_BYTES_MAX);
+    if (status != ST_OK && status != ST_CORRUPT)
         local_warn(writer->engine, "leases that have expired could not be revoked", status,
                    "and will be tried again");
 }
