@@ -386,7 +386,7 @@ static bool nothing_to_do(const struct local_writer *writer)
 /* The time is taken before what has arrived: a renewal that came in time is never too late. */
 static void take_time(struct local_writer *writer)
 {
-    writer->now_ns = clock_mono_ns(clock_system());
+    writer->now_ns = now_ns();
     if (writer->now_ns > clock_add(writer->expected_ns, stall_ns))
         local_lease_stalled(&writer->lease, writer->now_ns);
     writer->expected_ns = writer->now_ns;
@@ -399,9 +399,9 @@ static void rest(struct local_writer *writer)
     if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
         until_ns = retired_ns;
     writer->expected_ns = until_ns;
-    int64_t now_ns = clock_mono_ns(clock_system());
-    if (until_ns > now_ns)
-        mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - now_ns);
+    int64_t from_ns = now_ns();
+    if (until_ns > from_ns)
+        mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
 }
 
 static void *writer_main(void *arg)
