@@ -1,19 +1,42 @@
 /*
- * The Maintenance service as far as one node without alarms needs it. Methods that are not here
- * (Defragment, Snapshot, Downgrade) are answered as grpc-go answers what it does not know.
+ * The Maintenance service on one node. Snapshot is answered as grpc-go answers what it does not
+ * know.
  */
+#include "base/log.h"
 #include "codec/pb/rpc.pb.h"
+#include "etcd/downgrade.h"
 #include "etcd/service.h"
 
-static struct pb_response_header header_now(const struct etcd_face *face)
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct pb_response_header header_at(const struct etcd_face *face, int64_t revision)
 {
-    struct kv_header header = etcd_header_now(face);
+    struct kv_header header = etcd_header(face, revision);
     return (struct pb_response_header){
         .cluster_id = header.cluster_id,
         .member_id = header.member_id,
         .revision = header.revision,
         .raft_term = header.raft_term,
     };
+}
+
+/* -- Answered at once -- */
+
+enum { ALARM_TEXT_BYTES = 64 };
+
+/* As protobuf prints the message, which is what etcd shows. */
+static struct slice alarm_text(const struct engine_alarm_row *row, char text[ALARM_TEXT_BYTES])
+{
+    char member[32] = "", type[16];
+    if (row->member_id)
+        snprintf(member, sizeof(member), "memberID:%" PRIu64 " ", row->member_id);
+    snprintf(type, sizeof(type), "%" PRId32, row->type);
+    const char *name = row->type == ENGINE_ALARM_NOSPACE   ? "NOSPACE"
+                       : row->type == ENGINE_ALARM_CORRUPT ? "CORRUPT"
+                                                           : type;
+    int len = snprintf(text, ALARM_TEXT_BYTES, "%salarm:%s", member, name);
+    return slice_of(text, (size_t)len);
 }
 
 static void status_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -24,8 +47,17 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
         return;
     struct engine_status status;
     engine_status_get(face->shard, &status);
-    struct pb_response_header header = header_now(face);
-    struct pb_downgrade_info downgrade = {.enabled = false};
+    struct engine_alarm_row alarms[ENGINE_ALARMS_MAX];
+    char texts[ENGINE_ALARMS_MAX][ALARM_TEXT_BYTES];
+    struct slice errors[ENGINE_ALARMS_MAX];
+    size_t alarm_count = engine_alarms_get(face->shard, alarms);
+    for (size_t i = 0; i < alarm_count; i++)
+        errors[i] = alarm_text(&alarms[i], texts[i]);
+    struct pb_response_header header = header_at(face, status.revision);
+    struct pb_downgrade_info downgrade = {
+        .enabled = status.downgrade_target[0] != '\0',
+        .target_version = slice_from_text(status.downgrade_target),
+    };
     struct pb_status_response response = {
         .header = &header,
         .version = slice_from_text(face->config->version),
@@ -34,28 +66,14 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
         .raft_index = status.raft_index,
         .raft_term = face->identity.raft_term,
         .raft_applied_index = status.applied_index,
+        .errors = errors,
+        .errors_count = alarm_count,
         .db_size_in_use = status.db_size_in_use_bytes,
         .storage_version = slice_from_text(face->config->cluster_version),
         .db_size_quota = status.quota_bytes,
         .downgrade_info = &downgrade,
     };
     etcd_call_reply(call, &pb_status_response_table, &response);
-}
-
-static void alarm_on_message(struct grpc_call *call, void *service, struct slice message)
-{
-    struct etcd_face *face = service;
-    struct pb_alarm_request request;
-    if (!etcd_call_decode(call, &pb_alarm_request_table, message, &request))
-        return;
-    if (request.action == PB_ALARM_ACTION_ACTIVATE) {
-        grpc_call_fail(call, ST_UNIMPLEMENTED);
-        return;
-    }
-    /* No alarm can be raised, so there is none to list or to disarm. */
-    struct pb_response_header header = header_now(face);
-    struct pb_alarm_response response = {.header = &header};
-    etcd_call_reply(call, &pb_alarm_response_table, &response);
 }
 
 static void move_leader_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -71,113 +89,251 @@ static void move_leader_on_message(struct grpc_call *call, void *service, struct
         grpc_call_fail(call, ST_BAD_LEADER_TRANSFEREE);
 }
 
-/* -- Hashes -- */
+/* -- Operations of the engine -- */
 
-/* One Hash or HashKV. In the call's arena. */
-struct hash_call {
-    struct engine_hash hash; /* first */
+/* One call whose answer the engine has. In the call's arena. */
+struct maintenance_call {
+    union {
+        struct engine_op op; /* the first of each */
+        struct engine_hash hash;
+        struct engine_alarm alarm;
+        struct engine_defragment defragment;
+    };
     struct grpc_call *call;
     struct etcd_face *face;
-    bool of_kv;
+    void (*reply)(struct maintenance_call *m); /* of what succeeded */
     bool pending;
     bool ended; /* held until the engine answers */
+    bool defragments;
+    bool cancels; /* a downgrade: whatever comes of it is well */
+    struct pb_alarm_request alarm_request;
+    char target[DOWNGRADE_TARGET_BYTES];
 };
 
-static void hash_reply(struct hash_call *h)
+static void maintenance_done(struct engine_op *op)
 {
-    struct kv_header ids = etcd_header(h->face, h->hash.op.revision);
-    struct pb_response_header header = {
-        .cluster_id = ids.cluster_id,
-        .member_id = ids.member_id,
-        .revision = ids.revision,
-        .raft_term = ids.raft_term,
-    };
-    if (h->of_kv) {
-        struct pb_hash_kv_response response = {
-            .header = &header,
-            .hash = h->hash.hash,
-            .compact_revision = h->hash.compact_revision,
-            .hash_revision = h->hash.hash_revision,
-        };
-        etcd_call_reply(h->call, &pb_hash_kv_response_table, &response);
-    } else {
-        struct pb_hash_response response = {.header = &header, .hash = h->hash.hash};
-        etcd_call_reply(h->call, &pb_hash_response_table, &response);
-    }
-}
-
-static void hash_done(struct engine_op *op)
-{
-    struct hash_call *h = CONTAINER_OF(op, struct hash_call, hash.op);
-    h->pending = false;
-    h->face->under_way--;
-    if (h->ended)
-        grpc_call_release(h->call);
-    else if (op->status != ST_OK)
-        etcd_call_fail_op(h->call, op);
+    struct maintenance_call *m = CONTAINER_OF(op, struct maintenance_call, op);
+    m->pending = false;
+    m->face->under_way--;
+    if (m->defragments && op->status == ST_OK)
+        log_info("finished defragment");
+    else if (m->defragments)
+        log_warn("failed to defragment", LOG_STATUS(op->status));
+    if (m->ended)
+        grpc_call_release(m->call);
+    else if (op->status != ST_OK && !m->cancels)
+        etcd_call_fail_op(m->call, op);
     else
-        hash_reply(h);
+        m->reply(m);
 }
 
-static void hash_on_end(struct grpc_call *call, void *service)
+static void maintenance_on_end(struct grpc_call *call, void *service)
 {
     (void)service;
-    struct hash_call *h = grpc_call_user(call);
-    if (!h)
+    struct maintenance_call *m = grpc_call_user(call);
+    if (!m)
+        return; /* refused before the engine heard of it */
+    m->ended = true;
+    if (!m->pending)
         return;
-    h->ended = true;
-    if (h->pending)
-        grpc_call_hold(call);
+    grpc_call_hold(call);
+    if (m->defragments)
+        engine_defragment_give_up(&m->defragment);
 }
 
-static void hash_start(struct grpc_call *call, struct etcd_face *face, bool of_kv, int64_t revision)
+static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_face *face,
+                                                     void (*reply)(struct maintenance_call *m))
 {
-    struct hash_call *h = arena_calloc(grpc_call_arena(call), 1, sizeof(*h));
-    if (!h) {
+    struct maintenance_call *m = arena_calloc(grpc_call_arena(call), 1, sizeof(*m));
+    if (!m) {
         grpc_call_fail(call, ST_NOMEM);
-        return;
+        return NULL;
     }
-    h->call = call;
-    h->face = face;
-    h->of_kv = of_kv;
-    h->pending = true;
-    face->under_way++;
-    h->hash.op.done = hash_done;
-    h->hash.op.arena = grpc_call_arena(call);
-    h->hash.at_revision = revision;
-    grpc_call_set_user(call, h);
-    engine_hash_kv(face->shard, &h->hash);
+    m->call = call;
+    m->face = face;
+    m->reply = reply;
+    m->op.done = maintenance_done;
+    m->op.arena = grpc_call_arena(call);
+    return m;
+}
+
+/* The engine's from here on. */
+static void mark_pending(struct maintenance_call *m)
+{
+    m->pending = true;
+    m->face->under_way++;
+    grpc_call_set_user(m->call, m);
+}
+
+/* -- Hashes -- */
+
+static void hash_kv_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_hash_kv_response response = {
+        .header = &header,
+        .hash = m->hash.hash,
+        .compact_revision = m->hash.compact_revision,
+        .hash_revision = m->hash.hash_revision,
+    };
+    etcd_call_reply(m->call, &pb_hash_kv_response_table, &response);
+}
+
+static void hash_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_hash_response response = {.header = &header, .hash = m->hash.hash};
+    etcd_call_reply(m->call, &pb_hash_response_table, &response);
+}
+
+static void hash_start(struct maintenance_call *m, int64_t revision)
+{
+    m->hash.at_revision = revision;
+    mark_pending(m);
+    engine_hash_kv(m->face->shard, &m->hash);
 }
 
 static void hash_kv_on_message(struct grpc_call *call, void *service, struct slice message)
 {
     struct pb_hash_kv_request request;
-    if (etcd_call_decode(call, &pb_hash_kv_request_table, message, &request))
-        hash_start(call, service, true, request.revision);
+    if (!etcd_call_decode(call, &pb_hash_kv_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, service, hash_kv_reply);
+    if (m)
+        hash_start(m, request.revision);
 }
 
 /* etcd hashes its whole file; ours has another form, so what is hashed is every revision kept. */
 static void hash_on_message(struct grpc_call *call, void *service, struct slice message)
 {
     struct pb_hash_request request;
-    if (etcd_call_decode(call, &pb_hash_request_table, message, &request))
-        hash_start(call, service, false, 0);
+    if (!etcd_call_decode(call, &pb_hash_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, service, hash_reply);
+    if (m)
+        hash_start(m, 0);
 }
+
+/* -- Alarms -- */
+
+static void alarm_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_alarm_response response = {.header = &header};
+    size_t count = m->alarm.row_count;
+    response.alarms = arena_calloc(grpc_call_arena(m->call), count, sizeof(*response.alarms));
+    if (!response.alarms && count) {
+        grpc_call_fail(m->call, ST_NOMEM);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        response.alarms[i] = (struct pb_alarm_member){
+            .member_id = m->alarm.rows[i].member_id,
+            .alarm = m->alarm.rows[i].type,
+        };
+    response.alarms_count = count;
+    etcd_call_reply(m->call, &pb_alarm_response_table, &response);
+}
+
+static void alarm_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct maintenance_call *m = maintenance_call_new(call, face, alarm_reply);
+    if (!m || !etcd_call_decode(call, &pb_alarm_request_table, message, &m->alarm_request))
+        return;
+    mark_pending(m);
+    engine_alarm(face->shard, &m->alarm, &m->alarm_request);
+}
+
+/* -- Defragment -- */
+
+static void defragment_reply(struct maintenance_call *m)
+{
+    struct pb_defragment_response response = {0}; /* etcd sends no header */
+    etcd_call_reply(m->call, &pb_defragment_response_table, &response);
+}
+
+static void defragment_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_defragment_request request;
+    if (!etcd_call_decode(call, &pb_defragment_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, face, defragment_reply);
+    if (!m)
+        return;
+    log_info("starting defragment");
+    m->defragments = true;
+    mark_pending(m);
+    engine_defragment(face->shard, &m->defragment);
+}
+
+/* -- Downgrade -- */
+
+static void downgrade_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    const char *version = m->face->config->cluster_version;
+    const char *patch = strrchr(version, '.');
+    struct pb_downgrade_response response = {
+        .header = &header,
+        .version = slice_of(version, patch ? (size_t)(patch - version) : strlen(version)),
+    };
+    etcd_call_reply(m->call, &pb_downgrade_response_table, &response);
+}
+
+static void downgrade_validate(struct maintenance_call *m)
+{
+    struct engine_status status;
+    engine_status_get(m->face->shard, &status);
+    m->op.revision = status.revision;
+    if (status.downgrade_target[0])
+        grpc_call_fail(m->call, ST_DOWNGRADE_IN_PROCESS);
+    else
+        downgrade_reply(m);
+}
+
+static void downgrade_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_downgrade_request request;
+    if (!etcd_call_decode(call, &pb_downgrade_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, face, downgrade_reply);
+    if (!m)
+        return;
+    m->cancels = request.action == PB_DOWNGRADE_ACTION_CANCEL;
+    if (!m->cancels && request.action != PB_DOWNGRADE_ACTION_VALIDATE &&
+        request.action != PB_DOWNGRADE_ACTION_ENABLE) {
+        grpc_call_fail_text(call, GRPC_UNKNOWN, SLICE_LITERAL("etcdserver: unknown method"));
+        return;
+    }
+    enum status status =
+        m->cancels ? ST_OK
+                   : downgrade_check(request.version, face->config->cluster_version, m->target);
+    if (status != ST_OK) {
+        grpc_call_fail(call, status);
+    } else if (request.action == PB_DOWNGRADE_ACTION_VALIDATE) {
+        downgrade_validate(m);
+    } else {
+        mark_pending(m);
+        engine_downgrade(face->shard, &m->op, m->target);
+    }
+}
+
+#define OPERATION(path_, fn)                                              \
+    {                                                                     \
+        .path = (path_), .on_message = (fn), .on_end = maintenance_on_end \
+    }
 
 static const struct grpc_method methods[] = {
     {.path = PB_MAINTENANCE_STATUS_PATH, .on_message = status_on_message},
-    {.path = PB_MAINTENANCE_ALARM_PATH, .on_message = alarm_on_message},
     {.path = PB_MAINTENANCE_MOVE_LEADER_PATH, .on_message = move_leader_on_message},
-    {
-        .path = PB_MAINTENANCE_HASH_PATH,
-        .on_message = hash_on_message,
-        .on_end = hash_on_end,
-    },
-    {
-        .path = PB_MAINTENANCE_HASH_KV_PATH,
-        .on_message = hash_kv_on_message,
-        .on_end = hash_on_end,
-    },
+    OPERATION(PB_MAINTENANCE_ALARM_PATH, alarm_on_message),
+    OPERATION(PB_MAINTENANCE_HASH_PATH, hash_on_message),
+    OPERATION(PB_MAINTENANCE_HASH_KV_PATH, hash_kv_on_message),
+    OPERATION(PB_MAINTENANCE_DEFRAGMENT_PATH, defragment_on_message),
+    OPERATION(PB_MAINTENANCE_DOWNGRADE_PATH, downgrade_on_message),
 };
 
 enum status maintenance_service_add(struct etcd_face *face)
