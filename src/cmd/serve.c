@@ -4,6 +4,7 @@
 #include "cmd/greeting.h"
 #include "cmd/log_rotation.h"
 #include "cmd/notify.h"
+#include "cmd/quota_notice.h"
 #include "cmd/serve_config.h"
 #include "cmd/serve_settings.h"
 #include "cmd/version.h"
@@ -252,6 +253,8 @@ static enum status configure(struct serve *s, struct error *error)
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
     tell_tls(s);
+    if (!s->for_people || s->settings.values.quota_backend_bytes)
+        quota_notice_log(s->settings.values.quota_backend_bytes);
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
     return ST_OK;

@@ -277,6 +277,21 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->cluster_id = config->cluster_id;
 }
 
+static enum status set_compaction(struct server_config *server, const struct serve_options *options,
+                                  struct error *error)
+{
+    server->compaction_mode = options->auto_compaction_mode == SERVE_COMPACT_REVISION
+                                  ? AUTO_COMPACTION_REVISION
+                                  : AUTO_COMPACTION_PERIODIC;
+    enum status status = auto_compaction_parse(
+        server->compaction_mode, options->auto_compaction_retention, &server->compaction_retention);
+    if (status != ST_OK)
+        return error_set(error, status,
+                         "--auto-compaction-retention: '%.100s' is neither a number nor a duration",
+                         options->auto_compaction_retention);
+    return ST_OK;
+}
+
 static enum status set_all(struct serve_config *config, const struct serve_options *options,
                            bool as_etcd, struct error *error)
 {
@@ -287,6 +302,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
     config->server.etcd.request_bytes_max = options->max_request_bytes;
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
+    TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);
     set_engine(config, options, as_etcd);

@@ -52,6 +52,7 @@ static void defaults_are_etcds_single_node(void **state)
     assert_int_equal(server->etcd.request_bytes_max, 1536 * 1024);
     assert_int_equal(server->wire.grpc.receive_bytes_max, 2 * 1024 * 1024);
     assert_int_equal(server->engine.quota_bytes, INT64_C(2) << 30);
+    assert_int_equal(server->compaction_retention, 0);
     assert_int_equal(server->listen_count, 1);
     assert_true(slice_equal(server->etcd.client_urls[0], SLICE_LITERAL("http://localhost:2379")));
     serve_config_fini(&f.config);

@@ -108,7 +108,8 @@ static const struct option storage[] = {
         .name = "quota-backend-bytes",
         .kind = OPTION_INT,
         .fallback = "0",
-        .help = "The size of the database that is reported as its limit; 0: 2 GiB.",
+        .help = "The size of the database past which nothing is put any more, and an alarm is "
+                "raised; 0: 2 GiB; negative: no limit.",
         FIELD(quota_backend_bytes),
     },
     {
@@ -135,7 +136,6 @@ static const struct option storage[] = {
         .choices = "periodic|revision",
         .fallback = "periodic",
         .help = "What --auto-compaction-retention counts: time or revisions.",
-        .ignored = "compaction is left to clients",
         FIELD(auto_compaction_mode),
     },
     {
@@ -144,7 +144,6 @@ static const struct option storage[] = {
         .fallback = "0",
         .help = "How much history is kept: hours or a duration like 5m; or a number of revisions. "
                 "0: nothing is compacted without being asked.",
-        .ignored = "compaction is left to clients",
         FIELD(auto_compaction_retention),
     },
 };

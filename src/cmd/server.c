@@ -1,6 +1,7 @@
 #include "cmd/server.h"
 
 #include "base/xalloc.h"
+#include "etcd/compactor.h"
 #include "etcd/metrics.h"
 #include "net/wire.h"
 #include "wire/connection.h"
@@ -9,28 +10,39 @@ struct server {
     const struct server_config *config;
     struct etcd_config etcd;          /* that of config, and where to count */
     struct metric_set *method_counts; /* owned */
-    struct engine *engine;  /* owned */
-    struct net_server *net; /* owned */
-    struct net_wire wire;   /* limits; each shard brings tables of its own */
+    struct engine *engine;            /* owned */
+    struct net_server *net;           /* owned */
+    struct net_wire wire;             /* limits; each shard brings tables of its own */
     struct protocol_kind kind;
     struct server_tls *tls; /* owned; NULL when no listener is secure */
     struct url *bound;      /* owned; one for each listener */
     bool started;
+    _Atomic bool has_compactor; /* the first shard to start has it */
 };
 
 /* What one shard has. Made, used and freed on its thread. */
 struct server_shard {
     struct engine_shard *engine;
     struct etcd_face *face;
+    struct etcd_compactor *compactor; /* owned; NULL on all shards but one */
 };
 
 /* -- Shards -- */
 
 static void server_shard_free(struct server_shard *shard)
 {
+    etcd_compactor_free(shard->compactor);
     etcd_face_free(shard->face);
     engine_shard_free(shard->engine);
     free(shard);
+}
+
+static void start_compactor(struct server *server, struct server_shard *shard, struct loop *loop)
+{
+    const struct server_config *config = server->config;
+    if (config->compaction_retention && !atomic_exchange(&server->has_compactor, true))
+        shard->compactor = etcd_compactor_new(config->compaction_mode, config->compaction_retention,
+                                              shard->engine, loop);
 }
 
 static enum status shard_start(void *ctx, struct net_shard *net_shard)
@@ -45,6 +57,7 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
         server_shard_free(shard);
         return status;
     }
+    start_compactor(server, shard, net_shard_loop(net_shard));
     net_shard_set_user(net_shard, shard);
     return ST_OK;
 }
@@ -54,7 +67,10 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
 {
     (void)ctx;
     struct server_shard *shard = net_shard_user(net_shard);
-    while (etcd_face_busy(shard->face))
+    if (shard->compactor)
+        etcd_compactor_stop(shard->compactor);
+    while (etcd_face_busy(shard->face) ||
+           (shard->compactor && etcd_compactor_busy(shard->compactor)))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
     net_shard_set_user(net_shard, NULL);
     server_shard_free(shard);

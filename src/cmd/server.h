@@ -10,6 +10,7 @@
 
 #include "cmd/server_tls.h"
 #include "engine/local.h"
+#include "etcd/auto_compaction.h"
 #include "etcd/face.h"
 #include "net/server.h"
 #include "wire/limits.h"
@@ -25,6 +26,8 @@ struct server_config {
     const struct url *listen;
     size_t listen_count;
     struct server_tls_config tls; /* for those of them that are secure */
+    enum auto_compaction_mode compaction_mode;
+    int64_t compaction_retention; /* 0: only when asked */
 };
 
 /* On failure nothing is left running, and the error says what to do about it. */
