@@ -11,7 +11,6 @@ enum { CONFIG_BYTES_MAX = 64 << 20, VERSION_BYTES_MAX = 32 };
 #define FAREWELL_NS (500 * NS_PER_MS)
 #define QUOTA_DEFAULT_BYTES (INT64_C(2) << 30)
 #define WATCH_PROGRESS_NS_MIN (100 * NS_PER_MS)
-#define MESSAGE_OVERHEAD_BYTES (512 * 1024) /* etcd's allowance for what wraps a request */
 
 static void *take(struct serve_config *config, size_t bytes)
 {
@@ -201,7 +200,10 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
 {
     *wire = WIRE_LIMITS_DEFAULT;
     set_h2(&wire->h2, options);
-    wire->grpc.receive_bytes_max = (uint32_t)options->max_request_bytes + MESSAGE_OVERHEAD_BYTES;
+    size_t message_bytes = options->max_request_bytes + ETCD_MESSAGE_OVERHEAD_BYTES;
+    wire->grpc.receive_bytes_max = (uint32_t)message_bytes;
+    /* Base64 takes a third more; the rest is for names and white space. */
+    wire->http.body_bytes_max = 2 * message_bytes;
     wire->grpc.unfinished_bytes_max = options->max_unfinished_bytes;
     wire->grpc.arena_bytes_max = options->max_call_bytes;
     wire->grpc.queued_bytes_soft = options->pause_queued_bytes;
@@ -267,7 +269,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->checkpoint_bytes = options->checkpoint_bytes;
     engine->quota_bytes =
         options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
-    engine->watch_fragment_bytes = options->max_request_bytes + MESSAGE_OVERHEAD_BYTES;
+    engine->watch_fragment_bytes = options->max_request_bytes + ETCD_MESSAGE_OVERHEAD_BYTES;
     engine->watchers_per_stream_max = (unsigned)options->max_watchers_per_stream;
     engine->watchers_max = (uint64_t)options->max_watchers;
     engine->watch_progress_interval_ns = options->watch_progress_notify_interval_ns;
@@ -302,6 +304,8 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
     config->server.etcd.request_bytes_max = options->max_request_bytes;
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
+    config->server.etcd.gateway_calls_max =
+        options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);

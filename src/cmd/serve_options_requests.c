@@ -82,7 +82,6 @@ static const struct option http[] = {
         .kind = OPTION_BOOL,
         .fallback = "true",
         .help = "Serve the methods as JSON under /v3/.",
-        .ignored = "the JSON gateway is not built yet",
         FIELD(enable_grpc_gateway),
     },
     {

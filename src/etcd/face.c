@@ -43,6 +43,9 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
     face->shard = shard;
     face->identity = engine_identity_get(engine);
     TRY(face_fill(face));
+    gateway_init(&face->gateway, config, face->services);
+    if (config->gateway_calls_max)
+        TRY(gateway_add(&face->gateway, face->routes));
     *ret_face = TAKE(face);
     return ST_OK;
 }
@@ -52,6 +55,8 @@ void etcd_face_free(struct etcd_face *face)
     if (!face)
         return;
     assert(face->under_way == 0);
+    if (face->gateway.server.services)
+        gateway_fini(&face->gateway);
     grpc_services_free(face->services);
     http_routes_free(face->routes);
     free(face);

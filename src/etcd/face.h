@@ -24,6 +24,7 @@ struct etcd_config {
     const char *cluster_version; /* "3.7.0": the same with the last number 0 */
     size_t txn_ops_max;          /* operations in one list of a transaction */
     size_t request_bytes_max;    /* a write as etcd would put it into its log */
+    uint32_t gateway_calls_max;  /* of the JSON gateway at the same time, a shard; 0: no gateway */
     const char *member_name;
     const struct slice *peer_urls;
     size_t peer_url_count;
@@ -42,6 +43,8 @@ struct etcd_config {
 
 #define ETCD_TXN_OPS_MAX_DEFAULT ((size_t)128)
 #define ETCD_REQUEST_BYTES_MAX_DEFAULT ((size_t)1536 * 1024)
+/* A message may be so much longer than request_bytes_max. */
+#define ETCD_MESSAGE_OVERHEAD_BYTES ((size_t)512 * 1024)
 
 struct etcd_face;
 

@@ -7,6 +7,7 @@
 
 #include "codec/pb/pb.h"
 #include "etcd/face.h"
+#include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
 
 struct etcd_face {
@@ -17,6 +18,7 @@ struct etcd_face {
     size_t under_way;               /* operations the engine has not answered */
     struct grpc_services *services; /* owned */
     struct http_routes *routes;     /* owned */
+    struct gateway gateway;         /* over services; unused when config has none */
 };
 
 enum status kv_service_add(struct etcd_face *face);

@@ -52,7 +52,10 @@ static void output_changed(struct grpc_call *call)
 {
     call->progress_ns = 0;
     grpc_call_drop_held(call);
-    h2_stream_ready(&call->stream);
+    if (LIKELY(call->endpoint->session))
+        h2_stream_ready(&call->stream);
+    else
+        call->endpoint->ops->on_output(call->endpoint->owner);
 }
 
 static struct grpc_chunk *chunk_new(struct grpc_call *call, size_t len)
@@ -125,7 +128,7 @@ void grpc_call_pause(struct grpc_call *call, bool paused)
     if (call->paused == paused || call->ended)
         return;
     call->paused = paused;
-    if (paused || !call->endpoint)
+    if (paused || !call->endpoint || !call->endpoint->session)
         return;
     size_t withheld = call->withheld;
     call->withheld = 0;

@@ -133,7 +133,8 @@ void grpc_call_drop_message(struct grpc_call *call)
 static void held_changed(struct grpc_endpoint *endpoint)
 {
     size_t soft = endpoint->server->limits->held_bytes_soft;
-    h2_session_withhold(endpoint->session, endpoint->held_bytes > soft);
+    if (endpoint->session)
+        h2_session_withhold(endpoint->session, endpoint->held_bytes > soft);
 }
 
 void grpc_call_add_held(struct grpc_call *call, size_t bytes)

@@ -65,6 +65,17 @@ static bool check_prefix(struct grpc_call *call)
     return !call->finished;
 }
 
+void grpc_call_deliver(struct grpc_call *call, struct slice message)
+{
+    if (call->finished)
+        return;
+    call->message_len = (uint32_t)size_min(message.len, UINT32_MAX);
+    if (call->delivered)
+        second_message(call);
+    else if (check_prefix(call))
+        deliver(call, message, true);
+}
+
 static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
 {
     size_t n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - call->prefix_len);

@@ -22,7 +22,7 @@ struct grpc_chunk {
 
 struct grpc_endpoint {
     struct grpc_server *server;
-    struct h2_session *session; /* owned */
+    struct h2_session *session; /* owned; NULL: a call of this process (local.h) */
     const struct grpc_endpoint_ops *ops;
     void *owner;
     const char *peer_name;   /* borrowed from the connection; may be NULL */
@@ -115,6 +115,8 @@ void grpc_call_route(struct grpc_call *call);
 /* receive.c */
 void grpc_call_on_data(struct h2_stream *stream, struct slice bytes);
 void grpc_call_on_half_close(struct h2_stream *stream);
+/* A whole message that came without DATA; borrowed. */
+void grpc_call_deliver(struct grpc_call *call, struct slice message);
 
 /* reply.c: the writers of h2_stream_ops. */
 size_t grpc_call_head(struct h2_stream *stream, uint8_t *dst, size_t room);

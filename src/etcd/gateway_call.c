@@ -1,0 +1,405 @@
+/*
+ * One call of the gateway.
+ *
+ *     waiting ──► asking ──► answering ──► over         asking: requests are delivered, nothing is
+ *                    └── answered in one piece ──┘      sent yet; answering: the exchange pulls
+ *
+ * What the service says first decides the HTTP status. An answer whose status is known when its
+ * first byte is, and that is short, goes out in one piece; any other is begun and then pulled,
+ * piece by piece, through the writer of JSON.
+ */
+#include "codec/json/scanner.h"
+#include "codec/pb/json_read.h"
+#include "codec/pb/json_write.h"
+#include "etcd/gateway.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    PIECE_BYTES = 4096,         /* pulled from the service at once */
+    WHOLE_BYTES_MAX = 16 << 10, /* of messages turned over in one go, before anything is sent */
+};
+
+struct gateway_call {
+    struct http_source source;
+    struct gateway *gateway;
+    const struct gateway_row *row;
+    struct http_exchange *x;
+    struct grpc_local *local; /* owned; NULL while waiting */
+    struct list in_waiting;   /* links gateway.waiting */
+    struct slice requests;    /* JSON not yet delivered */
+
+    struct pb_json_writer writer;
+    struct buf out; /* JSON; that before out_at is gone */
+    size_t out_at;
+    uint32_t message_left; /* bytes of the message being turned over */
+    uint8_t prefix_len;
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+
+    bool streams;  /* lines of results instead of one message */
+    bool begun;    /* the exchange pulls */
+    bool answered; /* the exchange has all, or was broken off */
+    bool busy;     /* within asking or filling: on_output waits */
+    bool over;     /* nothing will be added to out */
+};
+
+static struct slice json_type(void)
+{
+    return SLICE_LITERAL("application/json");
+}
+
+static int64_t now_of(const struct gateway_call *g)
+{
+    return http_exchange_now(g->x);
+}
+
+static void break_off(struct gateway_call *g)
+{
+    g->answered = true;
+    http_abort(g->x);
+}
+
+/* -- Requests -- */
+
+/* grpc-gateway reads one value for a call with one request and does not look at what follows. */
+static enum status take_request(struct gateway_call *g, struct buf *message,
+                                char error[PB_JSON_ERROR_BYTES])
+{
+    struct json_scanner scanner;
+    struct slice json;
+    _Static_assert((int)JSON_FAULT_TEXT_BYTES <= (int)PB_JSON_ERROR_BYTES, "texts fit");
+    json_scanner_init(&scanner, g->requests);
+    if (!json_next_value(&scanner, &json)) {
+        char text[JSON_FAULT_TEXT_BYTES];
+        const char *words = json_fault_text(&scanner, text);
+        memcpy(error, words, strlen(words) + 1);
+        return scanner.fault == JSON_EMPTY ? ST_END : ST_INVALID;
+    }
+    size_t used = (size_t)(scanner.at - scanner.start);
+    g->requests = slice_sub(g->requests, used, g->requests.len - used);
+    return pb_json_read(g->row->request, json, message, error);
+}
+
+/* Delivers as many as the service takes; one that is no message ends the requests, as in etcd. */
+static void deliver_many(struct gateway_call *g)
+{
+    while (g->requests.ptr && !grpc_local_paused(g->local)) {
+        AUTO(buf_fini) struct buf message = {0};
+        char error[PB_JSON_ERROR_BYTES];
+        if (take_request(g, &message, error) == ST_OK) {
+            grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
+            continue;
+        }
+        g->requests = SLICE_EMPTY;
+        grpc_local_half_close(g->local, now_of(g));
+    }
+}
+
+static void deliver_one(struct gateway_call *g)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    char error[PB_JSON_ERROR_BYTES];
+    enum status status = take_request(g, &message, error);
+    if (status == ST_NOMEM) {
+        break_off(g);
+        return;
+    }
+    if (status != ST_OK && status != ST_END) { /* no body is an empty message */
+        g->answered = true;
+        gateway_respond_error(g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
+        return;
+    }
+    grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
+    grpc_local_half_close(g->local, now_of(g));
+}
+
+/* -- From messages to JSON -- */
+
+static enum status message_ended(struct gateway_call *g)
+{
+    g->prefix_len = 0;
+    return g->streams ? buf_append_text(&g->out, "}\n") : ST_OK;
+}
+
+static enum status message_begins(struct gateway_call *g)
+{
+    const uint8_t *p = g->prefix;
+    g->message_left =
+        (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | (uint32_t)p[4];
+    if (g->streams)
+        TRY(buf_append_text(&g->out, "{\"result\":"));
+    TRY(pb_json_begin(&g->writer, g->row->response, g->message_left, &g->out));
+    return g->message_left ? ST_OK : message_ended(g);
+}
+
+static enum status turn_over(struct gateway_call *g, struct slice bytes)
+{
+    while (bytes.len) {
+        size_t n;
+        if (g->prefix_len < GRPC_PREFIX_BYTES) {
+            n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - g->prefix_len);
+            memcpy(g->prefix + g->prefix_len, bytes.ptr, n);
+            g->prefix_len = (uint8_t)(g->prefix_len + n);
+            if (g->prefix_len == GRPC_PREFIX_BYTES)
+                TRY(message_begins(g));
+        } else {
+            n = size_min(bytes.len, g->message_left);
+            TRY(pb_json_feed(&g->writer, slice_sub(bytes, 0, n), &g->out));
+            g->message_left -= (uint32_t)n;
+            if (g->message_left == 0)
+                TRY(message_ended(g));
+        }
+        bytes = slice_sub(bytes, n, bytes.len - n);
+    }
+    return ST_OK;
+}
+
+/* The status, behind what was sent: a line of its own, or an answer cut short. */
+static enum status add_status(struct gateway_call *g)
+{
+    struct slice text;
+    enum grpc_code code = grpc_local_status(g->local, &text);
+    g->over = true;
+    if (code == GRPC_OK)
+        return ST_OK;
+    if (!g->streams || g->prefix_len)
+        return ST_CLOSED;
+    TRY(buf_append_text(&g->out, "{\"error\":"));
+    TRY(gateway_error_append(&g->out, code, text));
+    return buf_append_text(&g->out, "}\n");
+}
+
+/* Pulls one piece. False: there is none for now, or the answer was broken off. */
+static bool produce(struct gateway_call *g)
+{
+    uint8_t piece[PIECE_BYTES];
+    size_t len = 0;
+    g->busy = true;
+    enum grpc_local_fill more = grpc_local_fill(g->local, piece, sizeof(piece), now_of(g), &len);
+    enum status status = turn_over(g, slice_of(piece, len));
+    if (status == ST_OK && more == GRPC_LOCAL_END)
+        status = add_status(g);
+    if (status == ST_OK && !g->over && grpc_local_method(g->local)->client_streams)
+        deliver_many(g); /* some may have waited for what was sent now */
+    g->busy = false;
+    if (status != ST_OK) {
+        break_off(g);
+        return false;
+    }
+    return len > 0 || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;
+}
+
+/* -- The answer -- */
+
+static size_t take_out(struct gateway_call *g, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, g->out.len - g->out_at);
+    slice_copy(dst, slice_of(g->out.ptr + g->out_at, n));
+    g->out_at += n;
+    if (g->out_at == g->out.len) {
+        g->out_at = 0;
+        buf_reset(&g->out, 0);
+    }
+    return n;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct gateway_call *g = CONTAINER_OF(source, struct gateway_call, source);
+    size_t len = 0;
+    for (;;) {
+        len += take_out(g, dst + len, room - len);
+        *ret_len = len;
+        if (g->out.len == 0 && g->over)
+            return HTTP_FILL_DONE;
+        if (len == room)
+            return HTTP_FILL_MORE;
+        if (g->answered || !produce(g))
+            return HTTP_FILL_PARKED;
+    }
+}
+
+static void add_metadata_field(struct gateway_call *g)
+{
+    /* What grpc-go's answers carry; without it an answer is still one. */
+    (void)!http_add_field(g->x, SLICE_LITERAL("Grpc-Metadata-Content-Type"),
+                          SLICE_LITERAL("application/grpc"));
+}
+
+static void begin(struct gateway_call *g)
+{
+    g->begun = true;
+    add_metadata_field(g);
+    http_begin(g->x, 200, json_type());
+    http_set_source(g->x, &g->source);
+}
+
+static void respond_whole(struct gateway_call *g)
+{
+    while (!g->over && !g->answered) {
+        if (!produce(g))
+            break;
+    }
+    if (g->answered)
+        return;
+    g->answered = true;
+    add_metadata_field(g);
+    http_respond(g->x, 200, json_type(), buf_slice(&g->out));
+    buf_reset(&g->out, 0);
+}
+
+static void respond_without_message(struct gateway_call *g)
+{
+    struct slice text;
+    enum grpc_code code = grpc_local_status(g->local, &text);
+    g->answered = true;
+    if (!g->streams) {
+        gateway_respond_error(g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
+        return;
+    }
+    if (code == GRPC_OK) { /* no line at all */
+        http_begin(g->x, 200, SLICE_EMPTY);
+    } else {
+        AUTO(buf_fini) struct buf line = {0};
+        if (buf_append_text(&line, "{\"error\":") != ST_OK ||
+            gateway_error_append(&line, code, text) != ST_OK ||
+            buf_append_text(&line, "}\n") != ST_OK) {
+            http_abort(g->x);
+            return;
+        }
+        http_begin(g->x, gateway_http_status(code), json_type());
+        if (http_write(g->x, buf_slice(&line)) != ST_OK)
+            return;
+    }
+    http_end(g->x);
+}
+
+/* The service has said something, or something more. */
+static void look(struct gateway_call *g)
+{
+    enum grpc_local_phase phase = grpc_local_phase(g->local);
+    bool over = phase == GRPC_LOCAL_OVER;
+    if (g->begun)
+        http_wake(g->x);
+    else if (g->answered || phase == GRPC_LOCAL_SILENT)
+        return;
+    else if (over && grpc_local_queued(g->local) == 0)
+        respond_without_message(g);
+    else if (over && !g->streams && grpc_local_queued(g->local) <= WHOLE_BYTES_MAX)
+        respond_whole(g);
+    else if (g->streams || over || phase == GRPC_LOCAL_SOURCE)
+        begin(g);
+}
+
+static void on_output(void *owner)
+{
+    struct gateway_call *g = owner;
+    if (!g->busy)
+        look(g);
+}
+
+static void on_leave(struct http_exchange *x)
+{
+    struct gateway_call *g = http_exchange_user(x);
+    if (g && g->local)
+        grpc_local_leave(g->local);
+    else
+        gateway_respond_error(x, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
+}
+
+/* -- Life -- */
+
+static enum status open_call(struct gateway_call *g)
+{
+    struct gateway_metadata metadata;
+    const struct http_request *request = http_exchange_request(g->x);
+    gateway_metadata_take(&metadata, request);
+    return grpc_local_open(
+        &g->gateway->server, slice_from_text(g->row->method), metadata.fields, metadata.count,
+        (struct grpc_local_hooks){.on_output = on_output, .owner = g}, now_of(g), &g->local);
+}
+
+/* As the method's own caller is told. */
+static void refuse_unknown(struct gateway_call *g)
+{
+    char text[160];
+    struct slice path = slice_from_text(g->row->method);
+    const char *method = strrchr(g->row->method, '/') + 1;
+    struct slice service = slice_sub(path, 1, (size_t)(method - g->row->method) - 2);
+    if (grpc_services_has(g->gateway->server.services, slice_sub(path, 0, service.len + 2)))
+        snprintf(text, sizeof(text), "unknown method %s for service %.*s", method,
+                 SLICE_ARGS(service));
+    else
+        snprintf(text, sizeof(text), "unknown service %.*s", SLICE_ARGS(service));
+    gateway_respond_error(g->x, GRPC_UNIMPLEMENTED, slice_from_text(text));
+}
+
+static void ask(struct gateway_call *g)
+{
+    g->gateway->calls++;
+    enum status status = open_call(g);
+    if (status != ST_OK) {
+        g->gateway->calls--;
+        g->answered = true;
+        if (status == ST_UNIMPLEMENTED)
+            refuse_unknown(g);
+        else
+            gateway_respond_error(g->x, status_code(status), slice_from_text(status_text(status)));
+        return;
+    }
+    const struct grpc_method *method = grpc_local_method(g->local);
+    g->streams = method->client_streams || method->server_streams;
+    g->busy = true;
+    if (method->client_streams)
+        deliver_many(g);
+    else
+        deliver_one(g);
+    g->busy = false;
+    look(g);
+}
+
+struct gateway_call *gateway_call_start(struct gateway *gateway, const struct gateway_row *row,
+                                        struct http_exchange *x)
+{
+    struct gateway_call *g = calloc(1, sizeof(*g));
+    if (!g) {
+        http_abort(x);
+        return NULL;
+    }
+    g->source.fill = fill;
+    g->gateway = gateway;
+    g->row = row;
+    g->x = x;
+    g->requests = http_exchange_request(x)->body;
+    if (!g->requests.ptr)
+        g->requests = SLICE_LITERAL("");
+    list_init(&g->in_waiting);
+    http_exchange_set_user(x, g);
+    const struct grpc_row *called =
+        grpc_services_find(gateway->server.services, slice_from_text(row->method));
+    if (called && called->method->parks)
+        http_park(x, on_leave);
+    if (gateway->calls < gateway->calls_max)
+        ask(g);
+    else
+        list_push_back(&gateway->waiting, &g->in_waiting);
+    return g;
+}
+
+void gateway_call_end(struct gateway_call *g)
+{
+    if (!g)
+        return;
+    struct gateway *gateway = g->gateway;
+    list_remove(&g->in_waiting);
+    if (g->local)
+        gateway->calls--;
+    g->busy = true; /* whatever is said now is said to nobody */
+    grpc_local_close(g->local);
+    pb_json_writer_fini(&g->writer);
+    buf_fini(&g->out);
+    free(g);
+    while (gateway->calls < gateway->calls_max && !list_empty(&gateway->waiting))
+        ask(LIST_ENTRY(list_pop_front(&gateway->waiting), struct gateway_call, in_waiting));
+}
