@@ -1,11 +1,8 @@
 /*
- * Watchers that start in the past. Those of a stream that start near each other share a scan: it
- * reads a chunk of history, finds what each of its riders wants of it, writes their responses, and
- * moves on. A rider's `from` says what it has been told; so a chunk that had no room for all is
- * simply read again, a scan may be set back for a newcomer, and nobody gets anything twice.
- *
- *     chunk:   revision  5   6   7   8        riders:  A: 5 → 7     (hub.found, one list each)
- *                        A   B   A   B                 B: 6 → 8
+ * Watchers that start in the past. Those of a stream that start near each other ride one scan, and
+ * all scans of a hub that stand in the same stretch of history share the reading of it (stretch.h).
+ * A rider's `from` says what it has been told; so what had no room is simply gone over again, a
+ * scan may be set back for a newcomer, and nobody gets anything twice.
  *
  * At the hub's tail the riders become live.
  */
@@ -13,8 +10,7 @@
 #include "watch/output.h"
 
 enum {
-    NONE = UINT32_MAX, /* the end of a list in hub.found */
-    FEW_RIDERS = 8,    /* so many are compared one by one */
+    NONE = STRETCH_NONE,
     CHUNK_BYTES_MIN = 1024,
     EVENTS_BYTES_MAX = WATCH_PIECE_BYTES_MAX - MESSAGE_HEAD_BYTES_MAX,
 };
@@ -29,6 +25,7 @@ static struct watch_scan *scan_new(struct watch_stream *stream, int64_t from)
     /* First: a client that has just asked waits for its first response. */
     list_push_front(&stream->scans, &scan->in_stream);
     stream->scan_count++;
+    stream->hub->scans++;
     return scan;
 }
 
@@ -73,6 +70,7 @@ void catch_up_begin(struct watcher *watcher)
     list_push_back(&ride->scan->rides, &ride->in_scan);
     ride->scan->ride_count++;
     watcher->ride = ride;
+    hub_stretches_drop(stream->hub);
     stream->hub->stats.watchers_catching_up++;
     stream->hub->census.wanted = true;
 }
@@ -88,8 +86,12 @@ void catch_up_end(struct watcher *watcher)
     stream->hub->stats.watchers_catching_up--;
     if (--scan->ride_count)
         return;
+    for (size_t i = 0; i < WATCH_STRETCHES; i++)
+        if (stream->hub->stretches[i].only == scan)
+            stretch_drop(&stream->hub->stretches[i]);
     list_remove(&scan->in_stream);
     stream->scan_count--;
+    stream->hub->scans--;
     stream->scans_waiting = (uint8_t)(stream->scans_waiting - scan->waiting);
     pool_free_object(stream->hub->pool, scan);
 }
@@ -128,139 +130,35 @@ static void scan_compacted(struct watch_stream *stream, struct watch_scan *scan)
     }
 }
 
-/* -- Chunks -- */
-
-struct chunk {
-    struct watch_stream *stream;
-    struct watch_scan *scan;
-    size_t bytes, bytes_max; /* about what the responses take; where to stop */
-    bool partial;            /* of the last revision some riders were left out */
-    int64_t revision;        /* the one being matched */
-    const struct watch_event *event;
-};
-
-static struct watch_rider *rider_of(struct chunk *chunk, struct watcher *watcher)
-{
-    struct watch_hub *hub = chunk->stream->hub;
-    uint32_t slot = watcher->ride->slot;
-    if (slot < hub->rider_count && hub->riders[slot].watcher == watcher)
-        return &hub->riders[slot];
-    if (chunk->bytes > 2 * chunk->bytes_max) {
-        chunk->partial = true;
-        return NULL;
-    }
-    if (hub->rider_count == hub->rider_capacity) {
-        hub->rider_capacity = size_max(64, hub->rider_capacity * 2);
-        hub->riders = xrealloc(hub->riders, hub->rider_capacity * sizeof(hub->riders[0]));
-    }
-    watcher->ride->slot = (uint32_t)hub->rider_count;
-    struct watch_rider *rider = &hub->riders[hub->rider_count++];
-    *rider = (struct watch_rider){.watcher = watcher, .first = NONE, .last = NONE};
-    return rider;
-}
-
-static void add_found(struct chunk *chunk, struct watcher *watcher)
-{
-    struct watch_hub *hub = chunk->stream->hub;
-    if (watcher->ride->from > chunk->revision || !watch_filter_passes(watcher->flags, chunk->event))
-        return;
-    struct watch_rider *rider = rider_of(chunk, watcher);
-    if (!rider)
-        return;
-    if (hub->found_count == hub->found_capacity) {
-        hub->found_capacity = size_max(256, hub->found_capacity * 2);
-        hub->found = xrealloc(hub->found, hub->found_capacity * sizeof(hub->found[0]));
-    }
-    uint32_t at = (uint32_t)hub->found_count++;
-    hub->found[at] = (struct watch_found){chunk->event, chunk->revision, NONE};
-    if (rider->last == NONE)
-        rider->first = at;
-    else
-        hub->found[rider->last].next = at;
-    rider->last = at;
-    chunk->bytes += chunk->event->field.len + 16;
-}
-
-static void add_ring(void *ctx, struct watch_range *range)
-{
-    struct chunk *chunk = ctx;
-    struct watcher *first = watch_range_first(range, chunk->stream);
-    if (!first)
-        return;
-    /* Those catching up are at the back. */
-    struct watcher *watcher = first;
-    do {
-        watcher = watcher->prev;
-        if (watcher->state != WATCHER_CATCHING_UP)
-            return;
-        if (watcher->ride->scan == chunk->scan)
-            add_found(chunk, watcher);
-    } while (watcher != first);
-}
-
-static void match_batch(struct chunk *chunk, const struct watch_batch *batch)
-{
-    chunk->revision = batch->revision;
-    for (size_t i = 0; i < batch->count; i++) {
-        chunk->event = &batch->events[i];
-        if (chunk->scan->ride_count > FEW_RIDERS) {
-            range_index_visit(&chunk->stream->hub->index, chunk->event->key, add_ring, chunk);
-            continue;
-        }
-        struct watch_ride *ride;
-        LIST_FOREACH (ride, &chunk->scan->rides, in_scan) {
-            const struct watch_range *range = ride->watcher->range;
-            if (watch_range_covers(watch_range_key(range), watch_range_end(range),
-                                   chunk->event->key))
-                add_found(chunk, ride->watcher);
-        }
-    }
-}
-
-/* Reads on from the scan's place. *ret_after: where the next chunk begins. */
-MUST_CHECK
-static enum status chunk_read(struct chunk *chunk, struct watch_place *ret_after)
-{
-    struct watch_hub *hub = chunk->stream->hub;
-    struct watch_place place = chunk->scan->place;
-    hub->found_count = hub->rider_count = 0;
-    unsigned revisions = 0;
-    while (chunk->bytes < chunk->bytes_max && revisions < WATCH_BATCH_REVISIONS && hub->budget) {
-        struct watch_place before = place;
-        struct watch_batch batch;
-        enum status status = hub_next(hub, &place, &batch);
-        if (status == ST_END)
-            break;
-        if (status == ST_AGAIN && revisions) {
-            place = before;
-            break;
-        }
-        TRY(status);
-        match_batch(chunk, &batch);
-        revisions++;
-        hub->budget -= size_min(hub->budget, batch.count);
-        if (chunk->partial)
-            place = before;
-    }
-    *ret_after = place;
-    return ST_OK;
-}
-
 /* -- Responses -- */
+
+/* The first of the list from `at` on that the watcher is to be told. */
+static uint32_t next_wanted(const struct watch_stretch *stretch, const struct watcher *watcher,
+                            int64_t floor, uint32_t at)
+{
+    const struct stretch_found *found = stretch->found;
+    while (at != NONE &&
+           (found[at].revision < floor || !watch_filter_passes(watcher->flags, found[at].event)))
+        at = found[at].next;
+    return at;
+}
 
 /*
  * Writes the events of one revision, the list from `at` on, behind those in hub->piece. Returns
  * where the next revision begins; *ret_bytes grows, or stays when there is no room for all of them.
  */
-static uint32_t write_revision(struct watch_hub *hub, const struct watcher *watcher, uint32_t at,
-                               size_t bytes_max, size_t *ret_bytes, uint64_t *ret_events)
+static uint32_t write_revision(struct watch_hub *hub, const struct watch_stretch *stretch,
+                               const struct watcher *watcher, uint32_t at, size_t bytes_max,
+                               size_t *ret_bytes, uint64_t *ret_events)
 {
+    const struct stretch_found *found = stretch->found;
     uint8_t *start = hub->piece + MESSAGE_HEAD_BYTES_MAX;
-    int64_t revision = hub->found[at].revision;
+    int64_t revision = found[at].revision;
     size_t bytes = *ret_bytes;
     uint64_t events = 0;
-    for (; at != NONE && hub->found[at].revision == revision; at = hub->found[at].next) {
-        const struct watch_event *event = hub->found[at].event;
+    for (; at != NONE && found[at].revision == revision;
+         at = next_wanted(stretch, watcher, 0, found[at].next)) {
+        const struct watch_event *event = found[at].event;
         struct slice prev = hub_prev(hub, watcher->flags, event);
         size_t more = message_event_size(event, prev);
         if (bytes > bytes_max || more > bytes_max - bytes) {
@@ -289,7 +187,7 @@ static size_t events_bytes_max(const struct watch_hub *hub, const struct watcher
 
 /* One response of as many revisions as fit. Returns where its list goes on. */
 static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
-                          struct watcher *watcher, uint32_t at)
+                          const struct watch_stretch *stretch, struct watcher *watcher, uint32_t at)
 {
     struct watch_hub *hub = stream->hub;
     const struct message_header *header = hub_header(hub, hub->tail);
@@ -297,10 +195,10 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
     size_t bytes_max = events_bytes_max(hub, watcher, head), bytes = 0;
     uint64_t events = 0;
     watcher->flags &= (uint8_t)~WATCHER_QUIET;
-    while (at != NONE) {
-        int64_t revision = hub->found[at].revision;
+    for (int revisions = 0; at != NONE && revisions < WATCH_BATCH_REVISIONS; revisions++) {
+        int64_t revision = stretch->found[at].revision;
         size_t before = bytes;
-        uint32_t next = write_revision(hub, watcher, at, bytes_max, &bytes, &events);
+        uint32_t next = write_revision(hub, stretch, watcher, at, bytes_max, &bytes, &events);
         if (bytes == before && bytes > 0)
             break;
         watcher->ride->from = revision + 1;
@@ -317,22 +215,88 @@ static uint32_t send_some(struct watch_stream *stream, struct watch_output *out,
     return at;
 }
 
-/*
- * Returns the first revision that some rider was not told for lack of room; INT64_MAX when all got
- * what the chunk has for them.
- */
-static int64_t send_chunk(struct watch_stream *stream, struct watch_output *out)
+/* Returns the first revision that the watcher was not told for lack of room; INT64_MAX: none. */
+static int64_t send_rider(struct watch_stream *stream, struct watch_output *out,
+                          const struct watch_stretch *stretch, struct watcher *watcher)
 {
-    struct watch_hub *hub = stream->hub;
+    const struct stretch_list *list = stretch_find(stretch, watcher->range);
+    if (!list)
+        return INT64_MAX;
+    struct watch_ride *ride = watcher->ride;
+    int64_t place = ride->scan->place.revision;
+    uint32_t at = next_wanted(stretch, watcher, ride->from > place ? ride->from : place,
+                              ride->stretch == stretch->number ? ride->at : list->first);
+    while (at != NONE && output_open(stream, out))
+        at = send_some(stream, out, stretch, watcher, at);
+    ride->stretch = stretch->number;
+    ride->at = at == NONE ? list->last : at;
+    return at == NONE ? INT64_MAX : stretch->found[at].revision;
+}
+
+/* The same of the scan's riders on one range. */
+static int64_t send_range(struct watch_stream *stream, struct watch_output *out,
+                          const struct watch_stretch *stretch, const struct watch_scan *scan,
+                          const struct watch_range *range)
+{
+    struct watcher *first = watch_range_first(range, stream), *watcher = first;
     int64_t unsent = INT64_MAX;
-    for (size_t i = 0; i < hub->rider_count; i++) {
-        uint32_t at = hub->riders[i].first;
-        while (at != NONE && output_open(stream, out))
-            at = send_some(stream, out, hub->riders[i].watcher, at);
-        if (at != NONE && hub->found[at].revision < unsent)
-            unsent = hub->found[at].revision;
+    while (first) {
+        watcher = watcher->prev; /* those catching up are at the back */
+        if (watcher->state != WATCHER_CATCHING_UP)
+            break;
+        if (watcher->ride->scan == scan) {
+            int64_t at = send_rider(stream, out, stretch, watcher);
+            unsent = at < unsent ? at : unsent;
+        }
+        if (watcher == first)
+            break;
     }
     return unsent;
+}
+
+/* The same of all, going over the riders or the ranges that were found, whichever are fewer. */
+static int64_t send_stretch(struct watch_stream *stream, struct watch_output *out,
+                            const struct watch_stretch *stretch, const struct watch_scan *scan)
+{
+    int64_t unsent = stretch->lacks, at;
+    if (stretch->list_count < scan->ride_count) {
+        for (size_t i = 0; i < stretch->list_count; i++) {
+            at = send_range(stream, out, stretch, scan, stretch->lists[i].range);
+            unsent = at < unsent ? at : unsent;
+        }
+        return unsent;
+    }
+    struct watch_ride *ride;
+    LIST_FOREACH (ride, &scan->rides, in_scan) {
+        at = send_rider(stream, out, stretch, ride->watcher);
+        unsent = at < unsent ? at : unsent;
+    }
+    return unsent;
+}
+
+/* The stretch that the scan stands in, or a new one. */
+static struct watch_stretch *stretch_of(struct watch_hub *hub, const struct watch_scan *scan)
+{
+    int64_t place = scan->place.revision;
+    bool lacking = false;
+    for (size_t i = 0; i < WATCH_STRETCHES; i++) {
+        struct watch_stretch *stretch = &hub->stretches[i];
+        if (!stretch->from || place < stretch->from || place > stretch->place.revision ||
+            (stretch->only && stretch->only != scan))
+            continue;
+        if (place < stretch->lacks)
+            return stretch;
+        lacking = true;
+    }
+    struct watch_stretch *stretch = &hub->stretches[hub->stretch_next++ % WATCH_STRETCHES];
+    stretch_drop(stretch);
+    stretch->from = place;
+    stretch->number = ++hub->stretch_number;
+    stretch->place = scan->place;
+    stretch->lacks = INT64_MAX;
+    /* What was left out for lack of room, or is nobody else's, is read for the scan alone. */
+    stretch->only = lacking || hub->scans == 1 ? scan : NULL;
+    return stretch;
 }
 
 static struct watch_scan *scan_ready(struct watch_stream *stream)
@@ -350,13 +314,11 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
     struct watch_scan *scan = scan_ready(stream);
     assert(scan);
     size_t room = (size_t)(out->end - out->at);
-    struct chunk chunk = {
-        .stream = stream,
-        .scan = scan,
-        .bytes_max = size_min(size_max(room, CHUNK_BYTES_MIN), EVENTS_BYTES_MAX),
-    };
-    struct watch_place after;
-    enum status status = chunk_read(&chunk, &after);
+    struct watch_stretch *stretch = stretch_of(hub, scan);
+    enum status status = ST_OK;
+    if (scan->place.revision == stretch->place.revision)
+        status = stretch_read(hub, stretch, stream, scan,
+                              size_min(size_max(room, CHUNK_BYTES_MIN), EVENTS_BYTES_MAX));
     if (status == ST_COMPACTED) {
         scan_compacted(stream, scan);
         return;
@@ -367,18 +329,21 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
         stream_park_waiting(stream);
         return;
     }
-    assert(status == ST_OK);
-    if (!hub->budget)
+    if (status == ST_LIMIT) {
+        stream->scan_hungry = true;
         stream_park_hungry(stream);
-    int64_t unsent = send_chunk(stream, out);
-    if (unsent < after.revision) {
+        return;
+    }
+    assert(status == ST_OK || status == ST_END);
+    int64_t unsent = send_stretch(stream, out, stretch, scan);
+    if (unsent < stretch->place.revision) {
         if (unsent > scan->place.revision)
             scan->place = (struct watch_place){.revision = unsent};
         return;
     }
-    scan->place = after;
+    scan->place = stretch->place;
     list_remove(&scan->in_stream);
     list_push_back(&stream->scans, &scan->in_stream);
-    if (after.revision > hub->tail)
+    if (scan->place.revision > hub->tail)
         scan_finish(stream, scan);
 }

@@ -37,8 +37,8 @@ void watch_hub_free(struct watch_hub *hub)
     assert(list_empty(&hub->streams));
     range_index_fini(&hub->index);
     heap_fini(&hub->ticks);
-    free(hub->riders);
-    free(hub->found);
+    for (size_t i = 0; i < WATCH_STRETCHES; i++)
+        stretch_fini(&hub->stretches[i]);
     free(hub->hits);
     free(hub->piece);
     free(hub->tail_bytes);
@@ -62,8 +62,15 @@ struct watch_stream *hub_stream_after(struct watch_hub *hub, const struct list *
 
 /* -- Taking in -- */
 
+void hub_stretches_drop(struct watch_hub *hub)
+{
+    for (size_t i = 0; i < WATCH_STRETCHES; i++)
+        stretch_drop(&hub->stretches[i]);
+}
+
 static void ring_drop(struct watch_hub *hub)
 {
+    hub_stretches_drop(hub);
     hub->ring_count = 0;
     hub->ring_after = hub->tail;
     hub->large.revision = 0;
@@ -161,13 +168,63 @@ static bool take_in(struct watch_hub *hub)
     return false;
 }
 
+/* Where its search through the past goes on; 0: it searches something else. */
+static int64_t hungry_place(const struct watch_stream *stream)
+{
+    if (!stream->scan_hungry || list_empty(&stream->scans))
+        return 0;
+    return LIST_ENTRY(stream->scans.next, const struct watch_scan, in_stream)->place.revision;
+}
+
+static int64_t hungry_lowest(const struct watch_hub *hub)
+{
+    const struct watch_stream *stream;
+    int64_t lowest = INT64_MAX;
+    int looks = WATCH_HUNGRY_LOOKS;
+    LIST_FOREACH (stream, &hub->hungry, in_hungry) {
+        int64_t place = hungry_place(stream);
+        if (place && place < lowest)
+            lowest = place;
+        if (--looks == 0)
+            break;
+    }
+    return lowest;
+}
+
+static void wake_one_hungry(struct watch_stream *stream)
+{
+    list_remove(&stream->in_hungry);
+    stream->hungry = stream->live_hungry = stream->scan_hungry = false;
+    stream_wake(stream);
+}
+
+/* All that go on within one stretch. */
+static void wake_stretch(struct watch_hub *hub, int64_t from)
+{
+    struct list *link = hub->hungry.next;
+    for (int looks = WATCH_HUNGRY_LOOKS; looks && link != &hub->hungry; looks--) {
+        struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_hungry);
+        link = link->next;
+        int64_t place = hungry_place(stream);
+        if (place >= from && place - from < STRETCH_EVENTS_MAX)
+            wake_one_hungry(stream);
+    }
+}
+
+/*
+ * Who is the farthest behind goes on in every turn, the others in their order: so those behind
+ * reach those before them, and from there on one reading serves both.
+ */
 static void wake_hungry(struct watch_hub *hub)
 {
-    for (int i = 0; i < WATCH_HUNGRY_PER_TURN && !list_empty(&hub->hungry); i++) {
-        struct watch_stream *stream =
-            LIST_ENTRY(list_pop_front(&hub->hungry), struct watch_stream, in_hungry);
-        stream->hungry = false;
-        stream_wake(stream);
+    wake_stretch(hub, hungry_lowest(hub));
+    for (int i = 1; i < WATCH_STRETCHES && !list_empty(&hub->hungry); i++) {
+        struct watch_stream *first = LIST_ENTRY(hub->hungry.next, struct watch_stream, in_hungry);
+        int64_t place = hungry_place(first);
+        if (place)
+            wake_stretch(hub, place);
+        else
+            wake_one_hungry(first);
     }
 }
 
@@ -269,6 +326,7 @@ static void tails_drop(struct watch_hub *hub)
 
 void hub_range_gone(struct watch_hub *hub)
 {
+    hub_stretches_drop(hub);
     if (hub->tail_used)
         tails_drop(hub);
 }
@@ -314,7 +372,7 @@ const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batc
 /* -- For tests -- */
 
 struct counts {
-    size_t streams, stopped, watchers, live, catching_up, compacted, indexed, held;
+    size_t streams, scans, stopped, watchers, live, catching_up, compacted, indexed, held;
 };
 
 static void stream_check(const struct watch_stream *stream, struct counts *counts)
@@ -336,6 +394,7 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
         scans++;
     }
     assert(scans == stream->scan_count);
+    counts->scans += scans;
     CHAIN_FOREACH(link, &stream->ids)
     {
         const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
@@ -375,6 +434,7 @@ void watch_hub_check(const struct watch_hub *hub)
     assert(counts.catching_up == hub->stats.watchers_catching_up);
     assert(counts.compacted == hub->stats.watchers_compacted);
     assert(counts.streams == hub->stats.streams);
+    assert(counts.scans == hub->scans);
     assert(counts.stopped == hub->stats.streams_stopped);
     assert(counts.held == hub->stats.held_bytes);
     heap_check(&hub->ticks);

@@ -10,6 +10,7 @@
 #include "watch/census.h"
 #include "watch/message.h"
 #include "watch/range_index.h"
+#include "watch/stretch.h"
 
 enum {
     /* A message up to this size is made in one piece; what has no room is kept by its stream. */
@@ -18,7 +19,8 @@ enum {
     WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
     WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
     WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
-    WATCH_HUNGRY_PER_TURN = 8,     /* streams that go on searching in one turn */
+    WATCH_STRETCHES = 4,           /* parts of history that are searched in one turn */
+    WATCH_HUNGRY_LOOKS = 512,      /* streams that are looked at for who goes on in each */
     WATCH_TURN_BYTES = 64 * 1024,  /* live and catching-up watchers take turns after so much */
     WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
     WATCH_SCANS_MAX = 8,       /* of one stream */
@@ -52,18 +54,6 @@ struct watch_slot {
     struct watch_place before; /* where a reading of it begins */
 };
 
-/* What a chunk of history holds for catching-up watchers; see catch_up.c. */
-struct watch_found {
-    const struct watch_event *event;
-    int64_t revision;
-    uint32_t next; /* of the same watcher; UINT32_MAX: the last */
-};
-
-struct watch_rider {
-    struct watcher *watcher;
-    uint32_t first, last;
-};
-
 struct watch_hub {
     struct watch_history *history;
     struct watch_hub_options options;
@@ -85,7 +75,8 @@ struct watch_hub {
     struct list waiting; /* streams that wait for the history */
     struct heap ticks;   /* streams with watchers that want notifications */
     int64_t now_ns;
-    size_t live; /* watchers that the tail must be read for */
+    size_t live;  /* watchers that the tail must be read for */
+    size_t scans; /* of all streams */
 
     /* Scratch, of the turn or of one call. */
     struct watch_tail tails[WATCH_TAIL_SLOTS];
@@ -94,10 +85,9 @@ struct watch_hub {
     uint8_t *piece; /* a message that has no room */
     struct watch_hit *hits;
     size_t hit_count, hit_capacity;
-    struct watch_found *found;
-    size_t found_count, found_capacity;
-    struct watch_rider *riders;
-    size_t rider_count, rider_capacity;
+    struct watch_stretch stretches[WATCH_STRETCHES];
+    unsigned stretch_next; /* the one that is given up next */
+    uint32_t stretch_number;
     size_t budget; /* events the fill under way may still look at */
 
     struct watch_stats stats;
@@ -124,6 +114,8 @@ const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batc
                                   size_t last);
 /* A range was freed: nothing that is kept may be taken for its successor's. */
 void hub_range_gone(struct watch_hub *hub);
+/* What was read for those that catch up does not hold for all of them any more. */
+void hub_stretches_drop(struct watch_hub *hub);
 /* While nobody is live the tail need not be read: it jumps to where the history is. */
 void hub_catch_tail(struct watch_hub *hub);
 static inline struct slice hub_prev(struct watch_hub *hub, unsigned flags,

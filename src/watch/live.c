@@ -177,6 +177,7 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         stream_changed(stream);
         tell_progress(stream, out);
         if (hub->budget <= batch.count) {
+            stream->live_hungry = true;
             stream_park_hungry(stream);
             return;
         }

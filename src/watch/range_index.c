@@ -78,7 +78,7 @@ static struct watch_range *range_new(struct range_index *index, struct slice key
         range = pool_alloc(index->pool, offsetof(struct watch_range, bytes) + bytes);
     }
     range->one = NULL;
-    range->count = range->capacity = range->hit = 0;
+    range->count = range->capacity = range->riding = range->hit = 0;
     range->key_len = (uint32_t)key.len;
     range->end_len = (uint32_t)end.len;
     slice_copy(range->bytes, key);
@@ -195,6 +195,7 @@ void range_index_add(struct range_index *index, struct watcher *watcher, struct 
     if (!range)
         range = range_new(index, key, end);
     watcher->range = range;
+    range->riding += watcher->state == WATCHER_CATCHING_UP;
     watcher->prev = watcher->next = watcher;
     struct watcher **first = first_of(range, watcher->stream);
     if (!first) {
@@ -219,6 +220,7 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher)
         ring_remove(watcher);
     }
     watcher->range = NULL;
+    range->riding -= watcher->state == WATCHER_CATCHING_UP;
     if (range->count)
         return false;
     range_free(index, range);
@@ -230,6 +232,7 @@ void range_index_promote(struct watcher *watcher)
     struct watcher **first = first_of(watcher->range, watcher->stream);
     assert(first);
     assert(watcher->state == WATCHER_LIVE);
+    watcher->range->riding--;
     if (*first == watcher)
         return;
     ring_remove(watcher);
@@ -262,7 +265,7 @@ void range_index_visit(const struct range_index *index, struct slice key,
 
 static size_t range_check(const struct watch_range *range)
 {
-    size_t watchers = 0;
+    size_t watchers = 0, riding = 0;
     struct watcher *const *streams = watch_range_streams(range);
     assert(range->count > 0);
     assert(range->capacity == 0 || range->count <= range->capacity);
@@ -276,10 +279,12 @@ static size_t range_check(const struct watch_range *range)
             assert(watcher->next->prev == watcher);
             assert(live || watcher->state == WATCHER_CATCHING_UP);
             live = watcher->state == WATCHER_LIVE;
+            riding += watcher->state == WATCHER_CATCHING_UP;
             watchers++;
             watcher = watcher->next;
         } while (watcher != streams[i]);
     }
+    assert(riding == range->riding);
     return watchers;
 }
 

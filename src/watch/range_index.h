@@ -28,7 +28,7 @@ void range_index_add(struct range_index *index, struct watcher *watcher, struct 
                      struct slice end);
 /* Returns whether the range went with it. */
 bool range_index_remove(struct range_index *index, struct watcher *watcher);
-/* It has become LIVE: to the front of its ring. */
+/* It was CATCHING_UP and has become LIVE: to the front of its ring. */
 void range_index_promote(struct watcher *watcher);
 
 /* The first of the stream's watchers on that range, or NULL. */

@@ -441,12 +441,12 @@ static void rest_fill(struct watch_stream *stream, struct watch_output *out)
 
 static bool live_ready(const struct watch_stream *stream)
 {
-    return stream->dirty && !stream->live_waiting && !stream->hungry;
+    return stream->dirty && !stream->live_waiting && !stream->live_hungry;
 }
 
 static bool scans_ready(const struct watch_stream *stream)
 {
-    return stream->scan_count > stream->scans_waiting && !stream->hungry;
+    return stream->scan_count > stream->scans_waiting && !stream->scan_hungry;
 }
 
 static bool has_work(const struct watch_stream *stream)

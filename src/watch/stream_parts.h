@@ -36,8 +36,9 @@ struct watch_ride {
     struct list in_scan;
     struct watch_scan *scan;
     struct watcher *watcher;
-    int64_t from;  /* the watcher's */
-    uint32_t slot; /* scratch: its place among the hub's riders, if it is there */
+    int64_t from;     /* the watcher's */
+    uint32_t stretch; /* where it is in the list of the stretch of that number; a hint */
+    uint32_t at;
 };
 
 struct watch_large;
@@ -83,7 +84,8 @@ struct watch_stream {
     enum status broken;
     uint8_t scan_count, scans_waiting;
     bool dirty, woken, filling, stopped, ticking, ticked, scan_turn;
-    bool hungry; /* its search goes on in a later turn */
+    bool hungry; /* in hub->hungry: it is woken in a later turn, and these searches go on then */
+    bool live_hungry, scan_hungry;
     bool live_waiting, large_waiting;
 };
 
@@ -95,7 +97,7 @@ static inline void stream_count_events(struct watch_stream *stream, uint64_t eve
     stream->hub->stats.events_sent += events;
 }
 void stream_raise_behind(struct watch_stream *stream, uint64_t behind);
-/* It cannot go on searching now: the hub will wake it, next turn or when the history is ready. */
+/* It cannot go on now: the hub will wake it, in a later turn or when the history is ready. */
 void stream_park_hungry(struct watch_stream *stream);
 void stream_park_waiting(struct watch_stream *stream);
 /* Watchers came, went or moved: what was remembered of them does not hold. */

@@ -66,6 +66,7 @@ struct watch_range {
     };
     uint32_t count, capacity;
     uint32_t key_len, end_len; /* end_len 0: a single key; the end "\0": endless */
+    uint32_t riding;           /* its watchers that are CATCHING_UP */
     uint32_t hit;              /* scratch: its place in the hub's list of hits, if it is there */
     uint8_t bytes[];
 };
