@@ -36,6 +36,9 @@ void net_connection_close(struct net_connection *c)
 
 /* -- deadlines -- */
 
+/* A client that is idle reads our farewell when it likes; a stop does not wait for that. */
+#define DRAIN_LINGER_NS (100 * NS_PER_MS)
+
 /* Nothing under way, or told to end: bytes that lie too long are then ours to give up on. A stalled
  * response is the protocol's to end, and a watch may wait for its reader as long as it likes. */
 static bool has_said_all(const struct net_connection *c)
@@ -50,8 +53,12 @@ static int64_t stall_at(const struct net_connection *c)
 
 static int64_t deadline(const struct net_connection *c)
 {
-    if (c->state == CONNECTION_LINGERING)
-        return clock_add(c->progress_ns, c->shard->server->options.linger_ns);
+    if (c->state == CONNECTION_LINGERING) {
+        int64_t linger_ns = c->shard->server->options.linger_ns;
+        if (c->shard->draining && linger_ns > DRAIN_LINGER_NS)
+            linger_ns = DRAIN_LINGER_NS;
+        return clock_add(c->progress_ns, linger_ns);
+    }
     int64_t at = c->ops->timeout(c->protocol);
     int64_t stall = stall_at(c);
     if (stall <= loop_now_ns(c->shard->loop) && !has_said_all(c))

@@ -292,6 +292,14 @@ void h2_session_shutdown(struct h2_session *s, int64_t now_ns)
     s->phase = H2_DRAINING;
     s->now_ns = now_ns;
     s->reason = "shutting down";
+    if (s->table.count == 0) {
+        /* Nobody waits for an answer. A stream that is on its way here has a number past the one
+         * we name, so its client knows that it was not begun and may be tried elsewhere. */
+        s->phase = H2_LEAVING;
+        s->goaway_id = s->last_id;
+        goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_LITERAL("graceful_stop"));
+        return;
+    }
     s->drain_at_ns = now_ns + s->limits->drain_ns;
     /* Streams the client opened before it heard of this are still answered: the ping's echo says
      * that it has heard. */

@@ -281,12 +281,34 @@ static void shutdown_does_not_wait_forever_for_the_echo(void **state)
 {
     struct fixture *f = *state;
     exchange(f);
+    request(f, 1, H2_FLAG_END_STREAM);
+    struct answer *answer = f->last;
     h2_session_shutdown(f->session, f->now);
     drain(f);
     assert_int_equal(h2_session_timeout(f->session), f->now + f->limits.drain_ns);
     h2_session_tick(f->session, f->now + f->limits.drain_ns);
+    h2_stream_ready(&answer->stream);
     drain(f);
     assert_true(h2_session_over(f->session));
+}
+
+/* What the client sends meanwhile has a higher number than the farewell names: it was not begun. */
+static void shutdown_leaves_an_idle_peer_at_once(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f);
+    request(f, 1, H2_FLAG_END_STREAM);
+    h2_stream_ready(&f->last->stream);
+    drain(f);
+    h2_session_shutdown(f->session, f->now);
+    drain(f);
+    struct h2_frame frame;
+    struct slice payload;
+    assert_true(test_find(out_of(f), H2_GOAWAY, 0, 0, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr), 1);
+    assert_true(h2_session_over(f->session));
+    request(f, 3, H2_FLAG_END_STREAM);
+    assert_int_equal(f->opened, 1);
 }
 
 static void silent_peer_is_asked_and_then_left(void **state)
@@ -362,6 +384,7 @@ int main(void)
         TEST(early_answer_ends_with_reset_no_error),
         TEST(shutdown_says_good_bye_twice),
         TEST(shutdown_does_not_wait_forever_for_the_echo),
+        TEST(shutdown_leaves_an_idle_peer_at_once),
         TEST(silent_peer_is_asked_and_then_left),
         TEST(output_is_announced_once),
         TEST(thousands_of_streams_are_kept_apart),

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""Stopping: who is answered, who is sent elsewhere, how long it takes, and what is said of it."""
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import grpc
+
+import protobuf as pb
+from client import Client
+from server import LiveTest, only_vigil
+
+WATCH = "/etcdserverpb.Watch/Watch"
+
+
+@only_vigil
+class Shutdown(LiveTest):
+    def stopped(self, server):
+        begin = time.monotonic()
+        os.kill(server.pid, signal.SIGTERM)
+        code = server.wait()
+        return code, time.monotonic() - begin
+
+    def test_idle_clients_are_not_waited_for(self):
+        server = self.server().start()
+        clients = [Client(server.port) for _ in range(5)]
+        for client in clients:
+            self.addCleanup(client.close)
+            client.put(b"a", b"1")
+        with socket.create_connection(("127.0.0.1", server.port)) as silent:  # says nothing at all
+            code, seconds = self.stopped(server)
+            silent.settimeout(5)
+            self.assertEqual(silent.recv(10), b"")
+        self.assertEqual(code, 0)
+        self.assertLess(seconds, 3)
+
+    def test_watches_end_with_unavailable_so_that_clients_go_elsewhere(self):
+        server = self.server().start()
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        create = pb.field(1, pb.field(1, b"a"))
+        release = threading.Event()
+
+        def requests():
+            yield create
+            release.wait(20)
+
+        call = client.channel.stream_stream(WATCH)(requests(), timeout=20)
+        next(call)  # created
+        os.kill(server.pid, signal.SIGTERM)
+        with self.assertRaises(grpc.RpcError) as failed:
+            next(call)
+        release.set()
+        self.assertEqual(failed.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIn("etcdserver: server stopped", failed.exception.details())
+        self.assertEqual(server.wait(), 0)
+
+    def test_it_says_in_etcds_words_that_it_stops(self):
+        server = self.server().start()
+        self.stopped(server)
+        lines = [json.loads(line) for line in server.lines]
+        said = [line["msg"] for line in lines]
+        signalled = lines[said.index("received signal; shutting down")]
+        self.assertEqual(signalled["signal"], "terminated")
+        self.assertLess(said.index("received signal; shutting down"), said.index("closing etcd server"))
+        closed = lines[said.index("closed etcd server")]
+        self.assertEqual((closed["name"], closed["data-dir"]), ("default", server.directory))
+
+    def test_a_second_signal_ends_it_at_once(self):
+        server = self.server(args=["--shutdown-timeout=60s"]).start()
+        with socket.create_connection(("127.0.0.1", server.port)) as held:
+            # A request under way that does not come whole holds up the stop.
+            held.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            time.sleep(0.2)
+            os.kill(server.pid, signal.SIGTERM)
+            time.sleep(0.3)
+            if server.alive():
+                os.kill(server.pid, signal.SIGINT)
+            self.assertIn(server.wait(5), (-signal.SIGINT, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
