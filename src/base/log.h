@@ -41,12 +41,25 @@ enum log_format { LOG_JSON, LOG_CONSOLE };
 
 struct log_field {
     const char *key; /* NULL: nothing */
-    enum { FIELD_I64, FIELD_U64, FIELD_F64, FIELD_BOOL, FIELD_TEXT, FIELD_LIST, FIELD_HEX } kind;
+    enum {
+        FIELD_I64,
+        FIELD_U64,
+        FIELD_F64,
+        FIELD_BOOL,
+        FIELD_TEXT,
+        FIELD_LIST,
+        FIELD_SLICES,
+        FIELD_HEX,
+    } kind;
     union {
         int64_t i64;
         uint64_t u64;
         double f64;
         struct slice text;
+        struct {
+            const struct slice *items;
+            size_t count;
+        } slices;
     } as;
 };
 
@@ -61,6 +74,8 @@ struct log_field {
 /* A comma-separated text becomes an array. */
 #define LOG_LIST(key_, v) \
     ((struct log_field){.key = (key_), .kind = FIELD_LIST, .as.text = slice_from_text(v)})
+#define LOG_SLICES(key_, items_, n) \
+    ((struct log_field){.key = (key_), .kind = FIELD_SLICES, .as.slices = {(items_), (n)}})
 /* Nanoseconds, as Go writes durations: "1m30s". */
 struct log_field log_duration_field(const char *key, int64_t ns, char *scratch);
 #define LOG_DURATION(key_, ns) log_duration_field(key_, ns, (char[32]){0})

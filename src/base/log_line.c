@@ -121,6 +121,16 @@ static void put_list(struct log_line *line, const char *list)
     put_text(line, "]");
 }
 
+static void put_slices(struct log_line *line, const struct slice *items, size_t count)
+{
+    put_text(line, "[");
+    for (size_t i = 0; i < count; i++) {
+        put_text(line, i ? "," : "");
+        put_string(line, items[i]);
+    }
+    put_text(line, "]");
+}
+
 static void put_value(struct log_line *line, const struct log_field *field)
 {
     switch (field->kind) {
@@ -144,6 +154,9 @@ static void put_value(struct log_line *line, const struct log_field *field)
         break;
     case FIELD_LIST:
         put_list(line, (const char *)field->as.text.ptr);
+        break;
+    case FIELD_SLICES:
+        put_slices(line, field->as.slices.items, field->as.slices.count);
         break;
     case FIELD_HEX:
         put_format(line, "\"%llx\"", (unsigned long long)field->as.u64);

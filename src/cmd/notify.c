@@ -1,5 +1,8 @@
 #include "cmd/notify.h"
 
+#include "base/clock.h"
+#include "base/option_value.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,4 +27,16 @@ void notify_manager(const char *state)
     (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
                  address_len);
     close(fd);
+}
+
+int64_t notify_watchdog_ns(void)
+{
+    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    int64_t value, owner;
+    if (!usec || option_value_int(usec, &value) != ST_OK || value <= 0 ||
+        value > INT64_MAX / NS_PER_US)
+        return 0;
+    if (pid && (option_value_int(pid, &owner) != ST_OK || owner != getpid()))
+        return 0;
+    return value * NS_PER_US;
 }

@@ -3,7 +3,12 @@
 #ifndef VIGIL_CMD_NOTIFY_H
 #define VIGIL_CMD_NOTIFY_H
 
+#include <stdint.h>
+
 /* "READY=1", "STOPPING=1". What cannot be told is not worth failing for. */
 void notify_manager(const char *state);
+
+/* How often the manager wants to hear "WATCHDOG=1" from this process; 0: not at all. */
+int64_t notify_watchdog_ns(void);
 
 #endif

@@ -1,20 +1,21 @@
 #include "cmd/serve.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "cmd/announce.h"
 #include "cmd/greeting.h"
 #include "cmd/log_rotation.h"
 #include "cmd/notify.h"
 #include "cmd/quota_notice.h"
 #include "cmd/serve_config.h"
 #include "cmd/serve_settings.h"
+#include "cmd/signals.h"
 #include "cmd/version.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -33,7 +34,7 @@ struct serve {
     bool for_people; /* sentences and a greeting instead of JSON */
     struct serve_settings settings;
     struct serve_config config;
-    sigset_t signals; /* those that end the server; blocked in every thread */
+    struct signals signals;
 };
 
 extern char **environ;
@@ -157,78 +158,45 @@ static void tell_tls(const struct serve *s)
         server_tls_tell(tls);
 }
 
-/* What programs that start etcd wait for, in etcd's words. */
-static void log_ready(const struct serve *s, struct server *server)
-{
-    const struct etcd_config *etcd = &s->config.server.etcd;
-    struct engine_identity identity = engine_identity_get(server_engine(server));
-    char short_version[16];
-    snprintf(short_version, sizeof(short_version), "%.*s",
-             (int)(strrchr(etcd->cluster_version, '.') - etcd->cluster_version),
-             etcd->cluster_version);
-    log_info("enabled capabilities for version", LOG_TEXT("cluster-version", short_version));
-    log_info("published local member to cluster through raft",
-             LOG_HEX("local-member-id", identity.member_id),
-             LOG_TEXT("local-member-name", etcd->member_name),
-             LOG_HEX("cluster-id", identity.cluster_id));
-    log_info("ready to serve client requests");
-    for (size_t i = 0; i < s->config.server.listen_count; i++) {
-        char text[URL_TEXT_BYTES];
-        url_format(server_bound(server, i), text);
-        const char *address = strstr(text, "://");
-        log_info(server_bound(server, i)->secure
-                     ? "serving client traffic securely"
-                     : "serving client traffic insecurely; this is strongly discouraged!",
-                 LOG_TEXT("traffic", "grpc+http"),
-                 LOG_TEXT("address", address ? address + 3 : text));
-    }
-}
-
 /* -- Signals -- */
 
-/* Blocked, to be waited for. nohup and shells start programs with some ignored: those stay so. */
-static void block_signals(struct serve *s)
+/* Its log files have been moved away, or its operator wants to know that it hears. */
+static void reload(void)
 {
-    static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
-    sigemptyset(&s->signals);
-    for (size_t i = 0; i < COUNT_OF(ending); i++) {
-        struct sigaction now;
-        if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&s->signals, ending[i]);
+    char state[96];
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
+             (long long)(clock_mono_ns(clock_system()) / NS_PER_US));
+    notify_manager(state);
+    logger_reopen();
+    log_info("opened the log files anew");
+    notify_manager("READY=1");
+}
+
+/* Until one that ends the server; tells the manager meanwhile that we live, if it asked. */
+static int wait_for_end(const struct serve *s)
+{
+    int64_t watchdog_ns = notify_watchdog_ns();
+    for (;;) {
+        int number = signals_wait(&s->signals, watchdog_ns > 0 ? watchdog_ns / 2 : -1);
+        if (number == 0)
+            notify_manager("WATCHDOG=1");
+        else if (number == SIGUSR1)
+            reload();
+        else
+            return number;
     }
-    pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
-}
-
-static int wait_signal(const struct serve *s)
-{
-    int number;
-    while ((number = sigwaitinfo(&s->signals, NULL)) < 0)
-        assert(errno == EINTR);
-    return number;
-}
-
-/* Ends as if the signal had not been caught. */
-static void die_by(const struct serve *s, int number)
-{
-    logger_flush(NS_PER_S);
-    signal(number, SIG_DFL);
-    raise(number);
-    pthread_sigmask(SIG_UNBLOCK, &s->signals, NULL);
 }
 
 /* Until every connection has ended, or another signal comes: then at once. */
 static void drain(const struct serve *s, struct server *server)
 {
-    const struct timespec pause = {.tv_nsec = 10 * NS_PER_MS};
     server_drain(server);
     while (!server_drained(server)) {
-        int second = sigtimedwait(&s->signals, NULL, &pause);
-        if (second > 0) {
+        int second = signals_wait(&s->signals, 10 * NS_PER_MS);
+        if (second > 0 && second != SIGUSR1) {
             log_warn("received another signal; stopping at once",
-                     LOG_TEXT("signal", strsignal(second)));
-            die_by(s, second);
+                     LOG_TEXT("signal", signals_name(second)));
+            signals_die_by(&s->signals, second);
         }
     }
 }
@@ -263,7 +231,6 @@ static enum status configure(struct serve *s, struct error *error)
 static enum status start(struct serve *s, struct server **ret_server, struct error *error)
 {
     raise_file_limit();
-    block_signals(s);
     return server_start(&s->config.server, ret_server, error);
 }
 
@@ -281,25 +248,33 @@ static int run(struct serve *s, struct server *server)
     if (s->for_people)
         greeting_write(stderr, &s->config, server);
     else
-        log_ready(s, server);
+        announce_ready(&s->config, server);
     notify_manager("READY=1");
-    int number = wait_signal(s);
-    log_info("received signal; shutting down", LOG_TEXT("signal", strsignal(number)));
+    int number = wait_for_end(s);
+    log_info("received signal; shutting down", LOG_TEXT("signal", signals_name(number)));
+    announce_closing(&s->config);
     notify_manager("STOPPING=1");
     drain(s, server);
     server_free(server);
-    log_info("stopped");
+    announce_closed(&s->config);
     if (s->as_etcd)
-        die_by(s, number);
+        signals_die_by(&s->signals, number);
     return EXIT_OK;
 }
 
-static int serve(struct serve *s)
+static int serve(struct serve *s, int count, char **args)
 {
     struct server *server;
     struct error error;
-    if (open_log(s, &error) != ST_OK || configure(s, &error) != ST_OK)
+    signals_block(&s->signals);
+    if (open_log(s, &error) != ST_OK)
         return fail_settings(s, &error);
+    if (!s->for_people)
+        announce_arguments(program(s), count, args);
+    if (configure(s, &error) != ST_OK)
+        return fail_settings(s, &error);
+    if (!s->for_people)
+        announce_start(&s->config, &s->settings.values);
     if (start(s, &server, &error) != ST_OK)
         return fail(s, &error);
     return run(s, server);
@@ -310,7 +285,7 @@ int serve_main(int count, char **args, bool as_etcd)
     struct serve s = {.as_etcd = as_etcd};
     int code = read_settings(&s, count, args);
     if (code < 0)
-        code = serve(&s);
+        code = serve(&s, count, args);
     logger_close();
     serve_config_fini(&s.config);
     serve_settings_fini(&s.settings);

@@ -28,6 +28,7 @@ struct serve_options {
     const char *emulate_version;
     const char *config_file;
     const char *feature_gates;
+    int64_t snapshot_catchup;
     bool version; /* print it and exit */
 
     /* Requests */
