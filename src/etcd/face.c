@@ -24,6 +24,7 @@ static enum status face_fill(struct etcd_face *face)
 {
     TRY(grpc_services_new(&face->services));
     TRY(http_routes_new(&face->routes));
+    TRY(http_routes_new(&face->metrics_routes));
     TRY(kv_service_add(face));
     TRY(lease_service_add(face));
     TRY(maintenance_service_add(face));
@@ -59,6 +60,7 @@ void etcd_face_free(struct etcd_face *face)
         gateway_fini(&face->gateway);
     grpc_services_free(face->services);
     http_routes_free(face->routes);
+    http_routes_free(face->metrics_routes);
     free(face);
 }
 
@@ -75,6 +77,11 @@ const struct grpc_services *etcd_face_services(const struct etcd_face *face)
 const struct http_routes *etcd_face_routes(const struct etcd_face *face)
 {
     return face->routes;
+}
+
+const struct http_routes *etcd_face_metrics_routes(const struct etcd_face *face)
+{
+    return face->metrics_routes;
 }
 
 /* -- Steps of every call -- */

@@ -35,6 +35,13 @@ struct etcd_config {
     bool metrics_extensive;                   /* /metrics has histograms for each method */
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
     void *net_ctx;
+    /* HTTP: which Host fields are answered without TLS, and pages of which origins may read the
+     * answers. None, or one that is "*": all. */
+    const struct slice *hosts;
+    size_t host_count;
+    const struct slice *origins;
+    size_t origin_count;
+    bool pprof_wanted; /* --enable-pprof was given */
     /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
     enum status (*permit_watch)(void *ctx, const struct grpc_call *call, struct slice key,
                                 struct slice range_end);
@@ -60,5 +67,7 @@ bool etcd_face_busy(const struct etcd_face *face);
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face);
 const struct http_routes *etcd_face_routes(const struct etcd_face *face);
+/* Those of --listen-metrics-urls: /metrics and the health checks. */
+const struct http_routes *etcd_face_metrics_routes(const struct etcd_face *face);
 
 #endif

@@ -15,10 +15,11 @@ struct etcd_face {
     struct engine *engine;
     struct engine_shard *shard;
     struct engine_identity identity;
-    size_t under_way;               /* operations the engine has not answered */
-    struct grpc_services *services; /* owned */
-    struct http_routes *routes;     /* owned */
-    struct gateway gateway;         /* over services; unused when config has none */
+    size_t under_way;                   /* operations the engine has not answered */
+    struct grpc_services *services;     /* owned */
+    struct http_routes *routes;         /* owned */
+    struct http_routes *metrics_routes; /* owned */
+    struct gateway gateway;             /* over services; unused when config has none */
 };
 
 enum status kv_service_add(struct etcd_face *face);

@@ -93,7 +93,10 @@ static void close_for(struct wire_connection *c, const char *reason)
 static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_t now_ns)
 {
     struct wire_connection *c = owner;
-    struct http2_hooks hooks = {.on_output = on_output, .owner = c, .secure = c->hooks.secure};
+    struct http2_hooks hooks = {.on_output = on_output,
+                                .owner = c,
+                                .secure = c->hooks.secure,
+                                .peer_name = c->hooks.peer_name};
     if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
                                         &c->http2) != ST_OK)
         return NULL;
@@ -136,7 +139,11 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
         return ST_OK;
     }
-    return http1_endpoint_new(&server->http1, c->hooks.secure, on_output, c, now_ns, &c->http1);
+    struct http1_hooks hooks = {.on_output = on_output,
+                                .owner = c,
+                                .secure = c->hooks.secure,
+                                .peer_name = c->hooks.peer_name};
+    return http1_endpoint_new(&server->http1, hooks, now_ns, &c->http1);
 }
 
 /* Keeps what cannot be told apart yet; at most the 23 bytes of an unfinished preface. */

@@ -320,6 +320,7 @@ void http_exchange_end(struct http_exchange *x)
 void http_exchange_fini(struct http_exchange *x)
 {
     buf_fini(&x->body);
+    buf_fini(&x->path);
     buf_fini(&x->fields);
 }
 

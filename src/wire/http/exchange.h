@@ -25,8 +25,8 @@ struct http_exchange;
 struct http_request {
     struct slice method;
     struct slice target; /* as sent: "/v3/kv/range?x=1" */
-    struct slice path;   /* target up to '?', not decoded */
-    struct slice query;  /* after '?', not decoded */
+    struct slice path;   /* target up to '?', with its escapes decoded */
+    struct slice query;  /* after '?', not decoded: see query.h */
     struct slice host;   /* the Host field, or HTTP/2's :authority; empty when there is none */
     struct slice body;
     const struct http_field *fields; /* those of HTTP/2 include its pseudo-fields */
@@ -34,6 +34,8 @@ struct http_request {
     uint8_t major, minor; /* 1.0, 1.1, 2.0 */
     bool keep_alive;      /* HTTP/1: the connection may stay; HTTP/2: always */
     bool secure;          /* came over TLS */
+    /* The common name of the client's certificate, which we trust; NULL without one. */
+    const char *peer_name;
 };
 
 /* The first field of that name in any case, or false. */

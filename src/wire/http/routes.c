@@ -1,5 +1,6 @@
 #include "wire/http/routes.h"
 
+#include "wire/http/query.h"
 #include "wire/http/state.h"
 
 #include <stdlib.h>
@@ -88,9 +89,31 @@ size_t http_body_max(const struct http_routes *routes, struct slice path, size_t
     return route && route->body_bytes_max ? size_min(route->body_bytes_max, limit) : limit;
 }
 
+/* False: it was answered, for its escapes are broken. */
+static bool decode_path(struct http_exchange *x)
+{
+    struct slice path = x->request.path;
+    size_t len = 0;
+    if (path.len == 0 || !memchr(path.ptr, '%', path.len))
+        return true;
+    if (buf_reserve(&x->path, path.len) != ST_OK) {
+        http_abort(x);
+        return false;
+    }
+    if (!http_path_decode(path, x->path.ptr, &len)) {
+        http_answer_plain(x, 400);
+        return false;
+    }
+    x->path.len = len;
+    x->request.path = buf_slice(&x->path);
+    return true;
+}
+
 void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes)
 {
     x->request.body = buf_slice(&x->body);
+    if (!decode_path(x))
+        return;
     if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
         return;
     if (x->complete) /* the gate had no memory for its fields */

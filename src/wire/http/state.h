@@ -33,6 +33,7 @@ struct http_exchange {
     void (*on_room)(struct http_exchange *x);
     void (*on_leave)(struct http_exchange *x);
     struct buf body;
+    struct buf path;   /* request.path, when it had escapes */
     struct buf fields; /* of the response, as text: "Name: value\r\n" each */
     bool begun : 1;
     bool bodiless : 1;      /* answers HEAD, or its status has no body */

@@ -12,18 +12,15 @@ enum {
     ARENA_MAX = 256 * 1024,
 };
 
-enum status http1_endpoint_new(const struct http1_server *server, bool secure,
-                               void (*on_output)(void *owner), void *owner, int64_t now_ns,
-                               struct http1_endpoint **ret_endpoint)
+enum status http1_endpoint_new(const struct http1_server *server, struct http1_hooks hooks,
+                               int64_t now_ns, struct http1_endpoint **ret_endpoint)
 {
     struct http1_endpoint *e = calloc(1, sizeof(*e));
     if (!e)
         return ST_NOMEM;
     *e = (struct http1_endpoint){.server = server,
-                                 .on_output = on_output,
-                                 .owner = owner,
+                                 .hooks = hooks,
                                  .reason = "",
-                                 .secure = secure,
                                  .now_ns = now_ns,
                                  .since_ns = now_ns,
                                  .exchange.ops = &http1_exchange_ops};
@@ -77,7 +74,8 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     }
     unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
     x->request = head->request;
-    x->request.secure = e->secure;
+    x->request.secure = e->hooks.secure;
+    x->request.peer_name = e->hooks.peer_name;
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
     if (fault) {
         x->request.fields = NULL;

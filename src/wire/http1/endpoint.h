@@ -22,11 +22,16 @@ struct http1_server {
     const struct http1_limits *limits;
 };
 
-/* secure: it came over TLS. */
+struct http1_hooks {
+    void (*on_output)(void *owner);
+    void *owner;
+    bool secure;           /* it came over TLS */
+    const char *peer_name; /* as http_request has it */
+};
+
 MUST_CHECK
-enum status http1_endpoint_new(const struct http1_server *server, bool secure,
-                               void (*on_output)(void *owner), void *owner, int64_t now_ns,
-                               struct http1_endpoint **ret_endpoint);
+enum status http1_endpoint_new(const struct http1_server *server, struct http1_hooks hooks,
+                               int64_t now_ns, struct http1_endpoint **ret_endpoint);
 /* Ends the exchange under way first. */
 void http1_endpoint_free(struct http1_endpoint *endpoint);
 DEFINE_CLEANUP(struct http1_endpoint *, http1_endpoint_free)

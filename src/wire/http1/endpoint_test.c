@@ -31,10 +31,10 @@ static void on_output(void *owner)
 
 static void restart(struct fixture *f)
 {
+    struct http1_hooks hooks = {.on_output = on_output, .owner = f};
     http1_endpoint_free(f->endpoint);
     f->out.len = 0;
-    assert_int_equal(http1_endpoint_new(&f->server, false, on_output, f, f->now, &f->endpoint),
-                     ST_OK);
+    assert_int_equal(http1_endpoint_new(&f->server, hooks, f->now, &f->endpoint), ST_OK);
 }
 
 static int setup(void **state)

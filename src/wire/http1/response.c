@@ -23,8 +23,8 @@ void http1_die(struct http1_endpoint *e, const char *reason)
 
 static void notify(struct http1_endpoint *e)
 {
-    if (!e->inside && e->on_output)
-        e->on_output(e->owner);
+    if (!e->inside && e->hooks.on_output)
+        e->hooks.on_output(e->hooks.owner);
 }
 
 enum status http1_put(struct http1_endpoint *e, struct slice bytes)

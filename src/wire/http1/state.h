@@ -18,14 +18,12 @@ enum http1_reading {
 
 struct http1_endpoint {
     const struct http1_server *server; /* borrowed */
-    void (*on_output)(void *owner);
-    void *owner;
+    struct http1_hooks hooks;
     const char *reason;
     enum http1_reading reading;
     unsigned inside; /* within feed, fill, tick: no on_output */
     bool last;       /* close after the answer under way */
     bool input_ended;
-    bool secure;
     bool chunked;  /* the response */
     struct buf in; /* received, not yet understood */
     size_t head_seen;

@@ -22,7 +22,8 @@ struct http2_server {
 struct http2_hooks {
     void (*on_output)(void *owner);
     void *owner;
-    bool secure; /* it came over TLS */
+    bool secure;           /* it came over TLS */
+    const char *peer_name; /* as http_request has it */
 };
 
 MUST_CHECK

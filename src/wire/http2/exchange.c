@@ -240,7 +240,8 @@ static const struct h2_stream_ops stream_ops = {
     .data = on_fill,
 };
 
-static struct http_request request_of(const struct h2_headers *headers, bool secure)
+static struct http_request request_of(const struct h2_headers *headers,
+                                      const struct http2_hooks *hooks)
 {
     struct http_request request = {
         .method = headers->method,
@@ -250,7 +251,8 @@ static struct http_request request_of(const struct h2_headers *headers, bool sec
         .field_count = headers->count,
         .major = 2,
         .keep_alive = true,
-        .secure = secure,
+        .secure = hooks->secure,
+        .peer_name = hooks->peer_name,
     };
     http_split_target(headers->path, &request);
     if (!request.host.ptr)
@@ -267,7 +269,7 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
         return NULL;
     h->stream.ops = &stream_ops;
     h->exchange.ops = &exchange_ops;
-    h->exchange.request = request_of(headers, endpoint->hooks.secure);
+    h->exchange.request = request_of(headers, &endpoint->hooks);
     h->exchange.bodiless = slice_equal(headers->method, SLICE_LITERAL("HEAD"));
     h->exchange.leaving = endpoint->leaving;
     h->endpoint = endpoint;

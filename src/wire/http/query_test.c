@@ -1,0 +1,65 @@
+#include "wire/http/query.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* All pairs as "name=value|name=value|". */
+static void expect_pairs(const char *query, const char *wanted)
+{
+    AUTO(buf_fini) struct buf scratch = {0}, seen = {0};
+    struct slice rest = slice_from_text(query);
+    struct http_field pair;
+    while (http_query_next(&rest, &scratch, &pair))
+        assert_int_equal(
+            buf_append_format(&seen, "%.*s=%.*s|", SLICE_ARGS(pair.name), SLICE_ARGS(pair.value)),
+            ST_OK);
+    assert_int_equal(buf_append(&seen, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)seen.ptr, wanted);
+}
+
+static void pairs_are_decoded_as_go_does(void **state)
+{
+    (void)state;
+    expect_pairs("", "");
+    expect_pairs("verbose", "verbose=|");
+    expect_pairs("a=1&b=2&a=3", "a=1|b=2|a=3|");
+    expect_pairs("a=1=2&=x&&b=", "a=1=2|=x|b=|");
+    expect_pairs("e%78clude=%4eO+SPACE%2b", "exclude=NO SPACE+|");
+    expect_pairs("a;b=1&c=2", "c=2|");
+    expect_pairs("a=%&b=%4&c=%zz&d=%41", "d=A|");
+}
+
+static void first_value_of_a_name_counts(void **state)
+{
+    (void)state;
+    AUTO(buf_fini) struct buf scratch = {0};
+    struct slice value, query = SLICE_LITERAL("x=1&serializable=true&serializable=false");
+    assert_true(http_query_get(query, SLICE_LITERAL("serializable"), &scratch, &value));
+    assert_true(slice_equal(value, SLICE_LITERAL("true")));
+    assert_false(http_query_get(query, SLICE_LITERAL("serial"), &scratch, &value));
+}
+
+static void paths_are_decoded_or_refused(void **state)
+{
+    (void)state;
+    uint8_t dst[16];
+    size_t len;
+    assert_true(http_path_decode(SLICE_LITERAL("/he%61l+th%2F"), dst, &len));
+    assert_true(slice_equal(slice_of(dst, len), SLICE_LITERAL("/heal+th/")));
+    assert_false(http_path_decode(SLICE_LITERAL("/%zz"), dst, &len));
+    assert_false(http_path_decode(SLICE_LITERAL("/%4"), dst, &len));
+    assert_false(http_path_decode(SLICE_LITERAL("/%"), dst, &len));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_are_decoded_as_go_does),
+        cmocka_unit_test(first_value_of_a_name_counts),
+        cmocka_unit_test(paths_are_decoded_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
