@@ -1,0 +1,51 @@
+/*
+ * A Kubernetes object as it is stored: JSON bytes, looked at without being taken apart. What our own
+ * face has written begins with kind, apiVersion and metadata, so a look ends after some hundred
+ * bytes; foreign JSON in any order is read to its end.
+ *
+ *     {"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",…,"labels":{…}},"spec":…}
+ *                                                ^ at_version: where a resourceVersion is put in
+ *
+ * The stored bytes have no resourceVersion: it is the revision of their key.
+ */
+#ifndef VIGIL_KUBE_OBJECT_OBJECT_H
+#define VIGIL_KUBE_OBJECT_OBJECT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+/* Slices lie in the JSON: strings without their quotes, but with their escapes. */
+struct kube_object {
+    struct slice json;
+    struct slice kind, api_version;
+    struct slice metadata; /* with its braces */
+    struct slice name, namespace, uid;
+    struct slice labels; /* the object with its braces; empty when there is none */
+    size_t at_version;   /* in json: behind the brace that opens metadata */
+    size_t at_rest;      /* in json: where the first field after kind and apiVersion begins */
+    bool leading;        /* kind and apiVersion stand first: at_rest leaves them out */
+    bool metadata_empty; /* no comma after a resourceVersion put in */
+};
+
+/* ST_MALFORMED: no JSON object, or one without metadata. */
+MUST_CHECK
+enum status kube_object_look(struct slice json, struct kube_object *ret_object);
+
+/*
+ * The value at a path such as "spec.nodeName": a string without its quotes, a number or a literal
+ * as it stands. False: there is none, or it is an object or array.
+ */
+MUST_CHECK
+bool kube_object_field(const struct kube_object *object, struct slice path,
+                       struct slice *ret_value);
+
+/*
+ * The bytes for the wire: the stored ones with the resourceVersion put in. `item`: as an item of a
+ * list, without kind and apiVersion.
+ */
+size_t kube_object_size(const struct kube_object *object, int64_t revision, bool item);
+/* Copies [from, from + room) of them; returns how many. */
+size_t kube_object_copy(const struct kube_object *object, int64_t revision, bool item, size_t from,
+                        uint8_t *dst, size_t room);
+
+#endif

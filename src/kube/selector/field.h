@@ -1,0 +1,37 @@
+/*
+ * Field selectors: "spec.nodeName=a,status.phase!=Running". Only fields that the resource allows;
+ * texts of errors are those of Kubernetes.
+ */
+#ifndef VIGIL_KUBE_SELECTOR_FIELD_H
+#define VIGIL_KUBE_SELECTOR_FIELD_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "kube/object/object.h"
+
+struct field_selector;
+
+enum { FIELD_SELECTOR_BYTES_MAX = 64 * 1024, FIELD_TERMS_MAX = 256 };
+
+/* What a resource allows besides metadata.name and metadata.namespace. */
+struct field_rules {
+    const char *const *paths;
+    size_t count;
+};
+
+MUST_CHECK
+enum status field_selector_parse(struct arena *arena, struct slice text,
+                                 const struct field_rules *rules,
+                                 const struct field_selector **ret_selector, struct error *error);
+
+bool field_selector_is_empty(const struct field_selector *selector);
+
+/* The value that a path must equal, if the selector says so: for scopes and indexes. */
+bool field_selector_requires(const struct field_selector *selector, struct slice path,
+                             struct slice *ret_value);
+
+/* A field that is missing counts as the empty string, as in Kubernetes. */
+bool field_selector_matches(const struct field_selector *selector,
+                            const struct kube_object *object);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Label selectors: "app=web,tier in (a,b),!old". Parsed once, matched against the labels of objects
+ * as they stand in their JSON. Texts of errors are those of Kubernetes.
+ */
+#ifndef VIGIL_KUBE_SELECTOR_LABEL_H
+#define VIGIL_KUBE_SELECTOR_LABEL_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+struct label_selector;
+
+enum { LABEL_SELECTOR_BYTES_MAX = 64 * 1024, LABEL_REQUIREMENTS_MAX = 1024 };
+
+/* In the arena, which the selector lives in. Empty text: matches everything. ST_INVALID with
+ * Kubernetes' words, ST_LIMIT, ST_NOMEM. */
+MUST_CHECK
+enum status label_selector_parse(struct arena *arena, struct slice text,
+                                 const struct label_selector **ret_selector, struct error *error);
+
+bool label_selector_is_empty(const struct label_selector *selector);
+
+/* labels: the JSON object with its braces, or empty. */
+bool label_selector_matches(const struct label_selector *selector, struct slice labels);
+
+#endif
