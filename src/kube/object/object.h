@@ -1,6 +1,6 @@
 /*
- * A Kubernetes object as it is stored: JSON bytes, looked at without being taken apart. What our own
- * face has written begins with kind, apiVersion and metadata, so a look ends after some hundred
+ * A Kubernetes object as it is stored: JSON bytes, looked at without being taken apart. What our
+ * own face has written begins with kind, apiVersion and metadata, so a look ends after some hundred
  * bytes; foreign JSON in any order is read to its end.
  *
  *     {"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",…,"labels":{…}},"spec":…}

@@ -1,0 +1,204 @@
+#include "kube/object/object.h"
+
+#include "codec/json/scanner.h"
+
+#include <stdio.h>
+
+enum { VERSION_BYTES_MAX = 48 };
+
+/* A string's bytes between its quotes. */
+static struct slice unquoted(struct slice raw)
+{
+    return slice_sub(raw, 1, raw.len - 2);
+}
+
+static bool is_key(const struct json_scanner *s, const char *name)
+{
+    return slice_equal(unquoted(s->raw), slice_from_text(name));
+}
+
+/* The value of the key just returned into *ret_text, if it is a string; passes over it anyway. */
+static bool take_string(struct json_scanner *s, struct slice *ret_text)
+{
+    enum json_token token = json_next(s);
+    if (token == JSON_STRING)
+        *ret_text = unquoted(s->raw);
+    return json_skip(s, token);
+}
+
+/* The value of the key just returned, whole. */
+static bool take_value(struct json_scanner *s, struct slice *ret_value)
+{
+    enum json_token token = json_next(s);
+    const uint8_t *start = s->raw.ptr;
+    if (!json_skip(s, token))
+        return false;
+    *ret_value = slice_of(start, (size_t)(s->at - start));
+    return true;
+}
+
+static bool take_labels(struct json_scanner *s, struct slice *ret_labels)
+{
+    struct slice value;
+    if (!take_value(s, &value))
+        return false;
+    if (value.ptr[0] == '{')
+        *ret_labels = value;
+    return true;
+}
+
+/* Behind the key "metadata". */
+static bool look_at_metadata(struct json_scanner *s, struct kube_object *o)
+{
+    enum json_token token = json_next(s);
+    if (token != JSON_OBJECT)
+        return false;
+    const uint8_t *start = s->raw.ptr;
+    o->at_version = json_position(s) + 1;
+    o->metadata_empty = true;
+    while ((token = json_next(s)) == JSON_KEY) {
+        bool fine;
+        o->metadata_empty = false;
+        if (is_key(s, "name"))
+            fine = take_string(s, &o->name);
+        else if (is_key(s, "namespace"))
+            fine = take_string(s, &o->namespace);
+        else if (is_key(s, "uid"))
+            fine = take_string(s, &o->uid);
+        else if (is_key(s, "labels"))
+            fine = take_labels(s, &o->labels);
+        else
+            fine = json_skip(s, JSON_KEY);
+        if (!fine)
+            return false;
+    }
+    if (token != JSON_OBJECT_END)
+        return false;
+    o->metadata = slice_of(start, (size_t)(s->at - start));
+    return true;
+}
+
+/* Everything asked for was found: what follows need not be read. */
+static bool is_complete(const struct kube_object *o)
+{
+    return o->kind.ptr && o->api_version.ptr && o->metadata.ptr;
+}
+
+enum status kube_object_look(struct slice json, struct kube_object *ret_object)
+{
+    struct kube_object *o = ret_object;
+    struct json_scanner s;
+    *o = (struct kube_object){.json = json};
+    json_scanner_init(&s, json);
+    if (json_next(&s) != JSON_OBJECT)
+        return ST_MALFORMED;
+    enum json_token token = JSON_OBJECT_END;
+    for (size_t field = 0; !is_complete(o) && (token = json_next(&s)) == JSON_KEY; field++) {
+        bool fine;
+        if (field == 2 && o->kind.ptr && o->api_version.ptr) {
+            o->leading = true;
+            o->at_rest = json_position(&s);
+        }
+        if (is_key(&s, "kind"))
+            fine = take_string(&s, &o->kind);
+        else if (is_key(&s, "apiVersion"))
+            fine = take_string(&s, &o->api_version);
+        else if (is_key(&s, "metadata"))
+            fine = look_at_metadata(&s, o);
+        else
+            fine = json_skip(&s, JSON_KEY);
+        if (!fine)
+            return ST_MALFORMED;
+    }
+    if (token != JSON_KEY && token != JSON_OBJECT_END)
+        return ST_MALFORMED;
+    return o->metadata.ptr ? ST_OK : ST_MALFORMED;
+}
+
+/* -- Fields -- */
+
+/* The part of a path up to its first dot; *path is what follows. */
+static struct slice path_step(struct slice *path)
+{
+    const uint8_t *dot = path->len ? memchr(path->ptr, '.', path->len) : NULL;
+    size_t len = dot ? (size_t)(dot - path->ptr) : path->len;
+    struct slice step = slice_sub(*path, 0, len);
+    size_t skip = dot ? len + 1 : len;
+    *path = slice_sub(*path, skip, path->len - skip);
+    return step;
+}
+
+/* Inside an object: to the value of that key. */
+static bool find_key(struct json_scanner *s, struct slice name)
+{
+    while (json_next(s) == JSON_KEY) {
+        if (slice_equal(unquoted(s->raw), name))
+            return true;
+        if (!json_skip(s, JSON_KEY))
+            return false;
+    }
+    return false;
+}
+
+bool kube_object_field(const struct kube_object *object, struct slice path, struct slice *ret_value)
+{
+    struct json_scanner s;
+    json_scanner_init(&s, object->json);
+    enum json_token token = json_next(&s);
+    while (path.len) {
+        if (token != JSON_OBJECT || !find_key(&s, path_step(&path)))
+            return false;
+        token = json_next(&s);
+    }
+    if (token < JSON_STRING || token > JSON_FALSE)
+        return false;
+    *ret_value = token == JSON_STRING ? unquoted(s.raw) : s.raw;
+    return true;
+}
+
+/* -- The wire -- */
+
+/* The bytes before, between and after: the wire has them one behind the other. */
+struct parts {
+    struct slice part[4];
+    char version[VERSION_BYTES_MAX];
+};
+
+static void parts_of(const struct kube_object *o, int64_t revision, bool item, struct parts *parts)
+{
+    bool skips = item && o->leading && o->at_rest <= o->at_version;
+    size_t from = skips ? o->at_rest : 0;
+    int len = snprintf(parts->version, sizeof(parts->version), "\"resourceVersion\":\"%lld\"%s",
+                       (long long)revision, o->metadata_empty ? "" : ",");
+    parts->part[0] = skips ? SLICE_LITERAL("{") : SLICE_EMPTY;
+    parts->part[1] = slice_sub(o->json, from, o->at_version - from);
+    parts->part[2] = slice_of(parts->version, (size_t)len);
+    parts->part[3] = slice_sub(o->json, o->at_version, o->json.len - o->at_version);
+}
+
+size_t kube_object_size(const struct kube_object *object, int64_t revision, bool item)
+{
+    struct parts parts;
+    size_t size = 0;
+    parts_of(object, revision, item, &parts);
+    for (size_t i = 0; i < COUNT_OF(parts.part); i++)
+        size += parts.part[i].len;
+    return size;
+}
+
+size_t kube_object_copy(const struct kube_object *object, int64_t revision, bool item, size_t from,
+                        uint8_t *dst, size_t room)
+{
+    struct parts parts;
+    size_t copied = 0;
+    parts_of(object, revision, item, &parts);
+    for (size_t i = 0; i < COUNT_OF(parts.part); i++) {
+        struct slice part = parts.part[i];
+        size_t skip = size_min(from, part.len);
+        from -= skip;
+        size_t n = size_min(part.len - skip, room - copied);
+        slice_copy(dst + copied, slice_sub(part, skip, n));
+        copied += n;
+    }
+    return copied;
+}
