@@ -20,14 +20,13 @@ struct test_wish {
     const char *names;       /* "DNS:localhost,IP:127.0.0.1"; NULL: none */
     const char *usage;       /* "serverAuth" */
     bool authority;          /* may sign others */
-    long serial;
-    long begin_s, end_s; /* from now */
+    long serial;             /* 0: 7 */
+    long begin_s, end_s;     /* from now; 0: a minute ago, for a day */
 };
 
 enum { TEST_DAY_S = 24 * 3600 };
 
-#define TEST_WISH(...) \
-    ((struct test_wish){.serial = 7, .begin_s = -60, .end_s = TEST_DAY_S, ##__VA_ARGS__})
+#define TEST_WISH(...) ((struct test_wish){__VA_ARGS__})
 
 static inline void test_must(bool ok, const char *what)
 {
@@ -54,9 +53,9 @@ static inline struct test_identity test_identity_make(struct test_wish wish,
     X509 *c = made.certificate;
     test_must(c && made.key, "memory");
     X509_set_version(c, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(c), wish.serial);
-    X509_gmtime_adj(X509_getm_notBefore(c), wish.begin_s);
-    X509_gmtime_adj(X509_getm_notAfter(c), wish.end_s);
+    ASN1_INTEGER_set(X509_get_serialNumber(c), wish.serial ? wish.serial : 7);
+    X509_gmtime_adj(X509_getm_notBefore(c), wish.begin_s ? wish.begin_s : -60);
+    X509_gmtime_adj(X509_getm_notAfter(c), wish.end_s ? wish.end_s : TEST_DAY_S);
     X509_set_pubkey(c, made.key);
     X509_NAME *subject = X509_get_subject_name(c);
     X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_UTF8, (const unsigned char *)"tests", -1, -1,

@@ -69,13 +69,20 @@ static enum status use_chain(SSL_CTX *ssl, const char *path, BIO *bytes, struct 
     return ST_OK;
 }
 
-static enum status use_key(SSL_CTX *ssl, const char *path, BIO *bytes, struct error *error)
+static bool holds_key(struct slice bytes)
+{
+    static const char mark[] = "PRIVATE KEY-----";
+    return bytes.len && memmem(bytes.ptr, bytes.len, mark, strlen(mark));
+}
+
+static enum status use_key(SSL_CTX *ssl, const char *path, BIO *bytes, bool holds,
+                           struct error *error)
 {
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bytes, NULL, no_password, NULL);
     if (!key)
         return complain(error, path,
-                        was_the_last() ? "no private key in it (PEM)"
-                                       : "its key cannot be read, or has a password");
+                        holds ? "its key cannot be read, or has a password"
+                              : "no private key in it (PEM)");
     int used = SSL_CTX_use_PrivateKey(ssl, key);
     EVP_PKEY_free(key);
     if (used != 1 || SSL_CTX_check_private_key(ssl) != 1)
@@ -90,7 +97,8 @@ static enum status set_identity(SSL_CTX *ssl, const struct tls_options *options,
     enum status status = chain && key ? use_chain(ssl, options->cert_file, chain, error)
                                       : error_set(error, ST_NOMEM, "out of memory");
     if (status == ST_OK)
-        status = use_key(ssl, options->key_file, key, error);
+        status = use_key(ssl, options->key_file, key,
+                         holds_key(buf_slice(&files->bytes[TLS_FILE_KEY])), error);
     BIO_free(chain);
     BIO_free(key);
     return status;

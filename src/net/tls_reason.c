@@ -75,6 +75,7 @@ static const char *verify_text(long result)
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_UNTRUSTED:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE: /* a name it knows, by another one's key */
         return "certificate signed by unknown authority";
     case X509_V_ERR_INVALID_PURPOSE:
         return "certificate specifies an incompatible key usage";
@@ -83,12 +84,22 @@ static const char *verify_text(long result)
     }
 }
 
+/* The first that the TLS part reports, which comes after what it is made of; else the first. */
+static unsigned long take_error(void)
+{
+    unsigned long found = 0;
+    for (unsigned long error; (error = ERR_get_error());)
+        if (!found || (ERR_GET_LIB(found) != ERR_LIB_SSL && ERR_GET_LIB(error) == ERR_LIB_SSL))
+            found = error;
+    return found;
+}
+
 void tls_reason_format(const SSL *ssl, const struct tls_peer *peer, char text[TLS_REASON_BYTES])
 {
-    unsigned long first = ERR_peek_error();
-    int reason = ERR_GET_LIB(first) == ERR_LIB_SSL ? ERR_GET_REASON(first) : 0;
+    unsigned long error = take_error();
+    int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
     const char *known = reason_text(reason);
-    const char *other = ERR_reason_error_string(first);
+    const char *other = ERR_reason_error_string(error);
     if (peer->refused && peer->reason)
         snprintf(text, TLS_REASON_BYTES, "%s", peer->reason);
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
@@ -102,5 +113,4 @@ void tls_reason_format(const SSL *ssl, const struct tls_peer *peer, char text[TL
                  known   ? known
                  : other ? other
                          : "the connection is broken");
-    ERR_clear_error();
 }
