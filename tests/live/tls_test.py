@@ -1,0 +1,470 @@
+#!/usr/bin/python3
+"""TLS with real clients: etcdctl, curl and Python's ssl; who is let in, files that change under
+load, what is told to whom. A real etcd passes what is not marked as ours."""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+
+from certs import Authority
+from server import LiveTest, free_port, only_vigil
+
+REJECTED = "rejected connection on client endpoint"
+
+
+def eventually(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class TlsTest(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.ca = Authority(self.scratch / "certs")
+        self.identity = self.ca.sign("server")
+
+    def flags(self, *more):
+        return ["--cert-file", self.identity.cert, "--key-file", self.identity.key, *more]
+
+    def secure(self, *more, listen=None, **options):
+        """A server on https, or on what is listened on instead."""
+        port = free_port()
+        url = f"https://127.0.0.1:{port}"
+        server = self.server(port=port, listen=listen or url, args=self.flags(*more), **options)
+        server.url = url
+        return server
+
+    def serving_tls(self, *more, **options):
+        server = self.secure(*more, **options).start()
+        self.addCleanup(server.stop)
+        return server
+
+    def ctl(self, server, *args, client=None, ca=None, code=0, url=None):
+        patience = "1s" if code else "10s"  # who is refused tries again until then
+        flags = ["--endpoints", url or server.url, "--dial-timeout", patience,
+                 "--command-timeout", patience]
+        if ca is not False:
+            flags += ["--cacert", (ca or self.ca).cert]
+        if client:
+            flags += ["--cert", client.cert, "--key", client.key]
+        done = subprocess.run(["etcdctl", *flags, *args], capture_output=True, text=True, timeout=30,
+                              env=dict(os.environ, ETCDCTL_API="3"))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr + server.log)
+        return done.stdout if code == 0 else done.stderr
+
+    def curl(self, server, path, *args, url=None, code=0):
+        done = subprocess.run(["curl", "-sS", "--cacert", self.ca.cert, *args,
+                               (url or server.url) + path], capture_output=True, text=True,
+                              timeout=30)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr + server.log)
+        return done.stdout if code == 0 else done.stderr
+
+    def dial(self, server, client=None, alpn=("http/1.1",), version=None, verify=True):
+        context = ssl.create_default_context(cafile=self.ca.cert)
+        if not verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if client:
+            context.load_cert_chain(client.cert, client.key)
+        if version:
+            context.minimum_version = context.maximum_version = version
+        context.set_alpn_protocols(list(alpn))
+        raw = socket.create_connection(("127.0.0.1", server.port), 10)
+        try:
+            return context.wrap_socket(raw, server_hostname="localhost")
+        except BaseException:
+            raw.close()
+            raise
+
+    def ask(self, sock, path="/health"):
+        """One request on a connection that stays."""
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        got = b""
+        while b"\r\n\r\n" not in got:
+            piece = sock.recv(4096)
+            if not piece:
+                raise AssertionError(f"the connection ended after {got!r}")
+            got += piece
+        head, body = got.split(b"\r\n\r\n", 1)
+        length = int([line for line in head.lower().split(b"\r\n")
+                      if line.startswith(b"content-length:")][0].split(b":")[1])
+        while len(body) < length:
+            body += sock.recv(4096)
+        return body
+
+    def rejections(self, server):
+        return [json.loads(line) for line in server.lines if REJECTED in line]
+
+
+class Clients(TlsTest):
+    def test_etcdctl_with_the_authority_puts_gets_and_watches(self):
+        server = self.serving_tls()
+        watch = subprocess.Popen(["etcdctl", "--endpoints", server.url, "--cacert", self.ca.cert,
+                                  "watch", "a"], stdout=subprocess.PIPE, text=True,
+                                 env=dict(os.environ, ETCDCTL_API="3"))
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        self.addCleanup(watch.stdout.close)
+        time.sleep(0.5)
+        self.assertEqual(self.ctl(server, "put", "a", "x" * 100000), "OK\n")
+        self.assertEqual(self.ctl(server, "get", "a", "--print-value-only"), "x" * 100000 + "\n")
+        self.assertEqual([watch.stdout.readline() for _ in range(3)],
+                         ["PUT\n", "a\n", "x" * 100000 + "\n"])
+        self.assertIn("serving client traffic securely", server.log)
+        self.assertEqual(self.rejections(server), [])
+
+    def test_server_that_the_client_does_not_trust(self):
+        server = self.serving_tls()
+        stranger = Authority(self.scratch / "others", "other")
+        self.ctl(server, "get", "a", ca=stranger, code=1)
+        self.assertTrue(eventually(lambda: self.rejections(server)))
+        self.assertEqual(self.rejections(server)[0]["error"], "remote error: tls: bad certificate")
+
+    def test_curl(self):
+        server = self.serving_tls()
+        out = self.curl(server, "/health", "--http1.1", "-w", " %{http_version}")
+        self.assertEqual(out, '{"health":"true","reason":""} 1.1')
+        for version in ("1.2", "1.3"):
+            self.curl(server, "/health", "--http1.1", "--tlsv" + version, "--tls-max", version)
+
+    def test_protocols(self):
+        server = self.serving_tls()
+        for offered, chosen in ((["h2"], "h2"), (["http/1.1", "h2"], "h2")):
+            with self.dial(server, alpn=offered) as sock:
+                self.assertEqual(sock.selected_alpn_protocol(), chosen)
+        with self.assertRaises(ssl.SSLError):
+            self.dial(server, alpn=["spdy/3"])
+
+    @only_vigil
+    def test_client_of_http_1_1_is_told_so(self):
+        with self.dial(self.serving_tls(), alpn=["http/1.1"]) as sock:
+            self.assertEqual(sock.selected_alpn_protocol(), "http/1.1")
+
+    def test_plain_http_on_a_tls_port(self):
+        server = self.serving_tls()
+        subprocess.run(["curl", "-s", f"http://127.0.0.1:{server.port}/health"], timeout=20,
+                       capture_output=True)
+        self.assertTrue(eventually(lambda: self.rejections(server)))
+        self.assertEqual(self.rejections(server)[0]["error"],
+                         "tls: first record does not look like a TLS handshake")
+
+    @only_vigil
+    def test_plain_http_on_a_tls_port_gets_a_sentence(self):
+        server = self.serving_tls()
+        done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{server.port}/health"], timeout=20,
+                              capture_output=True, text=True)
+        self.assertEqual(done.stdout, "Client sent an HTTP request to an HTTPS server.\n")
+
+    def test_plain_and_tls_side_by_side_and_on_one_port(self):
+        both, plain = free_port(), free_port()
+        server = self.server(port=both, listen=f"https://127.0.0.1:{both},http://127.0.0.1:{both},"
+                             f"http://127.0.0.1:{plain}", args=self.flags())
+        server.url = f"https://127.0.0.1:{both}"
+        server.start()
+        self.addCleanup(server.stop)
+        self.ctl(server, "put", "a", "1")
+        for url in (f"http://127.0.0.1:{both}", f"http://127.0.0.1:{plain}"):
+            self.assertEqual(self.ctl(server, "get", "a", url=url, ca=False), "a\n1\n")
+            self.assertIn("true", self.curl(server, "/health", url=url))
+        self.assertIn("true", self.curl(server, "/health", "--http1.1"))
+        self.assertIn("scheme is http or unix while key and cert files are present", server.log)
+
+    @only_vigil
+    def test_unix_socket(self):
+        path = self.scratch / "socket"
+        port = free_port()
+        server = self.server(port=port, listen=f"unixs://{path}", args=self.flags()).start()
+        self.addCleanup(server.stop)
+        out = self.curl(server, "/health", "--http1.1", "--unix-socket", str(path),
+                        url="https://localhost")
+        self.assertIn("true", out)
+
+
+class LetIn(TlsTest):
+    """With --client-cert-auth."""
+
+    def setUp(self):
+        super().setUp()
+        self.good = self.ca.sign("good", cn="alice", names=None)
+
+    def serving_certified(self, *more):
+        return self.serving_tls("--trusted-ca-file", self.ca.cert, "--client-cert-auth", *more)
+
+    def check_refused(self, server, client, error):
+        before = len(self.rejections(server))
+        self.ctl(server, "get", "a", client=client, code=1)
+        self.assertTrue(eventually(lambda: len(self.rejections(server)) > before), server.log)
+        line = self.rejections(server)[before]
+        self.assertEqual(line["level"], "warn")
+        self.assertTrue(line["remote-addr"].startswith("127.0.0.1:"))
+        self.assertIn(error, line["error"])
+        return line
+
+    def test_only_certificates_of_our_authority(self):
+        server = self.serving_certified()
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
+        self.check_refused(server, None, "tls: client didn't provide a certificate")
+        stranger = Authority(self.scratch / "others", "other").sign("stranger")
+        self.check_refused(server, stranger, "certificate signed by unknown authority")
+        expired = self.ca.sign("expired", days=-1)
+        self.check_refused(server, expired, "certificate has expired or is not yet valid")
+        self.check_refused(server, self.ca.sign("s", usage="serverAuth"), "incompatible key usage")
+        self.assertEqual(self.ctl(server, "get", "a", client=self.good), "a\n1\n")
+
+    def test_authority_alone_asks_for_certificates(self):
+        server = self.serving_tls("--trusted-ca-file", self.ca.cert)
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
+        self.check_refused(server, None, "tls: client didn't provide a certificate")
+
+    def test_revoked_certificates_also_when_the_list_grows(self):
+        first, second = self.ca.sign("first", names=None), self.ca.sign("second", names="DNS:b.example")
+        crl = self.ca.revoke(self.scratch / "crl.der", first)
+        server = self.serving_certified("--client-crl-file", crl)
+        self.check_refused(server, first, f"transport: certificate serial {first.serial().lower()} revoked")
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=second), "OK\n")
+        self.ca.revoke(self.scratch / "crl.der", second)
+        line = self.check_refused(server, second, "revoked")
+        self.assertEqual(line["dns-names"], ["b.example"])
+        self.assertEqual(self.ctl(server, "get", "a", client=self.good), "a\n1\n")
+
+    @only_vigil
+    def test_allowed_common_names(self):
+        server = self.serving_certified("--client-cert-allowed-cn", "bob,alice")
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
+        self.check_refused(server, self.ca.sign("mallory"), "client certificate authentication failed")
+
+    def test_allowed_host_names(self):
+        server = self.serving_certified("--client-cert-allowed-hostname", "c.example")
+        named = self.ca.sign("named", names="DNS:c.example")
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=named), "OK\n")
+        self.check_refused(server, self.good, "client certificate authentication failed")
+
+    def test_versions(self):
+        server = self.serving_tls("--tls-min-version", "TLS1.3")
+        with self.dial(server, version=ssl.TLSVersion.TLSv1_3):
+            pass
+        with self.assertRaises(ssl.SSLError):
+            self.dial(server, version=ssl.TLSVersion.TLSv1_2)
+        self.assertTrue(eventually(lambda: self.rejections(server)))
+        self.assertIn("tls: client offered only unsupported versions",
+                      self.rejections(server)[0]["error"])
+
+    def test_cipher_suites(self):
+        self.identity = self.ca.sign("rsa", rsa=True)
+        server = self.serving_tls("--cipher-suites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                                  "--tls-max-version", "TLS1.2")
+        with self.dial(server) as sock:
+            self.assertEqual(sock.cipher()[0], "ECDHE-RSA-AES128-GCM-SHA256")
+
+
+class Starting(TlsTest):
+    def refused(self, *args, listen=None):
+        port = free_port()
+        code, log = self.server(port=port, listen=listen or f"https://127.0.0.1:{port}",
+                                args=args).refuse()
+        self.assertEqual(code, 1, log)
+        return log
+
+    def test_https_without_a_certificate(self):
+        self.assertIn("TLS key/cert (--cert-file, --key-file) must be provided for client url",
+                      self.refused())
+
+    def test_ciphers_with_only_tls_1_3(self):
+        self.assertIn("cipher suites cannot be configured when only TLS1.3 is enabled",
+                      self.refused(*self.flags("--tls-min-version", "TLS1.3", "--cipher-suites",
+                                               "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")))
+
+    def test_unknown_cipher(self):
+        self.assertIn("unexpected TLS cipher suite",
+                      self.refused(*self.flags("--cipher-suites", "TLS_X")))
+
+    def test_key_of_another(self):
+        other = self.ca.sign("other")
+        self.assertIn("private key does not match public key",
+                      self.refused("--cert-file", self.identity.cert, "--key-file", other.key))
+
+    def test_missing_file(self):
+        self.assertIn("o such file or directory",
+                      self.refused("--cert-file", "/nowhere/c.pem", "--key-file", "/nowhere/k.pem"))
+
+    def test_automatic_certificate_stays_the_same(self):
+        port = free_port()
+        seen = []
+        for _ in range(2):
+            server = self.server(port=port, listen=f"https://127.0.0.1:{port}",
+                                 args=["--auto-tls", "--self-signed-cert-validity", "2"]).start()
+            own = self.scratch / "data/fixtures/client/cert.pem"
+            seen.append(own.read_text())
+            self.assertEqual(self.ctl(server, "put", "a", "1", url=f"https://127.0.0.1:{port}",
+                                      ca=type("Own", (), {"cert": str(own)})), "OK\n")
+            server.stop()
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual((self.scratch / "data/fixtures/client/key.pem").stat().st_mode & 0o777,
+                         0o600)
+
+
+class Changing(TlsTest):
+    def replace(self, identity):
+        """As certificate managers do it: one file after the other, each at once."""
+        for new, old in ((identity.cert, self.identity.cert), (identity.key, self.identity.key)):
+            shutil.copy(new, old + ".tmp")
+            os.rename(old + ".tmp", old)
+
+    def test_certificates_change_under_load(self):
+        server = self.serving_tls()
+        stop, failures, asked = threading.Event(), [], [0] * 4
+
+        def load(i):
+            try:
+                with self.dial(server) as sock:
+                    while not stop.is_set():
+                        self.ask(sock)
+                        asked[i] += 1
+            except Exception as e:  # a thread's failure is the test's
+                failures.append(repr(e))
+
+        def shown():
+            with self.dial(server) as sock:
+                return sock.getpeercert()["serialNumber"]
+
+        workers = [threading.Thread(target=load, args=(i,)) for i in range(4)]
+        for worker in workers:
+            worker.start()
+        for i in range(8):
+            identity = self.ca.sign(f"server{i}")
+            self.replace(identity)
+            self.assertEqual(shown(), identity.serial())
+            before = list(asked)
+            self.assertTrue(eventually(lambda: failures or
+                                       all(n > b for n, b in zip(asked, before))))
+        stop.set()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(failures, [])
+        self.assertEqual([r for r in self.rejections(server) if r["level"] != "debug"], [])
+
+    @only_vigil
+    def test_bad_files_leave_the_old_ones_in_use(self):
+        server = self.serving_tls()
+        serial = self.identity.serial()
+        shutil.copy(self.identity.cert, self.identity.key)  # at once, and not a key
+        for _ in range(5):
+            with self.dial(server) as sock:
+                self.assertEqual(sock.getpeercert()["serialNumber"], serial)
+        told = [line for line in server.lines if "cannot be used" in line]
+        self.assertEqual(len(told), 1, server.log)
+        self.assertIn("no private key in it", told[0])
+        self.replace(self.ca.sign("again"))
+        with self.dial(server) as sock:
+            self.assertNotEqual(sock.getpeercert()["serialNumber"], serial)
+        self.assertTrue(eventually(lambda: "new connections use them" in server.log))
+
+
+class Endings(TlsTest):
+    @only_vigil
+    def test_silent_clients_are_hung_up(self):
+        server = self.serving_tls("--handshake-timeout", "500ms")
+        with socket.create_connection(("127.0.0.1", server.port), 10) as silent:
+            self.assertEqual(silent.recv(1), b"")
+        with socket.create_connection(("127.0.0.1", server.port), 10) as half:
+            half.sendall(b"\x16\x03\x01\x02\x00\x01")
+            self.assertEqual(half.recv(1), b"")
+        self.assertTrue(eventually(lambda: len(self.rejections(server)) == 2))
+        self.assertIn("i/o timeout", self.rejections(server)[1]["error"])
+
+    @only_vigil
+    def test_lines_about_the_rejected_are_limited(self):
+        server = self.serving_tls()
+        for _ in range(300):
+            with socket.create_connection(("127.0.0.1", server.port), 10) as sock:
+                sock.sendall(b"junk")
+                sock.recv(1)
+        count = len(self.rejections(server))
+        self.assertTrue(100 <= count <= 200, count)
+        time.sleep(0.5)
+        with socket.create_connection(("127.0.0.1", server.port), 10) as sock:
+            sock.sendall(b"junk")
+            sock.recv(1)
+        self.assertTrue(eventually(lambda: any(r.get("unlogged-rejections", 0) > 50
+                                               for r in self.rejections(server))), server.log)
+
+    @only_vigil
+    def test_handshakes_past_the_limit_wait(self):
+        server = self.serving_tls("--max-tls-handshakes", "2", "--io-threads", "1",
+                                  "--handshake-timeout", "2s")
+        held = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(2)]
+        for sock in held:
+            sock.sendall(b"\x16\x03\x01\x02\x00\x01")
+        time.sleep(0.2)
+        begin = time.monotonic()
+        with self.dial(server) as sock:
+            self.ask(sock)
+        self.assertGreater(time.monotonic() - begin, 0.5)
+        for sock in held:
+            sock.close()
+
+    def test_stop_says_good_bye(self):
+        server = self.serving_tls()
+        with self.dial(server) as sock:
+            self.ask(sock)
+            os.kill(server.pid, signal.SIGTERM)
+            self.assertEqual(sock.recv(1), b"")  # an end without a farewell raises
+        server.wait()
+
+    def test_stop_with_a_watch(self):
+        server = self.serving_tls()
+        watch = subprocess.Popen(["etcdctl", "--endpoints", server.url, "--cacert", self.ca.cert,
+                                  "watch", "a"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, env=dict(os.environ, ETCDCTL_API="3"))
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        time.sleep(0.5)
+        begin = time.monotonic()
+        server.stop()
+        self.assertLess(time.monotonic() - begin, 10)
+
+
+class Many(TlsTest):
+    @only_vigil
+    def test_ten_thousand_connections_some_of_them_tls(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 10500
+        if hard < wanted + 200:
+            self.skipTest(f"only {hard} files may be open")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        port, plain = free_port(), free_port()
+        server = self.server(port=port, listen=f"https://127.0.0.1:{port},http://127.0.0.1:{plain}",
+                             args=self.flags("--handshake-timeout", "10m")).start()
+        self.addCleanup(server.stop)
+        server.url = f"https://127.0.0.1:{port}"
+        held = []
+        self.addCleanup(lambda: [sock.close() for sock in held])
+        for i in range(10000):
+            sock = socket.create_connection(("127.0.0.1", plain), 30)
+            held.append(sock)
+            if i % 100 == 0:
+                self.assertIn(b"true", self.ask(sock))
+        for _ in range(300):
+            sock = self.dial(server)
+            held.append(sock)
+        for sock in held[::1000] + held[-300:]:
+            self.assertIn(b"true", self.ask(sock))
+        self.ctl(server, "put", "a", "1")
+        self.assertGreaterEqual(server.descriptors(), 10300)
+
+
+if __name__ == "__main__":
+    unittest.main()
