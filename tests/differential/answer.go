@@ -25,6 +25,7 @@ type side struct {
 	connection  *grpc.ClientConn
 	kv          pb.KVClient
 	maintenance pb.MaintenanceClient
+	lease       pb.LeaseClient
 }
 
 func dial(name, addr string) (*side, error) {
@@ -35,7 +36,8 @@ func dial(name, addr string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &side{name, connection, pb.NewKVClient(connection), pb.NewMaintenanceClient(connection)}, nil
+	return &side{name, connection, pb.NewKVClient(connection), pb.NewMaintenanceClient(connection),
+		pb.NewLeaseClient(connection)}, nil
 }
 
 // answer is what a server said: a message, or an error's code and text.
@@ -78,6 +80,16 @@ func (s *side) call(r request) answer {
 		message, err = s.kv.Compact(ctx, body)
 	case *pb.HashKVRequest:
 		message, err = s.maintenance.HashKV(ctx, body)
+	case *pb.LeaseGrantRequest:
+		message, err = s.lease.LeaseGrant(ctx, body)
+	case *pb.LeaseRevokeRequest:
+		message, err = s.lease.LeaseRevoke(ctx, body)
+	case *pb.LeaseTimeToLiveRequest:
+		message, err = s.lease.LeaseTimeToLive(ctx, body)
+	case *pb.LeaseLeasesRequest:
+		message, err = s.lease.LeaseLeases(ctx, body)
+	case *pb.LeaseKeepAliveRequest:
+		message, err = s.keepAlive(ctx, body)
 	default:
 		panic(fmt.Sprintf("no call for %T", body))
 	}
@@ -133,6 +145,8 @@ func normalise(r request, a answer) answer {
 		normaliseRange(body, a.message.(*pb.RangeResponse))
 	case *pb.TxnRequest:
 		normaliseTxn(body, a.message.(*pb.TxnResponse))
+	default:
+		normaliseLease(a.message)
 	}
 	return a
 }

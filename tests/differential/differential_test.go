@@ -155,6 +155,21 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			}
 			return a
 		},
+		"lease of a key forgotten": onRange(func(r *pb.RangeResponse) bool {
+			for _, kv := range r.Kvs {
+				if kv.Lease != 0 {
+					kv.Lease = 0
+					return true
+				}
+			}
+			return false
+		}),
+		"key of a lease forgotten": func(_ request, a answer) answer {
+			if l, ok := a.message.(*pb.LeaseTimeToLiveResponse); ok && len(l.Keys) > 0 {
+				l.Keys = l.Keys[1:]
+			}
+			return a
+		},
 		"other hash": func(_ request, a answer) answer {
 			if h, ok := a.message.(*pb.HashKVResponse); ok {
 				h.Hash ^= 1

@@ -188,8 +188,8 @@ func (g *generator) put(key []byte) *pb.PutRequest {
 		}
 	}
 	p.IgnoreLease = g.chance(8)
-	if g.chance(2) {
-		p.Lease = int64(g.Intn(5)) // never granted
+	if g.chance(20) {
+		p.Lease = g.lease()
 	}
 	return p
 }
@@ -237,7 +237,7 @@ func (g *generator) compare() *pb.Compare {
 	case pb.Compare_VALUE:
 		c.TargetUnion = &pb.Compare_Value{Value: g.value()}
 	case pb.Compare_LEASE:
-		c.TargetUnion = &pb.Compare_Lease{Lease: int64(g.Intn(3) - 1)}
+		c.TargetUnion = &pb.Compare_Lease{Lease: []int64{0, -1, g.lease()}[g.Intn(3)]}
 	}
 	return c
 }
@@ -355,6 +355,8 @@ func (g *generator) write() request {
 		return request{body: g.put(g.key())}
 	case kind < 520:
 		return request{body: g.deleteRange()}
+	case kind < 600:
+		return request{body: g.leaseWrite()}
 	case kind < 994:
 		t := g.txn(g.txnDepth)
 		spareEtcd(t)
@@ -396,6 +398,9 @@ func (g *generator) reads() []request {
 	}
 	if g.chance(10) {
 		list = append(list, request{body: &pb.HashKVRequest{Revision: g.anyRevision()}})
+	}
+	for range 4 {
+		list = append(list, request{body: g.leaseRead()})
 	}
 	return list
 }
