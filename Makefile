@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build test tsan conformance e2e bench lint format fuzz clean
+.PHONY: help run build test tsan conformance e2e kube bench lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -33,18 +33,26 @@ tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@$(call ninja,build-tsan)
 	@tools/run-tests --build build-tsan unit live:etcdctl,attacks crash:30 watch:Guarantees
 
-conformance: ## official Go clients, and the same random requests to Vigil and to a real etcd
-	@tools/install-deps build test
+conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd
+	@tools/install-deps build test clients
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
-	@tools/run-tests --build build-test conformance differential
+	@tools/build-clients
+	@tools/run-tests --build build-test conformance differential kubeapi etcdctl clients
 
 e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 	@tools/install-deps build e2e
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/run-e2e --build build-test
+
+kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds both the first time
+	@tools/install-deps build test kube
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil
+	@tools/build-kube
+	@tools/run-tests --build build-test kube
 
 bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test

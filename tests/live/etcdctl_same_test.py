@@ -1,0 +1,414 @@
+#!/usr/bin/python3
+"""Every command of etcdctl that needs no authentication, run against Vigil and a real etcd: what it prints and
+how it ends must be the same. VIGIL_ETCDCTL names another etcdctl than Debian's."""
+import contextlib
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from server import PEER, SUBJECT, LiveTest, Server, is_etcd
+
+ETCDCTL = os.environ.get("VIGIL_ETCDCTL", "etcdctl")
+SECONDS_MAX = 30
+# What differs from server to server, or from run to run.
+OWN_NUMBERS = re.compile(
+    r'("?(?:raft_?term|RaftTerm|raft_?index|RaftIndex|raftAppliedIndex|RaftAppliedIndex|dbSize\w*|DBSize\w*|'
+    r'DB ?Size|hash|Hash|HashRevision|ID|TTL|ttl|granted|GrantedTTL)"? ?: ?)"?-?\d+"?', re.I)
+TIMES = re.compile(r"\d+(?:\.\d+)?(?:µs|ms|s)\b")
+
+
+def version():
+    out = subprocess.check_output([ETCDCTL, "version"], env=dict(os.environ, ETCDCTL_API="3"))
+    return tuple(int(n) for n in re.search(rb"version: (\d+)\.(\d+)", out).groups())
+
+
+class Following:
+    """An etcdctl that goes on, line by line."""
+
+    def __init__(self, command, env):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, env=env, bufsize=1)
+        self.lines = queue.Queue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def take(self, count):
+        taken = []
+        for _ in range(count):
+            line = self.lines.get(timeout=SECONDS_MAX)
+            if line is None:
+                break
+            taken.append(line)
+        return "".join(taken)
+
+    def say(self, text):
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(SECONDS_MAX)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@unittest.skipUnless(os.access(PEER, os.X_OK), "no real etcd to compare with")
+@unittest.skipIf(is_etcd(SUBJECT), "one etcd is not compared with another")
+class SameAsEtcd(LiveTest):
+    maxDiff = 4000
+
+    def setUp(self):
+        super().setUp()
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("ETCDCTL_")}
+        if version() < (3, 5):
+            self.env["ETCDCTL_API"] = "3"
+        etcd = self.start("etcd", binary=PEER)
+        told = json.loads(self.run_on(etcd, ["endpoint", "status", "-w", "json"])[1])[0]["Status"]["version"]
+        vigil = self.start("vigil", binary=SUBJECT, args=["--emulate-version", told])
+        self.servers = [vigil, etcd]
+        self.ids = [self.identity(s) for s in self.servers]
+        self.leases = [[], []]
+
+    def start(self, name, **options):
+        server = Server(self.scratch / name, **options).start()
+        self.addCleanup(server.stop)
+        return server
+
+    def identity(self, server):
+        header = json.loads(self.run_on(server, ["endpoint", "status", "-w", "json"])[1])[0]["Status"]["header"]
+        return header["member_id"], header["cluster_id"]
+
+    def command(self, server, args):
+        return [ETCDCTL, "--endpoints", server.url, "--command-timeout=10s", *args]
+
+    def run_on(self, server, args, text=None):
+        done = subprocess.run(self.command(server, args), input=text, capture_output=True, text=True,
+                              timeout=SECONDS_MAX, env=self.env, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def plain(self, which, text):
+        """The text without what is a server's own."""
+        member, cluster = self.ids[which]
+        for i, lease in enumerate(self.leases[which]):
+            text = text.replace(f"{lease:016x}", f"LEASE{i}").replace(f"{lease:x}", f"LEASE{i}")
+            text = text.replace(str(lease), f"LEASE{i}")
+        for number, name in ((member, "MEMBER"), (cluster, "CLUSTER")):
+            text = text.replace(f"{number:016x}", name).replace(f"{number:x}", name)
+            text = text.replace(str(number), name)
+        url = self.servers[which].url
+        text = text.replace(url, "URL").replace(url.removeprefix("http://"), "ADDRESS")
+        text = re.sub(r"LocalAddr: '[^']*'", "LOCAL", text)
+        # The peer's URL is a port of its own on each.
+        text = re.sub(r"http://(?:127\.0\.0\.1|localhost):\d+", "PEER", text)
+        text = re.sub(r'"ts":"[^"]*"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d{4})', "WHEN", text)
+        text = re.sub(r"0x[0-9a-f]{8,}|target\":\"[^\"]*", "POINTER", text)
+        return TIMES.sub("TIME", OWN_NUMBERS.sub(r"\1N", text))
+
+    def both(self, *args, text=None, code=None, rewrite=lambda text: text):
+        """Runs a command on both, compares, returns what it printed on Vigil. An argument LEASEn is the
+        server's own nth lease."""
+        answers = []
+        for which, server in enumerate(self.servers):
+            own = [self.own_lease(which, a) for a in args]
+            got, out, error = self.run_on(server, own, text)
+            answers.append((got, rewrite(self.plain(which, out)), rewrite(self.plain(which, error))))
+        with self.subTest(args=args):
+            self.assertEqual(answers[0], answers[1])
+            if code is not None:
+                self.assertEqual(answers[0][0], code, answers[0])
+        return answers[0][1]
+
+    def own_lease(self, which, argument):
+        return re.sub(r"LEASE(\d)", lambda m: f"{self.leases[which][int(m[1])]:x}", argument)
+
+    def grant(self, ttl):
+        for which, server in enumerate(self.servers):
+            code, out, error = self.run_on(server, ["lease", "grant", str(ttl)])
+            self.assertEqual(code, 0, error)
+            self.assertRegex(out, rf"^lease [0-9a-f]{{16}} granted with TTL\({ttl}s\)\n$")
+            self.leases[which].append(int(out.split()[1], 16))
+
+    def follow(self, *args):
+        """Starts a command that goes on, on both."""
+        both = []
+        for which, server in enumerate(self.servers):
+            own = [self.own_lease(which, a) for a in args]
+            both.append(Following(self.command(server, own), self.env))
+            self.addCleanup(both[-1].end)
+        return both
+
+    def same_lines(self, both, count):
+        said = [self.plain(which, one.take(count)) for which, one in enumerate(both)]
+        self.assertEqual(said[0], said[1])
+        return said[0]
+
+    def test_put(self):
+        self.both("put", "a", "1", code=0)
+        self.both("put", "a", "2", "--prev-kv", code=0)
+        self.both("put", "a", "3", "--prev-kv", "-w", "json", code=0)
+        self.both("put", "a", "4", "--prev-kv", "-w", "fields", code=0)
+        self.both("put", "b", code=0, text="from stdin\n")
+        self.both("put", "a", "--ignore-value", code=0)
+        self.both("put", "none", "--ignore-value", code=1)
+        self.both("put", "a", "x", "--lease", "1234", code=1)
+        self.both("put", "", "x", code=1)
+        self.both("put", "--", "-k", "-v", code=0)
+        self.both("put", "a", "x", "--no-such-flag")
+        self.both("put")
+
+    def test_get(self):
+        for i in range(12):
+            self.both("put", f"k{i:02}", f"v{i * 7 % 12:02}", code=0)
+        self.both("put", "k03", "again", code=0)
+        for options in (["k01"], ["none"], ["k", "--prefix"], ["k02", "k05"], ["k09", "--from-key"],
+                        ["", "--from-key", "--keys-only"], ["k", "--prefix", "--limit", "3"],
+                        ["k", "--prefix", "--rev", "5"], ["k03", "--rev", "5"], 
+                        ["k", "--prefix", "--consistency", "s"], ["k", "--prefix", "--keys-only"]):
+            for shape in ("simple", "json", "fields"):
+                self.both("get", *options, "-w", shape, code=0)
+        for by in ("CREATE", "KEY", "MODIFY", "VALUE", "VERSION"):
+            for order in ("ASCEND", "DESCEND"):
+                self.both("get", "k", "--prefix", "--sort-by", by, "--order", order, "--keys-only", code=0)
+        if version() >= (3, 5):
+            self.both("get", "k", "--prefix", "--count-only", "-w", "fields", code=0)
+        self.both("get", "k03", "--print-value-only", code=0)
+        self.both("get", "k01", "--hex", code=0)
+        self.both("get", "k", "--prefix", "--rev", "999", code=1)
+        self.both("get", "k", "z", "--prefix")
+        self.both("get", "k", "-w", "table")
+        self.both("get", "k", "--sort-by", "NOTHING")
+
+    def test_del(self):
+        for key in ("a", "b", "c", "d/1", "d/2", "z1", "z2"):
+            self.both("put", key, key, code=0)
+        self.both("del", "a", code=0)
+        self.both("del", "a", code=0)
+        self.both("del", "b", "--prev-kv", "-w", "json", code=0)
+        self.both("del", "d/", "--prefix", "--prev-kv", code=0)
+        self.both("del", "c", "d", "-w", "fields", code=0)
+        self.both("del", "z", "--from-key", code=0)
+        self.both("get", "", "--prefix", code=0)
+        self.both("del")
+
+    def test_txn(self):
+        self.both("put", "a", "1", code=0)
+        script = ('value("a") = "1"\nmod("a") > "0"\nversion("a") = "1"\ncreate("b") = "0"\n\n'
+                  'put a 2\nget a\ndel b\n\nput a 3\n\n')
+        self.both("txn", text=script, code=0)
+        self.both("txn", text=script, code=0)
+        self.both("txn", "-w", "json", text=script, code=0)
+        self.both("txn", "-w", "fields", text=script, code=0)
+        self.both("txn", "-i", text=script, code=0)
+        self.both("txn", text='\nput a 6\nput a 7\n\n\n', code=1)
+        self.both("txn", text='nonsense("a") = "1"\n\n\n\n')
+
+    def test_compaction(self):
+        for i in range(5):
+            self.both("put", "a", str(i), code=0)
+        self.both("compaction", "3", code=0)
+        self.both("compaction", "4", "--physical", code=0)
+        self.both("compaction", "3", code=1)
+        self.both("compaction", "999", code=1)
+        self.both("compaction", "0", code=1)
+        self.both("compaction", "x")
+        self.both("get", "a", "--rev", "2", code=1)
+        self.both("get", "a", "--rev", "4", code=0)
+        self.both("watch", "a", "--rev", "2")
+
+    def test_watch(self):
+        self.both("put", "w/a", "1", code=0)
+        self.both("put", "w/b", "2", code=0)
+        self.both("del", "w/b", code=0)
+        past = self.follow("watch", "w/", "--prefix", "--rev", "1", "--prev-kv")
+        self.same_lines(past, 11)
+        one, fields = self.follow("watch", "w/a", "--rev", "1"), self.follow("watch", "w/a", "-w", "json", "--rev", "1")
+        everything = self.follow("watch", "", "--from-key", "--rev", "2", "--progress-notify")
+        self.same_lines(one, 3)
+        self.same_lines(fields, 1)
+        self.same_lines(everything, 9)
+        self.both("put", "w/a", "3", code=0)
+        self.same_lines(past, 5)
+        self.same_lines(one, 3)
+        self.same_lines(fields, 1)
+        self.same_lines(everything, 3)
+
+    def test_watch_that_runs_a_program(self):
+        self.both("put", "a", "1", code=0)
+        running = self.follow("watch", "a", "--rev", "2", "--", "sh", "-c",
+                              "env | grep ^ETCD_WATCH | sort")
+        # The event itself, then what the program was told: revision, key, type, value.
+        self.same_lines(running, 7)
+        self.both("del", "a", code=0)
+        self.same_lines(running, 7)
+
+    def test_watch_interactively(self):
+        both = self.follow("watch", "-i")
+        for one in both:
+            one.say("watch a\nwatch b --prefix\n")
+        time.sleep(1)
+        self.both("put", "b1", "x", code=0)
+        self.same_lines(both, 3)
+        self.both("put", "a", "y", code=0)
+        self.same_lines(both, 3)
+        if version() >= (3, 5):
+            for one in both:
+                one.say("progress\n")
+            self.same_lines(both, 1)
+
+    def test_lease(self):
+        self.both("lease", "list", code=0)
+        self.grant(100)
+        self.grant(200)
+        for i in range(3):
+            self.both("put", f"leased{i}", "x", "--lease", "LEASE0", code=0)
+        self.both("put", "leased0", "y", "--ignore-lease", code=0)
+        self.both("put", "leased1", "y", code=0)
+        self.both("get", "leased", "--prefix", "-w", "fields", code=0)
+        self.both("lease", "timetolive", "LEASE0", "--keys", code=0, rewrite=almost)
+        self.both("lease", "timetolive", "LEASE0", "--keys", "-w", "json", code=0, rewrite=almost)
+        self.both("lease", "timetolive", "LEASE1", "--keys", code=0, rewrite=almost)
+        self.both("lease", "timetolive", "12345", code=0)
+        self.both("lease", "keep-alive", "LEASE0", "--once", code=0)
+        self.both("lease", "keep-alive", "12345", "--once")
+        self.both("lease", "revoke", "LEASE0", code=0)
+        self.both("lease", "revoke", "LEASE0", code=1)
+        self.both("lease", "timetolive", "LEASE0", code=0)
+        self.both("get", "leased", "--prefix", code=0)
+        self.both("lease", "list", code=0)
+        self.both("lease", "grant", "-5", rewrite=no_id)
+        self.both("lease", "grant", "9000000001", code=1)
+        self.both("lease", "grant", "x")
+
+    def test_lease_kept_alive(self):
+        self.grant(3)
+        both = self.follow("lease", "keep-alive", "LEASE0")
+        self.same_lines(both, 3)
+        self.both("lease", "revoke", "LEASE0", code=0)
+        self.same_lines(both, 1)
+
+    def test_alarm_defrag_move_leader(self):
+        self.both("alarm", "list", code=0)
+        self.both("alarm", "disarm", code=0)
+        self.both("put", "a", "1", code=0)
+        self.both("defrag", code=0)
+        self.both("defrag", "--cluster", code=0)
+        self.both("move-leader", "1234", code=1)
+        self.both("move-leader", "x")
+        if version() >= (3, 6):
+            self.both("downgrade", "validate", "3.6")
+            self.both("downgrade", "validate", "3.1")
+            self.both("downgrade", "enable", "3.9")
+            self.both("downgrade", "cancel")
+
+    def test_endpoint(self):
+        self.both("put", "a", "1", code=0)
+        for shape in ("simple", "json", "fields", "table"):
+            for what in ("health", "status", "hashkv"):
+                self.both("endpoint", what, "-w", shape, code=0, rewrite=no_sizes)
+            self.both("member", "list", "-w", shape, code=0, rewrite=no_sizes)
+        self.both("endpoint", "health", "--cluster", code=0)
+        self.both("endpoint", "status", "--cluster", code=0, rewrite=no_sizes)
+        self.both("endpoint", "hashkv", "--cluster", code=0, rewrite=no_sizes)
+        self.both("version", code=0)
+
+    def test_hashkv_is_equal(self):
+        for i in range(20):
+            self.both("put", f"k{i % 7}", str(i), code=0)
+        self.both("del", "k3", code=0)
+        self.both("compaction", "11", "--physical", code=0)
+        hashes = []
+        for server in self.servers:
+            said = json.loads(self.run_on(server, ["endpoint", "hashkv", "-w", "json"])[1])[0]["HashKV"]
+            hashes.append((said["hash"], said["compact_revision"], said["header"]["revision"]))
+        self.assertEqual(hashes[0], hashes[1])
+
+    def test_lock(self):
+        self.both("lock", "l", "--", "sh", "-c", "echo inside $ETCD_LOCK_REV; exit 3", rewrite=no_id)
+        self.both("lock", "l", "--ttl", "5", "echo", "inside", code=0)
+        first = self.follow("lock", "l")
+        held = [one.take(1) for one in first]
+        second = self.follow("lock", "l")
+        time.sleep(0.5)
+        for which, one in enumerate(second):
+            self.assertRegex(held[which], r"^l/[0-9a-f]+\n$")
+            self.assertTrue(one.lines.empty(), "two hold the lock")
+        self.assertEqual([one.interrupt() for one in first][0], first[1].process.returncode)
+        for one in second:
+            self.assertRegex(one.take(1), r"^l/[0-9a-f]+\n$")
+
+    def test_elect(self):
+        first = self.follow("elect", "e", "one")
+        for one in first:
+            self.assertRegex(one.take(2), r"^e/[0-9a-f]+\none\n$")
+        listening = self.follow("elect", "-l", "e")
+        for one in listening:
+            self.assertRegex(one.take(2), r"^e/[0-9a-f]+\none\n$")
+        second = self.follow("elect", "e", "two")
+        time.sleep(0.5)
+        for one in second:
+            self.assertTrue(one.lines.empty(), "two lead")
+        for one in first:
+            one.interrupt()
+        for one in second + listening:
+            self.assertRegex(one.take(2), r"^e/[0-9a-f]+\ntwo\n$")
+
+    def test_make_mirror(self):
+        for i in range(50):
+            self.run_on(self.servers[0], ["put", f"m/{i:02}", str(i)])
+        # From Vigil into etcd and from etcd into Vigil: each is the other's client's far side.
+        for source, target, prefix in ((0, 1, "into-etcd/"), (1, 0, "into-vigil/")):
+            mirror = Following(self.command(self.servers[source], [
+                "make-mirror", "--no-dest-prefix=false", "--prefix", "m/", "--dest-prefix", prefix,
+                self.servers[target].url.removeprefix("http://")]), self.env)
+            self.addCleanup(mirror.end)
+            if source == 1:
+                for i in range(50):
+                    self.run_on(self.servers[1], ["put", f"m/{i:02}", str(i)])
+            self.run_on(self.servers[source], ["put", "m/late", "x"])
+            self.wait_for(lambda t=target, p=prefix: self.run_on(
+                self.servers[t], ["get", f"{p}late", "--print-value-only"])[1] == "x\n")
+            got = self.run_on(self.servers[target], ["get", prefix, "--prefix", "--keys-only"])[1].split()
+            self.assertEqual(len(got), 51)
+
+    def wait_for(self, ready):
+        end = time.monotonic() + SECONDS_MAX
+        while not ready():
+            self.assertLess(time.monotonic(), end, "it did not happen")
+            time.sleep(0.1)
+
+
+def almost(text):
+    """A remaining time is a second more or less."""
+    return re.sub(r"remaining\(\w+\)", "remaining(TIME)", re.sub(r'"(ttl|TTL)":\s*\d+', r'"\1":N', text))
+
+
+def no_id(text):
+    return re.sub(r"\b[0-9a-f]{16}\b", "ID", text)
+
+
+def no_sizes(text):
+    """Sizes, hashes and raft's numbers, wherever a table or line puts them."""
+    text = re.sub(r"\b\d+(\.\d+)? [kM]?B\b", "SIZE", text)
+    text = re.sub(r"\b\d+\b", "N", text)
+    return re.sub(r" +|-{2,}|\+|─+", " ", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
