@@ -61,6 +61,8 @@ static enum status admit(struct local_writer *writer, int64_t cost)
         return ST_OK;
     if (alarms & 1u << ENGINE_ALARM_NOSPACE)
         return ST_NO_SPACE;
+    if (log_is_short(store_log(engine->store)))
+        return ST_DISK_FULL; /* deletes and compactions still fit, and may free some */
     int64_t quota = engine->options.quota_bytes;
     if (quota <= 0 || LOCAL_DB_BYTES_EMPTY + apply->db_bytes + cost < quota)
         return ST_OK;

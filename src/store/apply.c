@@ -17,6 +17,13 @@ void apply_fini(struct apply *apply)
     buf_fini(&apply->keys);
 }
 
+void apply_settle_size(struct apply *apply)
+{
+    int64_t in_use = apply->db_bytes_in_use - apply->db_bytes_held;
+    if (apply->db_bytes_held >= 0 && apply->db_bytes < in_use)
+        apply->db_bytes = in_use;
+}
+
 static struct range_state state_of(const struct apply *apply)
 {
     return (struct range_state){
@@ -78,8 +85,7 @@ static enum status record_end(struct apply *apply, enum status answered)
 static void account(struct apply *apply, size_t field_bytes)
 {
     apply->db_bytes_in_use += apply_db_bytes(field_bytes);
-    if (apply->db_bytes < apply->db_bytes_in_use)
-        apply->db_bytes = apply->db_bytes_in_use;
+    apply_settle_size(apply);
 }
 
 /* Writes one change after those before it, and brings the index up to it. */

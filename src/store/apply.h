@@ -28,6 +28,10 @@ static inline int64_t apply_db_bytes(size_t field_bytes)
     return (int64_t)field_bytes + BESIDE_BYTES;
 }
 
+struct apply;
+/* What the size comes to now: called when in_use has grown, or held was counted. */
+void apply_settle_size(struct apply *apply);
+
 struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
@@ -40,6 +44,9 @@ struct apply {
     int64_t compact_revision; /* -1 before the first compaction */
     int64_t db_bytes;         /* see store_view */
     int64_t db_bytes_in_use;
+    /* Of that, what is kept only for who watches from the compact revision itself, and what etcd
+     * would have freed: see store/compaction.h. -1 until it was counted. */
+    int64_t db_bytes_held;
 
     /* Whether a lease exists. NULL: none does. */
     bool (*lease_exists)(void *ctx, int64_t lease);

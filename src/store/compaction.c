@@ -7,9 +7,15 @@ void compaction_init(struct compaction *compaction, struct apply *apply, int64_t
     *compaction = (struct compaction){.apply = apply, .trimmed = trimmed};
 }
 
-bool compaction_done(const struct compaction *compaction)
+static bool trimmed_all(const struct compaction *compaction)
 {
     return compaction->trimmed >= compaction->apply->compact_revision;
+}
+
+bool compaction_done(const struct compaction *compaction)
+{
+    int64_t target = compaction->apply->compact_revision;
+    return trimmed_all(compaction) && (target <= 0 || compaction->counted == target);
 }
 
 static bool version_before(const struct change_head *a, const struct change_head *b)
@@ -17,15 +23,23 @@ static bool version_before(const struct change_head *a, const struct change_head
     return a->revision < b->revision || (a->revision == b->revision && a->sub < b->sub);
 }
 
-/* Drops what the change has replaced. */
-static void change_trim(struct compaction *compaction, const struct change_head *change)
+/* What the change has replaced: how many of the key's versions, or all of it, and their bytes. */
+struct replaced {
+    struct slice key;
+    uint32_t drop;
+    bool whole;
+    int64_t bytes;
+};
+
+static struct replaced replaced_by(const struct compaction *compaction,
+                                   const struct change_head *change)
 {
     struct apply *apply = compaction->apply;
     struct change_kv kv;
     change_read_kv(change, &kv);
     const struct index_item *item = index_find(apply->index, kv.key);
     if (!item)
-        return;
+        return (struct replaced){0};
     const uint64_t *older = index_item_older(item);
     uint32_t drop = 0;
     int64_t freed_bytes = 0;
@@ -40,10 +54,19 @@ static void change_trim(struct compaction *compaction, const struct change_head 
     }
     bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
                  item->newest.sub_revision == change->sub;
-    if (drop || whole) {
-        index_trim(apply->index, kv.key, drop, whole);
-        apply->db_bytes_in_use -= freed_bytes + (whole ? apply_db_bytes(change->field_bytes) : 0);
-    }
+    freed_bytes += whole ? apply_db_bytes(change->field_bytes) : 0;
+    return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
+}
+
+static void change_trim(struct compaction *compaction, const struct change_head *change)
+{
+    struct apply *apply = compaction->apply;
+    struct replaced replaced = replaced_by(compaction, change);
+    if (replaced.drop || replaced.whole)
+        index_trim(apply->index, replaced.key, replaced.drop, replaced.whole);
+    apply->db_bytes_in_use -= replaced.bytes;
+    if (change->revision == compaction->counted)
+        apply->db_bytes_held -= replaced.bytes;
 }
 
 void compaction_let_go(struct compaction *compaction)
@@ -52,8 +75,8 @@ void compaction_let_go(struct compaction *compaction)
 }
 
 /*
- * Trims what the record has replaced, from where the last step stopped in it. Its body is the same
- * as then, also if the cleaner has moved it: all of it lives until it is trimmed.
+ * Trims, or counts, what the record has replaced, from where the last step stopped in it. Its body
+ * is the same as then, also if the cleaner has moved it: all of it lives until it is trimmed.
  */
 static enum status record_trim(struct compaction *compaction, unsigned *changes_left)
 {
@@ -70,17 +93,23 @@ static enum status record_trim(struct compaction *compaction, unsigned *changes_
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
             break;
-        change_trim(compaction, change);
+        if (compaction->counting)
+            compaction->held_bytes += replaced_by(compaction, change).bytes;
+        else
+            change_trim(compaction, change);
         (*changes_left)--;
     }
     compaction->offset = walk.offset;
     compaction->left = walk.left;
-    compaction->trimmed = walk.left ? revision : revision + 1;
+    if (!compaction->counting)
+        compaction->trimmed = walk.left ? revision : revision + 1;
     return ST_OK;
 }
 
-/* The next record that changed keys, or the one with changes left. ST_END at the target. */
-static enum status record_next(struct compaction *compaction, uint64_t last_index)
+/* The next record that changed keys, or the one with changes left. ST_END when there is none up to
+ * revision_max. */
+static enum status record_next(struct compaction *compaction, uint64_t last_index,
+                               int64_t revision_max)
 {
     if (compaction->reading && compaction->left)
         return ST_OK;
@@ -90,21 +119,68 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
     do
         TRY(log_reader_next(&compaction->reader, last_index, &compaction->record));
     while (compaction->record.type != LOG_RECORD_KV);
-    return compaction->record.revision < compaction->apply->compact_revision ? ST_OK : ST_END;
+    return compaction->record.revision <= revision_max ? ST_OK : ST_END;
+}
+
+/* Also for what was read so far: the next step finds its place again. */
+static void stop_reading(struct compaction *compaction)
+{
+    compaction->reading = false;
+    compaction->left = 0;
+}
+
+static enum status trim_step(struct compaction *compaction, uint64_t last_index,
+                             unsigned *changes_left)
+{
+    int64_t target = compaction->apply->compact_revision;
+    enum status status = record_next(compaction, last_index, target - 1);
+    if (status == ST_END) {
+        compaction->trimmed = target;
+        stop_reading(compaction);
+        return ST_OK;
+    }
+    TRY(status);
+    return record_trim(compaction, changes_left);
+}
+
+static void count_end(struct compaction *compaction)
+{
+    compaction->counted = compaction->counting;
+    compaction->apply->db_bytes_held = compaction->held_bytes;
+    apply_settle_size(compaction->apply);
+    compaction->counting = 0;
+    stop_reading(compaction);
+}
+
+/* Goes through the one record at the compact revision, if there is one, as trimming will. */
+static enum status count_step(struct compaction *compaction, uint64_t last_index,
+                              unsigned *changes_left)
+{
+    int64_t target = compaction->apply->compact_revision;
+    if (!compaction->counting) {
+        compaction->counting = target;
+        compaction->held_bytes = 0;
+    }
+    enum status status = record_next(compaction, last_index, target);
+    if (status == ST_OK)
+        TRY(record_trim(compaction, changes_left));
+    else if (status != ST_END)
+        return status;
+    if (status == ST_END || compaction->left == 0)
+        count_end(compaction);
+    return ST_OK;
 }
 
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
                             unsigned changes_max)
 {
-    while (changes_max && !compaction_done(compaction)) {
-        enum status status = record_next(compaction, last_index);
-        if (status == ST_END) {
-            compaction->trimmed = compaction->apply->compact_revision;
-            compaction->reading = false;
-            break;
-        }
-        TRY(status);
-        TRY(record_trim(compaction, &changes_max));
+    if (compaction->counting && compaction->counting != compaction->apply->compact_revision) {
+        compaction->counting = 0; /* overtaken by the next: what was counted is trimmed now */
+        stop_reading(compaction);
     }
+    while (changes_max && !trimmed_all(compaction))
+        TRY(trim_step(compaction, last_index, &changes_max));
+    while (changes_max && !compaction_done(compaction))
+        TRY(count_step(compaction, last_index, &changes_max));
     return ST_OK;
 }

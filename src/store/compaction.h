@@ -7,6 +7,9 @@
  * changes at exactly C keep their previous versions until the next compaction: a watch that starts
  * at C can still be told them. No reader can ask for them otherwise.
  *
+ * What is kept so is counted when the trimming is through, and again after a start: for the size
+ * that operators see it is gone, as it is in etcd, so that nobody compacts in vain.
+ *
  * The writer's. Steps may be cut off by a stop: the next start goes on from what the checkpoint
  * has.
  */
@@ -24,11 +27,15 @@ struct compaction {
     struct log_record record; /* of revision `trimmed` as long as changes are left in it */
     size_t offset;            /* in its body, of the next change … */
     uint32_t left;            /* … and how many are left */
+    /* What the changes at `counting`, the compact revision, hold; so far. Once they all were
+     * counted it is in apply.db_bytes_held, and counted says of which revision. */
+    int64_t counting, counted;
+    int64_t held_bytes;
 };
 
 void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
 
-/* Nothing is left to trim. */
+/* Nothing is left to trim or to count. */
 bool compaction_done(const struct compaction *compaction);
 
 /* Goes on by at most that many changes, over records up to last_index, which must be written. */

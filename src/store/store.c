@@ -49,7 +49,8 @@ static void publish(struct store *store)
         .trimmed = store->compaction.trimmed,
         .log_index = log_durable_index(store->log),
         .db_bytes = store->apply.db_bytes,
-        .db_bytes_in_use = store->apply.db_bytes_in_use,
+        .db_bytes_in_use = store->apply.db_bytes_in_use -
+                           (store->apply.db_bytes_held > 0 ? store->apply.db_bytes_held : 0),
     };
     const struct store_view *old =
         atomic_exchange_explicit(&store->view, view, memory_order_acq_rel);
@@ -108,8 +109,7 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     store->apply.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
     store->apply.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     store->apply.db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
-    if (store->apply.db_bytes < store->apply.db_bytes_in_use)
-        store->apply.db_bytes = store->apply.db_bytes_in_use;
+    store->apply.db_bytes_held = store->apply.compact_revision > 0 ? -1 : 0;
     compaction_init(&store->compaction, &store->apply,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
     enum status status = store_load_index(backend, store->index);
@@ -314,7 +314,8 @@ enum status store_relocate(struct store *store, struct relocation *relocation, s
 
 void store_shrink(struct store *store)
 {
-    store->apply.db_bytes = store->apply.db_bytes_in_use;
+    store->apply.db_bytes = 0;
+    apply_settle_size(&store->apply);
     store->index_changed = true; /* so that it is published */
 }
 

@@ -6,10 +6,12 @@ import pathlib
 import resource
 import shutil
 import subprocess
+import time
 import unittest
 
 import grpc
 
+import protobuf as pb
 from client import Client
 from server import LiveTest, only_vigil
 
@@ -130,6 +132,83 @@ class DiskFull(Faulty):
         self.assertRegex(text.lower(), "space|full")
         filler.unlink()
         self.check_recovery(self.disk / "data", {})
+
+
+@only_vigil
+class SmallDisk(Faulty):
+    """A disk that is used up by the server itself, and gets room again."""
+    SIZE_MB = 24
+    VALUE = b"v" * 20_000
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small disk needs root")
+        self.disk = self.scratch / "disk"
+        self.disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE_MB}m", "vigil", str(self.disk)],
+                       check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)], check=True)
+        self.vigil = self.serving(self.disk / "data")
+        self.client = Client(self.vigil.port)
+        self.addCleanup(self.client.close)
+
+    def fill(self):
+        """Until the disk is full; the answer must say so and name nothing else."""
+        failure = put_until_failure(self.client, 5000, len(self.VALUE), self)
+        self.assertIsNotNone(failure, "the disk never filled up")
+        self.assertEqual(failure.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertEqual(failure.details(), "vigil: no space left on the disk of the data directory")
+        self.assertTrue(self.vigil.alive())
+
+    def await_put(self, seconds=20):
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self.client.put(b"again", self.VALUE)
+            except grpc.RpcError as error:
+                self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED, error)
+                self.assertLess(time.monotonic(), end, "there is room, and it does not take it")
+                time.sleep(0.1)
+
+    def written_bytes(self):
+        lines = pathlib.Path(f"/proc/{self.vigil.pid}/io").read_text().splitlines()
+        return int(dict(line.split(": ") for line in lines)["wchar"])
+
+    def test_refusals_cost_nothing_and_reads_go_on(self):
+        self.fill()
+        before = self.written_bytes()
+        for i in range(300):
+            with self.assertRaises(grpc.RpcError):
+                self.client.put(b"more", self.VALUE)
+        self.assertLess(self.written_bytes() - before, 8 << 20)  # not a segment of zeros for each
+        self.client.check_acked(self)
+
+    def test_a_larger_disk_is_taken_at_once(self):
+        self.fill()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
+        self.await_put()
+        self.client.check_acked(self)
+
+    def test_deleting_and_compacting_make_room(self):
+        self.fill()
+        acked, self.client.acked = self.client.acked, {}
+        keys = sorted(acked)
+        # What was deleted at the compacted revision itself is kept for who watches from there.
+        self.client.call("DeleteRange", pb.range_of(keys[0], keys[-2]))
+        self.client.call("DeleteRange", pb.range_of(keys[-1]))
+        self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=20)
+        self.await_put()
+        last = keys[-2]
+        self.assertEqual(self.client.get(last)[0], acked[last][0])
+        self.vigil.stop()
+        self.check_recovery(self.disk / "data", self.client.acked)
+
+    def test_what_was_acknowledged_is_there_after_a_crash(self):
+        self.fill()
+        self.vigil.kill()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
+        self.check_recovery(self.disk / "data", self.client.acked)
 
 
 @only_vigil

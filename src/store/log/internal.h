@@ -11,6 +11,7 @@
 struct log {
     struct fs *fs;
     char *dir; /* ours */
+    size_t segment_bytes_first;
     size_t segment_bytes_max;
     uint64_t salt;
 
@@ -56,9 +57,14 @@ static inline uint64_t log_loc_offset(log_loc loc)
     return loc & (((uint64_t)1 << LOG_OFFSET_BITS) - 1);
 }
 
-/* Makes an empty segment with a new id, in the table and in no order. */
+/*
+ * Makes an empty segment with a new id, in the table and in no order: of that capacity or, on a
+ * disk that has not so much room left, down to capacity_min. ST_DISK_FULL before anything is
+ * written when that does not fit either.
+ */
 MUST_CHECK
-enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment);
+enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,
+                            struct segment **ret_segment);
 /* Takes a segment out of the table, frees it and removes its file. */
 MUST_CHECK
 enum status log_remove_segment(struct log *log, struct segment *segment);

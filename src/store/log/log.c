@@ -34,8 +34,29 @@ void log_note_capacity(struct log *log, uint64_t capacity)
         atomic_store(&log->next_capacity, next);
 }
 
-enum status log_new_segment(struct log *log, uint64_t capacity, struct segment **ret_segment)
+/* Left on the disk beside a new segment, for the checkpoint and for what the cleaner copies. */
+static uint64_t spared_bytes(uint64_t capacity)
 {
+    return capacity / 4;
+}
+
+/* The file system is asked: a segment is filled with zeros, which takes long to fail. */
+static bool has_space(const struct log *log, uint64_t capacity)
+{
+    uint64_t bytes;
+    enum status status = fs_space(log->fs, log->dir, &bytes);
+    return status != ST_OK || bytes >= capacity + spared_bytes(capacity);
+}
+
+enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,
+                            struct segment **ret_segment)
+{
+    while (!has_space(log, capacity)) {
+        if (capacity <= capacity_min)
+            return ST_DISK_FULL;
+        capacity = align_up(capacity / 2, RECORD_ALIGN);
+        capacity = capacity < capacity_min ? capacity_min : capacity;
+    }
     uint64_t id = atomic_fetch_add(&log->next_id, 1);
     if (id > SEGMENT_ID_MAX || capacity > (uint64_t)1 << LOG_OFFSET_BITS)
         return ST_LIMIT;
@@ -97,7 +118,7 @@ enum status log_prepare(struct log *log)
     if (!lacks_waiting(log))
         return log_failed(log);
     struct segment *segment;
-    TRY(log_new_segment(log, atomic_load(&log->next_capacity), &segment));
+    TRY(log_new_segment(log, atomic_load(&log->next_capacity), log->segment_bytes_first, &segment));
     return log_offer(log, segment);
 }
 
@@ -112,6 +133,7 @@ static enum status log_new(const struct log_options *options, struct log **ret_l
         return ST_LIMIT;
     log->fs = options->fs;
     log->salt = options->salt;
+    log->segment_bytes_first = align_up(options->segment_bytes_first, RECORD_ALIGN);
     log->segment_bytes_max = align_up(options->segment_bytes_max, RECORD_ALIGN);
     lock_init(&log->lock);
     atomic_init(&log->next_id, 1);
@@ -202,7 +224,8 @@ static enum status find_upcoming(struct log *log, size_t bytes)
         TRY(log_offer(log, waiting));
     uint64_t needed = segment_bytes_for(bytes);
     uint64_t capacity = atomic_load(&log->next_capacity);
-    return log_new_segment(log, needed > capacity ? needed : capacity, &log->upcoming);
+    uint64_t least = needed > log->segment_bytes_first ? needed : log->segment_bytes_first;
+    return log_new_segment(log, needed > capacity ? needed : capacity, least, &log->upcoming);
 }
 
 /*
@@ -214,6 +237,8 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     struct segment *old = log->current;
     struct segment_head head = old->head;
     head.capacity = segment_bytes_for(bytes);
+    if (!has_space(log, head.capacity))
+        return ST_DISK_FULL;
     AUTO(segment_freep) struct segment *segment = NULL;
     TRY(segment_create(log->fs, log->dir, &head, &segment));
     /* From here on it is not known which of the two files has the name. */
@@ -228,6 +253,16 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     LOCK_SCOPE(&log->lock);
     log->order.items[segment_order_find(&log->order, head.id)] = log->current;
     return segment_table_put(&log->table, head.id, log->current);
+}
+
+bool log_is_short(const struct log *log)
+{
+    enum { KEPT_BYTES_MAX = 256 << 10 };
+    if (log->upcoming || atomic_load_explicit(&log->waiting, memory_order_relaxed))
+        return false;
+    uint64_t capacity = log->current->head.capacity;
+    uint64_t kept = capacity / 8 < KEPT_BYTES_MAX ? capacity / 8 : KEPT_BYTES_MAX;
+    return capacity - log->append_offset < kept && !has_space(log, log->segment_bytes_first);
 }
 
 enum status log_reserve(struct log *log, size_t body_bytes)

@@ -74,6 +74,9 @@ DEFINE_CLEANUP(struct log *, log_close)
 MUST_CHECK
 enum status log_reserve(struct log *log, size_t body_bytes);
 
+/* The disk is full and the current segment nearly: the rest is for records that make room. */
+bool log_is_short(const struct log *log);
+
 /*
  * Begins the record that was reserved: returns where its body will be, and memory to build it in.
  * log_append_end fixes its real length (at most what was reserved) and gives it the next index.

@@ -512,7 +512,8 @@ static enum status begin_first(struct recovery *r)
     struct segment *first;
     enum status status = segment_order_reserve(&log->order);
     if (status == ST_OK)
-        status = log_new_segment(log, atomic_load(&log->next_capacity), &first);
+        status = log_new_segment(log, atomic_load(&log->next_capacity), log->segment_bytes_first,
+                                 &first);
     if (status != ST_OK)
         return error_set(r->error, status, "%s: the first segment can not be made: %s", log->dir,
                          status_text(status));
