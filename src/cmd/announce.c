@@ -36,7 +36,7 @@ void announce_start(const struct serve_config *config, const struct serve_option
                          : "Initialize and start etcd server",
              LOG_TEXT("data-dir", dir), LOG_TEXT("dir-type", initialized ? "member" : "empty"));
     log_info("configuring client listeners",
-             LOG_SLICES("listen-client-urls", config->listen_texts, server->listen_count));
+             LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count));
     log_info(
         "starting an etcd server", LOG_TEXT("etcd-version", server->etcd.version),
         LOG_TEXT("vigil-version", VIGIL_VERSION), LOG_U64("io-threads", server->net.shards),
@@ -46,7 +46,7 @@ void announce_start(const struct serve_config *config, const struct serve_option
                    server->etcd.peer_url_count),
         LOG_SLICES("advertise-client-urls", server->etcd.client_urls,
                    server->etcd.client_url_count),
-        LOG_SLICES("listen-client-urls", config->listen_texts, server->listen_count),
+        LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count),
         LOG_LIST("listen-metrics-urls", options->listen_metrics_urls),
         LOG_LIST("cors", options->cors), LOG_LIST("host-whitelist", options->host_whitelist),
         LOG_TEXT("initial-cluster-token", options->initial_cluster_token),
@@ -59,14 +59,20 @@ void announce_start(const struct serve_config *config, const struct serve_option
         LOG_TEXT("feature-gates", options->feature_gates));
 }
 
-static void announce_listener(const struct url *bound)
+static void announce_listener(const struct url *bound, enum server_role role)
 {
+    static const char *const traffic[] = {
+        [SERVER_CLIENTS] = "grpc+http", [SERVER_GRPC] = "grpc", [SERVER_HTTP] = "http"};
     char text[URL_TEXT_BYTES];
     url_format(bound, text);
     const char *address = strstr(text, "://");
-    log_info(bound->secure ? "serving client traffic securely"
-                           : "serving client traffic insecurely; this is strongly discouraged!",
-             LOG_TEXT("traffic", "grpc+http"), LOG_TEXT("address", address ? address + 3 : text));
+    if (role == SERVER_METRICS)
+        log_info("serving metrics", LOG_TEXT("address", text));
+    else
+        log_info(bound->secure ? "serving client traffic securely"
+                               : "serving client traffic insecurely; this is strongly discouraged!",
+                 LOG_TEXT("traffic", traffic[role]),
+                 LOG_TEXT("address", address ? address + 3 : text));
 }
 
 void announce_ready(const struct serve_config *config, struct server *server)
@@ -83,7 +89,7 @@ void announce_ready(const struct serve_config *config, struct server *server)
              LOG_TEXT("cluster-version", short_version));
     log_info("now serving peer/client/metrics", LOG_HEX("local-member-id", identity.member_id),
              LOG_SLICES("advertise-client-urls", etcd->client_urls, etcd->client_url_count),
-             LOG_SLICES("listen-client-urls", config->listen_texts, config->server.listen_count));
+             LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count));
     log_info("published local member to cluster through raft",
              LOG_HEX("local-member-id", identity.member_id),
              LOG_TEXT("local-member-name", etcd->member_name),
@@ -92,7 +98,7 @@ void announce_ready(const struct serve_config *config, struct server *server)
     log_info("grpc service status changed", LOG_TEXT("service", ""), LOG_TEXT("status", "SERVING"));
     log_info("ready to serve client requests");
     for (size_t i = 0; i < config->server.listen_count; i++)
-        announce_listener(server_bound(server, i));
+        announce_listener(server_bound(server, i), config->server.roles[i]);
 }
 
 static void announce_end(const char *message, const struct serve_config *config)

@@ -12,7 +12,7 @@ void greeting_write(FILE *to, const struct serve_config *config, struct server *
     char first[URL_TEXT_BYTES] = "";
     fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
             config->server.etcd.version);
-    for (size_t i = config->server.listen_count; i-- > 0;) {
+    for (size_t i = config->client_count; i-- > 0;) {
         url_format(server_bound(server, i), first);
         fprintf(to, "  gRPC, HTTP   %s\n", first);
     }

@@ -145,6 +145,8 @@ static void tell_tls(const struct serve *s)
         log_warn("ignoring client auto TLS since certs given");
     for (size_t i = 0; i < config->listen_count; i++) {
         struct slice url = s->config.listen_texts[i];
+        if (config->roles[i] == SERVER_METRICS)
+            continue;
         if (!config->listen[i].secure && files)
             log_warn("scheme is http or unix while key and cert files are present; ignoring key "
                      "and cert files",

@@ -49,24 +49,46 @@ static enum status check_shown(const char *flag, struct texts texts, struct erro
     return ST_OK;
 }
 
+/* The URLs of one flag. ST_INVALID: one of them is none. */
+static enum status add_listen(struct serve_config *config, struct texts texts, const char *flag,
+                              enum server_role role, struct error *error)
+{
+    struct server_config *server = &config->server;
+    for (size_t i = 0; i < texts.count; i++) {
+        struct error why;
+        size_t at = server->listen_count;
+        if (at == NET_LISTENERS_MAX)
+            return error_set(error, ST_INVALID, "--%s: at most %d URLs may be given to listen on",
+                             flag, NET_LISTENERS_MAX);
+        if (url_parse(texts.items[i], &config->urls[at], &why) != ST_OK)
+            return error_set(error, ST_INVALID, "--%s: %.400s", flag, why.text);
+        config->listen_texts[at] = texts.items[i];
+        config->roles[at] = role;
+        server->listen_count++;
+    }
+    return ST_OK;
+}
+
 static enum status set_listen(struct serve_config *config, const struct serve_options *options,
                               struct error *error)
 {
-    struct texts texts = split(config, options->listen_client_urls);
-    struct url *urls = take(config, texts.count * sizeof(*urls));
-    if (texts.count == 0 || texts.count > NET_LISTENERS_MAX)
-        return error_set(error, ST_INVALID, "--listen-client-urls: %zu URLs; 1 to %d may be given",
-                         texts.count, NET_LISTENERS_MAX);
-    for (size_t i = 0; i < texts.count; i++) {
-        struct error why;
-        if (url_parse(texts.items[i], &urls[i], &why) != ST_OK)
-            return error_set(error, ST_INVALID, "--listen-client-urls: %.400s", why.text);
-    }
-    config->listen_texts = texts.items;
-    config->server.listen = urls;
-    config->server.listen_count = texts.count;
+    struct texts clients = split(config, options->listen_client_urls);
+    struct texts http = split(config, options->listen_client_http_urls);
+    struct texts metrics = split(config, options->listen_metrics_urls);
+    if (clients.count == 0)
+        return error_set(error, ST_INVALID, "--listen-client-urls needs at least one URL");
+    config->listen_texts = take(config, NET_LISTENERS_MAX * sizeof(*config->listen_texts));
+    config->urls = take(config, NET_LISTENERS_MAX * sizeof(*config->urls));
+    config->roles = take(config, NET_LISTENERS_MAX * sizeof(*config->roles));
+    config->server.listen = config->urls;
+    config->server.roles = config->roles;
+    TRY(add_listen(config, clients, "listen-client-urls", http.count ? SERVER_GRPC : SERVER_CLIENTS,
+                   error));
+    TRY(add_listen(config, http, "listen-client-http-urls", SERVER_HTTP, error));
+    TRY(add_listen(config, metrics, "listen-metrics-urls", SERVER_METRICS, error));
+    config->client_count = clients.count;
 
-    struct texts shown = texts;
+    struct texts shown = clients;
     if (*options->advertise_client_urls) {
         shown = split(config, options->advertise_client_urls);
         TRY(check_shown("advertise-client-urls", shown, error));
@@ -74,6 +96,18 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     config->server.etcd.client_urls = shown.items;
     config->server.etcd.client_url_count = shown.count;
     return ST_OK;
+}
+
+static void set_http(struct serve_config *config, const struct serve_options *options)
+{
+    struct texts hosts = split(config, options->host_whitelist);
+    struct texts origins = split(config, options->cors);
+    struct etcd_config *etcd = &config->server.etcd;
+    etcd->hosts = hosts.items;
+    etcd->host_count = hosts.count;
+    etcd->origins = origins.items;
+    etcd->origin_count = origins.count;
+    etcd->pprof_wanted = options->enable_pprof;
 }
 
 /* -- Who we are -- */
@@ -243,7 +277,11 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
     TRY(tls_options_check(&tls->options, error));
     bool certified = *options->cert_file || options->auto_tls;
     for (size_t i = 0; i < config->server.listen_count && !certified; i++)
-        if (config->server.listen[i].secure)
+        if (config->server.listen[i].secure && config->server.roles[i] == SERVER_METRICS)
+            return error_set(error, ST_INVALID,
+                             "client TLS key/cert (--cert-file, --key-file) must be provided for "
+                             "metrics secure url");
+        else if (config->server.listen[i].secure)
             return error_set(error, ST_INVALID,
                              "TLS key/cert (--cert-file, --key-file) must be provided for client "
                              "url %.*s with HTTPS scheme",
@@ -306,6 +344,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
     config->server.etcd.gateway_calls_max =
         options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;
+    set_http(config, options);
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);

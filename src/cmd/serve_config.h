@@ -11,8 +11,13 @@
 
 struct serve_config {
     struct server_config server; /* borrows from here and from the options */
-    struct slice *listen_texts;  /* as given; as many as server.listen_count */
+    /* As given; as many as server.listen_count: those for clients first, then those of HTTP, then
+     * those of metrics. */
+    struct slice *listen_texts;
+    size_t client_count; /* of --listen-client-urls */
     uint64_t member_id, cluster_id;
+    struct url *urls;
+    enum server_role *roles;
     struct arena arena; /* all of the above */
 };
 

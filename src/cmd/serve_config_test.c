@@ -145,9 +145,39 @@ static void flags_that_make_no_sense_are_explained(void **state)
     assert_refused(read_flags(&f, 0, "--emulate-version=3.1234.0", NULL), &f, "3.1234.0");
     assert_refused(read_flags(&f, 0, "--listen-client-urls=localhost:1", NULL), &f,
                    "--listen-client-urls");
-    assert_refused(read_flags(&f, 0, "--listen-client-urls=", NULL), &f, "0 URLs");
+    assert_refused(read_flags(&f, 0, "--listen-client-urls=", NULL), &f, "at least one URL");
     assert_refused(read_flags(&f, 0, "--advertise-client-urls=ftp://x:1", NULL), &f,
                    "--advertise-client-urls");
+}
+
+static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, 0, "--listen-client-urls=http://127.0.0.1:1",
+                                "--listen-metrics-urls=http://127.0.0.1:2", NULL),
+                     ST_OK);
+    assert_int_equal(f.config.server.listen_count, 2);
+    assert_int_equal(f.config.server.roles[0], SERVER_CLIENTS);
+    assert_int_equal(f.config.server.roles[1], SERVER_METRICS);
+    serve_config_fini(&f.config);
+
+    assert_int_equal(read_flags(&f, 0, "--listen-client-urls=http://127.0.0.1:1,http://127.0.0.1:2",
+                                "--listen-client-http-urls=http://127.0.0.1:3",
+                                "--cors=http://a,http://b", "--host-whitelist=x", NULL),
+                     ST_OK);
+    assert_int_equal(f.config.server.listen_count, 3);
+    assert_int_equal(f.config.client_count, 2);
+    assert_int_equal(f.config.server.roles[1], SERVER_GRPC);
+    assert_int_equal(f.config.server.roles[2], SERVER_HTTP);
+    assert_int_equal(f.config.server.etcd.origin_count, 2);
+    assert_true(slice_equal(f.config.server.etcd.hosts[0], SLICE_LITERAL("x")));
+    serve_config_fini(&f.config);
+
+    assert_refused(read_flags(&f, 0, "--listen-metrics-urls=nowhere", NULL), &f,
+                   "--listen-metrics-urls");
+    assert_refused(read_flags(&f, 0, "--listen-metrics-urls=https://127.0.0.1:2", NULL), &f,
+                   "must be provided for metrics secure url");
 }
 
 static void every_limit_reaches_its_layer(void **state)
@@ -248,6 +278,7 @@ int main(void)
         cmocka_unit_test(reported_version_can_be_changed),
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
+        cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
         cmocka_unit_test(every_limit_reaches_its_layer),
         cmocka_unit_test(flags_of_tls_are_checked_as_etcd_does),
         cmocka_unit_test(every_flag_has_an_effect_or_says_why_not),

@@ -104,6 +104,7 @@ struct serve_options {
 
     /* Monitoring */
     int metrics; /* enum serve_metrics_detail */
+    bool enable_pprof;
 };
 
 extern const struct options_table serve_table;      /* vigil serve */

@@ -84,7 +84,6 @@ static const struct option ignored[] = {
     IGNORED("auth-token", TEXT, "simple", NO_AUTH),
     IGNORED("bcrypt-cost", INT, "10", NO_AUTH),
     IGNORED("auth-token-ttl", INT, "300", NO_AUTH),
-    IGNORED("enable-pprof", BOOL, "false", "there is no Go runtime to profile"),
     IGNORED("enable-distributed-tracing", BOOL, "false", NO_TRACES),
     IGNORED("distributed-tracing-address", TEXT, "localhost:4317", NO_TRACES),
     IGNORED("distributed-tracing-service-name", TEXT, "etcd", NO_TRACES),

@@ -72,8 +72,15 @@ static const struct option monitoring[] = {
         .kind = OPTION_LIST,
         .fallback = "",
         .help = "Where /metrics and the health endpoints are served besides the client URLs.",
-        .ignored = "metrics are not served yet",
         FIELD(listen_metrics_urls),
+    },
+    {
+        .name = "enable-pprof",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Profiles of the Go runtime in etcd; /debug/pprof/ says that there are none here.",
+        .ignored = "there is no Go runtime to profile",
+        FIELD(enable_pprof),
     },
     {
         .name = "warning-apply-duration",

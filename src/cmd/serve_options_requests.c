@@ -74,7 +74,6 @@ static const struct option http[] = {
         .fallback = "",
         .help = "Where to take HTTP from clients, and no gRPC; --listen-client-urls then take gRPC "
                 "only. Empty: both on --listen-client-urls.",
-        .ignored = "HTTP is served on --listen-client-urls",
         FIELD(listen_client_http_urls),
     },
     {
@@ -89,7 +88,6 @@ static const struct option http[] = {
         .kind = OPTION_LIST,
         .fallback = "*",
         .help = "Origins of which pages in browsers may call; * or empty: all.",
-        .ignored = "only health and version are served over HTTP",
         FIELD(cors),
     },
     {
@@ -97,7 +95,6 @@ static const struct option http[] = {
         .kind = OPTION_LIST,
         .fallback = "*",
         .help = "Host names under which HTTP without TLS is served; * or empty: all.",
-        .ignored = "only health and version are served over HTTP",
         FIELD(host_whitelist),
     },
 };

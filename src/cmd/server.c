@@ -6,14 +6,21 @@
 #include "net/wire.h"
 #include "wire/connection.h"
 
+/* What a role speaks: the limits are the same, the tables each shard has of its own. */
+struct spoken {
+    const struct wire_limits *limits;
+    enum server_role role;
+    struct net_wire wire; /* for the kind; its tables stay empty */
+    struct protocol_kind kind;
+};
+
 struct server {
     const struct server_config *config;
     struct etcd_config etcd;          /* that of config, and where to count */
     struct metric_set *method_counts; /* owned */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
-    struct net_wire wire;             /* limits; each shard brings tables of its own */
-    struct protocol_kind kind;
+    struct spoken spoken[SERVER_ROLES];
     struct server_tls *tls; /* owned; NULL when no listener is secure */
     struct url *bound;      /* owned; one for each listener */
     bool started;
@@ -100,11 +107,18 @@ static void after_flush(void *ctx, struct net_shard *net_shard)
 /* The connections of a shard are answered from the tables of its own face. */
 static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, void **ret_shared)
 {
-    struct net_wire *wire = ctx;
+    const struct spoken *spoken = ctx;
     struct server_shard *shard = net_shard_user(net_shard);
     struct wire_server *wire_server;
-    TRY(wire_server_new(etcd_face_services(shard->face), etcd_face_routes(shard->face),
-                        &wire->limits, &wire_server));
+    const struct grpc_services *services = etcd_face_services(shard->face);
+    const struct http_routes *routes = etcd_face_routes(shard->face);
+    if (spoken->role == SERVER_METRICS)
+        routes = etcd_face_metrics_routes(shard->face);
+    if (spoken->role == SERVER_HTTP || spoken->role == SERVER_METRICS)
+        services = NULL;
+    if (spoken->role == SERVER_GRPC)
+        routes = NULL;
+    TRY(wire_server_new(services, routes, spoken->limits, &wire_server));
     *ret_shared = wire_server;
     return ST_OK;
 }
@@ -142,6 +156,28 @@ static enum status open_tls(struct server *server, struct error *error)
     return ST_OK;
 }
 
+static enum status refuse_shared(const struct url *url, enum server_role role, struct error *error)
+{
+    char text[URL_TEXT_BYTES];
+    url_format(url, text);
+    return error_set(error, ST_INVALID,
+                     "cannot bind both --listen-client-urls and --listen-%s on "
+                     "the same url %s",
+                     role == SERVER_METRICS ? "metrics-urls" : "client-http-urls", text);
+}
+
+static void make_spoken(struct server *server)
+{
+    for (int role = 0; role < SERVER_ROLES; role++) {
+        struct spoken *spoken = &server->spoken[role];
+        spoken->limits = &server->config->wire;
+        spoken->role = (enum server_role)role;
+        spoken->kind = net_wire_kind(&spoken->wire);
+        spoken->kind.shard_new = protocol_shard_new;
+        spoken->kind.ctx = spoken;
+    }
+}
+
 /* As in etcd an http and an https URL may name the same port: the first bytes tell them apart. */
 static enum status listen_on(struct server *server, size_t at, struct error *error)
 {
@@ -150,6 +186,8 @@ static enum status listen_on(struct server *server, size_t at, struct error *err
     for (size_t i = 0; i < config->listen_count; i++) {
         if (i != at && !same_place(&config->listen[i], &config->listen[at]))
             continue;
+        if (config->roles[i] != config->roles[at])
+            return refuse_shared(&config->listen[at], config->roles[at], error);
         if (i < at) {
             server->bound[at] = server->bound[i];
             server->bound[at].secure = config->listen[at].secure;
@@ -158,8 +196,9 @@ static enum status listen_on(struct server *server, size_t at, struct error *err
         secure |= config->listen[i].secure;
         plain |= !config->listen[i].secure;
     }
-    const struct protocol_kind *kind =
-        secure ? server_tls_wrap(server->tls, &server->kind, plain) : &server->kind;
+    const struct protocol_kind *kind = &server->spoken[config->roles[at]].kind;
+    if (secure)
+        kind = server_tls_wrap(server->tls, kind, plain);
     return net_server_listen(server->net, &config->listen[at], kind, &server->bound[at], error);
 }
 
@@ -186,9 +225,7 @@ static enum status open_listeners(struct server *server, struct error *error)
     const struct server_config *config = server->config;
     TRY(make_net(server, error));
     TRY(open_tls(server, error));
-    server->wire.limits = config->wire;
-    server->kind = net_wire_kind(&server->wire);
-    server->kind.shard_new = protocol_shard_new;
+    make_spoken(server);
     server->bound = xcalloc(config->listen_count, sizeof(*server->bound));
     for (size_t i = 0; i < config->listen_count; i++)
         TRY(listen_on(server, i, error));

@@ -17,6 +17,15 @@
 
 struct server;
 
+/* What is served where. */
+enum server_role {
+    SERVER_CLIENTS, /* gRPC and HTTP */
+    SERVER_GRPC,    /* gRPC only, for HTTP has URLs of its own */
+    SERVER_HTTP,    /* those */
+    SERVER_METRICS, /* /metrics and the health checks */
+    SERVER_ROLES
+};
+
 /* Borrowed until server_free. The engine's shards_max is set here. */
 struct server_config {
     struct engine_local_options engine;
@@ -24,6 +33,7 @@ struct server_config {
     struct net_options net;
     struct wire_limits wire;
     const struct url *listen;
+    const enum server_role *roles; /* of each of listen */
     size_t listen_count;
     struct server_tls_config tls; /* for those of them that are secure */
     enum auto_compaction_mode compaction_mode;

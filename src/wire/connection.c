@@ -139,6 +139,10 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
         return ST_OK;
     }
+    if (!server->http1.routes) {
+        close_for(c, "only gRPC is served here");
+        return ST_OK;
+    }
     struct http1_hooks hooks = {.on_output = on_output,
                                 .owner = c,
                                 .secure = c->hooks.secure,
@@ -156,10 +160,10 @@ static void feed_first(struct wire_connection *c, struct slice bytes, int64_t no
     enum sniffed protocol = sniff(first);
     if (protocol == SNIFFED_MORE)
         return;
-    if (start(c, protocol, now_ns) != ST_OK) {
+    if (start(c, protocol, now_ns) != ST_OK)
         close_for(c, "out of memory");
+    if (c->closing)
         return;
-    }
     feed_on(c, first, now_ns);
     feed_on(c, slice_sub(bytes, n, bytes.len - n), now_ns);
 }

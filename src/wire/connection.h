@@ -17,7 +17,8 @@ struct wire_connection;
 struct wire_server;
 
 /* What all connections of one thread share: tables, limits, recycled memory. Borrows services and
- * routes; either may be NULL. Outlives its connections and every held call. */
+ * routes; without the one there is no gRPC, without the other nothing else. Outlives its
+ * connections and every held call. */
 MUST_CHECK
 enum status wire_server_new(const struct grpc_services *services, const struct http_routes *routes,
                             const struct wire_limits *limits, struct wire_server **ret_server);

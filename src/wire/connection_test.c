@@ -162,6 +162,21 @@ static void both_protocols_are_answered_byte_by_byte(void **state)
     buf_fini(&input);
 }
 
+static void without_routes_http1_is_hung_up_on(void **state)
+{
+    (void)state;
+    struct wire_limits limits = WIRE_LIMITS_DEFAULT;
+    AUTO(grpc_services_freep) struct grpc_services *services = NULL;
+    AUTO(wire_server_freep) struct wire_server *server = NULL;
+    AUTO(wire_connection_freep) struct wire_connection *connection = NULL;
+    assert_int_equal(grpc_services_new(&services), ST_OK);
+    assert_int_equal(wire_server_new(services, NULL, &limits, &server), ST_OK);
+    assert_int_equal(wire_connection_new(server, (struct wire_hooks){0}, 1, &connection), ST_OK);
+    wire_connection_feed(connection, SLICE_LITERAL("GET /health HTTP/1.1\r\n"), 1);
+    assert_true(wire_connection_should_close(connection));
+    assert_string_equal(wire_connection_reason(connection), "only gRPC is served here");
+}
+
 static void silent_client_is_left_after_the_handshake_time(void **state)
 {
     (void)state;
@@ -257,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(protocols_are_told_apart_by_the_first_bytes),
         cmocka_unit_test(both_protocols_are_answered_byte_by_byte),
+        cmocka_unit_test(without_routes_http1_is_hung_up_on),
         cmocka_unit_test(silent_client_is_left_after_the_handshake_time),
         cmocka_unit_test(failed_allocations_end_a_call_or_the_connection_of_h2),
         cmocka_unit_test(failed_allocations_end_the_connection_of_http1),

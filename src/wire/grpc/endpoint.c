@@ -34,7 +34,7 @@ static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_
 {
     struct grpc_endpoint *endpoint = owner;
     endpoint->now_ns = now_ns;
-    if (endpoint->ops->on_other && !grpc_is_request(headers))
+    if (endpoint->ops->on_other && (!endpoint->server->services || !grpc_is_request(headers)))
         return endpoint->ops->on_other(endpoint->owner, headers, now_ns);
     struct grpc_call *call = grpc_call_new(endpoint, headers);
     if (!call)

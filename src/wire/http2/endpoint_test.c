@@ -15,6 +15,7 @@
 
 struct fixture {
     struct wire_limits limits;
+    struct grpc_services *services;
     struct http_routes *routes;
     struct wire_server *server;
     struct wire_connection *connection;
@@ -36,6 +37,7 @@ static int setup(void **state)
     f->limits = WIRE_LIMITS_DEFAULT;
     f->now = SECOND;
     hpack_decoder_init(&f->hpack);
+    assert_int_equal(grpc_services_new(&f->services), ST_OK);
     assert_int_equal(http_routes_new(&f->routes), ST_OK);
     assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
                      ST_OK);
@@ -49,6 +51,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     wire_connection_free(f->connection);
     wire_server_free(f->server);
+    grpc_services_free(f->services);
     http_routes_free(f->routes);
     hpack_decoder_fini(&f->hpack);
     assert_int_equal(f->site.requests, f->site.ends);
@@ -62,7 +65,7 @@ static void feed(struct fixture *f)
 {
     if (!f->server) {
         struct wire_hooks hooks = {.on_output = on_output, .owner = f};
-        assert_int_equal(wire_server_new(NULL, f->routes, &f->limits, &f->server), ST_OK);
+        assert_int_equal(wire_server_new(f->services, f->routes, &f->limits, &f->server), ST_OK);
         assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
     }
     wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
@@ -193,6 +196,17 @@ static void grpc_is_told_apart_by_its_content_type(void **state)
     pump(f);
     assert_string_equal(answer_field(f, 1, "grpc-status"), "12");
     expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+}
+
+static void without_services_everything_is_http(void **state)
+{
+    struct fixture *f = *state;
+    grpc_services_free(f->services);
+    f->services = NULL;
+    ask(f, 1, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/grpc", NULL});
+    pump(f);
+    expect_answer(f, 1, "200", "{\"health\":\"true\"}");
 }
 
 static void head_gets_fields_only(void **state)
@@ -461,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(requests_find_the_same_routes_as_http1),
         TEST(grpc_is_told_apart_by_its_content_type),
+        TEST(without_services_everything_is_http),
         TEST(head_gets_fields_only),
         TEST(many_streams_are_answered_side_by_side),
         TEST(source_is_pulled_as_the_window_opens),
