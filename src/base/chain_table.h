@@ -69,6 +69,24 @@ static inline struct chain_link *chain_table_chain(const struct chain_table *tab
     return table->bucket_count ? table->buckets[chain_table_place(table, hash)] : table->few;
 }
 
+/*
+ * Takes any member out of a table that is being emptied, NULL at the end; *at goes over its buckets
+ * and is 0 at first. Nothing else may be done with the table but going through what is left.
+ */
+static inline struct chain_link *chain_table_drain(struct chain_table *table, uint32_t *at)
+{
+    for (; table->count && *at < chain_table_buckets(table); ++*at) {
+        struct chain_link **first = table->bucket_count ? &table->buckets[*at] : &table->few;
+        struct chain_link *link = *first;
+        if (!link)
+            continue;
+        *first = link->next;
+        table->count--;
+        return link;
+    }
+    return NULL;
+}
+
 /* All members; none may be added or removed meanwhile. */
 #define CHAIN_FOREACH(link, table)                                                    \
     for (uint32_t chain_at_ = 0; chain_at_ < chain_table_buckets(table); chain_at_++) \

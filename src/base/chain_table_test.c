@@ -86,11 +86,37 @@ static void few_members_need_no_memory(void **state)
     assert_null(table.few);
 }
 
+static void a_table_is_emptied_in_steps(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static struct number numbers[COUNT];
+    struct chain_table table = {0};
+    for (uint64_t i = 0; i < COUNT; i++) {
+        numbers[i].value = i;
+        chain_table_add(&table, &numbers[i].in_table, number_hash, &factor);
+    }
+    uint32_t at = 0;
+    for (size_t left = COUNT; left > 0; left--) {
+        size_t seen = 0;
+        CHAIN_FOREACH(link, &table)
+        {
+            assert_non_null(link);
+            seen++;
+        }
+        assert_int_equal(seen, left);
+        assert_non_null(chain_table_drain(&table, &at));
+    }
+    assert_null(chain_table_drain(&table, &at));
+    chain_table_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_members_match_a_list),
         cmocka_unit_test(few_members_need_no_memory),
+        cmocka_unit_test(a_table_is_emptied_in_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

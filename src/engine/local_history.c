@@ -112,6 +112,11 @@ static void listen(struct watch_history *base, bool wanted)
 {
     struct local_history *h = history_of(base);
     h->listening = wanted;
+    if (wanted) {
+        uint64_t pinned = epoch_pin(h->options.slot);
+        local_news_taken(h->options.news, store_view(h->options.store)->revision);
+        epoch_unpin(h->options.slot, pinned);
+    }
     local_news_listen(h->options.news, wanted);
 }
 

@@ -60,6 +60,8 @@ struct local_writer {
     struct mailbox jobs;             /* struct local_job */
     struct op_chain *answers;        /* one for each shard: of the group under way */
     struct op_chain waiting;         /* physical compactions */
+    struct op_chain deferred;        /* compactions of what some shard has not looked at */
+    int64_t deferred_until_ns;       /* they wait no longer; 0: there are none */
     struct local_job *relocating;    /* owned while with the writer */
     struct local_job *settling;      /* the same */
     struct mailbox_node *compacted;  /* struct local_compacted: of the group under way */

@@ -24,6 +24,17 @@ void local_news_listen(struct local_news *news, bool wanted)
         atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_WANTED, memory_order_acq_rel);
 }
 
+void local_news_taken(struct local_news *news, int64_t revision)
+{
+    atomic_store_explicit(&news->taken, revision, memory_order_release);
+}
+
+bool local_news_lags(struct local_news *news, int64_t revision)
+{
+    return look(news) & NEWS_WANTED &&
+           atomic_load_explicit(&news->taken, memory_order_acquire) < revision;
+}
+
 void local_news_received(struct local_news *news)
 {
     atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_SENT, memory_order_acq_rel);

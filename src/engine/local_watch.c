@@ -106,6 +106,7 @@ void local_watch_turn_begin(struct local_watch *watch)
 void local_watch_flushed(struct local_watch *watch)
 {
     watch_hub_turn_end(watch->hub);
+    local_news_taken(watch->news, watch_hub_revision(watch->hub));
     local_history_flushed(watch->history);
     if (watch->told_ns)
         local_observe(watch->shard->counts, LOCAL_FAN_OUT_SECONDS,

@@ -259,12 +259,49 @@ static void shard_where_nobody_watches_is_not_woken(void **state)
     buf_fini(&w.bytes);
 }
 
+static void a_compaction_waits_for_a_shard_that_has_not_looked(void **state)
+{
+    struct fixture *f = *state;
+    struct watching w = {.f = f, .last_revision = 1};
+    assert_int_equal(loop_new(clock_system(), &w.loop), ST_OK);
+    assert_int_equal(engine_shard_new(f->engine, w.loop, &w.shard), ST_OK);
+    w.stream = watch_stream_new(engine_watch_hub(w.shard),
+                                (struct watch_stream_owner){.wake = wake, .ctx = &w});
+    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true};
+    assert_int_equal(watch_stream_create(w.stream, &create), ST_OK);
+    for (int rounds = 1; rounds <= 3; rounds++) {
+        for (int i = 0; i < 100; i++)
+            put(f, "k", "a value that is replaced at once");
+        struct pb_compaction_request request = {.revision = 1 + 100 * rounds, .physical = true};
+        struct engine_op op = {.done = count_done};
+        f->waiting++;
+        engine_compact(f->shard, &op, &request);
+        engine_shard_turn_end(f->shard);
+        usleep(20000); /* time enough for the writer to have done it */
+        engine_shard_turn_begin(w.shard);
+        fill(&w); /* no notice, and every version before */
+        engine_shard_flushed(w.shard);
+        assert_int_equal(w.events, 100 * rounds);
+        while (f->waiting)
+            turn(f->shard, f->loop, NS_PER_S);
+        turn(w.shard, w.loop, 0);
+    }
+    /* It does not wait for ever. */
+    put(f, "k", "a value");
+    compact(f, 302);
+    watch_stream_free(w.stream);
+    engine_shard_free(w.shard);
+    loop_free(w.loop);
+    buf_fini(&w.bytes);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(watches_on_other_threads_get_every_event_once),
+        TEST(a_compaction_waits_for_a_shard_that_has_not_looked),
         TEST(shard_where_nobody_watches_is_not_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

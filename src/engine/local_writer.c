@@ -21,7 +21,10 @@ enum {
     RELOCATIONS_PER_STEP = 1024,
     RETIRED_WAIT_NS = 20 * 1000 * 1000,
     LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
+    DEFERRED_LOOK_NS = 1000 * 1000,
 };
+/* A compaction waits no longer than this for shards that are behind. */
+static const int64_t deferred_ns_max = NS_PER_S;
 /* A turn that comes this much later than expected: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
 
@@ -70,12 +73,34 @@ static enum status admit(struct local_writer *writer, int64_t cost)
     return ST_NO_SPACE;
 }
 
+/*
+ * Somebody watches who would be told of a compaction only because his shard has not come to look at
+ * what is to be compacted. It will in a moment; until then the compaction waits.
+ */
+static bool defer_compaction(struct local_writer *writer, int64_t revision)
+{
+    struct engine_local *engine = writer->engine;
+    const struct apply *apply = store_apply(engine->store);
+    bool lags = false;
+    for (unsigned i = 0; i < engine->options.shards_max && !lags; i++)
+        lags = local_news_lags(&engine->news[i], revision);
+    if (!lags || revision > apply->revision || revision <= apply->compact_revision)
+        return false;
+    if (!writer->deferred_until_ns)
+        writer->deferred_until_ns = clock_add(writer->now_ns, deferred_ns_max);
+    return writer->now_ns < writer->deferred_until_ns;
+}
+
 /* False: the operation is answered later. */
 static bool compact(struct local_writer *writer, struct engine_op *op)
 {
     const struct pb_compaction_request *request = op->request;
     struct apply *apply = store_apply(writer->engine->store);
     int64_t before = apply->compact_revision;
+    if (defer_compaction(writer, request->revision)) {
+        op_chain_add(&writer->deferred, op);
+        return false;
+    }
     op->status = admit(writer, 0);
     if (op->status == ST_OK)
         op->status = apply_compact(apply, request->revision);
@@ -298,6 +323,17 @@ static void take_lease_reads(struct local_writer *writer)
         run_requests(writer, to_execute.first);
 }
 
+static void take_deferred(struct local_writer *writer)
+{
+    struct mailbox_node *node = writer->deferred.first;
+    if (!node)
+        return;
+    writer->deferred = (struct op_chain){0};
+    run_requests(writer, node);
+    if (!writer->deferred.first)
+        writer->deferred_until_ns = 0;
+}
+
 /* -- Between groups -- */
 
 static void answer_waiting(struct local_writer *writer)
@@ -398,6 +434,9 @@ static void rest(struct local_writer *writer)
 {
     int64_t until_ns = local_lease_next_ns(&writer->lease);
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
+    int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
+    if (writer->deferred.first && deferred_ns < until_ns)
+        until_ns = deferred_ns;
     if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
         until_ns = retired_ns;
     writer->expected_ns = until_ns;
@@ -412,6 +451,7 @@ static void *writer_main(void *arg)
     while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
         take_time(writer);
         take_lease_reads(writer);
+        take_deferred(writer);
         struct mailbox_node *requests = mailbox_take(&writer->requests);
         if (requests || local_lease_next_ns(&writer->lease) <= writer->now_ns)
             run_requests(writer, requests);

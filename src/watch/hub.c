@@ -25,6 +25,8 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->tail_bytes = xmalloc(WATCH_TAIL_BYTES);
     hub->piece = xmalloc(WATCH_PIECE_BYTES_MAX);
     list_init(&hub->streams);
+    list_init(&hub->dying);
+    hub->free_budget = WATCH_FREE_PER_TURN;
     list_init(&hub->hungry);
     list_init(&hub->waiting);
     return hub;
@@ -35,6 +37,8 @@ void watch_hub_free(struct watch_hub *hub)
     if (!hub)
         return;
     assert(list_empty(&hub->streams));
+    hub->free_budget = SIZE_MAX;
+    stream_bury(hub);
     range_index_fini(&hub->index);
     heap_fini(&hub->ticks);
     for (size_t i = 0; i < WATCH_STRETCHES; i++)
@@ -231,14 +235,16 @@ static void wake_hungry(struct watch_hub *hub)
 bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
 {
     hub->now_ns = now_ns;
+    hub->free_budget = WATCH_FREE_PER_TURN;
     ring_drop(hub);
+    stream_bury(hub);
     bool more = take_in(hub);
     struct heap_link *tick;
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
     wake_hungry(hub);
     census_turn(hub);
-    return more || !list_empty(&hub->hungry);
+    return more || !list_empty(&hub->hungry) || !list_empty(&hub->dying);
 }
 
 void watch_hub_turn_end(struct watch_hub *hub)
@@ -246,6 +252,11 @@ void watch_hub_turn_end(struct watch_hub *hub)
     ring_drop(hub);
     if (hub->options.board)
         watch_board_write_stats(hub->options.board, &hub->stats);
+}
+
+int64_t watch_hub_revision(const struct watch_hub *hub)
+{
+    return hub->tail;
 }
 
 void watch_hub_history_ready(struct watch_hub *hub)
@@ -264,7 +275,7 @@ void watch_hub_history_ready(struct watch_hub *hub)
 
 int64_t watch_hub_next_ns(const struct watch_hub *hub)
 {
-    if (!list_empty(&hub->hungry))
+    if (!list_empty(&hub->hungry) || !list_empty(&hub->dying))
         return hub->now_ns;
     int64_t census = census_next_ns(hub), tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
     return census < tick ? census : tick;
@@ -413,7 +424,7 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
     counts->catching_up += catching_up;
     assert(notifiers == stream->notifiers);
     assert(futures == stream->futures);
-    assert(heap_has(&stream->tick) == (notifiers > 0));
+    assert(heap_has(&stream->tick) == (notifiers > 0 && !stream->dying));
     assert(!stream->rest || stream->rest_at < stream->rest_len);
     assert(stream->control_count <= WATCH_WAITING_MAX);
     counts->streams++;
@@ -427,13 +438,15 @@ void watch_hub_check(const struct watch_hub *hub)
     const struct watch_stream *stream;
     LIST_FOREACH (stream, &hub->streams, in_hub)
         stream_check(stream, &counts);
+    assert(counts.streams == hub->stats.streams);
+    LIST_FOREACH (stream, &hub->dying, in_hub)
+        stream_check(stream, &counts);
     size_t indexed = range_index_check(&hub->index);
     assert(indexed == counts.indexed);
     assert(counts.live == hub->live);
     assert(counts.watchers == hub->stats.watchers);
     assert(counts.catching_up == hub->stats.watchers_catching_up);
     assert(counts.compacted == hub->stats.watchers_compacted);
-    assert(counts.streams == hub->stats.streams);
     assert(counts.scans == hub->scans);
     assert(counts.stopped == hub->stats.streams_stopped);
     assert(counts.held == hub->stats.held_bytes);

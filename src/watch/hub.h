@@ -52,6 +52,9 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns);
 /* After everything that could be sent was sent: what the history handed out is let go. */
 void watch_hub_turn_end(struct watch_hub *hub);
 
+/* Everything up to here was taken in. */
+int64_t watch_hub_revision(const struct watch_hub *hub);
+
 /* The history has what it could not give before. */
 void watch_hub_history_ready(struct watch_hub *hub);
 

@@ -21,7 +21,9 @@ enum {
     WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
     WATCH_STRETCHES = 4,           /* parts of history that are searched in one turn */
     WATCH_HUNGRY_LOOKS = 512,      /* streams that are looked at for who goes on in each */
-    WATCH_TURN_BYTES = 64 * 1024,  /* live and catching-up watchers take turns after so much */
+    WATCH_FREE_PER_TURN = 2048,    /* watchers; a stream counts as some */
+    WATCH_FREE_STREAM = 4,
+    WATCH_TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after so much */
     WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
     WATCH_SCANS_MAX = 8,       /* of one stream */
     WATCH_SCAN_NEAR = 4096,    /* revisions: a watcher that starts so near joins a scan */
@@ -71,6 +73,8 @@ struct watch_hub {
     struct watch_batch large; /* what hub_batch last read in this turn */
 
     struct list streams;
+    struct list dying;   /* streams that are freed some watchers at a time */
+    size_t free_budget;  /* what may still be freed in this turn */
     struct list hungry;  /* streams that stopped searching because their fill took long */
     struct list waiting; /* streams that wait for the history */
     struct heap ticks;   /* streams with watchers that want notifications */

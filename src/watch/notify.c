@@ -49,7 +49,8 @@ void notify_watcher_live(struct watcher *watcher)
 void notify_watcher_gone(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
-    stream->tick_bucket = 0;
+    if (!stream->dying)
+        stream->tick_bucket = 0;
     if (watcher->flags & WATCHER_FUTURE)
         stream->futures--;
     if (watcher->flags & WATCHER_NOTIFY && --stream->notifiers == 0) {

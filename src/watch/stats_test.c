@@ -29,9 +29,9 @@ static void bench_init(struct bench *bench)
         .history = &bench->memory.history,
         .identity = {.cluster_id = 11, .member_id = 22, .raft_term = 2},
         .fragment_bytes = 2 << 20,
-        .watchers_max = 100,
+        .watchers_max = 20000,
         .watchers_all = &bench->all,
-        .watchers_all_max = 1000,
+        .watchers_all_max = 20000,
         .board = &bench->board,
         .progress_interval_ns = 3600 * NS_PER_S,
         .seed = 4,
@@ -202,7 +202,7 @@ static void watches_beyond_what_all_hubs_may_have_are_refused(void **state)
     bench_init(&bench);
     struct client a;
     client_open(&a, bench.hub);
-    bench.all += 999; /* those of other hubs */
+    bench.all += 19999; /* those of other hubs */
     watch(&a, "k", 0);
     watch(&a, "k", 0);
     assert_int_equal(watch_stream_cancel(a.stream, 0), ST_OK);
@@ -217,7 +217,56 @@ static void watches_beyond_what_all_hubs_may_have_are_refused(void **state)
     struct pb_watch_response *created = client_next(&a);
     assert_true(created->created && !created->canceled);
     client_close(&a);
-    bench.all -= 999;
+    bench.all -= 19999;
+    bench_fini(&bench);
+}
+
+static void a_stream_of_very_many_watchers_goes_in_steps(void **state)
+{
+    (void)state;
+    enum { WATCHERS = 10000 };
+    struct bench bench;
+    bench_init(&bench);
+    struct client gone, stays;
+    client_open(&gone, bench.hub);
+    client_open(&stays, bench.hub);
+    for (int i = 0; i < 20; i++)
+        memory_put(&bench.memory, "k", "value");
+    for (int i = 0; i < WATCHERS; i++) {
+        struct watch_create create = {
+            .key = SLICE_LITERAL("k"),
+            .start_revision = i % 3 == 0 ? 2 : 0,
+            .progress_notify = i % 2 == 0,
+        };
+        assert_int_equal(watch_stream_create(gone.stream, &create), ST_OK);
+        if (i % 500 == 0)
+            pull_all(&gone);
+    }
+    watch(&stays, "k", 0);
+    turn(&bench);
+    pull_all(&stays);
+    client_pull(&gone, 100);
+    memory_put(&bench.memory, "k", "value");
+    turn(&bench);
+    client_close(&gone); /* it would be seen if it were woken or told after this */
+    uint64_t left = watch_hub_stats(bench.hub).watchers;
+    assert_true(left > WATCHERS / 2);
+    assert_int_equal(watch_hub_stats(bench.hub).streams, 1);
+    assert_true(watch_hub_next_ns(bench.hub) <= bench.now_ns);
+    for (int turns = 0; left > 1; turns++) {
+        assert_true(turns < 10);
+        memory_put(&bench.memory, "k", "value");
+        bool more = watch_hub_turn_begin(bench.hub, bench.now_ns);
+        uint64_t now = watch_hub_stats(bench.hub).watchers;
+        assert_true(left - now <= 2048);
+        assert_int_equal(more, now > 1);
+        left = now;
+        watch_hub_turn_end(bench.hub);
+        watch_hub_check(bench.hub);
+        pull_all(&stays);
+        memory_turn_end(&bench.memory);
+    }
+    client_close(&stays);
     bench_fini(&bench);
 }
 
@@ -256,6 +305,7 @@ int main(void)
         cmocka_unit_test(watchers_are_counted_by_state_and_at_their_peak),
         cmocka_unit_test(the_slowest_streams_are_named_about_once_a_second),
         cmocka_unit_test(watches_beyond_what_all_hubs_may_have_are_refused),
+        cmocka_unit_test(a_stream_of_very_many_watchers_goes_in_steps),
         cmocka_unit_test(a_board_is_read_whole_while_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,21 +70,39 @@ static void controls_drop(struct watch_stream *stream)
     stream->control_capacity = stream->control_first = 0;
 }
 
+/* Returns whether all its watchers are gone. */
+static bool free_watchers(struct watch_stream *stream)
+{
+    struct watch_hub *hub = stream->hub;
+    while (hub->free_budget) {
+        struct chain_link *link = chain_table_drain(&stream->ids, &stream->tick_bucket);
+        if (!link)
+            return true;
+        watcher_destroy(CONTAINER_OF(link, struct watcher, in_ids));
+        hub->free_budget--;
+    }
+    return false;
+}
+
+void stream_bury(struct watch_hub *hub)
+{
+    while (hub->free_budget && !list_empty(&hub->dying)) {
+        struct watch_stream *stream = LIST_ENTRY(hub->dying.next, struct watch_stream, in_hub);
+        if (!free_watchers(stream))
+            return;
+        list_remove(&stream->in_hub);
+        chain_table_fini(&stream->ids);
+        pool_free_object(hub->pool, stream);
+        hub->free_budget -= size_min(hub->free_budget, WATCH_FREE_STREAM);
+    }
+}
+
 void watch_stream_free(struct watch_stream *stream)
 {
     if (!stream)
         return;
     struct watch_hub *hub = stream->hub;
     assert(!stream->filling);
-    for (uint32_t at = 0; at < chain_table_buckets(&stream->ids); at++) {
-        struct chain_link *link = chain_table_bucket(&stream->ids, at);
-        while (link) {
-            struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
-            link = link->next;
-            watcher_destroy(watcher);
-        }
-    }
-    chain_table_fini(&stream->ids);
     controls_drop(stream);
     free(stream->rest);
     hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
@@ -94,7 +112,14 @@ void watch_stream_free(struct watch_stream *stream)
     list_remove(&stream->in_hungry);
     list_remove(&stream->in_waiting);
     census_forget(hub, stream);
-    pool_free_object(hub->pool, stream);
+    heap_remove(&hub->ticks, &stream->tick);
+    /* Whoever finds its watchers in the index until they are gone leaves it alone. */
+    stream->dying = stream->woken = stream->dirty = true;
+    stream->stopped = stream->ticking = stream->hungry = false;
+    stream->tick_bucket = 0;
+    stream->rest_len = stream->rest_at = 0;
+    list_push_back(&hub->dying, &stream->in_hub);
+    stream_bury(hub);
 }
 
 void stream_wake(struct watch_stream *stream)

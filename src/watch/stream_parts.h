@@ -76,7 +76,7 @@ struct watch_stream {
     int64_t progress_newest; /* what was last asked for; counts while one is wanted */
     struct heap_link tick;
     int64_t tick_ns;      /* its interval */
-    uint32_t tick_bucket; /* of ids: where the round of notifications goes on */
+    uint32_t tick_bucket; /* of ids: where the round of notifications, or the end, goes on */
     uint32_t turn_bytes;  /* written since live and catching-up last changed turns */
     uint32_t behind_peak; /* revisions */
     uint32_t held_peak;   /* bytes of `rest` */
@@ -86,10 +86,13 @@ struct watch_stream {
     bool dirty, woken, filling, stopped, ticking, ticked, scan_turn;
     bool hungry; /* in hub->hungry: it is woken in a later turn, and these searches go on then */
     bool live_hungry, scan_hungry;
+    bool dying; /* its owner is gone: never woken, and freed as the turns go */
     bool live_waiting, large_waiting;
 };
 
 void stream_wake(struct watch_stream *stream);
+/* Frees of the hub's dying streams as much as this turn may. */
+void stream_bury(struct watch_hub *hub);
 /* Counts what the stream is sent, and how far it was behind. */
 static inline void stream_count_events(struct watch_stream *stream, uint64_t events)
 {
