@@ -289,6 +289,18 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
     return ST_OK;
 }
 
+/* As etcd reckons: an election and a half, in whole heartbeats and then in whole seconds. */
+static int64_t shortest_lease_s(const struct serve_options *options)
+{
+    enum { MS_MAX = 50000 }; /* etcd takes no longer timeout */
+    int64_t heartbeat_ms = options->heartbeat_interval_ms,
+            election_ms = options->election_timeout_ms;
+    if (heartbeat_ms <= 0 || heartbeat_ms > MS_MAX || election_ms <= 0 || election_ms > MS_MAX)
+        return 0; /* the usual */
+    int64_t shortest_ms = election_ms / heartbeat_ms * 3 / 2 * heartbeat_ms;
+    return shortest_ms > 1000 ? (shortest_ms + 999) / 1000 : 1;
+}
+
 static void set_engine(struct serve_config *config, const struct serve_options *options,
                        bool as_etcd)
 {
@@ -313,6 +325,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->watch_progress_interval_ns = options->watch_progress_notify_interval_ns;
     if (engine->watch_progress_interval_ns < WATCH_PROGRESS_NS_MIN)
         engine->watch_progress_interval_ns = WATCH_PROGRESS_NS_MIN;
+    engine->lease_ttl_min_s = shortest_lease_s(options);
     engine->member_id = config->member_id;
     engine->cluster_id = config->cluster_id;
 }

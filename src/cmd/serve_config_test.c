@@ -58,6 +58,27 @@ static void defaults_are_etcds_single_node(void **state)
     serve_config_fini(&f.config);
 }
 
+/* The shortest lease is etcd's: an election and a half. */
+static void the_shortest_lease_follows_the_election_timeout(void **state)
+{
+    (void)state;
+    static const struct {
+        char *election, *heartbeat;
+        int64_t seconds;
+    } rows[] = {
+        {"--election-timeout=1000", "--heartbeat-interval=100", 2},
+        {"--election-timeout=100", "--heartbeat-interval=20", 1},
+        {"--election-timeout=5000", "--heartbeat-interval=500", 8},
+        {"--election-timeout=0", "--heartbeat-interval=0", 0}, /* the usual */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture f;
+        assert_int_equal(read_flags(&f, 0, rows[i].election, rows[i].heartbeat, NULL), ST_OK);
+        assert_int_equal(f.config.server.engine.lease_ttl_min_s, rows[i].seconds);
+        serve_config_fini(&f.config);
+    }
+}
+
 /* A limit that is changed in its layer must be changed in the table of flags too. */
 static void defaults_of_the_flags_are_those_of_the_layers(void **state)
 {
@@ -273,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_etcds_single_node),
+        cmocka_unit_test(the_shortest_lease_follows_the_election_timeout),
         cmocka_unit_test(defaults_of_the_flags_are_those_of_the_layers),
         cmocka_unit_test(data_directory_is_named_as_etcd_names_it),
         cmocka_unit_test(reported_version_can_be_changed),

@@ -29,6 +29,8 @@ struct serve_options {
     const char *config_file;
     const char *feature_gates;
     int64_t snapshot_catchup;
+    int64_t heartbeat_interval_ms;
+    int64_t election_timeout_ms;
     bool version; /* print it and exit */
 
     /* Requests */

@@ -49,11 +49,10 @@ void engine_lease_time_to_live(struct engine_shard *shard, struct engine_lease *
 void engine_lease_list(struct engine_shard *shard, struct engine_lease *lease);
 void engine_lease_renew(struct engine_shard *shard, struct engine_renewals *renewals);
 
-/* Counted since the start. Any thread. */
+/* What there is now. Any thread. */
 struct engine_lease_stats {
-    uint64_t leases; /* there are now */
-    uint64_t keys;   /* that hang on one */
-    uint64_t granted, revoked, renewed, expired;
+    uint64_t leases;
+    uint64_t keys; /* that hang on one */
 };
 void engine_lease_stats(const struct engine *engine, struct engine_lease_stats *ret_stats);
 

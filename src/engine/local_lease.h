@@ -10,6 +10,7 @@
 
 #include "engine/engine_ops.h"
 #include "engine/lease.h"
+#include "engine/local_metrics.h"
 #include "lease/lessor.h"
 #include "store/store.h"
 
@@ -22,8 +23,8 @@ struct local_lease {
     int64_t hold_until_ns; /* nothing expires before this */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
-    /* Read by others. */
-    _Atomic uint64_t leases, attached, granted, revoked, renewed, expired;
+    struct metric_block *counts;       /* the writer's; set before the first call */
+    _Atomic uint64_t leases, attached; /* read by others */
 };
 
 void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed);
@@ -44,6 +45,9 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
                       int64_t now_ns);
 void local_lease_execute(struct local_lease *lease, struct engine_op *op,
                          enum engine_lease_call call, int64_t now_ns);
+
+/* What the leases add to the size that operators see and quotas are held against. Any thread. */
+int64_t local_lease_db_bytes(const struct local_lease *lease);
 
 /* When local_lease_expire will have something to do; CLOCK_NEVER. */
 int64_t local_lease_next_ns(const struct local_lease *lease);

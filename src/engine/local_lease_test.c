@@ -9,6 +9,7 @@ enum { TTL_MIN_S = 2 };
 struct bed {
     struct fixture f;
     struct local_lease lease;
+    struct metric_set *metrics;
     int64_t now_ns;
 };
 
@@ -21,6 +22,7 @@ static enum status take_row(void *ctx, const struct row *row)
 static void start(struct bed *bed)
 {
     local_lease_init(&bed->lease, TTL_MIN_S, 1);
+    bed->lease.counts = local_metrics_join(bed->metrics);
     bed->f.row_seen = take_row;
     bed->f.row_ctx = bed;
     fixture_start(&bed->f);
@@ -42,6 +44,7 @@ static int set_up(void **state)
     bed->f.disk = backend_disk_new();
     arena_init(&bed->f.arena, NULL, 0, 64 << 20);
     bed->now_ns = 1000 * NS_PER_S;
+    bed->metrics = local_metrics_new();
     start(bed);
     *state = bed;
     return 0;
@@ -54,6 +57,7 @@ static int tear_down(void **state)
     fs_sim_free(bed->f.sim);
     backend_disk_free(bed->f.disk);
     arena_fini(&bed->f.arena);
+    metric_set_free(bed->metrics);
     free(bed);
     return 0;
 }
@@ -216,8 +220,8 @@ static void what_expires_is_revoked_and_counted(void **state)
     assert_string_equal(show(bed, 5), "-1/0:");
     assert_int_equal(store_view(bed->f.store)->revision, 4);
     assert_int_equal(store_view(bed->f.store)->root.live_keys, 0);
-    assert_int_equal(stats(bed).expired, 1);
-    assert_int_equal(stats(bed).revoked, 1);
+    assert_int_equal(metric_sum(bed->metrics, LOCAL_LEASES_EXPIRED), 1);
+    assert_int_equal(metric_sum(bed->metrics, LOCAL_LEASES_REVOKED), 1);
     assert_true(local_lease_next_ns(&bed->lease) == CLOCK_NEVER);
 }
 
@@ -236,7 +240,7 @@ static void a_renewal_that_comes_too_late_finds_the_lease_revoked(void **state)
     fixture_commit(&bed->f);
     assert_int_equal(store_view(bed->f.store)->root.live_keys, 0);
     assert_int_equal(renew(bed, 5), 0);
-    assert_int_equal(stats(bed).renewed, 2);
+    assert_int_equal(metric_sum(bed->metrics, LOCAL_LEASES_RENEWED), 2);
 }
 
 /* A put with a lease that has expired and is not revoked yet holds; the key goes with the lease. */

@@ -300,7 +300,7 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
     struct local_shard *shard = shard_of(base);
     bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
-    shard->under_way++;
+    begun(shard);
     op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);
 }
 
@@ -355,11 +355,16 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
     metric_page_gauge(page, "etcd_debugging_mvcc_keys_total", "Keys there are.",
                       view->root.live_keys);
     epoch_unpin(shard->slot, pinned);
+    struct engine_lease_stats leases;
+    local_lease_stats_get(&shard->engine->writer.lease, &leases);
+    metric_page_gauge(page, "vigil_leases", "Leases there are.", leases.leases);
+    metric_page_gauge(page, "vigil_lease_keys", "Keys that hang on a lease.", leases.keys);
 }
 
 void local_status_get(struct engine_shard *base, struct engine_status *ret_status)
 {
     struct local_shard *shard = shard_of(base);
+    int64_t lease_bytes = local_lease_db_bytes(&shard->engine->writer.lease);
     uint64_t pinned = epoch_pin(shard->slot);
     const struct store_view *view = store_view(shard->engine->store);
     *ret_status = (struct engine_status){
@@ -367,8 +372,8 @@ void local_status_get(struct engine_shard *base, struct engine_status *ret_statu
         .compact_revision = view->compact_revision,
         .raft_index = view->log_index,
         .applied_index = view->log_index,
-        .db_size_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes,
-        .db_size_in_use_bytes = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use,
+        .db_size_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes + lease_bytes,
+        .db_size_in_use_bytes = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use + lease_bytes,
         .quota_bytes = shard->engine->options.quota_bytes,
         .alarms = local_notices_shown_bits(&shard->engine->notices),
     };

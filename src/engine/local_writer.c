@@ -67,7 +67,8 @@ static enum status admit(struct local_writer *writer, int64_t cost)
     if (log_is_short(store_log(engine->store)))
         return ST_DISK_FULL; /* deletes and compactions still fit, and may free some */
     int64_t quota = engine->options.quota_bytes;
-    if (quota <= 0 || LOCAL_DB_BYTES_EMPTY + apply->db_bytes + cost < quota)
+    int64_t size = LOCAL_DB_BYTES_EMPTY + apply->db_bytes + local_lease_db_bytes(&writer->lease);
+    if (quota <= 0 || size + cost < quota)
         return ST_OK;
     local_notices_raise(&engine->notices, apply, engine->options.member_id, ENGINE_ALARM_NOSPACE);
     return ST_NO_SPACE;
@@ -470,6 +471,7 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
 {
     writer->engine = engine;
     writer->counts = local_metrics_join(engine->metrics);
+    writer->lease.counts = writer->counts;
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);
