@@ -1,0 +1,518 @@
+#include "codec/json/tree.h"
+
+#include "base/hash_map.h"
+#include "base/random.h"
+#include "codec/json/number.h"
+#include "codec/json/string.h"
+#include "codec/json/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FEW_MEMBERS = 16 }; /* so many are looked through one by one */
+
+static bool is_parent(const struct json_node *node)
+{
+    return node && node->type >= JSON_TYPE_ARRAY;
+}
+
+/* -- The index of a large object -- */
+
+struct json_index {
+    struct hash_map hash; /* for its function and secret only */
+    size_t capacity;      /* a power of two */
+    size_t used;          /* slots that are not free, left ones too */
+    struct json_node **slots;
+    struct arena *arena;
+};
+
+/* What is left in the slot of a member that was removed. */
+static struct json_node left_behind;
+
+static size_t slot_of(const struct json_index *index, struct slice key)
+{
+    size_t at = hash_map_hash(&index->hash, key) & (index->capacity - 1);
+    while (index->slots[at] &&
+           (index->slots[at] == &left_behind || !slice_equal(index->slots[at]->key, key)))
+        at = (at + 1) & (index->capacity - 1);
+    return at;
+}
+
+static void index_add(struct json_index *index, struct json_node *member)
+{
+    index->slots[slot_of(index, member->key)] = member;
+    index->used++;
+}
+
+/* NULL: no memory. */
+static struct json_index *index_make(struct arena *arena, const struct json_node *object)
+{
+    struct json_index *index = arena_calloc(arena, 1, sizeof(*index));
+    size_t capacity = 64;
+    while (capacity < 4 * object->count)
+        capacity *= 2;
+    struct json_node **slots = arena_calloc(arena, capacity, sizeof(*slots));
+    if (!index || !slots)
+        return NULL;
+    *index = (struct json_index){.capacity = capacity, .slots = slots, .arena = arena};
+    hash_map_init(&index->hash, NULL, random_seed_system());
+    for (struct json_node *member = object->first; member; member = member->next)
+        index_add(index, member);
+    return index;
+}
+
+/* -- Lists -- */
+
+static void link_before(struct json_node *parent, struct json_node *before, struct json_node *node)
+{
+    struct json_node *after = before ? before->prev : parent->last;
+    node->next = before;
+    node->prev = after;
+    *(after ? &after->next : &parent->first) = node;
+    *(before ? &before->prev : &parent->last) = node;
+    parent->count++;
+}
+
+static void take_out(struct json_node *parent, struct json_node *node)
+{
+    *(node->prev ? &node->prev->next : &parent->first) = node->next;
+    *(node->next ? &node->next->prev : &parent->last) = node->prev;
+    node->prev = node->next = NULL;
+    parent->count--;
+}
+
+void json_node_insert(struct json_node *array, struct json_node *before, struct json_node *item)
+{
+    assert(array->type == JSON_TYPE_ARRAY);
+    link_before(array, before, item);
+}
+
+void json_node_remove(struct json_node *parent, struct json_node *child)
+{
+    if (parent->type == JSON_TYPE_OBJECT && parent->index)
+        parent->index->slots[slot_of(parent->index, child->key)] = &left_behind;
+    take_out(parent, child);
+}
+
+/* -- Looking -- */
+
+static struct json_node *look_through(const struct json_node *object, struct slice key)
+{
+    struct json_node *member = object->first;
+    while (member && !slice_equal(member->key, key))
+        member = member->next;
+    return member;
+}
+
+struct json_node *json_node_member(struct json_node *object, struct slice key)
+{
+    if (!object || object->type != JSON_TYPE_OBJECT)
+        return NULL;
+    if (!object->index)
+        return look_through(object, key);
+    return object->index->slots[slot_of(object->index, key)];
+}
+
+struct json_node *json_node_named(struct json_node *object, const char *key)
+{
+    return json_node_member(object, slice_from_text(key));
+}
+
+struct json_node *json_node_path(struct json_node *root, const char *path)
+{
+    while (root && path) {
+        const char *dot = strchr(path, '.');
+        size_t len = dot ? (size_t)(dot - path) : strlen(path);
+        root = json_node_member(root, slice_of(path, len));
+        path = dot ? dot + 1 : NULL;
+    }
+    return root;
+}
+
+struct json_node *json_node_item(struct json_node *array, size_t index)
+{
+    if (!array || array->type != JSON_TYPE_ARRAY || index >= array->count)
+        return NULL;
+    struct json_node *item = array->first;
+    while (index--)
+        item = item->next;
+    return item;
+}
+
+enum status json_node_text(const struct json_node *node, struct arena *arena,
+                           struct slice *ret_text)
+{
+    *ret_text = SLICE_EMPTY;
+    if (!node || node->type != JSON_TYPE_STRING)
+        return ST_OK;
+    *ret_text = node->text;
+    if (!node->escaped)
+        return ST_OK;
+    /* With its quotes, which lie around it in what was read. */
+    struct slice raw = slice_of(node->text.ptr - 1, node->text.len + 2);
+    uint8_t *decoded = arena_alloc(arena, raw.len);
+    size_t len = 0;
+    if (!decoded)
+        return ST_NOMEM;
+    enum json_string_fault fault = json_string_decode(raw, decoded, &len);
+    assert(fault == JSON_STRING_FINE); /* checked when it was read */
+    (void)fault;
+    *ret_text = slice_of(decoded, len);
+    return ST_OK;
+}
+
+bool json_node_is_text(const struct json_node *node, const char *text)
+{
+    return node && node->type == JSON_TYPE_STRING && slice_equal(node->text, slice_from_text(text));
+}
+
+bool json_node_int(const struct json_node *node, int64_t *ret_value)
+{
+    return node && node->type == JSON_TYPE_NUMBER && json_number_i64(node->text, ret_value);
+}
+
+/* -- Reading -- */
+
+struct reader {
+    struct arena *arena;
+    struct json_scanner scanner;
+    struct error *error;
+    struct json_node *open[JSON_TREE_DEPTH_MAX];
+    size_t depth;
+    struct slice key; /* of the next value */
+    struct json_node *root;
+};
+
+static enum status read_fault(struct reader *reader)
+{
+    char text[JSON_FAULT_TEXT_BYTES];
+    return error_set(reader->error, ST_MALFORMED, "%s", json_fault_text(&reader->scanner, text));
+}
+
+/* The token just returned as a text, which lies in what is read unless it has escapes. */
+static enum status read_text(struct reader *reader, struct slice *ret_text)
+{
+    struct json_scanner *s = &reader->scanner;
+    uint8_t *room = s->escaped ? arena_alloc(reader->arena, s->raw.len) : NULL;
+    if (s->escaped && !room)
+        return ST_NOMEM;
+    if (json_string_get(s, room, ret_text) != JSON_STRING_FINE)
+        return error_set(reader->error, ST_MALFORMED, "a string is not valid UTF-8");
+    return ST_OK;
+}
+
+static enum status check_text(struct reader *reader)
+{
+    size_t len;
+    if (!reader->scanner.beyond_ascii && !reader->scanner.escaped)
+        return ST_OK;
+    if (json_string_decode(reader->scanner.raw, NULL, &len) != JSON_STRING_FINE)
+        return error_set(reader->error, ST_MALFORMED, "a string is not valid UTF-8");
+    return ST_OK;
+}
+
+/* Of a key that comes again the last value counts; it stands where the first stood. */
+static enum status add_member(struct reader *reader, struct json_node *object,
+                              struct json_node *member)
+{
+    struct json_node *same = json_node_member(object, member->key);
+    if (same) {
+        struct json_node *before = same->next;
+        if (object->index)
+            object->index->slots[slot_of(object->index, member->key)] = member;
+        take_out(object, same);
+        link_before(object, before, member);
+        return ST_OK;
+    }
+    link_before(object, NULL, member);
+    if (object->index && 2 * (object->index->used + 1) <= object->index->capacity) {
+        index_add(object->index, member);
+        return ST_OK;
+    }
+    if (object->count <= FEW_MEMBERS)
+        return ST_OK;
+    object->index = index_make(reader->arena, object);
+    return object->index ? ST_OK : ST_NOMEM;
+}
+
+static enum status add_value(struct reader *reader, struct json_node *value)
+{
+    if (reader->depth == 0) {
+        reader->root = value;
+        return ST_OK;
+    }
+    struct json_node *parent = reader->open[reader->depth - 1];
+    if (parent->type == JSON_TYPE_OBJECT) {
+        value->key = reader->key;
+        return add_member(reader, parent, value);
+    }
+    link_before(parent, NULL, value);
+    return ST_OK;
+}
+
+static enum status read_open(struct reader *reader, struct json_node *node)
+{
+    if (reader->depth == JSON_TREE_DEPTH_MAX)
+        return error_set(reader->error, ST_LIMIT, "nested deeper than %d levels",
+                         JSON_TREE_DEPTH_MAX);
+    reader->open[reader->depth++] = node;
+    return ST_OK;
+}
+
+static enum status read_value(struct reader *reader, enum json_token token)
+{
+    static const uint8_t types[] = {
+        [JSON_OBJECT] = JSON_TYPE_OBJECT, [JSON_ARRAY] = JSON_TYPE_ARRAY,
+        [JSON_STRING] = JSON_TYPE_STRING, [JSON_NUMBER] = JSON_TYPE_NUMBER,
+        [JSON_TRUE] = JSON_TYPE_BOOL,     [JSON_FALSE] = JSON_TYPE_BOOL,
+        [JSON_NULL] = JSON_TYPE_NULL,
+    };
+    struct json_node *node = json_node_new(reader->arena, types[token]);
+    if (!node)
+        return ST_NOMEM;
+    struct slice raw = reader->scanner.raw;
+    node->truth = token == JSON_TRUE;
+    if (token == JSON_STRING) {
+        TRY(check_text(reader));
+        node->text = slice_sub(raw, 1, raw.len - 2);
+        node->escaped = reader->scanner.escaped;
+    } else if (token == JSON_NUMBER) {
+        node->text = raw;
+    }
+    TRY(add_value(reader, node));
+    return is_parent(node) ? read_open(reader, node) : ST_OK;
+}
+
+static enum status read_all(struct reader *reader)
+{
+    for (;;) {
+        enum json_token token = json_next(&reader->scanner);
+        switch (token) {
+        case JSON_END:
+            return ST_OK;
+        case JSON_FAULT:
+            return read_fault(reader);
+        case JSON_KEY:
+            TRY(read_text(reader, &reader->key));
+            break;
+        case JSON_OBJECT_END:
+        case JSON_ARRAY_END:
+            reader->depth--;
+            break;
+        default:
+            TRY(read_value(reader, token));
+        }
+    }
+}
+
+enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
+                           struct error *error)
+{
+    struct reader reader = {.arena = arena, .error = error};
+    json_scanner_init(&reader.scanner, text);
+    enum status status = read_all(&reader);
+    if (status == ST_NOMEM)
+        return error_set(error, status, "too large to be taken apart");
+    *ret_root = reader.root;
+    return status;
+}
+
+/* -- Making -- */
+
+struct json_node *json_node_new(struct arena *arena, enum json_type type)
+{
+    struct json_node *node = arena_alloc(arena, sizeof(*node));
+    if (node)
+        *node = (struct json_node){.type = (uint8_t)type};
+    return node;
+}
+
+struct json_node *json_node_new_text(struct arena *arena, struct slice text)
+{
+    struct json_node *node = json_node_new(arena, JSON_TYPE_STRING);
+    return node && arena_dup(arena, text, &node->text) == ST_OK ? node : NULL;
+}
+
+struct json_node *json_node_new_int(struct arena *arena, int64_t value)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof(digits), "%lld", (long long)value);
+    struct json_node *node = json_node_new_text(arena, slice_of(digits, (size_t)len));
+    if (node)
+        node->type = JSON_TYPE_NUMBER;
+    return node;
+}
+
+/* Without its place among others. */
+static struct json_node *copy_one(struct arena *arena, const struct json_node *node)
+{
+    struct json_node *copy = json_node_new(arena, node->type);
+    if (!copy)
+        return NULL;
+    copy->key = node->key;
+    copy->truth = node->truth;
+    copy->escaped = node->escaped;
+    if (!is_parent(node))
+        copy->text = node->text;
+    return copy;
+}
+
+/* Texts are shared: they do not change. Depth is bounded by reading. */
+struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
+{
+    struct json_node *copy = copy_one(arena, node);
+    if (!copy || !is_parent(node))
+        return copy;
+    for (const struct json_node *child = node->first; child; child = child->next) {
+        struct json_node *child_copy = json_node_copy(arena, child);
+        if (!child_copy)
+            return NULL;
+        link_before(copy, NULL, child_copy);
+    }
+    if (copy->type == JSON_TYPE_OBJECT && copy->count > FEW_MEMBERS) {
+        copy->index = index_make(arena, copy);
+        if (!copy->index)
+            return NULL;
+    }
+    return copy;
+}
+
+/* -- Changing -- */
+
+enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
+                          struct json_node *value)
+{
+    assert(object->type == JSON_TYPE_OBJECT && !value->prev && !value->next);
+    struct reader reader = {.arena = arena};
+    TRY(arena_dup(arena, key, &value->key));
+    return add_member(&reader, object, value);
+}
+
+enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
+                                struct json_node *value)
+{
+    TRY(json_node_set(arena, object, key, value));
+    take_out(object, value);
+    link_before(object, object->first, value);
+    return ST_OK;
+}
+
+/* -- Comparing -- */
+
+static bool numbers_equal(struct slice a, struct slice b)
+{
+    int64_t x, y;
+    if (slice_equal(a, b))
+        return true;
+    if (json_number_i64(a, &x) && json_number_i64(b, &y))
+        return x == y;
+    char text[2][64];
+    if (a.len >= sizeof(text[0]) || b.len >= sizeof(text[1]))
+        return false;
+    slice_copy((uint8_t *)text[0], a);
+    slice_copy((uint8_t *)text[1], b);
+    text[0][a.len] = text[1][b.len] = '\0';
+    return strtod(text[0], NULL) == strtod(text[1], NULL);
+}
+
+static bool texts_equal(const struct json_node *a, const struct json_node *b)
+{
+    if (!a->escaped && !b->escaped)
+        return slice_equal(a->text, b->text);
+    struct arena arena;
+    struct slice x, y;
+    arena_init(&arena, NULL, 0, 2 * (a->text.len + b->text.len) + 8192);
+    bool equal = json_node_text(a, &arena, &x) == ST_OK && json_node_text(b, &arena, &y) == ST_OK &&
+                 slice_equal(x, y);
+    arena_fini(&arena);
+    return equal;
+}
+
+static bool objects_equal(struct json_node *a, struct json_node *b)
+{
+    for (struct json_node *member = a->first; member; member = member->next) {
+        if (!json_node_equal(member, json_node_member(b, member->key)))
+            return false;
+    }
+    return true;
+}
+
+static bool arrays_equal(struct json_node *a, struct json_node *b)
+{
+    for (struct json_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
+        if (!json_node_equal(x, y))
+            return false;
+    }
+    return true;
+}
+
+bool json_node_equal(struct json_node *a, struct json_node *b)
+{
+    if (!a || !b || a->type != b->type)
+        return a == b;
+    switch ((enum json_type)a->type) {
+    case JSON_TYPE_NULL:
+        return true;
+    case JSON_TYPE_BOOL:
+        return a->truth == b->truth;
+    case JSON_TYPE_NUMBER:
+        return numbers_equal(a->text, b->text);
+    case JSON_TYPE_STRING:
+        return texts_equal(a, b);
+    case JSON_TYPE_ARRAY:
+        return a->count == b->count && arrays_equal(a, b);
+    case JSON_TYPE_OBJECT:
+        return a->count == b->count && objects_equal(a, b);
+    }
+    return false;
+}
+
+/* -- Writing -- */
+
+static enum status write_text(struct slice text, struct buf *to)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, to);
+    json_string(&writer, text);
+    return json_writer_finish(&writer);
+}
+
+static enum status write_node(const struct json_node *node, struct buf *to);
+
+static enum status write_children(const struct json_node *parent, struct buf *to)
+{
+    bool object = parent->type == JSON_TYPE_OBJECT;
+    TRY(buf_append_text(to, object ? "{" : "["));
+    for (const struct json_node *child = parent->first; child; child = child->next) {
+        if (child->prev)
+            TRY(buf_append_text(to, ","));
+        if (object) {
+            TRY(write_text(child->key, to));
+            TRY(buf_append_text(to, ":"));
+        }
+        TRY(write_node(child, to));
+    }
+    return buf_append_text(to, object ? "}" : "]");
+}
+
+static enum status write_node(const struct json_node *node, struct buf *to)
+{
+    switch ((enum json_type)node->type) {
+    case JSON_TYPE_NULL:
+        return buf_append_text(to, "null");
+    case JSON_TYPE_BOOL:
+        return buf_append_text(to, node->truth ? "true" : "false");
+    case JSON_TYPE_NUMBER:
+        return buf_append(to, node->text);
+    case JSON_TYPE_STRING:
+        return node->escaped ? buf_append(to, slice_of(node->text.ptr - 1, node->text.len + 2))
+                             : write_text(node->text, to);
+    default:
+        return write_children(node, to);
+    }
+}
+
+enum status json_tree_write(const struct json_node *root, struct buf *to)
+{
+    return write_node(root, to);
+}

@@ -1,0 +1,98 @@
+/*
+ * A JSON value taken apart, to be changed and written again: what patches and defaults work on.
+ * Everything lies in an arena and is freed with it; texts stay where they were read from until
+ * somebody needs them without their escapes.
+ *
+ * Members of an object keep their order; of a key that comes twice the last value counts, as in Go.
+ * Finding, setting and removing a member takes about the same time in an object of any size, so
+ * that nobody can make a patch take long.
+ * Bounds: nesting at JSON_TREE_DEPTH_MAX, memory at the arena's limit. One owner, one thread.
+ */
+#ifndef VIGIL_CODEC_JSON_TREE_H
+#define VIGIL_CODEC_JSON_TREE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+enum { JSON_TREE_DEPTH_MAX = 256 };
+
+enum json_type {
+    JSON_TYPE_NULL,
+    JSON_TYPE_BOOL,
+    JSON_TYPE_NUMBER,
+    JSON_TYPE_STRING,
+    JSON_TYPE_ARRAY,
+    JSON_TYPE_OBJECT,
+};
+
+struct json_index;
+
+/* Read freely; changed by the functions below. */
+struct json_node {
+    struct json_node *prev, *next; /* in its array or object */
+    struct slice key;              /* of a member, without escapes */
+    union {
+        struct {                            /* arrays and objects */
+            struct json_node *first, *last; /* items or members */
+            size_t count;
+            struct json_index *index; /* of an object with many members, once one was looked for */
+        };
+        struct slice text; /* of a number its digits, of a string what is between its quotes */
+    };
+    uint8_t type; /* enum json_type */
+    bool truth;   /* of a bool */
+    bool escaped; /* text is as in JSON and has escapes; else it is without and may need some */
+};
+
+/* ST_MALFORMED with Go's words for it, ST_LIMIT, ST_NOMEM. The text is borrowed by the tree. */
+MUST_CHECK
+enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
+                           struct error *error);
+
+/* Compact, members in their order. */
+MUST_CHECK
+enum status json_tree_write(const struct json_node *root, struct buf *to);
+
+/* -- Looking; a node that is not there is NULL, and may be passed in -- */
+
+struct json_node *json_node_member(struct json_node *object, struct slice key);
+struct json_node *json_node_named(struct json_node *object, const char *key);
+/* "metadata.labels": through objects; a dot always parts. */
+struct json_node *json_node_path(struct json_node *root, const char *path);
+struct json_node *json_node_item(struct json_node *array, size_t index);
+/* A string's text without escapes, made in the arena where it has any; else empty. ST_NOMEM. */
+MUST_CHECK
+enum status json_node_text(const struct json_node *node, struct arena *arena,
+                           struct slice *ret_text);
+/* For texts without anything to escape. */
+bool json_node_is_text(const struct json_node *node, const char *text);
+/* False for what is no whole number of 64 bits. */
+MUST_CHECK
+bool json_node_int(const struct json_node *node, int64_t *ret_value);
+/* Members in any order; numbers and strings by what they mean. */
+bool json_node_equal(struct json_node *a, struct json_node *b);
+
+/* -- Making; NULL when the arena is full -- */
+
+struct json_node *json_node_new(struct arena *arena, enum json_type type);
+struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */
+struct json_node *json_node_new_int(struct arena *arena, int64_t value);
+struct json_node *json_node_copy(struct arena *arena, const struct json_node *node); /* deep */
+
+/* -- Changing; what is put in must not be in a tree already -- */
+
+/* In place of the member of that key, or as the last. The key is copied. ST_NOMEM. */
+MUST_CHECK
+enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
+                          struct json_node *value);
+/* The same, and moved to the front. */
+MUST_CHECK
+enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
+                                struct json_node *value);
+/* Takes it out of its array or object; it may be put in elsewhere. */
+void json_node_remove(struct json_node *parent, struct json_node *child);
+/* Into an array, before an item of it; NULL: at the end. */
+void json_node_insert(struct json_node *array, struct json_node *before, struct json_node *item);
+
+#endif

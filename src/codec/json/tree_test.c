@@ -1,0 +1,237 @@
+#include "codec/json/tree.h"
+
+#include "base/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ARENA_BYTES_MAX = 64 << 20 };
+
+static int setup(void **state)
+{
+    struct arena *arena = calloc(1, sizeof(*arena));
+    arena_init(arena, NULL, 0, ARENA_BYTES_MAX);
+    *state = arena;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_fini(*state);
+    free(*state);
+    return 0;
+}
+
+static struct json_node *read_json(struct arena *arena, const char *text)
+{
+    struct json_node *root;
+    struct error error;
+    assert_int_equal(json_tree_read(arena, slice_from_text(text), &root, &error), ST_OK);
+    return root;
+}
+
+static void assert_written(const struct json_node *root, const char *expected)
+{
+    struct buf text = {0};
+    assert_int_equal(json_tree_write(root, &text), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)text.ptr, expected);
+    buf_fini(&text);
+}
+
+static void what_was_read_is_written_compact(void **state)
+{
+    assert_written(
+        read_json(*state, " { \"a\" : [ 1 , -2.50e3 , true , false , null ] , \"b\" : { } }"),
+        "{\"a\":[1,-2.50e3,true,false,null],\"b\":{}}");
+    assert_written(read_json(*state, "\"x\""), "\"x\"");
+    assert_written(read_json(*state, "{\"k\\u0065y\":\"a\\n\\u00e9\\/\"}"),
+                   "{\"key\":\"a\\n\\u00e9\\/\"}");
+}
+
+static void of_a_key_that_comes_twice_the_last_counts(void **state)
+{
+    assert_written(read_json(*state, "{\"a\":1,\"b\":2,\"a\":3}"), "{\"a\":3,\"b\":2}");
+}
+
+static void a_key_that_comes_often_costs_no_more_than_others(void **state)
+{
+    enum { TIMES = 100000 };
+    struct buf text = {0};
+    assert_int_equal(buf_append_text(&text, "{"), ST_OK);
+    for (int i = 0; i < TIMES; i++)
+        assert_int_equal(buf_append_format(&text, "\"%d\":%d,", i % 32, i), ST_OK);
+    assert_int_equal(buf_append_text(&text, "\"end\":0}"), ST_OK);
+    struct json_node *root;
+    struct error error;
+    assert_int_equal(json_tree_read(*state, buf_slice(&text), &root, &error), ST_OK);
+    assert_int_equal(root->count, 33);
+    int64_t value;
+    assert_true(json_node_int(json_node_named(root, "31"), &value));
+    assert_int_equal(value, TIMES - 1);
+    buf_fini(&text);
+}
+
+static void members_are_found_by_name_and_path(void **state)
+{
+    struct json_node *root = read_json(*state, "{\"m\":{\"l\":{\"x\":\"1\"}},\"a\":[10,20]}");
+    assert_true(json_node_is_text(json_node_path(root, "m.l.x"), "1"));
+    assert_null(json_node_path(root, "m.no.x"));
+    assert_null(json_node_path(root, "a.x"));
+    int64_t value;
+    assert_true(json_node_int(json_node_item(json_node_named(root, "a"), 1), &value));
+    assert_int_equal(value, 20);
+    assert_null(json_node_item(json_node_named(root, "a"), 2));
+    assert_null(json_node_named(NULL, "a"));
+    assert_false(json_node_int(json_node_named(root, "m"), &value));
+}
+
+static void texts_lose_their_escapes(void **state)
+{
+    struct json_node *root = read_json(*state, "[\"a\\u00e9\\n\",\"plain\",7]");
+    struct slice text;
+    assert_int_equal(json_node_text(json_node_item(root, 0), *state, &text), ST_OK);
+    assert_true(slice_equal(text, SLICE_LITERAL("a\xc3\xa9\n")));
+    assert_int_equal(json_node_text(json_node_item(root, 1), *state, &text), ST_OK);
+    assert_true(slice_equal(text, SLICE_LITERAL("plain")));
+    assert_int_equal(json_node_text(json_node_item(root, 2), *state, &text), ST_OK);
+    assert_int_equal(text.len, 0);
+}
+
+static void changes_are_written(void **state)
+{
+    struct arena *arena = *state;
+    struct json_node *root = read_json(arena, "{\"b\":1,\"c\":[1,2,3]}");
+    struct json_node *list = json_node_named(root, "c");
+    assert_int_equal(json_node_set(arena, root, SLICE_LITERAL("d\""),
+                                   json_node_new_text(arena, SLICE_LITERAL("x\"y"))),
+                     ST_OK);
+    assert_int_equal(
+        json_node_set_first(arena, root, SLICE_LITERAL("a"), json_node_new_int(arena, INT64_MIN)),
+        ST_OK);
+    json_node_remove(root, json_node_named(root, "b"));
+    json_node_remove(list, json_node_item(list, 1));
+    json_node_insert(list, list->first, json_node_new(arena, JSON_TYPE_NULL));
+    json_node_insert(list, NULL, json_node_new(arena, JSON_TYPE_OBJECT));
+    assert_written(root, "{\"a\":-9223372036854775808,\"c\":[null,1,3,{}],\"d\\\"\":\"x\\\"y\"}");
+    assert_int_equal(
+        json_node_set_first(arena, root, SLICE_LITERAL("c"), json_node_new_int(arena, 1)), ST_OK);
+    assert_written(root, "{\"c\":1,\"a\":-9223372036854775808,\"d\\\"\":\"x\\\"y\"}");
+}
+
+static void equality_is_that_of_meaning(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool equal;
+    } cases[] = {
+        {"{\"a\":1,\"b\":[]}", "{\"b\":[],\"a\":1.0}", true},
+        {"\"\\u0041\"", "\"A\"", true},
+        {"1e2", "100", true},
+        {"[1,2]", "[2,1]", false},
+        {"{\"a\":1}", "{\"a\":1,\"b\":2}", false},
+        {"{\"a\":null}", "{\"b\":null}", false},
+        {"0.1", "0.10", true},
+        {"true", "false", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(
+            json_node_equal(read_json(*state, cases[i].a), read_json(*state, cases[i].b)),
+            cases[i].equal);
+}
+
+static void a_copy_lives_on_its_own(void **state)
+{
+    struct json_node *root = read_json(*state, "{\"a\":{\"b\":[1]}}");
+    struct json_node *copy = json_node_copy(*state, root);
+    assert_true(json_node_equal(root, copy));
+    struct json_node *list = json_node_path(copy, "a.b");
+    json_node_remove(list, list->first);
+    assert_written(root, "{\"a\":{\"b\":[1]}}");
+    assert_written(copy, "{\"a\":{\"b\":[]}}");
+}
+
+static void faults_are_told_in_words(void **state)
+{
+    struct json_node *root;
+    struct error error;
+    assert_int_equal(json_tree_read(*state, SLICE_LITERAL("{\"a\":b}"), &root, &error),
+                     ST_MALFORMED);
+    assert_string_equal(error.text, "invalid character 'b' looking for beginning of value");
+    assert_int_equal(json_tree_read(*state, SLICE_LITERAL("[\"\xff\"]"), &root, &error),
+                     ST_MALFORMED);
+    char deep[2 * JSON_TREE_DEPTH_MAX + 2];
+    memset(deep, '[', sizeof(deep));
+    assert_int_equal(json_tree_read(*state, slice_of(deep, JSON_TREE_DEPTH_MAX + 1), &root, &error),
+                     ST_LIMIT);
+    struct arena small;
+    arena_init(&small, NULL, 0, 4096);
+    memset(deep, '1', sizeof(deep));
+    for (size_t i = 1; i < sizeof(deep); i += 2)
+        deep[i] = ',';
+    deep[0] = '[';
+    deep[sizeof(deep) - 2] = '1';
+    deep[sizeof(deep) - 1] = ']';
+    deep[1] = '1';
+    assert_int_equal(json_tree_read(&small, slice_of(deep, sizeof(deep)), &root, &error), ST_NOMEM);
+    arena_fini(&small);
+}
+
+/* A large object against a plain array of what it should hold. */
+static void large_objects_keep_their_members_whatever_is_done(void **state)
+{
+    enum { KEYS = 200, STEPS = 20000 };
+    struct arena *arena = *state;
+    struct random random;
+    random_init(&random, 7);
+    int64_t model[KEYS];
+    for (int i = 0; i < KEYS; i++)
+        model[i] = -1;
+    struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
+    for (int step = 0; step < STEPS; step++) {
+        char key[16];
+        unsigned at = (unsigned)(random_u64(&random) % KEYS);
+        snprintf(key, sizeof(key), "key-%u", at);
+        struct json_node *member = json_node_named(object, key);
+        int64_t value = -1;
+        assert_int_equal(member && json_node_int(member, &value), model[at] >= 0);
+        assert_int_equal(value, model[at]);
+        if (member && random_u64(&random) % 2) {
+            json_node_remove(object, member);
+            model[at] = -1;
+            continue;
+        }
+        assert_int_equal(
+            json_node_set(arena, object, slice_from_text(key), json_node_new_int(arena, step)),
+            ST_OK);
+        model[at] = step;
+    }
+    size_t count = 0;
+    for (int i = 0; i < KEYS; i++)
+        count += model[i] >= 0;
+    assert_int_equal(object->count, count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_read_is_written_compact, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_a_key_that_comes_twice_the_last_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_key_that_comes_often_costs_no_more_than_others, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(members_are_found_by_name_and_path, setup, teardown),
+        cmocka_unit_test_setup_teardown(texts_lose_their_escapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(changes_are_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_copy_lives_on_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(faults_are_told_in_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_objects_keep_their_members_whatever_is_done, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
