@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""A clock that jumps: hours forward and back while the server works. Time that passes is the
+monotonic clock's, so nothing is early or late; only log lines show the new time. And a clock that
+runs fast, to see what happens every few minutes."""
+import datetime
+import glob
+import json
+import time
+import unittest
+
+import grpc
+
+import protobuf as pb
+from client import Client
+from server import LiveTest, only_vigil
+
+LEASE = "/etcdserverpb.Lease/"
+FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [None])[0]
+
+
+@only_vigil  # a program of Go asks the kernel for the time, and not the C library
+class Clock(LiveTest):
+    def start(self, args=(), **env):
+        self.assertIsNotNone(FAKETIME, "libfaketime is missing (tools/install-deps test)")
+        # Sanitizers want to be loaded first; they work behind another library as well.
+        base = {"LD_PRELOAD": FAKETIME, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+        self.vigil = self.serving(args=args, env={**base, **env})
+        self.client = Client(self.vigil.port)
+        self.addCleanup(self.client.close)
+
+    def lease(self, method, **fields):
+        call = self.client.channel.unary_unary(LEASE + method)
+        return pb.parse(call(pb.message(**fields), timeout=10))
+
+    def now(self):
+        """As the server's last log line has it."""
+        text = json.loads(self.vigil.lines[-1])["ts"]
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+    def lines(self, text):
+        return [json.loads(line) for line in self.vigil.lines if text in line]
+
+    def until(self, what, seconds):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end, self.vigil.log)
+            time.sleep(0.05)
+
+
+class Jumps(Clock):
+    def setUp(self):
+        super().setUp()
+        self.offset = self.scratch / "offset"
+        self.offset.write_text("+0\n")
+
+    def jump(self, offset):
+        self.offset.write_text(offset + "\n")
+
+    def serve(self, args=()):
+        self.start(args, FAKETIME_TIMESTAMP_FILE=str(self.offset), FAKETIME_NO_CACHE="1",
+                   FAKETIME_DONT_FAKE_MONOTONIC="1")
+
+    def defragment(self):
+        """Does something that is logged."""
+        self.client.channel.unary_unary("/etcdserverpb.Maintenance/Defragment")(b"", timeout=20)
+
+    def test_log_lines_follow_the_clock(self):
+        self.serve()
+        before = self.now()
+        self.jump("+10h")
+        self.defragment()
+        self.until(lambda: self.now() - before > datetime.timedelta(hours=9), 10)
+        self.jump("-10h")
+        self.defragment()
+        self.until(lambda: self.now() - before < datetime.timedelta(hours=-9), 10)
+
+    def test_leases_live_as_long_as_they_should(self):
+        self.serve()
+        for offset in ("+10h", "-10h", "+1000h"):
+            with self.subTest(offset=offset):
+                granted = self.lease("LeaseGrant", f1=3)[2][0]
+                begin = time.monotonic()
+                self.client.call("Put", pb.message(f1=b"leased", f2=b"v", f3=granted))
+                self.jump(offset)
+                left = self.lease("LeaseTimeToLive", f1=granted)
+                self.assertIn(left[3][0], (2, 3))
+                time.sleep(1)
+                self.assertIsNotNone(self.client.get(b"leased"), "gone before its time")
+                self.until(lambda: self.client.get(b"leased") is None, 30)
+                self.assertGreater(time.monotonic() - begin, 2.9)
+
+    def test_connections_and_deadlines_outlive_it(self):
+        self.serve()
+        self.client.put(b"a", b"1")
+        for offset in ("+100h", "-100h"):
+            self.jump(offset)
+            for _ in range(20):
+                self.client.put(b"a", b"2", timeout=5)
+                time.sleep(0.01)
+        self.assertTrue(self.vigil.alive())
+        self.vigil.stop()
+        self.jump("-1000h")
+        self.serve()
+        self.assertEqual(self.client.get(b"a")[0], b"2")
+
+    def test_history_is_kept_for_its_time(self):
+        self.serve(["--auto-compaction-retention", "2s"])
+        self.client.put(b"a", b"1")
+        self.jump("+100h")
+        self.client.put(b"a", b"2")
+        time.sleep(0.5)
+        self.assertEqual(self.lines("starting auto periodic compaction"), [])
+        self.until(lambda: self.lines("completed auto periodic compaction"), 20)
+        self.jump("-100h")
+        revision = self.client.put(b"a", b"3")
+        self.client.put(b"a", b"4")
+
+        def compacted():
+            try:
+                return self.client.get(b"a", revision) is None
+            except grpc.RpcError as error:
+                return "compacted" in error.details()
+        self.until(compacted, 20)
+
+
+class Fast(Clock):
+    def test_history_of_so_many_revisions_is_kept(self):
+        """Looked at every five minutes: here every second and a half."""
+        self.start(["--auto-compaction-mode", "revision", "--auto-compaction-retention", "10",
+                    "--io-threads", "1"], FAKETIME="+0 x200")
+        for i in range(30):
+            self.client.put(b"a", b"%d" % i)
+
+        def compacted():
+            self.client.get(b"a")  # the kernel waits by its own clock: only who is woken sees this one
+            return self.lines("completed auto revision compaction")
+        self.until(compacted, 30)
+        line = self.lines("starting auto revision compaction")[0]
+        self.assertEqual(line["revision"], 21)
+        self.assertEqual(line["revision-compaction-retention"], 10)
+        with self.assertRaises(grpc.RpcError):
+            self.client.get(b"a", 20)
+        self.assertEqual(self.client.get(b"a", 21)[0], b"19")
+
+
+if __name__ == "__main__":
+    unittest.main()
