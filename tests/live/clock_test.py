@@ -76,7 +76,7 @@ class Jumps(Clock):
 
     def test_leases_live_as_long_as_they_should(self):
         self.serve()
-        for offset in ("+10h", "-10h", "+1000h"):
+        for offset in ("+10h", "-1000h"):
             with self.subTest(offset=offset):
                 granted = self.lease("LeaseGrant", f1=3)[2][0]
                 begin = time.monotonic()

@@ -4,6 +4,7 @@ too large, what HTTP says. Needs the etcd of tools/build-peer."""
 import http.client
 import pathlib
 import random
+import time
 import unittest
 
 import grpc
@@ -74,6 +75,65 @@ class SameAsEtcd(LiveTest):
         seen = {self.both(lambda c: outcome(c, size)) for size in range(limit - 40, limit - 10)}
         self.assertEqual(len(seen), 2, seen)
         self.both(lambda c: outcome(c, limit + 512 * 1024 - 20))
+
+    def asked(self, client, method, body=b""):
+        """The answer's fields, without what differs by nature; or the error."""
+        try:
+            call = client.channel.unary_unary("/etcdserverpb.Maintenance/" + method)
+            fields = pb.parse(call(body, timeout=10))
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+        if 1 in fields:
+            header = pb.parse(fields[1][0])
+            fields[1] = [header.get(2), header.get(3)]
+        if method == "Status":
+            for size in (3, 5, 7, 9):  # sizes and indexes
+                self.assertGreater(fields.pop(size)[0], 0)
+            fields[2] = fields[2][0].rsplit(b".", 1)[0]
+            fields[8] = sorted(fields.get(8, []))
+        return fields
+
+    def await_storage_version(self):
+        """A real etcd finds it out a moment after it serves."""
+        end = time.monotonic() + 20
+        while self.asked(self.clients[1], "Status").get(11) != [b"3.7.0"]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+
+    def test_maintenance_answers_alike(self):
+        self.await_storage_version()
+        for client in self.clients:
+            for i in range(5):
+                client.call("Put", pb.put(b"k", b"%d" % i))
+        self.both(lambda c: self.asked(c, "Status"))
+        member = self.clients[0].call("Put", pb.put(b"k", b"x")) and self.clients[1].call("Put", pb.put(b"k", b"x"))
+        member = pb.parse(member[1][0])[2][0]
+        for target in (0, 1, member):
+            self.both(lambda c: self.asked(c, "MoveLeader", pb.message(f1=target)))
+        for revision in (0, 2, 5, 100, -1):
+            self.both(lambda c: self.asked(c, "HashKV", pb.message(f1=revision)))
+        for alarm in ((1, 7, 1), (1, 7, 1), (1, 3, 2), (0, 0, 1), (0, 0, 2), (1, 9, 0)):
+            body = pb.message(**{f"f{i + 1}": value for i, value in enumerate(alarm)})
+            self.both(lambda c: self.asked(c, "Alarm", body))
+        self.both(lambda c: self.asked(c, "Status"))
+        for alarm in ((2, 7, 1), (2, 7, 1), (2, 3, 2), (0, 0, 0)):
+            body = pb.message(**{f"f{i + 1}": value for i, value in enumerate(alarm)})
+            self.both(lambda c: self.asked(c, "Alarm", body))
+        self.both(lambda c: self.asked(c, "Defragment"))
+        self.both(lambda c: self.asked(c, "HashKV"))
+
+    def test_downgrade_answers_alike(self):
+        self.await_storage_version()
+        # Soon after the start: every four seconds a real etcd looks whether one is under way, and
+        # has the cluster's version follow.
+        for action, version in ((2, b""), (1, b"3.5"), (1, b"3.6"), (1, b"3.6"), (0, b"3.6"), (2, b""), (2, b"")):
+            with self.subTest(version=version, action=action):
+                self.both(lambda c: self.asked(c, "Downgrade", pb.message(f1=action, f2=version)))
+        for version in (b"", b"3.6", b"3.6.0", b"3.7", b"3.5", b"x", b"3.6.0-rc", b"v3.6", b"4", b"3.06",
+                        b"3.6.1+b", b"3.6-rc", b"3.6.0-r_c", b"3.6.0.0", b"3.", b"-3.6.0", b"3.6.0-"):
+            for action in (0, 9):
+                with self.subTest(version=version, action=action):
+                    self.both(lambda c: self.asked(c, "Downgrade", pb.message(f1=action, f2=version)))
 
     def test_http_answers_alike(self):
         def answer(server, method, path):
