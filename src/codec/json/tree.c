@@ -357,14 +357,14 @@ static struct json_node *copy_one(struct arena *arena, const struct json_node *n
     return copy;
 }
 
-/* Texts are shared: they do not change. Depth is bounded by reading. */
-struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
+/* Texts are shared: they do not change. */
+static struct json_node *copy_all(struct arena *arena, const struct json_node *node, unsigned depth)
 {
-    struct json_node *copy = copy_one(arena, node);
+    struct json_node *copy = depth ? copy_one(arena, node) : NULL;
     if (!copy || !is_parent(node))
         return copy;
     for (const struct json_node *child = node->first; child; child = child->next) {
-        struct json_node *child_copy = json_node_copy(arena, child);
+        struct json_node *child_copy = copy_all(arena, child, depth - 1);
         if (!child_copy)
             return NULL;
         link_before(copy, NULL, child_copy);
@@ -375,6 +375,11 @@ struct json_node *json_node_copy(struct arena *arena, const struct json_node *no
             return NULL;
     }
     return copy;
+}
+
+struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
+{
+    return copy_all(arena, node, JSON_TREE_DEPTH_MAX);
 }
 
 /* -- Changing -- */
@@ -428,28 +433,32 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
     return equal;
 }
 
-static bool objects_equal(struct json_node *a, struct json_node *b)
+static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth);
+
+static bool objects_equal(struct json_node *a, struct json_node *b, unsigned depth)
 {
     for (struct json_node *member = a->first; member; member = member->next) {
-        if (!json_node_equal(member, json_node_member(b, member->key)))
+        if (!all_equal(member, json_node_member(b, member->key), depth))
             return false;
     }
     return true;
 }
 
-static bool arrays_equal(struct json_node *a, struct json_node *b)
+static bool arrays_equal(struct json_node *a, struct json_node *b, unsigned depth)
 {
     for (struct json_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
-        if (!json_node_equal(x, y))
+        if (!all_equal(x, y, depth))
             return false;
     }
     return true;
 }
 
-bool json_node_equal(struct json_node *a, struct json_node *b)
+static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth)
 {
     if (!a || !b || a->type != b->type)
         return a == b;
+    if (!depth)
+        return false;
     switch ((enum json_type)a->type) {
     case JSON_TYPE_NULL:
         return true;
@@ -460,11 +469,16 @@ bool json_node_equal(struct json_node *a, struct json_node *b)
     case JSON_TYPE_STRING:
         return texts_equal(a, b);
     case JSON_TYPE_ARRAY:
-        return a->count == b->count && arrays_equal(a, b);
+        return a->count == b->count && arrays_equal(a, b, depth - 1);
     case JSON_TYPE_OBJECT:
-        return a->count == b->count && objects_equal(a, b);
+        return a->count == b->count && objects_equal(a, b, depth - 1);
     }
     return false;
+}
+
+bool json_node_equal(struct json_node *a, struct json_node *b)
+{
+    return all_equal(a, b, JSON_TREE_DEPTH_MAX);
 }
 
 /* -- Writing -- */
@@ -477,9 +491,9 @@ static enum status write_text(struct slice text, struct buf *to)
     return json_writer_finish(&writer);
 }
 
-static enum status write_node(const struct json_node *node, struct buf *to);
+static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to);
 
-static enum status write_children(const struct json_node *parent, struct buf *to)
+static enum status write_children(const struct json_node *parent, unsigned depth, struct buf *to)
 {
     bool object = parent->type == JSON_TYPE_OBJECT;
     TRY(buf_append_text(to, object ? "{" : "["));
@@ -490,13 +504,15 @@ static enum status write_children(const struct json_node *parent, struct buf *to
             TRY(write_text(child->key, to));
             TRY(buf_append_text(to, ":"));
         }
-        TRY(write_node(child, to));
+        TRY(write_node(child, depth - 1, to));
     }
     return buf_append_text(to, object ? "}" : "]");
 }
 
-static enum status write_node(const struct json_node *node, struct buf *to)
+static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to)
 {
+    if (!depth)
+        return ST_LIMIT;
     switch ((enum json_type)node->type) {
     case JSON_TYPE_NULL:
         return buf_append_text(to, "null");
@@ -508,11 +524,11 @@ static enum status write_node(const struct json_node *node, struct buf *to)
         return node->escaped ? buf_append(to, slice_of(node->text.ptr - 1, node->text.len + 2))
                              : write_text(node->text, to);
     default:
-        return write_children(node, to);
+        return write_children(node, depth, to);
     }
 }
 
 enum status json_tree_write(const struct json_node *root, struct buf *to)
 {
-    return write_node(root, to);
+    return write_node(root, JSON_TREE_DEPTH_MAX, to);
 }

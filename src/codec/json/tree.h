@@ -6,7 +6,8 @@
  * Members of an object keep their order; of a key that comes twice the last value counts, as in Go.
  * Finding, setting and removing a member takes about the same time in an object of any size, so
  * that nobody can make a patch take long.
- * Bounds: nesting at JSON_TREE_DEPTH_MAX, memory at the arena's limit. One owner, one thread.
+ * Bounds: memory at the arena's limit; nesting at JSON_TREE_DEPTH_MAX. Changes may make it deeper:
+ * then it is not written or copied, and equals nothing. One owner, one thread.
  */
 #ifndef VIGIL_CODEC_JSON_TREE_H
 #define VIGIL_CODEC_JSON_TREE_H
@@ -50,7 +51,7 @@ MUST_CHECK
 enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
 
-/* Compact, members in their order. */
+/* Compact, members in their order. ST_LIMIT: it is nested too deeply. */
 MUST_CHECK
 enum status json_tree_write(const struct json_node *root, struct buf *to);
 
@@ -73,7 +74,7 @@ bool json_node_int(const struct json_node *node, int64_t *ret_value);
 /* Members in any order; numbers and strings by what they mean. */
 bool json_node_equal(struct json_node *a, struct json_node *b);
 
-/* -- Making; NULL when the arena is full -- */
+/* -- Making; NULL when the arena is full, or nesting too deep to copy -- */
 
 struct json_node *json_node_new(struct arena *arena, enum json_type type);
 struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */

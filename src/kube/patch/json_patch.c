@@ -1,0 +1,241 @@
+/* RFC 6902 over trees. Errors are those of the Go library evanphx/json-patch. */
+#include "kube/patch/patch.h"
+
+#include "codec/json/number.h"
+
+enum { TOKEN_BYTES_MAX = 4096 };
+
+struct patching {
+    struct arena *arena;
+    struct json_node *root;
+    struct error *error;
+};
+
+/* Where a path leads: the object or array, and the last step. */
+struct place {
+    struct json_node *parent; /* NULL: the root itself */
+    struct slice key;
+    struct json_node *node; /* what is there, or NULL */
+    struct slice path;      /* for errors */
+};
+
+/* The next step of a path, without its escapes, into room. */
+static enum status path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX],
+                             struct slice *ret_step)
+{
+    size_t at = 1, len = 0; /* behind the slash */
+    for (; at < path->len && path->ptr[at] != '/'; at++) {
+        uint8_t c = path->ptr[at];
+        if (c == '~' && at + 1 < path->len &&
+            (path->ptr[at + 1] == '0' || path->ptr[at + 1] == '1'))
+            c = path->ptr[++at] == '0' ? '~' : '/';
+        if (len == TOKEN_BYTES_MAX)
+            return ST_LIMIT;
+        room[len++] = c;
+    }
+    *path = slice_sub(*path, at, path->len - at);
+    *ret_step = slice_of(room, len);
+    return ST_OK;
+}
+
+/* An index of RFC 6901, and negative ones, which the library takes as from the end. */
+static struct json_node *item_at(struct json_node *array, struct slice step, bool *ret_number)
+{
+    int64_t index;
+    *ret_number = json_number_valid(step) && json_number_i64(step, &index);
+    if (!*ret_number)
+        return NULL;
+    if (index < 0)
+        index += (int64_t)array->count;
+    return index < 0 ? NULL : json_node_item(array, (size_t)index);
+}
+
+static struct json_node *child_of(struct json_node *parent, struct slice step)
+{
+    bool number;
+    if (parent->type == JSON_TYPE_OBJECT)
+        return json_node_member(parent, step);
+    return parent->type == JSON_TYPE_ARRAY ? item_at(parent, step, &number) : NULL;
+}
+
+static enum status missing(const struct patching *p, const char *op, struct slice path)
+{
+    return error_set(p->error, ST_INVALID,
+                     "%s operation does not apply: doc is missing path: %.*s: missing value", op,
+                     SLICE_ARGS(path));
+}
+
+static enum status find(const struct patching *p, const char *op, struct slice path,
+                        struct place *ret_place)
+{
+    uint8_t room[TOKEN_BYTES_MAX];
+    struct slice rest = path, step;
+    *ret_place = (struct place){.node = p->root, .path = path};
+    while (rest.len) {
+        struct json_node *parent = ret_place->node;
+        if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)
+            return missing(p, op, path);
+        TRY(path_step(&rest, room, &step));
+        ret_place->parent = parent;
+        ret_place->node = child_of(parent, step);
+        if (!rest.len)
+            TRY(arena_dup(p->arena, step, &ret_place->key));
+    }
+    return ST_OK;
+}
+
+/* -- The operations -- */
+
+static enum status add_item(const struct patching *p, const struct place *place,
+                            struct json_node *value)
+{
+    struct json_node *array = place->parent;
+    int64_t index;
+    if (slice_equal(place->key, SLICE_LITERAL("-"))) {
+        json_node_insert(array, NULL, value);
+        return ST_OK;
+    }
+    if (!json_number_valid(place->key) || !json_number_i64(place->key, &index))
+        return error_set(p->error, ST_INVALID, "value was not a proper array index: '%.*s'",
+                         SLICE_ARGS(place->key));
+    if (index < 0)
+        index += (int64_t)array->count + 1;
+    if (index < 0 || (size_t)index > array->count)
+        return error_set(p->error, ST_INVALID,
+                         "add operation does not apply: doc is missing path: \"%.*s\": Unable to "
+                         "access invalid index: %.*s: invalid index referenced",
+                         SLICE_ARGS(place->path), SLICE_ARGS(place->key));
+    json_node_insert(array, json_node_item(array, (size_t)index), value);
+    return ST_OK;
+}
+
+static enum status add_at(struct patching *p, const char *op, struct slice path,
+                          struct json_node *value)
+{
+    struct place place;
+    if (!path.len) {
+        p->root = value;
+        return ST_OK;
+    }
+    TRY(find(p, op, path, &place));
+    if (place.parent->type == JSON_TYPE_ARRAY)
+        return add_item(p, &place, value);
+    return json_node_set(p->arena, place.parent, place.key, value);
+}
+
+static enum status remove_at(struct patching *p, const char *op, struct slice path,
+                             struct json_node **ret_removed)
+{
+    struct place place;
+    TRY(find(p, op, path, &place));
+    if (!place.node || !place.parent)
+        return missing(p, op, path);
+    json_node_remove(place.parent, place.node);
+    *ret_removed = place.node;
+    return ST_OK;
+}
+
+static enum status replace_at(struct patching *p, struct slice path, struct json_node *value)
+{
+    struct place place;
+    TRY(find(p, "replace", path, &place));
+    if (!place.node)
+        return missing(p, "replace", path);
+    if (!place.parent) {
+        p->root = value;
+        return ST_OK;
+    }
+    if (place.parent->type == JSON_TYPE_OBJECT)
+        return json_node_set(p->arena, place.parent, place.key, value);
+    json_node_insert(place.parent, place.node, value);
+    json_node_remove(place.parent, place.node);
+    return ST_OK;
+}
+
+/* Whether `path` lies within `from`: a value cannot be moved into itself. */
+static bool is_within(struct slice path, struct slice from)
+{
+    return slice_has_prefix(path, from) && path.len > from.len && path.ptr[from.len] == '/';
+}
+
+static enum status move(struct patching *p, struct slice from, struct slice path)
+{
+    struct json_node *value;
+    if (is_within(path, from))
+        return missing(p, "move", path);
+    TRY(remove_at(p, "move", from, &value));
+    return add_at(p, "move", path, value);
+}
+
+static enum status copy(struct patching *p, struct slice from, struct slice path)
+{
+    struct place place;
+    TRY(find(p, "copy", from, &place));
+    if (!place.node)
+        return missing(p, "copy", from);
+    struct json_node *value = json_node_copy(p->arena, place.node);
+    return value ? add_at(p, "copy", path, value) : ST_NOMEM;
+}
+
+static enum status test(const struct patching *p, struct slice path, struct json_node *expected)
+{
+    struct place place;
+    TRY(find(p, "test", path, &place));
+    bool null = !expected || expected->type == JSON_TYPE_NULL;
+    if (!place.node && null)
+        return ST_OK;
+    if (json_node_equal(place.node, expected))
+        return ST_OK;
+    return error_set(p->error, ST_INVALID, "testing value %.*s failed: test failed",
+                     SLICE_ARGS(path));
+}
+
+static enum status value_of(const struct patching *p, struct json_node *operation,
+                            struct json_node **ret_value)
+{
+    struct json_node *value = json_node_named(operation, "value");
+    *ret_value = value ? json_node_copy(p->arena, value) : json_node_new(p->arena, JSON_TYPE_NULL);
+    return *ret_value ? ST_OK : ST_NOMEM;
+}
+
+static enum status apply(struct patching *p, struct json_node *operation)
+{
+    struct slice op, path, from;
+    struct json_node *value;
+    TRY(json_node_text(json_node_named(operation, "op"), p->arena, &op));
+    TRY(json_node_text(json_node_named(operation, "path"), p->arena, &path));
+    TRY(json_node_text(json_node_named(operation, "from"), p->arena, &from));
+    TRY(value_of(p, operation, &value));
+    if (slice_equal(op, SLICE_LITERAL("add")))
+        return add_at(p, "add", path, value);
+    if (slice_equal(op, SLICE_LITERAL("remove")))
+        return remove_at(p, "remove", path, &value);
+    if (slice_equal(op, SLICE_LITERAL("replace")))
+        return replace_at(p, path, value);
+    if (slice_equal(op, SLICE_LITERAL("move")))
+        return move(p, from, path);
+    if (slice_equal(op, SLICE_LITERAL("copy")))
+        return copy(p, from, path);
+    if (slice_equal(op, SLICE_LITERAL("test")))
+        return test(p, path, value);
+    return error_set(p->error, ST_INVALID, "Unexpected kind: %.*s", SLICE_ARGS(op));
+}
+
+enum status patch_json(struct arena *arena, struct json_node *object, struct json_node *patch,
+                       struct json_node **ret_object, struct error *error)
+{
+    struct patching p = {.arena = arena, .root = object, .error = error};
+    if (patch->type != JSON_TYPE_ARRAY)
+        return error_set(error, ST_MALFORMED, "a JSON patch is a list of operations");
+    if (patch->count > PATCH_OPERATIONS_MAX)
+        return error_set(error, ST_LIMIT,
+                         "The allowed maximum operations in a JSON patch is %d, got %zu",
+                         PATCH_OPERATIONS_MAX, patch->count);
+    for (struct json_node *operation = patch->first; operation; operation = operation->next) {
+        if (operation->type != JSON_TYPE_OBJECT)
+            return error_set(error, ST_MALFORMED, "an operation of a JSON patch is an object");
+        TRY(apply(&p, operation));
+    }
+    *ret_object = p.root;
+    return ST_OK;
+}

@@ -1,0 +1,190 @@
+#include "kube/patch/patch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct arena arena;
+    struct error error;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    arena_init(&f->arena, NULL, 0, 16 << 20);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    arena_fini(&f->arena);
+    free(f);
+    return 0;
+}
+
+static struct json_node *read_json(struct fixture *f, const char *text)
+{
+    struct json_node *root;
+    assert_int_equal(json_tree_read(&f->arena, slice_from_text(text), &root, &f->error), ST_OK);
+    return root;
+}
+
+static void assert_written(const struct json_node *root, const char *expected)
+{
+    struct buf text = {0};
+    assert_int_equal(json_tree_write(root, &text), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)text.ptr, expected);
+    buf_fini(&text);
+}
+
+/* The examples of RFC 7386, appendix A. */
+static void merge_does_what_the_rfc_shows(void **state)
+{
+    static const char *const cases[][3] = {
+        {"{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
+        {"{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}"},
+        {"{\"a\":\"b\"}", "{\"a\":null}", "{}"},
+        {"{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}"},
+        {"{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
+        {"{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}"},
+        {"{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}"},
+        {"{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}"},
+        {"[\"a\",\"b\"]", "[\"c\",\"d\"]", "[\"c\",\"d\"]"},
+        {"{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]"},
+        {"{\"a\":\"foo\"}", "null", "null"},
+        {"{\"a\":\"foo\"}", "\"bar\"", "\"bar\""},
+        {"{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}"},
+        {"[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}"},
+        {"{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture *f = *state;
+        struct json_node *merged;
+        assert_int_equal(
+            patch_merge(&f->arena, read_json(f, cases[i][0]), read_json(f, cases[i][1]), &merged),
+            ST_OK);
+        assert_written(merged, cases[i][2]);
+    }
+}
+
+static void json_patches_do_what_the_rfc_shows(void **state)
+{
+    static const char *const cases[][3] = {
+        {"{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\",\"value\":[2]}]", "{\"a\":1,\"b\":[2]}"},
+        {"{\"a\":[1,3]}", "[{\"op\":\"add\",\"path\":\"/a/1\",\"value\":2}]", "{\"a\":[1,2,3]}"},
+        {"{\"a\":[1]}", "[{\"op\":\"add\",\"path\":\"/a/-\",\"value\":2}]", "{\"a\":[1,2]}"},
+        {"{\"a\":1,\"b\":2}", "[{\"op\":\"remove\",\"path\":\"/a\"}]", "{\"b\":2}"},
+        {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/0\"}]", "{\"a\":[2]}"},
+        {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/-1\"}]", "{\"a\":[1]}"},
+        {"{\"a\":[1,2]}", "[{\"op\":\"replace\",\"path\":\"/a/1\",\"value\":{}}]",
+         "{\"a\":[1,{}]}"},
+        {"{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/c\"}]",
+         "{\"a\":{},\"c\":1}"},
+        {"{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"}]",
+         "{\"a\":{\"b\":1},\"c\":{\"b\":1}}"},
+        {"{\"a~/b\":1}", "[{\"op\":\"test\",\"path\":\"/a~0~1b\",\"value\":1.0}]", "{\"a~/b\":1}"},
+        {"{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "{\"a\":1}"},
+        {"{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"b\":2}}]", "{\"b\":2}"},
+        {"{\"a\":1}", "[]", "{\"a\":1}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture *f = *state;
+        struct json_node *patched;
+        assert_int_equal(patch_json(&f->arena, read_json(f, cases[i][0]), read_json(f, cases[i][1]),
+                                    &patched, &f->error),
+                         ST_OK);
+        assert_written(patched, cases[i][2]);
+    }
+}
+
+static void operations_that_cannot_be_done_are_refused(void **state)
+{
+    static const struct {
+        const char *patch;
+        enum status status;
+    } cases[] = {
+        {"{}", ST_MALFORMED},
+        {"[1]", ST_MALFORMED},
+        {"[{\"op\":\"jump\",\"path\":\"/a\"}]", ST_INVALID},
+        {"[{\"op\":\"remove\",\"path\":\"/x\"}]", ST_INVALID},
+        {"[{\"op\":\"remove\",\"path\":\"\"}]", ST_INVALID},
+        {"[{\"op\":\"replace\",\"path\":\"/x\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"/x/y\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"a\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"/l/9\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"/l/x\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"/a/b\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"move\",\"from\":\"/l\",\"path\":\"/l/0\"}]", ST_INVALID},
+        {"[{\"op\":\"copy\",\"from\":\"/x\",\"path\":\"/y\"}]", ST_INVALID},
+        {"[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", ST_INVALID},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture *f = *state;
+        struct json_node *patched;
+        assert_int_equal(patch_json(&f->arena, read_json(f, "{\"a\":1,\"l\":[1]}"),
+                                    read_json(f, cases[i].patch), &patched, &f->error),
+                         cases[i].status);
+    }
+}
+
+static void copies_that_grow_without_end_meet_the_arena(void **state)
+{
+    struct fixture *f = *state;
+    struct buf patch = {0};
+    assert_int_equal(buf_append_text(&patch, "[{\"op\":\"add\",\"path\":\"/a\",\"value\":{}}"),
+                     ST_OK);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(
+            buf_append_format(&patch, ",{\"op\":\"copy\",\"from\":\"\",\"path\":\"/%d\"}", i),
+            ST_OK);
+    assert_int_equal(buf_append_text(&patch, "]"), ST_OK);
+    struct json_node *document, *patched;
+    assert_int_equal(json_tree_read(&f->arena, buf_slice(&patch), &document, &f->error), ST_OK);
+    assert_int_equal(patch_json(&f->arena, read_json(f, "{}"), document, &patched, &f->error),
+                     ST_NOMEM);
+    buf_fini(&patch);
+}
+
+static void moves_that_nest_without_end_are_not_written(void **state)
+{
+    struct fixture *f = *state;
+    struct buf patch = {0}, text = {0};
+    assert_int_equal(buf_append_text(&patch, "["), ST_OK);
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(buf_append_text(&patch,
+                                         "{\"op\":\"add\",\"path\":\"/b\",\"value\":{}},"
+                                         "{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b/a\"},"
+                                         "{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/a\"},"),
+                         ST_OK);
+    assert_int_equal(buf_append_text(&patch, "{\"op\":\"test\",\"path\":\"/x\",\"value\":null}]"),
+                     ST_OK);
+    struct json_node *document, *patched;
+    assert_int_equal(json_tree_read(&f->arena, buf_slice(&patch), &document, &f->error), ST_OK);
+    assert_int_equal(
+        patch_json(&f->arena, read_json(f, "{\"a\":{}}"), document, &patched, &f->error), ST_OK);
+    assert_int_equal(json_tree_write(patched, &text), ST_LIMIT);
+    buf_fini(&patch);
+    buf_fini(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(merge_does_what_the_rfc_shows, setup, teardown),
+        cmocka_unit_test_setup_teardown(json_patches_do_what_the_rfc_shows, setup, teardown),
+        cmocka_unit_test_setup_teardown(operations_that_cannot_be_done_are_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(moves_that_nest_without_end_are_not_written, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(copies_that_grow_without_end_meet_the_arena, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
