@@ -98,7 +98,8 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     return ST_OK;
 }
 
-static void set_http(struct serve_config *config, const struct serve_options *options)
+static enum status set_http(struct serve_config *config, const struct serve_options *options,
+                            struct error *error)
 {
     struct texts hosts = split(config, options->host_whitelist);
     struct texts origins = split(config, options->cors);
@@ -108,6 +109,13 @@ static void set_http(struct serve_config *config, const struct serve_options *op
     etcd->origins = origins.items;
     etcd->origin_count = origins.count;
     etcd->pprof_wanted = options->enable_pprof;
+    for (size_t i = 0; i < origins.count; i++) {
+        struct error why;
+        if (!slice_equal(origins.items[i], SLICE_LITERAL("*")) &&
+            url_check(origins.items[i], &why) != ST_OK)
+            return error_set(error, ST_INVALID, "--cors: %.400s", why.text);
+    }
+    return ST_OK;
 }
 
 /* -- Who we are -- */
@@ -357,7 +365,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
     config->server.etcd.gateway_calls_max =
         options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;
-    set_http(config, options);
+    TRY(set_http(config, options, error));
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);

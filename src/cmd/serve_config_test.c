@@ -185,7 +185,7 @@ static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
 
     assert_int_equal(read_flags(&f, 0, "--listen-client-urls=http://127.0.0.1:1,http://127.0.0.1:2",
                                 "--listen-client-http-urls=http://127.0.0.1:3",
-                                "--cors=http://a,http://b", "--host-whitelist=x", NULL),
+                                "--cors=http://a:1,http://b:2", "--host-whitelist=x", NULL),
                      ST_OK);
     assert_int_equal(f.config.server.listen_count, 3);
     assert_int_equal(f.config.client_count, 2);
@@ -195,6 +195,7 @@ static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
     assert_true(slice_equal(f.config.server.etcd.hosts[0], SLICE_LITERAL("x")));
     serve_config_fini(&f.config);
 
+    assert_refused(read_flags(&f, 0, "--cors=http://a", NULL), &f, "--cors");
     assert_refused(read_flags(&f, 0, "--listen-metrics-urls=nowhere", NULL), &f,
                    "--listen-metrics-urls");
     assert_refused(read_flags(&f, 0, "--listen-metrics-urls=https://127.0.0.1:2", NULL), &f,

@@ -207,11 +207,14 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
     return ST_OK;
 }
 
-/* False: it was sent to where the tidy path leads. */
+/* False: it was sent to where the tidy path leads. Go looks at the path as it was sent, and escapes
+ * it once more. */
 static bool check_path(struct http_exchange *x, const struct http_request *request)
 {
     uint8_t clean[PATH_BYTES_MAX + 1];
-    struct slice path = request->path;
+    struct slice path = request->target;
+    const uint8_t *mark = path.len ? memchr(path.ptr, '?', path.len) : NULL;
+    path.len = mark ? (size_t)(mark - path.ptr) : path.len;
     if (path.len == 0 || path.len > PATH_BYTES_MAX || path.ptr[0] != '/' ||
         slice_equal(request->method, SLICE_LITERAL("CONNECT")))
         return true;

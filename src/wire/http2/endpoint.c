@@ -4,10 +4,6 @@
 
 #include <stdlib.h>
 
-/* Answers that could be sent but are not: reading stops. Those that wait for window do not count,
- * for the window comes by reading. */
-enum { QUEUED_BYTES_SOFT = 1024 * 1024 };
-
 enum status http2_endpoint_new(const struct http2_server *server, struct http2_hooks hooks,
                                struct h2_session *session, struct http2_endpoint **ret_endpoint)
 {
@@ -18,6 +14,7 @@ enum status http2_endpoint_new(const struct http2_server *server, struct http2_h
         .server = server, .hooks = hooks, .session = session, .check_at_ns = INT64_MAX};
     list_init(&endpoint->exchanges);
     list_init(&endpoint->broken);
+    list_init(&endpoint->waiting);
     *ret_endpoint = endpoint;
     return ST_OK;
 }
@@ -26,7 +23,8 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
 {
     if (!endpoint)
         return;
-    assert(list_empty(&endpoint->exchanges) && list_empty(&endpoint->broken));
+    assert(list_empty(&endpoint->exchanges));
+    assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
     assert(endpoint->body_bytes == 0);
     assert(endpoint->queued_bytes == 0);
     free(endpoint);
@@ -45,6 +43,11 @@ struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2
     return &h->stream;
 }
 
+static bool next_may_go(const struct http2_endpoint *endpoint)
+{
+    return !list_empty(&endpoint->waiting) && endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT;
+}
+
 void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
 {
     endpoint->now_ns = now_ns;
@@ -54,16 +57,24 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
         list_remove(&h->in_broken);
         h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
     }
+    while (next_may_go(endpoint)) {
+        struct http2_exchange *h =
+            LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
+        list_remove(&h->in_waiting);
+        h->progress_ns = now_ns;
+        http_exchange_dispatch(&h->exchange, endpoint->server->routes);
+    }
 }
 
 bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
 {
-    return !list_empty(&endpoint->broken);
+    return !list_empty(&endpoint->broken) || next_may_go(endpoint);
 }
 
+/* Answers that wait for window must not stop us: the window comes by reading. */
 bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint)
 {
-    return endpoint->queued_bytes <= QUEUED_BYTES_SOFT ||
+    return endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT ||
            !h2_session_wants_write(endpoint->session);
 }
 

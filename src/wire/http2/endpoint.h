@@ -37,9 +37,9 @@ DEFINE_CLEANUP(struct http2_endpoint *, http2_endpoint_free)
 struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2_headers *headers,
                                       int64_t now_ns);
 
-/* Before and after the session's feed, fill and tick: resets what was broken off. */
+/* Around the session's feed and fill: resets what was broken off, begins what had to wait. */
 void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns);
-/* Something was broken off and waits for a turn. */
+/* There is something of that. */
 bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint);
 bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint);
 /* Exchanges that park are told to end. */

@@ -347,6 +347,28 @@ static void bodies_of_a_connection_have_a_limit_together(void **state)
     assert_int_equal(f->site.requests, 3);
 }
 
+static void who_does_not_read_is_not_answered_more(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->site.big_bytes = 400000;
+    for (uint32_t id = 1; id < 201; id += 2)
+        get(f, id, "/big");
+    pump(f);
+    assert_int_equal(f->site.requests, 3); /* a megabyte and what was under way */
+    test_frame(&f->in, H2_RST_STREAM, 0, 5, slice_of(cancel, 4));
+    test_frame(&f->in, H2_RST_STREAM, 0, 9, slice_of(cancel, 4)); /* it had to wait */
+    pump(f);
+    assert_int_equal(f->site.requests, 4);
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 1000000);
+    test_window(&f->in, 0, 100000000);
+    pump(f);
+    assert_int_equal(f->site.requests, 99);
+    for (uint32_t id = 11; id < 201; id += 2)
+        assert_int_equal(test_data_bytes(buf_slice(&f->out), id), 401408); /* whole blocks */
+    assert_true(wire_connection_idle(f->connection));
+}
+
 static void writing_past_the_queue_breaks_the_stream_off(void **state)
 {
     struct fixture *f = *state;
@@ -484,6 +506,7 @@ int main(void)
         TEST(resets_of_requests_are_counted),
         TEST(body_past_the_limit_is_refused_early),
         TEST(bodies_of_a_connection_have_a_limit_together),
+        TEST(who_does_not_read_is_not_answered_more),
         TEST(writing_past_the_queue_breaks_the_stream_off),
         TEST(source_may_break_off_while_it_is_asked),
         TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),

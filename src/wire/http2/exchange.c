@@ -180,7 +180,7 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 
 static void refuse(struct http2_exchange *h, unsigned status)
 {
-    h->dispatched = true;
+    h->complete = true;
     h->endpoint->body_bytes -= h->exchange.body.len;
     buf_fini(&h->exchange.body);
     http_answer_plain(&h->exchange, status);
@@ -193,7 +193,7 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     struct buf *body = &h->exchange.body;
     h2_stream_consumed(stream, bytes.len);
     h->progress_ns = endpoint->now_ns;
-    if (h->dispatched)
+    if (h->complete)
         return;
     if (body->len + bytes.len > h->body_max) {
         refuse(h, 413);
@@ -202,7 +202,7 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     } else if (buf_append(body, bytes) == ST_OK) {
         endpoint->body_bytes += bytes.len;
     } else {
-        h->dispatched = true;
+        h->complete = true;
         break_off(&h->exchange);
     }
 }
@@ -210,10 +210,13 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
 static void on_request_end(struct h2_stream *stream)
 {
     struct http2_exchange *h = http2_of_stream(stream);
-    if (h->dispatched)
+    if (h->complete)
         return;
-    h->dispatched = true;
-    http_exchange_dispatch(&h->exchange, h->endpoint->server->routes);
+    h->complete = true;
+    if (!list_empty(&h->endpoint->waiting) || h->endpoint->queued_bytes > HTTP2_QUEUED_BYTES_SOFT)
+        list_push_back(&h->endpoint->waiting, &h->in_waiting);
+    else
+        http_exchange_dispatch(&h->exchange, h->endpoint->server->routes);
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error code)
@@ -222,6 +225,7 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     (void)code;
     list_remove(&h->in_exchanges);
     list_remove(&h->in_broken);
+    list_remove(&h->in_waiting);
     h->endpoint->queued_bytes -= queued(&h->exchange);
     h->endpoint->body_bytes -= h->exchange.body.len;
     http_exchange_end(&h->exchange);
@@ -279,6 +283,7 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     h->progress_ns = endpoint->now_ns;
     h2_headers_ref(headers);
     list_init(&h->in_broken);
+    list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
     if (headers->content_length > 0 && (uint64_t)headers->content_length > h->body_max)
         refuse(h, 413);
@@ -288,7 +293,7 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
 bool http2_exchange_waits(const struct http2_exchange *h)
 {
     const struct http_exchange *x = &h->exchange;
-    if (!h->dispatched)
+    if (!h->complete)
         return true;
     if (x->parks && !x->complete)
         return false;

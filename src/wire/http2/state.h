@@ -12,6 +12,7 @@ struct http2_endpoint {
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all of them */
     struct list broken;         /* to be reset: not from within a call on the exchange */
+    struct list waiting;        /* whole requests that wait until less is queued, in order */
     int64_t now_ns;             /* of the turn under way */
     int64_t check_at_ns;        /* no exchange has stalled before */
     size_t body_bytes;          /* of requests: arriving, or not yet answered */
@@ -26,12 +27,13 @@ struct http2_exchange {
     struct h2_headers *headers; /* a reference */
     struct list in_exchanges;   /* links endpoint.exchanges */
     struct list in_broken;      /* links endpoint.broken */
+    struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
     struct buf out;             /* bytes of the answer; those before out_sent are gone */
     size_t out_sent;
     size_t body_max;
     int64_t progress_ns; /* when bytes last moved, or something new was there to move */
-    bool dispatched;     /* the request is complete: its handler has it, or it was refused */
+    bool complete;       /* the request is; its handler has it or will, or it was refused */
 };
 
 static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
@@ -43,6 +45,10 @@ static inline struct http2_exchange *http2_of(const struct http_exchange *x)
 {
     return CONTAINER_OF((struct http_exchange *)(uintptr_t)x, struct http2_exchange, exchange);
 }
+
+/* Answers of so many bytes wait to be sent: requests that come now wait as well. Otherwise somebody
+ * who asks and does not read would have us hold all that he asks for. */
+enum { HTTP2_QUEUED_BYTES_SOFT = 1024 * 1024 };
 
 /* exchange.c */
 struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
