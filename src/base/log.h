@@ -34,10 +34,8 @@ enum {
 };
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_FATAL };
-#define LOG_LEVEL_CHOICES "debug|info|warn|error|fatal"
 
 enum log_format { LOG_JSON, LOG_CONSOLE };
-#define LOG_FORMAT_CHOICES "json|console"
 
 struct log_field {
     const char *key; /* NULL: nothing */
@@ -50,6 +48,7 @@ struct log_field {
         FIELD_LIST,
         FIELD_SLICES,
         FIELD_HEX,
+        FIELD_TIME,
     } kind;
     union {
         int64_t i64;
@@ -69,6 +68,8 @@ struct log_field {
 #define LOG_BOOL(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_BOOL, .as.u64 = !!(v)})
 /* An id, as etcd writes them: "8e9e05c52164694d". */
 #define LOG_HEX(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_HEX, .as.u64 = (v)})
+/* Nanoseconds of the real clock, written as the line's own time is. */
+#define LOG_TIME(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TIME, .as.i64 = (v)})
 #define LOG_SLICE(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TEXT, .as.text = (v)})
 #define LOG_TEXT(key_, v) LOG_SLICE(key_, slice_from_text(v))
 /* A comma-separated text becomes an array. */

@@ -131,6 +131,15 @@ static void put_slices(struct log_line *line, const struct slice *items, size_t 
     put_text(line, "]");
 }
 
+static void put_time(struct log_line *line, int64_t real_ns)
+{
+    time_t seconds = (time_t)(real_ns / NS_PER_S);
+    struct tm t;
+    gmtime_r(&seconds, &t);
+    put_format(line, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", t.tm_year + 1900, t.tm_mon + 1,
+               t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, (int)(real_ns % NS_PER_S / NS_PER_US));
+}
+
 static void put_value(struct log_line *line, const struct log_field *field)
 {
     switch (field->kind) {
@@ -157,6 +166,11 @@ static void put_value(struct log_line *line, const struct log_field *field)
         break;
     case FIELD_SLICES:
         put_slices(line, field->as.slices.items, field->as.slices.count);
+        break;
+    case FIELD_TIME:
+        put_text(line, "\"");
+        put_time(line, field->as.i64);
+        put_text(line, "\"");
         break;
     case FIELD_HEX:
         put_format(line, "\"%llx\"", (unsigned long long)field->as.u64);
@@ -192,15 +206,6 @@ static const char *put_fields(struct log_line *line, const struct log_event *eve
         separator = ",";
     }
     return separator;
-}
-
-static void put_time(struct log_line *line, int64_t real_ns)
-{
-    time_t seconds = (time_t)(real_ns / NS_PER_S);
-    struct tm t;
-    gmtime_r(&seconds, &t);
-    put_format(line, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", t.tm_year + 1900, t.tm_mon + 1,
-               t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec, (int)(real_ns % NS_PER_S / NS_PER_US));
 }
 
 /* "store/open.c:73", wherever the sources lay when they were compiled. */

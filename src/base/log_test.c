@@ -67,6 +67,7 @@ static void event_is_one_json_object_on_a_line(void **state)
              LOG_HEX("member-id", UINT64_C(0x8e9e05c52164694d)), LOG_U64("n", UINT64_MAX),
              LOG_F64("share", 0.5), LOG_DURATION("took", 90 * NS_PER_S),
              LOG_LIST("urls", "http://a:1,http://b:2"), LOG_LIST("none", ""),
+             LOG_TIME("at", INT64_C(1794701710229359000)),
              LOG_SLICES("args", ((struct slice[]){SLICE_LITERAL("a,b"), SLICE_LITERAL("c")}), 2));
     log_warn("nothing more");
     const char *expected =
@@ -74,7 +75,7 @@ static void event_is_one_json_object_on_a_line(void **state)
         "\"caller\":\"base/log_test.c:N\",\"msg\":\"compacted\",\"rev\":-7,\"by\":\"x\","
         "\"ok\":true,\"member-id\":\"8e9e05c52164694d\",\"n\":18446744073709551615,"
         "\"share\":0.5,\"took\":\"1m30s\",\"urls\":[\"http://a:1\",\"http://b:2\"],"
-        "\"none\":[],\"args\":[\"a,b\",\"c\"]}\n"
+        "\"none\":[],\"at\":\"2026-11-15T00:15:10.229359Z\",\"args\":[\"a,b\",\"c\"]}\n"
         "{\"level\":\"warn\",\"ts\":\"2026-11-15T00:15:10.229359Z\","
         "\"caller\":\"base/log_test.c:N\",\"msg\":\"nothing more\"}\n";
     assert_string_equal(without_line_numbers(close_log()), expected);

@@ -10,6 +10,7 @@ enum { CONFIG_BYTES_MAX = 64 << 20, VERSION_BYTES_MAX = 32 };
 
 #define FAREWELL_NS (500 * NS_PER_MS)
 #define QUOTA_DEFAULT_BYTES (INT64_C(2) << 30)
+#define WARN_UNARY_NS_DEFAULT (300 * NS_PER_MS) /* etcd's, for 0 too */
 #define WATCH_PROGRESS_NS_MIN (100 * NS_PER_MS)
 
 static void *take(struct serve_config *config, size_t bytes)
@@ -362,6 +363,10 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_version(config, options, error));
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;
     config->server.etcd.request_bytes_max = options->max_request_bytes;
+    config->server.etcd.warn_apply_ns = options->warning_apply_duration_ns;
+    config->server.etcd.warn_unary_ns = options->warning_unary_request_duration_ns
+                                            ? options->warning_unary_request_duration_ns
+                                            : WARN_UNARY_NS_DEFAULT;
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
     config->server.etcd.gateway_calls_max =
         options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;

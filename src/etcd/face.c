@@ -64,6 +64,14 @@ void etcd_face_free(struct etcd_face *face)
     free(face);
 }
 
+void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), void *ctx)
+{
+    const struct etcd_config *config = face->config;
+    if (config->warn_apply_ns || config->warn_unary_ns)
+        slow_log_init(&face->slow, face->services, config->warn_apply_ns, config->warn_unary_ns,
+                      now_ns, ctx);
+}
+
 bool etcd_face_busy(const struct etcd_face *face)
 {
     return face->under_way > 0;

@@ -25,6 +25,8 @@ struct etcd_config {
     size_t txn_ops_max;          /* operations in one list of a transaction */
     size_t request_bytes_max;    /* a write as etcd would put it into its log */
     uint32_t gateway_calls_max;  /* of the JSON gateway at the same time, a shard; 0: no gateway */
+    int64_t warn_apply_ns;       /* what takes longer is logged; both 0: nothing is */
+    int64_t warn_unary_ns;
     const char *member_name;
     const struct slice *peer_urls;
     size_t peer_url_count;
@@ -61,6 +63,9 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
 /* Must not be busy. */
 void etcd_face_free(struct etcd_face *face);
 DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
+
+/* The time of the shard's turn, by which slow calls are found. Before its first connection. */
+void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), void *ctx);
 
 /* The engine still works on an operation: its shard must go on turning. */
 bool etcd_face_busy(const struct etcd_face *face);

@@ -9,6 +9,7 @@
 #include "etcd/face.h"
 #include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
+#include "etcd/slow_log.h"
 
 struct etcd_face {
     const struct etcd_config *config;
@@ -19,7 +20,8 @@ struct etcd_face {
     struct grpc_services *services;     /* owned */
     struct http_routes *routes;         /* owned */
     struct http_routes *metrics_routes; /* owned */
-    struct gateway gateway;             /* over services; unused when config has none */
+    struct slow_log slow;
+    struct gateway gateway; /* over services; unused when config has none */
 };
 
 enum status kv_service_add(struct etcd_face *face);

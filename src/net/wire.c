@@ -80,6 +80,7 @@ static enum status open_connection(void *shared, struct protocol_hooks hooks, in
 {
     struct wire_hooks wire_hooks = {
         .on_output = hooks.on_output,
+        .peer_address = hooks.peer_address,
         .owner = hooks.owner,
         .secure = hooks.secure,
         .peer_name = hooks.peer_name,

@@ -137,6 +137,7 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
         TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2,
                               server->http2.routes ? &with_http : &only_grpc, c, now_ns, &c->grpc));
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
+        grpc_endpoint_set_peer_address(c->grpc, c->hooks.peer_address, c->hooks.owner);
         return ST_OK;
     }
     if (!server->http1.routes) {

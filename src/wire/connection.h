@@ -29,6 +29,8 @@ struct wire_hooks {
     /* There is something to fill out, or close, where there was not. Called when a service wakes
      * a call from outside feed, fill and tick; those end with a look at wants_write anyway. */
     void (*on_output)(void *owner);
+    /* Where the client is, for the log: at most GRPC_ADDRESS_BYTES. May be NULL. */
+    void (*peer_address)(void *owner, char *text);
     void *owner;
     bool secure; /* what is fed came over TLS */
     /* The common name of the client's certificate, which we trust; NULL without one. Lives as long

@@ -17,6 +17,32 @@ int64_t grpc_call_deadline(const struct grpc_call *call)
     return call->deadline_ns;
 }
 
+void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS_BYTES])
+{
+    text[0] = 0;
+    if (call->endpoint && call->endpoint->peer_address)
+        call->endpoint->peer_address(call->endpoint->peer_owner, text);
+}
+
+struct slice grpc_call_path(const struct grpc_call *call)
+{
+    return call->row ? call->row->path : SLICE_EMPTY;
+}
+
+struct slice grpc_call_request(const struct grpc_call *call)
+{
+    return call->request;
+}
+
+bool grpc_call_response(const struct grpc_call *call, struct slice *ret_message)
+{
+    const struct grpc_chunk *chunk = call->first_chunk;
+    if (!chunk || chunk->next || chunk->len < GRPC_PREFIX_BYTES)
+        return false;
+    *ret_message = slice_of(chunk->bytes + GRPC_PREFIX_BYTES, chunk->len - GRPC_PREFIX_BYTES);
+    return true;
+}
+
 const char *grpc_call_peer_name(const struct grpc_call *call)
 {
     return call->endpoint ? call->endpoint->peer_name : NULL;
@@ -107,6 +133,7 @@ void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)
     assert(!call->source);
     call->source = source;
     call->source_parked = false;
+    grpc_call_answer_begins(call);
     output_changed(call);
 }
 

@@ -83,6 +83,14 @@ int64_t grpc_call_now(const struct grpc_call *call);
  * once the call has ended. Lives as long as the connection. */
 const char *grpc_call_peer_name(const struct grpc_call *call);
 
+/* For the log: where the client is ("" when nobody knows), the method's path, the one request
+ * message, and the one response message that is queued whole, or false. */
+enum { GRPC_ADDRESS_BYTES = 160 };
+void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS_BYTES]);
+struct slice grpc_call_path(const struct grpc_call *call);
+struct slice grpc_call_request(const struct grpc_call *call);
+bool grpc_call_response(const struct grpc_call *call, struct slice *ret_message);
+
 /* A pointer for the service's own use; NULL at first. */
 void grpc_call_set_user(struct grpc_call *call, void *user);
 void *grpc_call_user(const struct grpc_call *call);

@@ -86,6 +86,13 @@ void grpc_endpoint_free(struct grpc_endpoint *endpoint)
     free(endpoint);
 }
 
+void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
+                                    void (*fn)(void *owner, char *text), void *owner)
+{
+    endpoint->peer_address = fn;
+    endpoint->peer_owner = owner;
+}
+
 void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name)
 {
     endpoint->peer_name = name;

@@ -28,6 +28,10 @@ DEFINE_CLEANUP(struct grpc_endpoint *, grpc_endpoint_free)
 /* Borrowed; what grpc_call_peer_name tells. NULL at first. */
 void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name);
 
+/* What grpc_call_peer_address tells. */
+void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
+                                    void (*fn)(void *owner, char *text), void *owner);
+
 /* For what needs no gRPC: wants_write, over. */
 struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint);
 

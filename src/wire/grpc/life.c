@@ -162,15 +162,42 @@ void grpc_call_end(struct grpc_call *call)
         call->method->on_end(call, call->row->service);
 }
 
+/* An operation that ends late answers outside the connection's turns, so its time may be old. */
+static int64_t took_ns(const struct grpc_call *call)
+{
+    const struct grpc_timing *timing = call->row->timing;
+    int64_t now = timing ? timing->now_ns(timing->ctx) : call->endpoint->now_ns;
+    return now > call->started_ns ? now - call->started_ns : 0;
+}
+
+static void tell_slow(const struct grpc_call *call, int64_t took)
+{
+    const struct grpc_timing *timing = call->row->timing;
+    const struct grpc_method *method = call->method;
+    if (UNLIKELY(timing && took > timing->slow_ns) && call->delivered && !method->client_streams &&
+        !method->server_streams)
+        timing->on_slow(timing->ctx, call, took);
+}
+
 void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code)
 {
     const struct grpc_row *row = call->row;
-    if (!row || !row->counts)
+    if (!row || (!row->counts && !row->timing))
+        return;
+    int64_t took = took_ns(call);
+    if (!call->sourced)
+        tell_slow(call, took);
+    if (!row->counts)
         return;
     metric_add(row->counts, row->first_count + GRPC_COUNT_HANDLED + code, 1);
-    int64_t took_ns = call->endpoint->now_ns - call->started_ns;
-    metric_observe(row->counts, row->first_count + GRPC_COUNT_SECONDS, &grpc_seconds,
-                   took_ns > 0 ? took_ns : 0);
+    metric_observe(row->counts, row->first_count + GRPC_COUNT_SECONDS, &grpc_seconds, took);
+}
+
+void grpc_call_answer_begins(struct grpc_call *call)
+{
+    call->sourced = true;
+    if (call->row && call->row->timing)
+        tell_slow(call, took_ns(call));
 }
 
 void grpc_call_closed(struct grpc_call *call)

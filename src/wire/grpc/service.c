@@ -87,6 +87,12 @@ void grpc_services_count(struct grpc_services *services, struct metric_block *bl
     }
 }
 
+void grpc_services_time(struct grpc_services *services, const struct grpc_timing *timing)
+{
+    for (size_t i = 0; i < services->count; i++)
+        services->rows[i].timing = timing;
+}
+
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix)
 {
     for (size_t i = 0; i < services->count; i++) {

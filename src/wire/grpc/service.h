@@ -23,6 +23,18 @@ enum grpc_count {
 };
 extern const struct metric_buckets grpc_seconds;
 
+/*
+ * How long calls take: the time, and who is told of a call with one request and one answer whose
+ * answer took longer than slow_ns. The call is whole then; grpc_call_request and its like may be
+ * asked. Borrowed; used on the thread that answers.
+ */
+struct grpc_timing {
+    int64_t (*now_ns)(void *ctx); /* of the same clock as the connection's, and not older */
+    int64_t slow_ns;
+    void (*on_slow)(void *ctx, const struct grpc_call *call, int64_t took_ns);
+    void *ctx;
+};
+
 /* A method that is answered. */
 struct grpc_row {
     struct slice path;
@@ -30,6 +42,7 @@ struct grpc_row {
     void *service;
     struct metric_block *counts; /* NULL: nobody counts */
     unsigned first_count;
+    const struct grpc_timing *timing; /* NULL: nobody asks */
 };
 
 MUST_CHECK
@@ -53,6 +66,9 @@ const struct grpc_row *grpc_services_rows(const struct grpc_services *services, 
  * was added; the block is that of the thread that answers.
  */
 void grpc_services_count(struct grpc_services *services, struct metric_block *block);
+
+/* From now on, as grpc_services_count. */
+void grpc_services_time(struct grpc_services *services, const struct grpc_timing *timing);
 
 /* Whether any method's path begins so: "/etcdserverpb.KV/". */
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix);

@@ -25,7 +25,9 @@ struct grpc_endpoint {
     struct h2_session *session; /* owned; NULL: a call of this process (local.h) */
     const struct grpc_endpoint_ops *ops;
     void *owner;
-    const char *peer_name;   /* borrowed from the connection; may be NULL */
+    const char *peer_name;                         /* borrowed from the connection; may be NULL */
+    void (*peer_address)(void *owner, char *text); /* may be NULL */
+    void *peer_owner;
     struct list timed;       /* calls with a deadline, or whose output may stall */
     int64_t now_ns;          /* of the turn under way */
     int64_t check_at_ns;     /* no call of timed needs a look before */
@@ -73,6 +75,7 @@ struct grpc_call {
     bool finished : 1;      /* the status is known; after the chunks come the trailers */
     bool source_parked : 1; /* asked in vain */
     bool paused : 1;        /* the peer gets no more window */
+    bool sourced : 1;       /* has or had a source */
     bool small : 1;         /* of GRPC_PARKING_CALL_BYTES; not recycled */
 
     struct arena arena;
@@ -101,6 +104,8 @@ void grpc_call_drop_message(struct grpc_call *call);
 void grpc_call_add_held(struct grpc_call *call, size_t bytes);
 void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
+/* From now on it is the client's reading that takes its time. */
+void grpc_call_answer_begins(struct grpc_call *call);
 /* The status is known, or will never be. */
 void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code);
 

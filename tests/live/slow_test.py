@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""Requests that take long are logged as etcd logs them, without what is stored."""
+import json
+import time
+import unittest
+
+import protobuf as pb
+from client import Client
+from server import LiveTest, only_vigil
+
+ALL = ["--warning-apply-duration=1ns", "--warning-unary-request-duration=1ns"]
+APPLY, STATS = "apply request took too long", "request stats"
+
+
+def lines(server, message):
+    return [json.loads(line) for line in list(server.lines) if f'"msg":"{message}"' in line]
+
+
+class Slow(LiveTest):
+    def wait_lines(self, server, message, count):
+        for _ in range(100):
+            if len(lines(server, message)) >= count:
+                break
+            time.sleep(0.05)
+        return lines(server, message)
+
+    def client(self, server):
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        return client
+
+    def test_a_call_is_told_with_its_size_and_no_value(self):
+        server = self.serving(args=ALL)
+        client = self.client(server)
+        client.put(b"a", b"secret-secret")
+        client.get(b"a")
+        put, get = self.wait_lines(server, STATS, 2)[-2:]
+        self.assertEqual(put["response type"], "/etcdserverpb.KV/Put")
+        self.assertEqual((put["request count"], put["request size"]), (1, 18))
+        self.assertEqual(put["request content"].strip(), 'key:"a" value_size:13')
+        self.assertRegex(put["remote"], r"^127\.0\.0\.1:\d+$")
+        self.assertRegex(put["start time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+        self.assertRegex(put["time spent"], r"s$")
+        self.assertEqual(get["response type"], "/etcdserverpb.KV/Range")
+        self.assertEqual((get["request count"], get["response count"]), (0, 1))
+        self.assertEqual(get["request content"], 'key:"a"')
+        self.assertEqual({put["level"], get["level"]}, {"warn"})
+        self.assertNotIn("secret", server.log)
+
+    def test_an_apply_is_told_with_what_was_expected(self):
+        server = self.serving(args=ALL)
+        client = self.client(server)
+        client.put(b"a", b"12345")
+        client.get(b"a")
+        compare = pb.field(1, pb.field(3, b"a") + pb.field(4, 1))
+        success = pb.field(2, pb.field(2, pb.put(b"a", b"topsecret")))
+        client.call("Txn", compare + success)
+        told = self.wait_lines(server, APPLY, 3)[-3:]
+        for line in told:
+            self.assertEqual(line["expected-duration"], "1ns")
+            self.assertRegex(line["took"], r"s$")
+        put, get, txn = told
+        self.assertIn('put:<key:"a" value_size:5', put["request"])
+        self.assertRegex(put["response"], r"^size:\d+$")
+        self.assertEqual((get["prefix"], get["request"]), ("read-only range ", 'key:"a"'))
+        self.assertRegex(get["response"], r"^range_response_count:1 size:\d+$")
+        self.assertIn('request_put:<key:"a" value_size:9', txn["request"])
+        self.assertNotIn("topsecret", server.log)
+
+    def test_nothing_is_said_of_what_is_fast(self):
+        server = self.serving(args=["--warning-apply-duration=1m", "--warning-unary-request-duration=1m"])
+        client = self.client(server)
+        for _ in range(20):
+            client.put(b"a", b"1")
+        self.assertEqual((lines(server, APPLY), lines(server, STATS)), ([], []))
+
+    @only_vigil
+    def test_a_slow_server_does_not_drown_in_its_log(self):
+        server = self.serving(args=["--warning-unary-request-duration=1ns", "--io-threads=1"])
+        client = self.client(server)
+        for _ in range(300):
+            client.put(b"a", b"1")
+        told = lines(server, STATS)
+        self.assertLess(len(told), 150)
+        self.assertGreater(len(told), 10)
+        time.sleep(0.3)
+        client.put(b"a", b"1")
+        told = self.wait_lines(server, STATS, len(told) + 1)
+        self.assertEqual(len(told) + sum(line.get("suppressed", 0) for line in told), 301)
+
+
+if __name__ == "__main__":
+    unittest.main()
