@@ -6,17 +6,18 @@
 #include "cmd/greeting.h"
 #include "cmd/log_rotation.h"
 #include "cmd/notify.h"
+#include "cmd/preflight.h"
 #include "cmd/quota_notice.h"
 #include "cmd/serve_config.h"
 #include "cmd/serve_settings.h"
 #include "cmd/signals.h"
 #include "cmd/version.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
+
+#define SAME_SIGNAL_NS (200 * NS_PER_MS)
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -189,32 +190,24 @@ static int wait_for_end(const struct serve *s)
     }
 }
 
-/* Until every connection has ended, or another signal comes: then at once. */
+/* Until every connection has ended, or another signal comes: then at once. Some that stop a server
+ * (timeout, a terminal) send their signal twice in the same moment: that is one. */
 static void drain(const struct serve *s, struct server *server)
 {
+    int64_t begin = clock_mono_ns(clock_system());
     server_drain(server);
     while (!server_drained(server)) {
         int second = signals_wait(&s->signals, 10 * NS_PER_MS);
-        if (second > 0 && second != SIGUSR1) {
-            log_warn("received another signal; stopping at once",
-                     LOG_TEXT("signal", signals_name(second)));
-            signals_die_by(&s->signals, second);
-        }
+        if (second <= 0 || second == SIGUSR1 ||
+            clock_mono_ns(clock_system()) - begin < SAME_SIGNAL_NS)
+            continue;
+        log_warn("received another signal; stopping at once",
+                 LOG_TEXT("signal", signals_name(second)));
+        signals_die_by(&s->signals, second);
     }
 }
 
 /* -- Running -- */
-
-/* As many files as we may open: each connection is one. */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-            log_warn("cannot raise the limit of open files", LOG_TEXT("error", strerror(errno)));
-    }
-}
 
 /* What the settings mean, checked as a whole. */
 static enum status configure(struct serve *s, struct error *error)
@@ -232,7 +225,8 @@ static enum status configure(struct serve *s, struct error *error)
 
 static enum status start(struct serve *s, struct server **ret_server, struct error *error)
 {
-    raise_file_limit();
+    preflight_files((uint64_t)s->settings.values.max_connections);
+    TRY(preflight_data_dir(s->config.server.engine.data_dir, error));
     return server_start(&s->config.server, ret_server, error);
 }
 

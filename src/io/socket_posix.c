@@ -162,6 +162,20 @@ static void remove_stale_path(const struct address *address)
         (void)unlink(path);
 }
 
+static const char *listen_advice(int error_number)
+{
+    switch (error_number) {
+    case EADDRINUSE:
+        return "; another process listens there: stop it or choose another address";
+    case EADDRNOTAVAIL:
+        return "; no interface of this machine has it: choose another address";
+    case EACCES:
+        return "; this user may not listen there: choose a port above 1023 or another place";
+    default:
+        return "";
+    }
+}
+
 static enum status listen_error(struct error *error, const struct address *address,
                                 const char *what)
 {
@@ -169,9 +183,11 @@ static enum status listen_error(struct error *error, const struct address *addre
     int error_number = errno;
     address_format(address, text);
     enum status status = error_number == EADDRINUSE ? ST_IN_USE : status_from_errno(error_number);
-    return error_set(error, status, "listen %s %s: %s: %s",
+    const char *why = strerrordesc_np(error_number);
+    return error_set(error, status, "listen %s %s: %s: %c%s%s",
                      address_is_path(address) ? "unix" : "tcp", text, what,
-                     strerrordesc_np(error_number));
+                     why[0] | 0x20, /* as Go says it */
+                     why + 1, listen_advice(error_number));
 }
 
 static enum status posix_listen(struct network *network, const struct address *address,

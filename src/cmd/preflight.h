@@ -1,0 +1,21 @@
+/*
+ * What commonly keeps a server from starting, looked at before it tries: then the reason can be
+ * told with what to do about it, where a failed call deep inside knows only a number.
+ */
+#ifndef VIGIL_CMD_PREFLIGHT_H
+#define VIGIL_CMD_PREFLIGHT_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* Whether this process can keep its data there: a directory of its own, or one that can be made.
+ * Directories above it that are missing are made, as etcd makes them. */
+MUST_CHECK
+enum status preflight_data_dir(const char *path, struct error *error);
+
+/* Lets the process open as many files as it may, one for each connection, and says so in the log if
+ * they are fewer than wanted. */
+void preflight_files(uint64_t connections_max);
+
+#endif

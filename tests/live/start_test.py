@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""What keeps a server from starting is said with what to do about it."""
+import json
+import os
+import resource
+import socket
+import subprocess
+import unittest
+
+from server import LiveTest, only_vigil
+
+
+@only_vigil
+class Refusals(LiveTest):
+    def refused(self, *parts, **options):
+        server = self.server(**options)
+        code, log = server.refuse()
+        self.assertEqual(code, 1, log)
+        last = json.loads(server.lines[-1])
+        self.assertIn(last["level"], ("fatal", "warn"))
+        for part in parts:
+            self.assertIn(part, last["error"])
+
+    def test_a_busy_port(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refused(f"listen tcp 127.0.0.1:{port}: bind: address already in use",
+                         "stop it or choose another", port=port)
+
+    def test_an_address_of_another_machine(self):
+        self.refused("bind: cannot assign requested address", "no interface of this machine",
+                     listen="http://192.0.2.1:2379")
+
+    def test_a_data_directory_that_is_a_file(self):
+        path = self.scratch / "file"
+        path.write_text("x")
+        self.refused(f"{path} is not a directory", "--data-dir", directory=path)
+
+    @unittest.skipUnless(os.geteuid() == 0, "changing owners needs root")
+    def test_a_data_directory_of_somebody_else(self):
+        path = self.scratch / "theirs"
+        path.mkdir(mode=0o755)
+        os.chown(path, 65534, 65534)
+        self.scratch.chmod(0o755)
+        self.refused("no permission to use", "belongs to nobody", "runs as daemon", "chown",
+                     directory=path, wrap=["setpriv", "--reuid=daemon", "--clear-groups"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
+    def test_a_disk_that_cannot_be_written(self):
+        path = self.scratch / "disk"
+        path.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", str(path)],
+                                 capture_output=True, check=False)
+        if mounted.returncode:
+            self.skipTest("may not mount here")
+        self.addCleanup(subprocess.run, ["umount", str(path)], check=True)
+        self.refused("mounted read-only", directory=path / "data")
+
+    def test_a_log_file_that_cannot_be_made(self):
+        self.refused("cannot log to /no/such/dir/log: No such file", args=["--log-outputs=/no/such/dir/log"])
+
+    def test_a_log_rotation_that_makes_no_sense(self):
+        self.refused("requires a single file path", args=["--enable-log-rotation"])
+
+
+@only_vigil
+class Starts(LiveTest):
+    def test_missing_directories_are_made_private(self):
+        path = self.scratch / "a" / "b" / "c"
+        self.serving(directory=path)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o700)
+
+    def test_few_open_files_are_said(self):
+        def limits():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
+        server = self.serving(limits=limits)
+        said = [json.loads(line) for line in server.lines if "raise LimitNOFILE" in line]
+        self.assertEqual(said[0]["open-files"], 300)
+        self.assertEqual(said[0]["max-connections"], 65536)
+
+    def test_log_files_are_opened_anew_on_a_signal(self):
+        import signal
+        import time
+        log, moved = self.scratch / "v.log", self.scratch / "v.log.1"
+        server = self.serving(args=[f"--log-outputs=stderr,{log}"])
+        log.rename(moved)
+        os.kill(server.pid, signal.SIGUSR1)
+        for _ in range(100):
+            if log.exists() and "opened the log files anew" in log.read_text():
+                break
+            time.sleep(0.05)
+        self.assertIn("opened the log files anew", log.read_text())
+        self.assertIn("ready to serve client requests", moved.read_text())
+        self.assertEqual(log.stat().st_mode & 0o777, 0o600)
+
+    def test_the_manager_hears_of_every_step(self):
+        path = str(self.scratch / "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(10)
+            server = self.server(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"}).start()
+            self.assertEqual(manager.recv(100), b"READY=1")
+            self.assertEqual(manager.recv(100), b"WATCHDOG=1")
+            os.kill(server.pid, 10)  # SIGUSR1
+            heard = [manager.recv(100)]
+            while not heard[-1].startswith(b"RELOADING=1\nMONOTONIC_USEC="):
+                self.assertEqual(heard[-1], b"WATCHDOG=1")
+                heard.append(manager.recv(100))
+            self.assertEqual(manager.recv(100), b"READY=1")
+            server.stop()
+            while heard[-1] != b"STOPPING=1":
+                heard.append(manager.recv(100))
+
+
+if __name__ == "__main__":
+    unittest.main()
