@@ -137,7 +137,8 @@ void engine_shard_turn_begin(struct engine_shard *shard);
 void engine_shard_turn_end(struct engine_shard *shard);
 /*
  * Called after what was to be sent was sent, before the loop waits: what watches were given to send
- * from where it lies is let go. Every turn that began ends with it.
+ * from where it lies is let go, and writes begun while sending are handed over. Every turn that
+ * began ends with it.
  */
 void engine_shard_flushed(struct engine_shard *shard);
 

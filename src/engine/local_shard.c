@@ -67,11 +67,27 @@ void local_shard_turn_begin(struct engine_shard *base)
         local_watch_turn_begin(shard->watch);
 }
 
+static void post_chains(struct local_shard *shard)
+{
+    struct local_writer *writer = &shard->engine->writer;
+    if (shard->writes.first)
+        mailbox_post_chain(&writer->requests, shard->writes.first, shard->writes.last);
+    if (shard->lease_reads.first)
+        mailbox_post_chain(&writer->lease_reads, shard->lease_reads.first, shard->lease_reads.last);
+    shard->writes = shard->lease_reads = (struct op_chain){0};
+}
+
+void local_shard_turn_end(struct engine_shard *base)
+{
+    post_chains(shard_of(base));
+}
+
 void local_shard_flushed(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
     if (shard->watch)
         local_watch_flushed(shard->watch);
+    post_chains(shard); /* HTTP/1.1 looks at the next request when the answer before it is sent */
 }
 
 struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
@@ -80,17 +96,6 @@ struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
     if (!shard->watch)
         shard->watch = local_watch_new(shard);
     return local_watch_hub(shard->watch);
-}
-
-void local_shard_turn_end(struct engine_shard *base)
-{
-    struct local_shard *shard = shard_of(base);
-    struct local_writer *writer = &shard->engine->writer;
-    if (shard->writes.first)
-        mailbox_post_chain(&writer->requests, shard->writes.first, shard->writes.last);
-    if (shard->lease_reads.first)
-        mailbox_post_chain(&writer->lease_reads, shard->lease_reads.first, shard->lease_reads.last);
-    shard->writes = shard->lease_reads = (struct op_chain){0};
 }
 
 /* -- Reading -- */

@@ -77,5 +77,9 @@ struct gateway_metadata {
     uint8_t names[2048];
 };
 void gateway_metadata_take(struct gateway_metadata *metadata, const struct http_request *request);
+/* How long the caller waits, in ns; INT64_MAX: for ever. False: ret_text says it, and says nothing.
+ */
+MUST_CHECK
+bool gateway_timeout(const struct http_request *request, int64_t *ret_ns, struct slice *ret_text);
 
 #endif

@@ -18,6 +18,7 @@
 
 enum {
     PIECE_BYTES = 4096,         /* pulled from the service at once */
+    TIMEOUT_NS_MIN = 1000,      /* less has passed before it was read */
     WHOLE_BYTES_MAX = 16 << 10, /* of messages turned over in one go, before anything is sent */
 };
 
@@ -28,6 +29,7 @@ struct gateway_call {
     struct http_exchange *x;
     struct grpc_local *local; /* owned; NULL while waiting */
     struct list in_waiting;   /* links gateway.waiting */
+    int64_t deadline_ns;      /* INT64_MAX: none */
     struct slice requests;    /* JSON not yet delivered */
 
     struct pb_json_writer writer;
@@ -308,6 +310,18 @@ static void on_leave(struct http_exchange *x)
         gateway_respond_error(x, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
 }
 
+static void on_deadline(struct http_exchange *x)
+{
+    struct gateway_call *g = http_exchange_user(x);
+    if (g->local) {
+        grpc_local_expire(g->local);
+        return;
+    }
+    g->answered = true;
+    list_remove(&g->in_waiting);
+    gateway_respond_error(x, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+}
+
 /* -- Life -- */
 
 static enum status open_call(struct gateway_call *g)
@@ -349,6 +363,7 @@ static void ask(struct gateway_call *g)
         return;
     }
     const struct grpc_method *method = grpc_local_method(g->local);
+    grpc_local_set_deadline(g->local, g->deadline_ns);
     g->streams = method->client_streams || method->server_streams;
     g->busy = true;
     if (method->client_streams)
@@ -357,6 +372,30 @@ static void ask(struct gateway_call *g)
         deliver_one(g);
     g->busy = false;
     look(g);
+}
+
+/* False: it was answered. */
+static bool set_deadline(struct gateway_call *g)
+{
+    struct slice text;
+    int64_t timeout_ns;
+    if (!gateway_timeout(http_exchange_request(g->x), &timeout_ns, &text)) {
+        char words[256];
+        int len = snprintf(words, sizeof(words), "invalid grpc-timeout: %.*s",
+                           (int)size_min(text.len, 128), (const char *)text.ptr);
+        g->answered = true;
+        gateway_respond_error(g->x, GRPC_INVALID_ARGUMENT, slice_of(words, (size_t)len));
+        return false;
+    }
+    if (timeout_ns < TIMEOUT_NS_MIN) {
+        on_deadline(g->x);
+        return false;
+    }
+    if (__builtin_add_overflow(now_of(g), timeout_ns, &g->deadline_ns))
+        g->deadline_ns = INT64_MAX;
+    else
+        http_set_deadline(g->x, g->deadline_ns, on_deadline);
+    return true;
 }
 
 struct gateway_call *gateway_call_start(struct gateway *gateway, const struct gateway_row *row,
@@ -380,6 +419,8 @@ struct gateway_call *gateway_call_start(struct gateway *gateway, const struct ga
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
     if (called && called->method->parks)
         http_park(x, on_leave);
+    if (!set_deadline(g))
+        return g;
     if (gateway->calls < gateway->calls_max)
         ask(g);
     else

@@ -3,6 +3,7 @@
  * as it is, Grpc-Metadata-X as x. The rest is of no interest to a service and stays behind.
  */
 #include "etcd/gateway.h"
+#include "wire/grpc/timeout.h"
 
 static const struct slice prefix = SLICE_LITERAL("grpc-metadata-");
 
@@ -64,4 +65,37 @@ void gateway_metadata_take(struct gateway_metadata *m, const struct http_request
         m->fields[m->count++].value = value;
         used += name.len;
     }
+}
+
+/* Go's digits: a sign, and as many as 64 bits hold. Past gRPC's eight they are for ever. */
+static bool is_long_timeout(struct slice text)
+{
+    if (text.len > 19)
+        return false;
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    }
+    return strchr("HMSmun", text.ptr[text.len - 1]) != NULL;
+}
+
+bool gateway_timeout(const struct http_request *request, int64_t *ret_ns, struct slice *ret_text)
+{
+    struct slice text;
+    int64_t ns = 0;
+    *ret_ns = INT64_MAX;
+    if (!http_request_get(request, SLICE_LITERAL("grpc-timeout"), &text) || text.len == 0)
+        return true;
+    *ret_text = text;
+    bool negative = text.ptr[0] == '-';
+    if (negative || text.ptr[0] == '+')
+        text = slice_sub(text, 1, text.len - 1);
+    enum grpc_timeout_fault fault = grpc_timeout_parse(text, &ns);
+    if (fault == GRPC_TIMEOUT_LONG && is_long_timeout(text))
+        ns = INT64_MAX;
+    else if (fault != GRPC_TIMEOUT_FINE)
+        return false;
+    if (ns) /* none at all is no limit */
+        *ret_ns = negative ? -1 : ns;
+    return true;
 }

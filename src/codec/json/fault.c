@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 static const char *const places[] = {
+    [JSON_TOO_DEEP] = "exceeded max depth",
     [JSON_NO_VALUE] = "looking for beginning of value",
     [JSON_NO_KEY] = "looking for beginning of object key string",
     [JSON_NO_COLON] = "after object key",
@@ -47,8 +48,6 @@ const char *json_fault_text(const struct json_scanner *s, char text[JSON_FAULT_T
         return "EOF";
     case JSON_CUT_OFF:
         return "unexpected EOF";
-    case JSON_TOO_DEEP:
-        return "exceeded max depth";
     case JSON_LITERAL:
         snprintf(text, JSON_FAULT_TEXT_BYTES,
                  "invalid character '%s' in literal %s (expecting '%c')", quote(*s->at, quoted),

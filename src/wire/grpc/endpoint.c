@@ -142,13 +142,6 @@ void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns)
     }
 }
 
-static void deadline_passed(struct grpc_call *call)
-{
-    grpc_call_drop_output(call);
-    grpc_call_fail_text(call, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
-    grpc_call_end(call);
-}
-
 /* Bytes ought to move: a request that has not come whole, or an answer that does not go. */
 static bool is_stalled(struct grpc_call *call, int64_t now_ns)
 {
@@ -168,7 +161,7 @@ static void check_calls(struct grpc_endpoint *endpoint)
     struct grpc_call *call, *following;
     LIST_FOREACH_SAFE (call, following, &endpoint->timed, in_timed) {
         if (!call->finished && call->deadline_ns <= now_ns)
-            deadline_passed(call);
+            grpc_call_expire(call);
         if (is_stalled(call, now_ns)) {
             h2_stream_reset(&call->stream, H2_CANCEL);
             if (h2_session_failed(endpoint->session))

@@ -179,6 +179,13 @@ static void tell_slow(const struct grpc_call *call, int64_t took)
         timing->on_slow(timing->ctx, call, took);
 }
 
+void grpc_call_expire(struct grpc_call *call)
+{
+    grpc_call_drop_output(call);
+    grpc_call_fail_text(call, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+    grpc_call_end(call);
+}
+
 void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code)
 {
     const struct grpc_row *row = call->row;

@@ -106,6 +106,8 @@ void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);
 /* From now on it is the client's reading that takes its time. */
 void grpc_call_answer_begins(struct grpc_call *call);
+/* Its deadline has passed. */
+void grpc_call_expire(struct grpc_call *call);
 /* The status is known, or will never be. */
 void grpc_call_count_handled(const struct grpc_call *call, enum grpc_code code);
 

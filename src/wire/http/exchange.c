@@ -263,7 +263,26 @@ void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x
         http_exchange_leave(x);
 }
 
+void http_set_deadline(struct http_exchange *x, int64_t at_ns,
+                       void (*on_deadline)(struct http_exchange *x))
+{
+    assert(!x->on_deadline);
+    x->on_deadline = on_deadline;
+    x->deadline_ns = at_ns;
+    if (x->ops->timed)
+        x->ops->timed(x);
+}
+
 /* ---- the version's side ---- */
+
+void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
+{
+    if (now_ns < http_exchange_deadline(x))
+        return;
+    void (*on_deadline)(struct http_exchange *) = x->on_deadline;
+    x->on_deadline = NULL;
+    on_deadline(x);
+}
 
 void http_exchange_sent(struct http_exchange *x)
 {

@@ -106,6 +106,13 @@ void http_wake(struct http_exchange *x);
  */
 void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x));
 
+/*
+ * on_deadline is called once at that time of http_exchange_now's clock or soon after, unless
+ * everything has been said by then. At most one.
+ */
+void http_set_deadline(struct http_exchange *x, int64_t at_ns,
+                       void (*on_deadline)(struct http_exchange *x));
+
 /* The time of the connection's latest turn, monotonic. */
 int64_t http_exchange_now(const struct http_exchange *x);
 

@@ -18,6 +18,8 @@ struct http_exchange_ops {
     void (*abort)(struct http_exchange *x);
     /* The source may be asked again. */
     void (*wake)(struct http_exchange *x);
+    /* It has a deadline now. May be NULL. */
+    void (*timed)(struct http_exchange *x);
     size_t (*queued)(const struct http_exchange *x);
     int64_t (*now)(const struct http_exchange *x);
 };
@@ -32,6 +34,8 @@ struct http_exchange {
     struct http_source *source;
     void (*on_room)(struct http_exchange *x);
     void (*on_leave)(struct http_exchange *x);
+    void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
+    int64_t deadline_ns;
     struct buf body;
     struct buf path;   /* request.path, when it had escapes */
     struct buf fields; /* of the response, as text: "Name: value\r\n" each */
@@ -60,6 +64,13 @@ const char *http_status_text(unsigned status);
 void http_exchange_sent(struct http_exchange *x);
 /* Asks the source until there is no room or nothing to send. Never with room 0. */
 size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room);
+/* When it wants to hear of the time; INT64_MAX: never. */
+static inline int64_t http_exchange_deadline(const struct http_exchange *x)
+{
+    return x->on_deadline && !x->complete ? x->deadline_ns : INT64_MAX;
+}
+/* Tells it, if it is time. */
+void http_exchange_tick(struct http_exchange *x, int64_t now_ns);
 /* The server leaves: exchanges that park are told. */
 void http_exchange_leave(struct http_exchange *x);
 

@@ -353,10 +353,16 @@ static int64_t patience(const struct http1_endpoint *e)
     }
 }
 
-int64_t http1_endpoint_timeout(const struct http1_endpoint *e)
+static int64_t patience_ends(const struct http1_endpoint *e)
 {
     int64_t wait = http1_endpoint_over(e) ? 0 : patience(e);
     return wait ? e->since_ns + wait : INT64_MAX;
+}
+
+int64_t http1_endpoint_timeout(const struct http1_endpoint *e)
+{
+    int64_t at = patience_ends(e), deadline = http_exchange_deadline(&e->exchange);
+    return at < deadline ? at : deadline;
 }
 
 void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
@@ -365,7 +371,9 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         return;
     e->now_ns = now_ns;
     e->inside++;
-    if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
+    if (now_ns < patience_ends(e))
+        http_exchange_tick(&e->exchange, now_ns);
+    else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
     else
         http1_die(e, "nothing moved");

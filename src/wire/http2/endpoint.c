@@ -107,6 +107,9 @@ void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
         return;
     int64_t next = now_ns + stall_ns;
     LIST_FOREACH_SAFE (h, following, &endpoint->exchanges, in_exchanges) {
+        http_exchange_tick(&h->exchange, now_ns);
+        int64_t deadline = http_exchange_deadline(&h->exchange);
+        next = deadline < next ? deadline : next;
         if (!http2_exchange_waits(h))
             continue;
         if (now_ns - h->progress_ns < stall_ns) {

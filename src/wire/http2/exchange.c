@@ -116,12 +116,20 @@ static int64_t now(const struct http_exchange *x)
     return http2_of(x)->endpoint->now_ns;
 }
 
+static void timed(struct http_exchange *x)
+{
+    struct http2_endpoint *endpoint = http2_of(x)->endpoint;
+    if (endpoint && x->deadline_ns < endpoint->check_at_ns)
+        endpoint->check_at_ns = x->deadline_ns;
+}
+
 static const struct http_exchange_ops exchange_ops = {
     .begin = begin,
     .write = append,
     .end = make_ready,
     .abort = break_off,
     .wake = make_ready,
+    .timed = timed,
     .queued = queued,
     .now = now,
 };
