@@ -86,7 +86,7 @@ static enum status renew(struct fake_lease *lease, struct engine_renewals *op, i
 {
     for (size_t i = 0; i < op->count; i++) {
         struct engine_renewal *item = &op->items[i];
-        if (lessor_renew(lease->lessor, item->id, now_ns, &item->ttl_s) != ST_OK)
+        if (lessor_renew(lease->lessor, item->id, now_ns, now_ns, &item->ttl_s) != ST_OK)
             item->ttl_s = 0;
     }
     return ST_OK;

@@ -39,6 +39,7 @@ struct engine_renewals {
     struct engine_op op;          /* first; its revision is one at which the leases lived */
     struct engine_renewal *items; /* the caller's, lent until done */
     size_t count;
+    int64_t asked_ns; /* the engine's own */
 };
 
 /* Durable when done. */

@@ -72,8 +72,8 @@ struct local_writer {
     uint64_t bytes_since_wake; /* of log, since the keeper was last told */
     int64_t told_revision;     /* the last one that listening shards were told of */
     struct local_lease lease;
-    int64_t now_ns;      /* of this turn */
-    int64_t expected_ns; /* when a turn was to begin at the latest */
+    int64_t now_ns;        /* of this turn */
+    int64_t rest_until_ns; /* when the wait under way is to end at the latest; 0: none is */
     _Atomic bool stopping;
 };
 

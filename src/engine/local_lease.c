@@ -32,6 +32,23 @@ static void count(struct local_lease *lease)
     atomic_store_explicit(&lease->attached, lessor_key_count(lease->lessor), memory_order_relaxed);
 }
 
+/* The leases' own time, which never goes back. */
+static int64_t own_time(struct local_lease *lease, int64_t now_ns)
+{
+    int64_t own_ns = now_ns - lease->away_ns;
+    if (own_ns > lease->now_ns)
+        lease->now_ns = own_ns;
+    return lease->now_ns;
+}
+
+void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns)
+{
+    int64_t own_ns = from_ns - lease->away_ns;
+    if (own_ns < lease->now_ns)
+        own_ns = lease->now_ns;
+    lease->away_ns = now_ns - own_ns;
+}
+
 /* A row: id → time to live. */
 static struct row row_of(const int64_t *id, const int64_t *ttl_s)
 {
@@ -91,6 +108,7 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
     lease->store = store;
     if (lessor_count(lease->lessor))
         attach_all(lease);
+    lease->now_ns = now_ns;
     lessor_renew_all(lease->lessor, now_ns);
     struct apply *apply = store_apply(store);
     apply->lease_exists = lease_exists;
@@ -144,9 +162,10 @@ static enum status revoke(struct local_lease *lease, int64_t id)
 static enum status renew(struct local_lease *lease, struct engine_renewals *op, int64_t now_ns)
 {
     uint64_t renewed = 0;
+    int64_t asked_ns = op->asked_ns - lease->away_ns;
     for (size_t i = 0; i < op->count; i++) {
         struct engine_renewal *item = &op->items[i];
-        enum status status = lessor_renew(lease->lessor, item->id, now_ns, &item->ttl_s);
+        enum status status = lessor_renew(lease->lessor, item->id, asked_ns, now_ns, &item->ttl_s);
         if (status == ST_AGAIN)
             return ST_AGAIN;
         if (status == ST_OK)
@@ -159,12 +178,12 @@ static enum status renew(struct local_lease *lease, struct engine_renewals *op, 
 }
 
 /* As in etcd, who renews an expired lease hears that it is gone when it is. */
-static enum status revoke_expired(struct local_lease *lease, const struct engine_renewals *op,
-                                  int64_t now_ns)
+static enum status revoke_expired(struct local_lease *lease, const struct engine_renewals *op)
 {
+    int64_t asked_ns = op->asked_ns - lease->away_ns;
     for (size_t i = 0; i < op->count; i++) {
         struct lessor_lease found;
-        if (!lessor_get(lease->lessor, op->items[i].id, &found) || found.expires_ns > now_ns)
+        if (!lessor_get(lease->lessor, op->items[i].id, &found) || found.expires_ns > asked_ns)
             continue;
         TRY(revoke(lease, found.id));
         local_count(lease->counts, LOCAL_LEASES_EXPIRED, 1);
@@ -239,6 +258,7 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
                       int64_t now_ns)
 {
     op->revision = store_apply(lease->store)->revision;
+    now_ns = own_time(lease, now_ns);
     switch (call) {
     case ENGINE_LEASE_TIME_TO_LIVE:
         op->status = time_to_live(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
@@ -258,6 +278,7 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
                          enum engine_lease_call call, int64_t now_ns)
 {
     struct apply *apply = store_apply(lease->store);
+    now_ns = own_time(lease, now_ns);
     switch (call) {
     case ENGINE_LEASE_GRANT:
         op->status = grant(lease, CONTAINER_OF(op, struct engine_lease, op), now_ns);
@@ -268,7 +289,7 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
     case ENGINE_LEASE_RENEW: {
         struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
         op->revision = apply->revision; /* at which they lived, so before any is revoked */
-        op->status = revoke_expired(lease, renewals, now_ns);
+        op->status = revoke_expired(lease, renewals);
         if (op->status == ST_OK)
             op->status = renew(lease, renewals, now_ns);
         count(lease);
@@ -291,7 +312,7 @@ int64_t local_lease_db_bytes(const struct local_lease *lease)
 
 int64_t local_lease_next_ns(const struct local_lease *lease)
 {
-    int64_t next_ns = lessor_next_ns(lease->lessor);
+    int64_t next_ns = clock_add(lessor_next_ns(lease->lessor), lease->away_ns);
     return next_ns > lease->hold_until_ns ? next_ns : lease->hold_until_ns;
 }
 
@@ -299,15 +320,16 @@ enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t
 {
     if (local_lease_next_ns(lease) > now_ns)
         return ST_OK;
+    int64_t own_ns = own_time(lease, now_ns);
     enum status status = ST_OK;
     for (unsigned i = 0; i < EXPIRE_PER_GROUP && store_pending_bytes(lease->store) < pending_max;
          i++) {
-        int64_t id = lessor_expired(lease->lessor, now_ns);
+        int64_t id = lessor_expired(lease->lessor, own_ns);
         if (id == 0)
             break;
         status = revoke(lease, id);
         if (status != ST_OK) {
-            lease->hold_until_ns = now_ns + hold_ns;
+            local_lease_hold(lease, now_ns);
             break;
         }
         local_count(lease->counts, LOCAL_LEASES_EXPIRED, 1);
@@ -316,7 +338,7 @@ enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t
     return status;
 }
 
-void local_lease_stalled(struct local_lease *lease, int64_t now_ns)
+void local_lease_hold(struct local_lease *lease, int64_t now_ns)
 {
     lease->hold_until_ns = now_ns + hold_ns;
 }

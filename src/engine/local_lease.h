@@ -4,6 +4,8 @@
  *
  * Grants and revocations are records of the log. Renewals and questions are not: they are answered
  * before a group is begun, when all there is to see is durable, and so wait for no sync.
+ *
+ * Time in which the server stood still does not count: who wanted to renew could not.
  */
 #ifndef VIGIL_ENGINE_LOCAL_LEASE_H
 #define VIGIL_ENGINE_LOCAL_LEASE_H
@@ -20,7 +22,9 @@ struct local_lease {
     struct lessor *lessor; /* owned */
     struct store *store;
     int64_t ttl_min_s;
-    int64_t hold_until_ns; /* nothing expires before this */
+    int64_t now_ns;        /* of the leases: that of the clock without the time we were away */
+    int64_t away_ns;       /* how much that is */
+    int64_t hold_until_ns; /* of the clock: nothing expires before this */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
     struct metric_block *counts;       /* the writer's; set before the first call */
@@ -39,6 +43,8 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
 /* How much work it will be, counted in renewals. */
 size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,
                         enum engine_lease_call call);
+/* All calls below take the time of the clock. */
+
 /* A renewal or a question, while nothing is pending. False: it needs a record, execute it. */
 MUST_CHECK
 bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
@@ -57,11 +63,13 @@ int64_t local_lease_next_ns(const struct local_lease *lease);
  */
 MUST_CHECK
 enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t pending_max);
+/* Nothing is changed any more: not due again for a second. */
+void local_lease_hold(struct local_lease *lease, int64_t now_ns);
 /*
- * Everything stood still for a while: who wanted to renew could not. Their requests may still wait
- * in sockets, and are let come in first.
+ * We were away for long until now_ns: the time of the leases goes on from `from_ns`, or from where
+ * it was if that is later.
  */
-void local_lease_stalled(struct local_lease *lease, int64_t now_ns);
+void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns);
 
 void local_lease_stats_get(const struct local_lease *lease, struct engine_lease_stats *ret_stats);
 

@@ -113,7 +113,7 @@ static const char *show(struct bed *bed, int64_t id)
 static int64_t renew(struct bed *bed, int64_t id)
 {
     struct engine_renewal item = {.id = id, .ttl_s = -7};
-    struct engine_renewals op = {.items = &item, .count = 1};
+    struct engine_renewals op = {.items = &item, .count = 1, .asked_ns = bed->now_ns};
     if (!local_lease_read(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns))
         local_lease_execute(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns);
     assert_int_equal(op.op.status, ST_OK);
@@ -278,23 +278,48 @@ static void many_that_expire_together_go_a_bounded_number_at_a_time(void **state
     assert_int_equal(stats(bed).leases, 2);
 }
 
-static void after_a_stall_nothing_expires_until_renewals_could_come_in(void **state)
+static void time_in_which_the_server_stood_still_does_not_count(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 10);
+    grant(bed, 6, 10);
     fixture_commit(&bed->f);
     wait(bed, 9000);
-    assert_int_equal(renew(bed, 5), 10);
+    int64_t until_ns = local_lease_next_ns(&bed->lease);
     wait(bed, 60 * 1000);
-    local_lease_stalled(&bed->lease, bed->now_ns);
+    local_lease_away(&bed->lease, until_ns - NS_PER_S, bed->now_ns);
+    assert_string_equal(show(bed, 5), "1/10:");
     expire(bed);
-    assert_int_equal(stats(bed).leases, 1);
-    assert_true(local_lease_next_ns(&bed->lease) > bed->now_ns);
+    assert_int_equal(stats(bed).leases, 2);
+    assert_int_equal(local_lease_next_ns(&bed->lease), bed->now_ns + NS_PER_S);
+    assert_int_equal(renew(bed, 5), 10); /* it waited in a socket */
     wait(bed, 1000);
+    expire(bed);
+    assert_string_equal(show(bed, 6), "-1/0:");
+    assert_string_equal(show(bed, 5), "9/10:");
+    /* And never goes back. */
+    local_lease_away(&bed->lease, 0, bed->now_ns);
+    assert_string_equal(show(bed, 5), "9/10:");
+    wait(bed, 9000);
     expire(bed);
     assert_int_equal(stats(bed).leases, 0);
 }
 
+static void a_renewal_that_waited_for_the_writer_is_not_late(void **state)
+{
+    struct bed *bed = *state;
+    grant(bed, 5, 10);
+    struct engine_renewal item = {.id = 5};
+    struct engine_renewals op = {
+        .items = &item, .count = 1, .asked_ns = bed->now_ns + 10 * NS_PER_S - 1};
+    wait(bed, 10500);
+    assert_true(local_lease_read(&bed->lease, &op.op, ENGINE_LEASE_RENEW, bed->now_ns));
+    assert_int_equal(item.ttl_s, 10);
+    expire(bed);
+    assert_string_equal(show(bed, 5), "10/10:");
+}
+
+/* etcd #9935, #10686: what could not be revoked when it expired was never tried again. */
 static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
 {
     struct bed *bed = *state;
@@ -354,7 +379,8 @@ int main(void)
         BED(a_renewal_that_comes_too_late_finds_the_lease_revoked),
         BED(a_key_put_on_an_expired_lease_goes_with_it),
         BED(many_that_expire_together_go_a_bounded_number_at_a_time),
-        BED(after_a_stall_nothing_expires_until_renewals_could_come_in),
+        BED(time_in_which_the_server_stood_still_does_not_count),
+        BED(a_renewal_that_waited_for_the_writer_is_not_late),
         BED(a_full_disk_leaves_the_lease_and_is_tried_again),
         BED(a_row_that_is_no_lease_is_damage),
     };

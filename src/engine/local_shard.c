@@ -304,6 +304,8 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
 {
     struct local_shard *shard = shard_of(base);
     bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
+    if (call == ENGINE_LEASE_RENEW) /* who asks in time is not late because the writer is busy */
+        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_now_ns(shard->loop);
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
     begun(shard);
     op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);

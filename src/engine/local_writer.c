@@ -25,7 +25,7 @@ enum {
 };
 /* A compaction waits no longer than this for shards that are behind. */
 static const int64_t deferred_ns_max = NS_PER_S;
-/* A turn that comes this much later than expected: the process, or the disk, stood still. */
+/* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
 
 /* -- Groups -- */
@@ -275,7 +275,7 @@ static void expire_leases(struct local_writer *writer)
         return; /* who came in time to renew may be among them */
     enum status status = admit(writer, 0);
     if (status != ST_OK)
-        local_lease_stalled(&writer->lease, writer->now_ns); /* nothing is changed any more */
+        local_lease_hold(&writer->lease, writer->now_ns); /* nothing is changed any more */
     else
         status = local_lease_expire(&writer->lease, writer->now_ns, GROUP_BYTES_MAX);
     if (status != ST_OK && status != ST_CORRUPT)
@@ -422,13 +422,20 @@ static bool nothing_to_do(const struct local_writer *writer)
     return !has_requests(writer) && mailbox_empty(&writer->jobs) && !has_steps(writer);
 }
 
-/* The time is taken before what has arrived: a renewal that came in time is never too late. */
+/*
+ * The time is taken before what has arrived: a renewal that came in time is never too late. A wait
+ * that ends much too late was our process being stopped; renewals wait in the sockets then, and
+ * have a second to come in. Of a turn that took long only a second counts.
+ */
 static void take_time(struct local_writer *writer)
 {
+    int64_t before_ns = writer->now_ns, until_ns = writer->rest_until_ns;
     writer->now_ns = now_ns();
-    if (writer->now_ns > clock_add(writer->expected_ns, stall_ns))
-        local_lease_stalled(&writer->lease, writer->now_ns);
-    writer->expected_ns = writer->now_ns;
+    writer->rest_until_ns = 0;
+    if (until_ns && writer->now_ns > clock_add(until_ns, stall_ns))
+        local_lease_away(&writer->lease, until_ns - stall_ns, writer->now_ns);
+    else if (!until_ns && writer->now_ns > before_ns + stall_ns)
+        local_lease_away(&writer->lease, before_ns + stall_ns, writer->now_ns);
 }
 
 static void rest(struct local_writer *writer)
@@ -440,7 +447,7 @@ static void rest(struct local_writer *writer)
         until_ns = deferred_ns;
     if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
         until_ns = retired_ns;
-    writer->expected_ns = until_ns;
+    writer->rest_until_ns = until_ns;
     int64_t from_ns = now_ns();
     if (until_ns > from_ns)
         mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
@@ -481,7 +488,7 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
 
 void local_writer_start(struct local_writer *writer)
 {
-    writer->expected_ns = CLOCK_NEVER;
+    writer->now_ns = now_ns();
     int error = pthread_create(&writer->thread, NULL, writer_main, writer);
     if (error)
         local_fatal(writer->engine, "no thread for the writer", status_from_errno(error));

@@ -245,12 +245,13 @@ void lessor_revoke(struct lessor *lessor, int64_t id)
 
 /* -- Time -- */
 
-enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t now_ns, int64_t *ret_ttl_s)
+enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, int64_t now_ns,
+                         int64_t *ret_ttl_s)
 {
     struct lease *lease = lease_find(lessor, id);
     if (!lease)
         return ST_LEASE_NOT_FOUND;
-    if (lease->expires_ns <= now_ns)
+    if (lease->expires_ns <= asked_ns)
         return ST_AGAIN;
     set_expiry(lease, now_ns);
     *ret_ttl_s = lease->ttl_s;

@@ -8,8 +8,8 @@
  * its id exists, keys can be attached to it, and it cannot be renewed any more.
  *
  * A renewal changes one number. The heap of deadlines may say a time that has since been put off:
- * that is seen, and put right, when it comes up. A million leases take about 82 bytes each; a key that
- * hangs on one takes 36 and itself.
+ * that is seen, and put right, when it comes up. A million leases take about 82 bytes each; a key
+ * that hangs on one takes 36 and itself.
  *
  * One owner, one thread. Aborts without memory.
  */
@@ -44,9 +44,13 @@ void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_
 /* The lease goes, if it is there. Keys still attached are let go of. */
 void lessor_revoke(struct lessor *lessor, int64_t id);
 
-/* ST_LEASE_NOT_FOUND; ST_AGAIN when it has expired and waits to be revoked. */
+/*
+ * ST_LEASE_NOT_FOUND; ST_AGAIN when it had expired by the time it was asked for, and waits to be
+ * revoked. The new time begins now.
+ */
 MUST_CHECK
-enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t now_ns, int64_t *ret_ttl_s);
+enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, int64_t now_ns,
+                         int64_t *ret_ttl_s);
 /* All begin anew, at the start of the server. */
 void lessor_renew_all(struct lessor *lessor, int64_t now_ns);
 

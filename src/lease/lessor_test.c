@@ -70,7 +70,7 @@ static void a_renewal_gives_the_whole_time_again(void **state)
     int64_t ttl;
     lessor_grant(lessor, 7, 10, 0);
     lessor_grant(lessor, 8, 11, 0);
-    assert_int_equal(lessor_renew(lessor, 7, seconds(9), &ttl), ST_OK);
+    assert_int_equal(lessor_renew(lessor, 7, seconds(9), seconds(9), &ttl), ST_OK);
     assert_int_equal(ttl, 10);
     assert_int_equal(lessor_expired(lessor, seconds(18)), 8);
     lessor_revoke(lessor, 8);
@@ -84,9 +84,19 @@ static void an_expired_lease_is_not_renewed_and_a_missing_one_not_found(void **s
     struct lessor *lessor = *state;
     int64_t ttl = -5;
     lessor_grant(lessor, 7, 10, 0);
-    assert_int_equal(lessor_renew(lessor, 7, seconds(10), &ttl), ST_AGAIN);
-    assert_int_equal(lessor_renew(lessor, 8, 0, &ttl), ST_LEASE_NOT_FOUND);
+    assert_int_equal(lessor_renew(lessor, 7, seconds(10), seconds(10), &ttl), ST_AGAIN);
+    assert_int_equal(lessor_renew(lessor, 8, 0, 0, &ttl), ST_LEASE_NOT_FOUND);
     assert_int_equal(ttl, -5);
+}
+
+static void a_renewal_counts_from_when_it_was_asked_for(void **state)
+{
+    struct lessor *lessor = *state;
+    int64_t ttl;
+    lessor_grant(lessor, 7, 10, 0);
+    assert_int_equal(lessor_renew(lessor, 7, seconds(10) - 1, seconds(12), &ttl), ST_OK);
+    assert_int_equal(lessor_expired(lessor, seconds(21)), 0);
+    assert_int_equal(lessor_expired(lessor, seconds(22)), 7);
 }
 
 static void grants_are_refused_in_etcds_order(void **state)
@@ -209,7 +219,7 @@ static void any_history_ends_as_a_model_says(void **state)
             model.expires_ns[id] = now_ns + seconds(model.ttl_s[id]);
             lessor_grant(lessor, id, model.ttl_s[id], now_ns);
         } else if (what < 50) {
-            enum status status = lessor_renew(lessor, id, now_ns, &ttl);
+            enum status status = lessor_renew(lessor, id, now_ns, now_ns, &ttl);
             assert_int_equal(status, model.ttl_s[id] ? ST_OK : ST_LEASE_NOT_FOUND);
             if (status == ST_OK)
                 model.expires_ns[id] = now_ns + seconds(model.ttl_s[id]);
@@ -245,7 +255,8 @@ static void a_hundred_thousand_leases_are_kept_alive_without_a_scan(void **state
     assert_true(bytes <= 110u * LEASES);
     for (int64_t round = 1; round <= ROUNDS; round++) {
         for (int64_t id = 1; id <= LEASES; id++)
-            assert_int_equal(lessor_renew(lessor, id, seconds(20 * round), &ttl), ST_OK);
+            assert_int_equal(
+                lessor_renew(lessor, id, seconds(20 * round), seconds(20 * round), &ttl), ST_OK);
     }
     /* What the heap does not know yet it finds out in parts, and meanwhile nothing expires. */
     unsigned calls = 0;
@@ -288,6 +299,7 @@ int main(void)
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),
+        LESSOR(a_renewal_counts_from_when_it_was_asked_for),
         LESSOR(grants_are_refused_in_etcds_order),
         LESSOR(the_longest_time_does_not_wrap_round),
         LESSOR(chosen_ids_are_positive_and_free),
