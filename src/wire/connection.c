@@ -26,6 +26,7 @@ struct wire_connection {
     struct http2_endpoint *http2;
     const char *reason;
     int64_t handshake_by_ns;
+    bool inside;  /* a turn of http2: no on_output */
     bool closing; /* before a protocol was known, or by its client */
     uint8_t first_len;
     uint8_t first[PREFACE_BYTES];
@@ -80,7 +81,7 @@ void wire_connection_free(struct wire_connection *c)
 static void on_output(void *owner)
 {
     struct wire_connection *c = owner;
-    if (c->hooks.on_output)
+    if (c->hooks.on_output && !c->inside)
         c->hooks.on_output(c->hooks.owner);
 }
 
@@ -109,8 +110,11 @@ static const struct grpc_endpoint_ops only_grpc = {.on_output = on_output};
 /* What handlers broke off before, or have broken off meanwhile. */
 static void http2_turn(struct wire_connection *c, int64_t now_ns)
 {
-    if (UNLIKELY(c->http2 != NULL))
-        http2_endpoint_turn(c->http2, now_ns);
+    if (LIKELY(c->http2 == NULL))
+        return;
+    c->inside = true;
+    http2_endpoint_turn(c->http2, now_ns);
+    c->inside = false;
 }
 
 static void feed_http2(struct wire_connection *c, struct slice bytes, int64_t now_ns)
@@ -273,6 +277,7 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
             close_for(c, "no request in time");
     } else if (c->grpc) {
         grpc_endpoint_tick(c->grpc, now_ns);
+        http2_turn(c, now_ns);
         if (c->http2)
             http2_endpoint_tick(c->http2, now_ns);
     } else {

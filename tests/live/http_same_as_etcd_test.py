@@ -6,8 +6,10 @@ import json
 import pathlib
 import re
 import socket
+import subprocess
 import unittest
 
+from certs import Authority
 from server import PEER, LiveTest, free_port, only_vigil
 
 PATHS = ("/", "/health", "/health?serializable=true", "/health?serializable=false", "/health/",
@@ -181,6 +183,35 @@ class SameHttp(LiveTest):
             except ConnectionError:
                 answer = b""
             self.assertNotIn(b"HTTP/1.1", answer)
+
+    def test_over_tls(self):
+        """HTTP/1.1 and HTTP/2, and no host is refused."""
+        identity = Authority(self.scratch / "certs").sign("server")
+        ports = [free_port(), free_port()]
+        for i, options in enumerate(({}, {"binary": PEER})):
+            server = self.server(self.scratch / str(i), port=ports[i],
+                                 listen=f"https://127.0.0.1:{ports[i]}",
+                                 args=["--cert-file", identity.cert, "--key-file", identity.key,
+                                       "--host-whitelist", "good.example"], **options)
+            server.url = server.listen
+            server.start()
+            self.addCleanup(server.stop)
+
+        def curl(port, *args):
+            out = subprocess.run(["curl", "-sSik", "--path-as-is", *args[:-1],
+                                  f"https://127.0.0.1:{port}{args[-1]}"],
+                                 capture_output=True, text=True, timeout=20, check=True).stdout
+            lines = out.replace("\r", "").split("\n")
+            return lines[0], sorted(l for l in lines[1:] if not l.lower().startswith("date:"))
+
+        for version in ("--http1.1", "--http2"):
+            for request in (("/health",), ("/livez?verbose",), ("/nothing",), ("//health",),
+                            ("-X", "POST", "/version"), ("-X", "OPTIONS", "/x"),
+                            ("-H", "Host: evil.example", "/health"),
+                            ("-H", "Content-Type: application/json", "-d", "x", "/nothing")):
+                with self.subTest(version=version, request=request):
+                    ours, etcds = (curl(port, version, *request) for port in ports)
+                    self.assertEqual(ours, etcds)
 
 
 if __name__ == "__main__":

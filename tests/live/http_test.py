@@ -7,6 +7,9 @@ import socket
 import subprocess
 import unittest
 
+import hpack
+
+import h2raw
 import protobuf as pb
 from server import LiveTest, only_vigil
 
@@ -90,6 +93,96 @@ class Http2(LiveTest):
         out = run("h2load", "-n", "5000", "-c", "20", "-m", "50", "-d", str(self.body), *self.headers,
                   self.vigil.url + "/etcdserverpb.KV/Range")
         self.assertIn("5000 succeeded, 0 failed, 0 errored", out)
+
+
+class HttpOverHttp2(LiveTest):
+    """What is not gRPC is answered over HTTP/2 as over HTTP/1.1. (etcd does so with TLS only.)"""
+
+    def setUp(self):
+        super().setUp()
+        self.vigil = self.serving()
+
+    def curl(self, path, *args):
+        return run("curl", "-sS", "--http2-prior-knowledge", *args, self.vigil.url + path)
+
+    @only_vigil
+    def test_same_answers_as_http1(self):
+        shown = ("-i", "-X")
+        for method in ("GET", "POST", "OPTIONS", "DELETE"):
+            for path in ("/health", "/livez?verbose", "/readyz/nothing", "/version", "/nothing",
+                         "//health", "/he%61lth", "/v3/kv/range", "/v3/nothing"):
+                with self.subTest(method=method, path=path):
+                    answers = [run("curl", "-sS", "--path-as-is", version, *shown, method,
+                                   self.vigil.url + path)
+                               for version in ("--http2-prior-knowledge", "--http1.1")]
+                    (first, *ours), (_, *theirs) = (a.lower().replace("\r", "").split("\n")
+                                                    for a in answers)
+                    self.assertTrue(first.startswith("http/2 "), first)
+                    dated = [[line for line in lines if not line.startswith("date: ")]
+                             for lines in (ours, theirs)]
+                    self.assertEqual(len(dated[0]), len(ours) - 1)
+                    self.assertEqual(*map(sorted, dated))
+
+    @only_vigil
+    def test_head_has_no_body(self):
+        out = self.curl("/metrics", "-I")
+        self.assertIn("HTTP/2 200", out)
+        self.assertNotIn("grpc_server", out)
+
+    @only_vigil
+    def test_post_with_a_body(self):
+        self.assertIn("header", self.curl("/v3/kv/put", "-d", '{"key": "YQ==", "value": "Yg=="}'))
+        self.assertIn('"Yg=="', self.curl("/v3/kv/range", "-d", '{"key": "YQ=="}'))
+        body = self.scratch / "body"
+        body.write_bytes(b" " * (5 << 20))
+        out = run("nghttp", "-nv", "-d", str(body), self.vigil.url + "/v3/kv/put")
+        self.assertIn(":status: 413", out)  # long before the last byte was sent
+        self.assertIn("error_code=NO_ERROR", out)
+
+    @only_vigil
+    def test_nghttp_many_at_once(self):
+        out = run("nghttp", "-nvm", "200", self.vigil.url + "/version")
+        self.assertEqual(out.count(":status: 200"), 200)
+        self.assertEqual(out.count("content-type: application/json"), 200)
+
+    @only_vigil
+    def test_h2load_gets_all_answers(self):
+        for path in ("/health", "/metrics"):
+            out = run("h2load", "-n", "1000", "-c", "10", "-m", "50", self.vigil.url + path)
+            self.assertIn("1000 succeeded, 0 failed, 0 errored", out)
+        out = run("h2load", "--h1", "-n", "1000", "-c", "10", self.vigil.url + "/health")
+        self.assertIn("1000 succeeded, 0 failed, 0 errored", out)
+
+    @only_vigil
+    def test_many_watches_beside_grpc_on_one_connection(self):
+        with h2raw.Connection(self.vigil.port) as c:
+            c.send(h2raw.frame(h2raw.WINDOW, payload=(1 << 24).to_bytes(4, "big")))
+            encoder = hpack.Encoder()
+            encoder.header_table_size = 0
+            block = encoder.encode([(":method", "POST"), (":scheme", "http"), (":path", "/v3/watch"),
+                                    (":authority", "x")])
+            body = b'{"create_request": {"key": "YQ=="}}'
+            watches = range(1, 401, 2)
+            for stream in watches:
+                c.send(h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, stream, block) +
+                       h2raw.frame(h2raw.DATA, h2raw.END_STREAM, stream, body))
+            c.send(h2raw.request(401, pb.grpc_frame(pb.put(b"a", b"1")), "/etcdserverpb.KV/Put"))
+            texts = dict.fromkeys(watches, b"")
+            for kind, _, stream, payload in c.frames():
+                if kind == h2raw.DATA and stream in texts:
+                    texts[stream] += payload
+                if all(t.count(b"\n") == 2 for t in texts.values()):
+                    break
+            for text in texts.values():
+                first, second = map(json.loads, text.strip().split(b"\n"))
+                self.assertTrue(first["result"]["created"])
+                self.assertEqual(second["result"]["events"][0]["kv"]["value"], "MQ==")
+            for stream in watches:
+                c.send(h2raw.frame(h2raw.RST_STREAM, 0, stream, b"\0\0\0\x08"))
+            c.send(h2raw.frame(h2raw.PING, payload=b"12345678"))
+            self.assertTrue(any(kind == h2raw.PING for kind, *_ in c.frames()))
+        out = self.curl("/metrics")
+        self.assertRegex(out, r"etcd_debugging_mvcc_watcher_total 0\n")
 
 
 class UnixSockets(LiveTest):

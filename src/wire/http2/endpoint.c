@@ -57,7 +57,7 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
         list_remove(&h->in_broken);
         h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
     }
-    while (next_may_go(endpoint)) {
+    for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && next_may_go(endpoint); n++) {
         struct http2_exchange *h =
             LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
         list_remove(&h->in_waiting);
@@ -94,6 +94,8 @@ void http2_endpoint_shutdown(struct http2_endpoint *endpoint, int64_t now_ns)
 
 int64_t http2_endpoint_timeout(const struct http2_endpoint *endpoint)
 {
+    if (next_may_go(endpoint))
+        return endpoint->now_ns;
     return list_empty(&endpoint->exchanges) ? INT64_MAX : endpoint->check_at_ns;
 }
 

@@ -301,8 +301,22 @@ static void resets_of_requests_are_counted(void **state)
     }
     pump(f);
     assert_int_equal(test_error(buf_slice(&f->out), 0), H2_ENHANCE_YOUR_CALM);
-    assert_int_equal(f->site.requests, 51);
-    assert_int_equal(f->site.ends, 51);
+    assert_int_equal(f->site.requests, 0); /* none was begun */
+}
+
+static void requests_are_begun_some_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    for (uint32_t id = 1; id < 201; id += 2)
+        get(f, id, "/later"); /* which sends nothing */
+    feed(f);
+    size_t first = f->site.requests;
+    assert_in_range(first, 1, 50);
+    assert_int_equal(wire_connection_timeout(f->connection), f->now); /* it wants to go on */
+    for (size_t turns = 0; turns < 100; turns++)
+        wire_connection_tick(f->connection, f->now);
+    assert_int_equal(f->site.requests, 100);
+    assert_true(wire_connection_timeout(f->connection) > f->now);
 }
 
 static void body_past_the_limit_is_refused_early(void **state)
@@ -504,6 +518,7 @@ int main(void)
         TEST(writer_that_waits_for_room_queues_no_more_than_that),
         TEST(reset_stream_ends_its_exchange_once),
         TEST(resets_of_requests_are_counted),
+        TEST(requests_are_begun_some_at_a_time),
         TEST(body_past_the_limit_is_refused_early),
         TEST(bodies_of_a_connection_have_a_limit_together),
         TEST(who_does_not_read_is_not_answered_more),

@@ -221,10 +221,7 @@ static void on_request_end(struct h2_stream *stream)
     if (h->complete)
         return;
     h->complete = true;
-    if (!list_empty(&h->endpoint->waiting) || h->endpoint->queued_bytes > HTTP2_QUEUED_BYTES_SOFT)
-        list_push_back(&h->endpoint->waiting, &h->in_waiting);
-    else
-        http_exchange_dispatch(&h->exchange, h->endpoint->server->routes);
+    list_push_back(&h->endpoint->waiting, &h->in_waiting);
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error code)

@@ -12,7 +12,7 @@ struct http2_endpoint {
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all of them */
     struct list broken;         /* to be reset: not from within a call on the exchange */
-    struct list waiting;        /* whole requests that wait until less is queued, in order */
+    struct list waiting;        /* whole requests in their order, until their turn comes */
     int64_t now_ns;             /* of the turn under way */
     int64_t check_at_ns;        /* no exchange has stalled before */
     size_t body_bytes;          /* of requests: arriving, or not yet answered */
@@ -46,9 +46,14 @@ static inline struct http2_exchange *http2_of(const struct http_exchange *x)
     return CONTAINER_OF((struct http_exchange *)(uintptr_t)x, struct http2_exchange, exchange);
 }
 
-/* Answers of so many bytes wait to be sent: requests that come now wait as well. Otherwise somebody
- * who asks and does not read would have us hold all that he asks for. */
-enum { HTTP2_QUEUED_BYTES_SOFT = 1024 * 1024 };
+enum {
+    /* Answers of so many bytes wait to be sent: requests wait as well. Otherwise somebody who asks
+     * and does not read would have us hold all that he asks for. */
+    HTTP2_QUEUED_BYTES_SOFT = 1024 * 1024,
+    /* Begun in one turn; none while its bytes are read. What is reset in the same breath in which
+     * it was asked for costs nothing. */
+    HTTP2_REQUESTS_PER_TURN = 16,
+};
 
 /* exchange.c */
 struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
