@@ -409,6 +409,17 @@ static void replay_finds_what_was_applied(void **state)
     assert_string_equal(everything(f, 3), at_three);
 }
 
+/* What each record replaces in the index goes while the log is read, not after it. */
+static void replay_holds_no_more_than_the_store(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 10000; i++)
+        fixture_put(f, "key", "value");
+    fixture_restart(f);
+    assert_true(epoch_reclaim(store_epoch(f->store), 0) < 5000);
+    assert_int_equal(store_view(f->store)->revision, 10001);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -427,6 +438,7 @@ int main(void)
         TEST(put_and_delete_of_a_key_share_a_revision),
         TEST(lack_of_memory_for_an_answer_does_not_halve_a_transaction),
         TEST(replay_finds_what_was_applied),
+        TEST(replay_holds_no_more_than_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

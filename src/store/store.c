@@ -13,6 +13,7 @@ enum {
     RECLAIM_PER_COMMIT = 4096,
     RECLAIM_PART = 8, /* and this part of what waits: however much a group retires, it levels off */
     RECLAIM_PER_STEP = 8192,
+    RECLAIM_PER_REPLAY = 4096, /* records */
 };
 
 struct store {
@@ -71,7 +72,14 @@ static enum status note_segment(void *ctx, const struct backend_segment *segment
 static enum status replay(void *ctx, const struct log_record *record)
 {
     struct store *store = ctx;
-    return apply_replay(&store->apply, record);
+    TRY(apply_replay(&store->apply, record));
+    if (record->index % RECLAIM_PER_REPLAY == 0) {
+        /* Nobody reads yet: what each record has replaced in the index goes at once. */
+        (void)index_publish(store->index);
+        epoch_publish(store->epoch);
+        (void)epoch_reclaim(store->epoch, SIZE_MAX);
+    }
+    return ST_OK;
 }
 
 static enum status open_log(struct store *store, const struct store_options *options,
