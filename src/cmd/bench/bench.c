@@ -52,6 +52,9 @@ static struct bench_options defaults_of(const struct command *command)
 {
     return (struct bench_options){
         .endpoint = "127.0.0.1:2379",
+        .cacert = "",
+        .cert = "",
+        .key = "",
         .prefix = "bench/",
         .keys = command->keys,
         .connections = command->connections,
@@ -108,9 +111,14 @@ static enum status set_up(struct bench_context *context)
         return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
     TRY(parse_order(options->keys, &context->order, error));
     TRY(parse_watch_keys(options->watch_keys, &context->watch_keys, error));
-    context->target.authority = options->endpoint;
     context->target.server_pid = (pid_t)options->server_pid;
-    return bench_address_resolve(options->endpoint, &context->target.address, error);
+    bool secure;
+    context->target.authority = bench_endpoint_name(options->endpoint, &secure);
+    TRY(bench_address_resolve(options->endpoint, &context->target.address.socket, error));
+    if (!secure)
+        return ST_OK;
+    return bench_tls_new(options->cacert, options->cert, options->key, options->insecure,
+                         &context->target.address.tls, error);
 }
 
 /* Loads with thousands of connections need as many files as the system lets us have. */
@@ -160,5 +168,6 @@ int bench_main(int argc, char **argv)
     raise_file_limit();
     int exit_code = run(command, &context);
     bench_report_fini(&context.report);
+    bench_tls_free(context.target.address.tls);
     return exit_code;
 }

@@ -18,16 +18,31 @@ enum {
 
 static enum status fail(struct bench_conn *conn, enum status status, const char *why)
 {
-    snprintf(conn->failure, sizeof(conn->failure), "%s", why);
+    snprintf(conn->failure, sizeof(conn->failure), "%.150s", why);
     return status;
+}
+
+static bool skip(const char **text, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    bool there = strncmp(*text, prefix, len) == 0;
+    *text += there ? len : 0;
+    return there;
+}
+
+const char *bench_endpoint_name(const char *endpoint, bool *ret_secure)
+{
+    *ret_secure = skip(&endpoint, "https://");
+    if (!*ret_secure)
+        (void)skip(&endpoint, "http://");
+    return endpoint;
 }
 
 enum status bench_address_resolve(const char *endpoint, struct sockaddr_storage *ret_address,
                                   struct error *error)
 {
-    static const char scheme[] = "http://";
-    if (strncmp(endpoint, scheme, sizeof(scheme) - 1) == 0)
-        endpoint += sizeof(scheme) - 1;
+    bool unused;
+    endpoint = bench_endpoint_name(endpoint, &unused);
     const char *colon = strrchr(endpoint, ':');
     char host[256];
     if (!colon || (size_t)(colon - endpoint) >= sizeof(host))
@@ -95,7 +110,16 @@ static enum status allocate(struct bench_conn *conn, uint32_t in_flight_max)
     return bench_header_decoder_new(&conn->decoder);
 }
 
-enum status bench_conn_open(struct bench_conn *conn, const struct sockaddr_storage *address,
+static enum status secure(struct bench_conn *conn, struct bench_tls *tls)
+{
+    struct error why;
+    if (!tls)
+        return ST_OK;
+    enum status status = bench_tls_dial(tls, conn->fd, &conn->ssl, &why);
+    return status == ST_OK ? ST_OK : fail(conn, status, why.text);
+}
+
+enum status bench_conn_open(struct bench_conn *conn, const struct bench_address *address,
                             uint32_t in_flight_max, const struct bench_conn_handler *handler,
                             void *owner, struct error *error)
 {
@@ -111,7 +135,9 @@ enum status bench_conn_open(struct bench_conn *conn, const struct sockaddr_stora
     };
     enum status status = allocate(conn, in_flight_max);
     if (status == ST_OK)
-        status = connect_socket(conn, address);
+        status = connect_socket(conn, &address->socket);
+    if (status == ST_OK)
+        status = secure(conn, address->tls);
     if (status == ST_OK)
         status = append_opening(&conn->out);
     if (status == ST_OK)
@@ -126,6 +152,8 @@ enum status bench_conn_open(struct bench_conn *conn, const struct sockaddr_stora
 
 void bench_conn_close(struct bench_conn *conn)
 {
+    bench_tls_hang_up(conn->ssl);
+    conn->ssl = NULL;
     if (conn->fd >= 0)
         close(conn->fd);
     conn->fd = -1;
@@ -341,7 +369,9 @@ enum status bench_conn_read(struct bench_conn *conn, uint8_t *scratch)
     size_t kept = conn->partial.len;
     assert(kept <= BENCH_FRAME_HEAD_BYTES + BENCH_FRAME_PAYLOAD_MAX);
     slice_copy(scratch, buf_slice(&conn->partial));
-    ssize_t n = recv(conn->fd, scratch + kept, BENCH_CONN_SCRATCH_BYTES - kept, MSG_DONTWAIT);
+    size_t room = BENCH_CONN_SCRATCH_BYTES - kept;
+    ssize_t n = conn->ssl ? bench_tls_read(conn->ssl, scratch + kept, room)
+                          : recv(conn->fd, scratch + kept, room, MSG_DONTWAIT);
     if (n == 0)
         return fail(conn, ST_CLOSED, "the server closed the connection");
     if (n < 0) {
@@ -358,7 +388,9 @@ enum status bench_conn_flush(struct bench_conn *conn)
     conn->want_write = false;
     if (conn->out.len == 0)
         return ST_OK;
-    ssize_t n = send(conn->fd, conn->out.ptr, conn->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const struct buf *out = &conn->out;
+    ssize_t n = conn->ssl ? bench_tls_write(conn->ssl, out->ptr, out->len)
+                          : send(conn->fd, out->ptr, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR)
             return fail(conn, ST_IO, strerror(errno));

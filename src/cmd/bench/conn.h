@@ -9,8 +9,15 @@
 #include "base/error.h"
 #include "cmd/bench/frame.h"
 #include "cmd/bench/headers.h"
+#include "cmd/bench/tls.h"
 
-struct sockaddr_storage;
+#include <sys/socket.h>
+
+/* Where the server is, and how it is spoken to. */
+struct bench_address {
+    struct sockaddr_storage socket;
+    struct bench_tls *tls; /* borrowed; NULL: openly */
+};
 
 /* One call in flight. Lies in its connection's ring; the pointer is good until the call ends. */
 struct bench_call {
@@ -34,6 +41,7 @@ struct bench_conn_handler {
 
 struct bench_conn {
     int fd;
+    struct ssl_st *ssl; /* owned; NULL: openly */
     const struct bench_conn_handler *handler;
     void *owner; /* the handler's */
 
@@ -58,7 +66,7 @@ struct bench_conn {
 
 /* Connects, sends preface and settings, and waits for the server's. in_flight_max of 0: none. */
 MUST_CHECK
-enum status bench_conn_open(struct bench_conn *conn, const struct sockaddr_storage *address,
+enum status bench_conn_open(struct bench_conn *conn, const struct bench_address *address,
                             uint32_t in_flight_max, const struct bench_conn_handler *handler,
                             void *owner, struct error *error);
 void bench_conn_close(struct bench_conn *conn);
@@ -83,7 +91,10 @@ enum status bench_conn_read(struct bench_conn *conn, uint8_t *scratch);
 MUST_CHECK
 enum status bench_conn_flush(struct bench_conn *conn);
 
-/* host:port, with or without http:// before it. */
+/* The endpoint without http:// or https:// before it. */
+const char *bench_endpoint_name(const char *endpoint, bool *ret_secure);
+
+/* host:port, or as above. */
 MUST_CHECK
 enum status bench_address_resolve(const char *endpoint, struct sockaddr_storage *ret_address,
                                   struct error *error);

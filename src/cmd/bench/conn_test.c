@@ -14,7 +14,7 @@
 struct fixture {
     int listener;
     int peer;
-    struct sockaddr_storage address;
+    struct bench_address address;
     struct buf settings; /* sent as soon as a client connects */
     struct bench_conn conn;
     uint8_t scratch[BENCH_CONN_SCRATCH_BYTES];
@@ -58,13 +58,13 @@ static void set(struct fixture *f, unsigned id, uint32_t value)
 static enum status open_conn(struct fixture *f, uint32_t in_flight)
 {
     pthread_t thread;
-    socklen_t len = sizeof(f->address);
-    assert_int_equal(bench_address_resolve("127.0.0.1:0", &f->address, &f->error), ST_OK);
+    socklen_t len = sizeof(f->address.socket);
+    assert_int_equal(bench_address_resolve("127.0.0.1:0", &f->address.socket, &f->error), ST_OK);
     f->listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(f->listener, (struct sockaddr *)&f->address, sizeof(struct sockaddr_in)),
-                     0);
+    assert_int_equal(
+        bind(f->listener, (struct sockaddr *)&f->address.socket, sizeof(struct sockaddr_in)), 0);
     assert_int_equal(listen(f->listener, 1), 0);
-    assert_int_equal(getsockname(f->listener, (struct sockaddr *)&f->address, &len), 0);
+    assert_int_equal(getsockname(f->listener, (struct sockaddr *)&f->address.socket, &len), 0);
     assert_int_equal(pthread_create(&thread, NULL, greet, f), 0);
     enum status status = bench_conn_open(&f->conn, &f->address, in_flight, &handler, f, &f->error);
     pthread_join(thread, NULL);

@@ -113,7 +113,7 @@ enum status bench_ready_run(struct bench_context *context)
 enum status bench_sink_run(struct bench_context *context)
 {
     const struct bench_sink_config config = {
-        .address = context->target.address,
+        .address = context->target.address.socket,
         .response_bytes = context->options.value_bytes,
         .fault = BENCH_SINK_ERROR_STATUS,
         .fault_every = context->options.fail_every,

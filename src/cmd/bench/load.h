@@ -31,7 +31,7 @@ enum {
 };
 
 struct bench_target {
-    struct sockaddr_storage address;
+    struct bench_address address;
     const char *authority;
     pid_t server_pid; /* 0: unknown, its usage is not read */
 };

@@ -30,7 +30,7 @@ static void start(struct fixture *f, enum bench_sink_fault fault, uint64_t every
     assert_int_equal(pthread_create(&f->thread, NULL, bench_sink_serve, f->sink), 0);
     char endpoint[32];
     snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u", bench_sink_port(f->sink));
-    assert_int_equal(bench_address_resolve(endpoint, &f->target.address, &f->error), ST_OK);
+    assert_int_equal(bench_address_resolve(endpoint, &f->target.address.socket, &f->error), ST_OK);
     f->target.authority = "sink";
     f->load = (struct bench_load){
         .target = &f->target,

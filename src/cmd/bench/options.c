@@ -21,7 +21,11 @@ struct flag {
 #define HOUR_NS UINT64_C(3600000000000)
 
 static const struct flag flags[] = {
-    {"endpoint", KIND_TEXT, AT(endpoint), 0, 0, "host:port of the server"},
+    {"endpoint", KIND_TEXT, AT(endpoint), 0, 0, "host:port of the server, or https://host:port"},
+    {"cacert", KIND_TEXT, AT(cacert), 0, 0, "TLS: whose signature the server must have, PEM"},
+    {"cert", KIND_TEXT, AT(cert), 0, 0, "TLS: certificate to show, PEM"},
+    {"key", KIND_TEXT, AT(key), 0, 0, "TLS: its key, PEM"},
+    {"insecure", KIND_SWITCH, AT(insecure), 0, 0, "TLS: take any server"},
     {"connections", KIND_NUMBER, AT(connections), 1, BENCH_CONNECTIONS_MAX, "connections to open"},
     {"pipeline", KIND_NUMBER, AT(pipeline), 1, BENCH_PIPELINE_MAX,
      "calls in flight on each connection"},

@@ -9,6 +9,7 @@
 
 struct bench_options {
     const char *endpoint;
+    const char *cacert, *cert, *key; /* of TLS */
     const char *prefix;
     const char *keys; /* sequential, random or shuffled */
     uint64_t connections;
@@ -26,6 +27,7 @@ struct bench_options {
     uint64_t fail_every;
     uint64_t duration_ns;
     uint64_t warmup_ns;
+    bool insecure;
     bool prepare;
     bool again;
     bool await_events;
