@@ -17,6 +17,12 @@ static void on_output(void *owner)
         mark_dirty(c);
 }
 
+static void on_long_step(void *owner)
+{
+    struct net_connection *c = owner;
+    c->shard->long_step = true;
+}
+
 void net_connection_close(struct net_connection *c)
 {
     struct net_shard *shard = c->shard;
@@ -322,8 +328,10 @@ void net_connection_open(struct net_shard *shard, struct socket socket, unsigned
     list_push_back(&shard->connections, &c->in_shard);
     counter_add(&shard->counters.connections, 1);
 
-    struct protocol_hooks hooks = {
-        .on_output = on_output, .peer_address = peer_address, .owner = c};
+    struct protocol_hooks hooks = {.on_output = on_output,
+                                   .on_long_step = on_long_step,
+                                   .peer_address = peer_address,
+                                   .owner = c};
     int64_t now = loop_now_ns(shard->loop);
     if (kind->open(shard->shared[kind_index], hooks, now, &c->protocol) != ST_OK ||
         loop_watch(shard->loop, &c->watch, IO_READ) != ST_OK) {

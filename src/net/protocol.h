@@ -16,6 +16,9 @@ struct protocol_hooks {
     /* There is something to fill out, or to close, where there was not. Cheap to call often. Not
      * needed from inside the functions below: the connection looks after each of them. */
     void (*on_output)(void *owner);
+    /* What was just done took far longer than a request does: a handshake. The shard then looks at
+     * its clock before it goes on. May be NULL. */
+    void (*on_long_step)(void *owner);
     /* Where the peer is, as text of ADDRESS_TEXT_BYTES for the log. May be NULL. */
     void (*peer_address)(void *owner, char *text);
     void *owner;

@@ -60,7 +60,8 @@ static bool flush_dirty(struct net_shard *shard)
             if (!unfinished)
                 unfinished = c;
         }
-        if (++flushed % LOOKS_AT_CLOCK_EVERY == 0) {
+        if (++flushed % LOOKS_AT_CLOCK_EVERY == 0 || shard->long_step) {
+            shard->long_step = false;
             int64_t now = clock_mono_ns(clock);
             if (!start)
                 start = now;

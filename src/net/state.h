@@ -87,6 +87,7 @@ struct net_shard {
     bool shared_made[NET_LISTENERS_MAX]; /* shard_new was called and worked */
     uint8_t *read_scratch, *write_scratch;
     bool draining, drained;
+    bool long_step; /* a connection's turn took long: look at the clock */
     struct timer drain_timer;
     atomic_uint
         assigned; /* connections given to it and not yet closed; the acceptor chooses by it */

@@ -283,6 +283,8 @@ static void shake(struct tls_connection *c, int64_t now_ns)
     struct buf first = c->first;
     c->first = (struct buf){0};
     c->in = buf_slice(&first);
+    if (c->hooks.on_long_step)
+        c->hooks.on_long_step(c->hooks.owner);
     int result = SSL_do_handshake(c->ssl);
     if (result == 1)
         finish(c, now_ns);
