@@ -64,13 +64,14 @@ type Options struct {
 	Dir  string   // data directory; a new one by default
 	Port int      // client port; a free one by default
 	Args []string // more flags
+	TLS  bool     // listen on https; Args say with which certificate
 	Fast bool     // a real etcd need not sync: we only want its answers
 }
 
 // Server is one running process.
 type Server struct {
 	Addr    string // 127.0.0.1:port
-	URL     string // http://127.0.0.1:port
+	URL     string // http://127.0.0.1:port, or https
 	Dir     string
 	Options Options
 
@@ -135,8 +136,12 @@ func Begin(binary string, options Options) (*Server, error) {
 		options.Port = FreePort()
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(options.Port))
+	scheme := "http://"
+	if options.TLS {
+		scheme = "https://"
+	}
 	s := &Server{
-		Addr: addr, URL: "http://" + addr, Dir: options.Dir, Options: options, binary: binary,
+		Addr: addr, URL: scheme + addr, Dir: options.Dir, Options: options, binary: binary,
 		ready: make(chan struct{}), exited: make(chan struct{}),
 	}
 	s.cmd = exec.Command(binary, s.arguments()...)
