@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+"""Leases as a user of etcdctl sees them, and under a wall clock that is set."""
+import os
+import re
+import subprocess
+import time
+import unittest
+
+import grpc
+
+import protobuf as pb
+from server import LiveTest, only_vigil
+
+ETCDCTL = os.environ.get("VIGIL_ETCDCTL", "etcdctl")
+# Debian's speaks v2 unless told; newer ones warn when they are told.
+ENVIRONMENT = dict(os.environ, **({} if "VIGIL_ETCDCTL" in os.environ else {"ETCDCTL_API": "3"}))
+LEASE = "/etcdserverpb.Lease/"
+KV = "/etcdserverpb.KV/"
+
+# Shifts the wall clock by ten years while the file exists; the monotonic clock stays as it is.
+CLOCK_SHIM = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static time_t shift(void)
+{
+    const char *file = getenv("CLOCK_JUMP_FILE");
+    return file && access(file, F_OK) == 0 ? 10 * 365 * 86400 : 0;
+}
+int clock_gettime(clockid_t id, struct timespec *at)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, at);
+    if (result == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        at->tv_sec += shift();
+    return result;
+}
+int gettimeofday(struct timeval *at, void *zone)
+{
+    struct timespec now;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec;
+    at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *to)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (to)
+        *to = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+class Etcdctl(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.vigil = self.serving()
+
+    def ctl(self, *args, code=0):
+        done = subprocess.run(
+            [ETCDCTL, "--endpoints", self.vigil.url, *args], capture_output=True, text=True,
+            timeout=30, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def grant(self, ttl):
+        said = self.ctl("lease", "grant", str(ttl))
+        found = re.fullmatch(rf"lease ([0-9a-f]{{16}}) granted with TTL\({ttl}s\)\n", said)
+        self.assertTrue(found, said)
+        return found.group(1)
+
+    def test_grant_list_time_to_live_and_revoke(self):
+        self.assertEqual(self.ctl("lease", "list"), "found 0 leases\n")
+        lease = self.grant(500)
+        self.assertEqual(self.ctl("lease", "list"), f"found 1 leases\n{lease}\n")
+        self.ctl("put", "a", "1", f"--lease={lease}")
+        self.ctl("put", "b", "1", f"--lease={lease}")
+        self.assertRegex(
+            self.ctl("lease", "timetolive", lease, "--keys"),
+            rf"lease {lease} granted with TTL\(500s\), remaining\(4\d\ds\), attached keys\(\[(a b|b a)\]\)")
+        self.assertEqual(self.ctl("lease", "revoke", lease), f"lease {lease} revoked\n")
+        self.assertEqual(self.ctl("get", "", "--prefix"), "")
+        self.assertEqual(self.ctl("lease", "timetolive", lease), f"lease {lease} already expired\n")
+        self.assertIn("requested lease not found", self.ctl("lease", "revoke", lease, code=1))
+        self.assertIn("requested lease not found", self.ctl("put", "a", "1", "--lease=1234", code=1))
+        self.assertIn("too large lease TTL", self.ctl("lease", "grant", "9000000001", code=1))
+
+    def test_keep_alive(self):
+        lease = self.grant(500)
+        self.assertEqual(self.ctl("lease", "keep-alive", "--once", lease),
+                         f"lease {lease} keepalived with TTL(500)\n")
+        self.ctl("lease", "revoke", lease)
+        gone = subprocess.run(
+            [ETCDCTL, "--endpoints", self.vigil.url, "lease", "keep-alive", lease],
+            capture_output=True, text=True, timeout=30, env=ENVIRONMENT)
+        self.assertIn(f"lease {lease} expired or revoked", gone.stdout)
+
+    def test_lock_runs_a_command_and_lets_go(self):
+        self.assertEqual(self.ctl("lock", "door", "--", "echo", "inside"), "inside\n")
+        self.assertEqual(self.ctl("get", "", "--prefix"), "")
+
+
+class WallClock(LiveTest):
+    def lease(self, method, **fields):
+        return pb.parse(self.channel.unary_unary(LEASE + method)(pb.message(**fields), timeout=20))
+
+    def lives(self):
+        return 2 in pb.parse(self.channel.unary_unary(KV + "Range")(pb.range_of(b"k"), timeout=20))
+
+    @only_vigil  # Go does not ask libc
+    def test_a_clock_that_is_set_ends_no_lease_and_keeps_none(self):
+        source, shim = self.scratch / "shim.c", self.scratch / "shim.so"
+        source.write_text(CLOCK_SHIM)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source], check=True)
+        jump = self.scratch / "jump"
+        vigil = self.serving(env={
+            "LD_PRELOAD": str(shim), "CLOCK_JUMP_FILE": str(jump),
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{vigil.port}")
+        self.addCleanup(self.channel.close)
+        self.lease("LeaseGrant", f1=6, f2=7)
+        granted = time.monotonic()
+        self.channel.unary_unary(KV + "Put")(pb.message(f1=b"k", f2=b"v", f3=7), timeout=20)
+        for set_ahead in (True, False):  # there, and back again
+            jump.touch() if set_ahead else jump.unlink()
+            time.sleep(0.7)
+            left = self.lease("LeaseTimeToLive", f1=7)[3][0]
+            self.assertTrue(1 <= left <= 6, left)
+            self.assertTrue(self.lives())
+        jump.touch()
+        while self.lives():
+            self.assertLess(time.monotonic() - granted, 30)
+            time.sleep(0.1)
+        self.assertGreater(time.monotonic() - granted, 5.5)
+        vigil.stop()
+        # Its own log shows that the clock was set.
+        years = {int(year) for year in re.findall(r'"ts":"(\d{4})-', "".join(vigil.lines))}
+        self.assertGreaterEqual(max(years) - min(years), 9, vigil.log)
+
+
+if __name__ == "__main__":
+    unittest.main()
