@@ -1,0 +1,352 @@
+#include "kube/api/request.h"
+
+#include <stdlib.h>
+
+/* -- Percent signs -- */
+
+static int hex_value(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool needs_decoding(struct slice text, bool query)
+{
+    return text.len &&
+           (memchr(text.ptr, '%', text.len) || (query && memchr(text.ptr, '+', text.len)));
+}
+
+enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
+                                struct slice *ret_text)
+{
+    *ret_text = text;
+    if (!needs_decoding(text, query))
+        return ST_OK;
+    uint8_t *to = arena_alloc(arena, text.len);
+    size_t len = 0;
+    if (!to)
+        return ST_NOMEM;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (c == '%') {
+            int high = i + 2 < text.len ? hex_value(text.ptr[i + 1]) : -1;
+            int low = i + 2 < text.len ? hex_value(text.ptr[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return ST_MALFORMED;
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        } else if (c == '+' && query) {
+            c = ' ';
+        }
+        to[len++] = c;
+    }
+    *ret_text = slice_of(to, len);
+    return ST_OK;
+}
+
+/* What stands before the separator; *rest is what stands behind it. */
+static struct slice cut(struct slice *rest, char separator)
+{
+    const uint8_t *at = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
+    size_t len = at ? (size_t)(at - rest->ptr) : rest->len;
+    struct slice part = slice_sub(*rest, 0, len);
+    size_t skip = at ? len + 1 : len;
+    *rest = slice_sub(*rest, skip, rest->len - skip);
+    return part;
+}
+
+static bool is(struct slice text, const char *word)
+{
+    return slice_equal(text, slice_from_text(word));
+}
+
+/* -- Paths -- */
+
+enum { PARTS_MAX = 9 };
+
+/* The parts between slashes; one more than PARTS_MAX when there are too many. */
+static enum status path_parts(struct arena *arena, struct slice path, struct slice parts[PARTS_MAX],
+                              size_t *ret_count)
+{
+    size_t count = 0;
+    while (path.len) {
+        struct slice part = cut(&path, '/');
+        if (!part.len)
+            continue;
+        if (count == PARTS_MAX)
+            return ST_NOT_FOUND;
+        enum status status = kube_percent_decode(arena, part, false, &parts[count]);
+        if (status == ST_MALFORMED)
+            return ST_NOT_FOUND;
+        TRY(status);
+        if (memchr(parts[count].ptr, '/', parts[count].len))
+            return ST_NOT_FOUND;
+        count++;
+    }
+    *ret_count = count;
+    return ST_OK;
+}
+
+struct steps {
+    const struct slice *at, *end;
+};
+
+static struct slice step(struct steps *steps)
+{
+    return steps->at < steps->end ? *steps->at++ : SLICE_EMPTY;
+}
+
+/* What follows group, version and an old "watch". */
+static enum status resource_parse(struct steps *steps, struct kube_path *path)
+{
+    size_t left = (size_t)(steps->end - steps->at);
+    /* /namespaces/x is the namespace itself, and so are its subresources. */
+    if (left > 2 && is(steps->at[0], "namespaces") && !is(steps->at[2], "status") &&
+        !is(steps->at[2], "finalize")) {
+        step(steps);
+        path->namespace = step(steps);
+    }
+    path->resource = step(steps);
+    path->name = step(steps);
+    path->subresource = step(steps);
+    return steps->at == steps->end ? ST_OK : ST_NOT_FOUND;
+}
+
+enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_path *ret_path)
+{
+    struct slice parts[PARTS_MAX];
+    size_t count;
+    *ret_path = (struct kube_path){0};
+    TRY(path_parts(arena, text, parts, &count));
+    struct steps steps = {parts, parts + count};
+    struct slice root = step(&steps);
+    if (is(root, "apis"))
+        ret_path->group = step(&steps);
+    else if (!is(root, "api"))
+        return ST_NOT_FOUND;
+    ret_path->version = step(&steps);
+    if (!ret_path->version.len)
+        return ST_NOT_FOUND;
+    if (steps.at < steps.end && is(*steps.at, "watch")) {
+        ret_path->watch = true;
+        step(&steps);
+    }
+    return resource_parse(&steps, ret_path);
+}
+
+/* -- Queries -- */
+
+/* As Go's strconv.ParseBool, and an empty value for true, as Kubernetes converts them. */
+static bool parse_bool(struct slice text, bool *ret_truth)
+{
+    static const char *const no[] = {"0", "false", "False", "FALSE", "f", "F"};
+    *ret_truth = true;
+    for (size_t i = 0; i < COUNT_OF(no); i++)
+        *ret_truth = *ret_truth && !is(text, no[i]);
+    return true;
+}
+
+static bool parse_number(const char *name, struct slice text, int64_t *ret_number,
+                         struct kube_status *status)
+{
+    char digits[32];
+    char *end = digits;
+    if (text.len && text.len < sizeof(digits)) {
+        slice_copy((uint8_t *)digits, text);
+        digits[text.len] = '\0';
+        *ret_number = strtoll(digits, &end, 10);
+    }
+    if (text.len && (end == digits || *end))
+        return kube_fail(status, KUBE_BAD_REQUEST,
+                         "unable to decode query %s: strconv.ParseInt: parsing \"%.*s\": invalid "
+                         "syntax",
+                         name, SLICE_ARGS(text));
+    return true;
+}
+
+static bool parse_match(struct slice text, struct kube_query *query, struct kube_status *status)
+{
+    if (!text.len)
+        query->match = KUBE_MATCH_UNSET;
+    else if (is(text, "NotOlderThan"))
+        query->match = KUBE_MATCH_NOT_OLDER;
+    else if (is(text, "Exact"))
+        query->match = KUBE_MATCH_EXACT;
+    else
+        return kube_fail(status, KUBE_INVALID,
+                         "resourceVersionMatch: Unsupported value: \"%.*s\": supported values: "
+                         "\"Exact\", \"NotOlderThan\"",
+                         SLICE_ARGS(text));
+    return true;
+}
+
+static bool parse_dry_run(struct slice text, struct kube_query *query, struct kube_status *status)
+{
+    query->dry_run = is(text, "All");
+    if (query->dry_run || !text.len)
+        return true;
+    return kube_fail(status, KUBE_INVALID,
+                     "dryRun: Unsupported value: \"%.*s\": supported values: \"All\"",
+                     SLICE_ARGS(text));
+}
+
+static bool parse_option(struct slice name, struct slice value, struct kube_query *query,
+                         struct kube_status *status)
+{
+    const struct {
+        const char *name;
+        struct slice *text;
+        bool *truth;
+        int64_t *number;
+    } options[] = {
+        {"labelSelector", &query->label_selector, NULL, NULL},
+        {"fieldSelector", &query->field_selector, NULL, NULL},
+        {"resourceVersion", &query->resource_version, NULL, NULL},
+        {"continue", &query->continue_token, NULL, NULL},
+        {"fieldManager", &query->field_manager, NULL, NULL},
+        {"fieldValidation", &query->field_validation, NULL, NULL},
+        {"propagationPolicy", &query->propagation_policy, NULL, NULL},
+        {"includeObject", &query->include_object, NULL, NULL},
+        {"watch", NULL, &query->watch, NULL},
+        {"allowWatchBookmarks", NULL, &query->allow_bookmarks, NULL},
+        {"sendInitialEvents", NULL, &query->send_initial_events, NULL},
+        {"force", NULL, &query->force, NULL},
+        {"pretty", NULL, &query->pretty, NULL},
+        {"limit", NULL, NULL, &query->limit},
+        {"timeoutSeconds", NULL, NULL, &query->timeout_s},
+        {"gracePeriodSeconds", NULL, NULL, &query->grace_period_s},
+    };
+    if (is(name, "resourceVersionMatch"))
+        return parse_match(value, query, status);
+    if (is(name, "dryRun"))
+        return parse_dry_run(value, query, status);
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        if (!is(name, options[i].name))
+            continue;
+        if (options[i].truth)
+            return parse_bool(value, options[i].truth);
+        if (options[i].number)
+            return parse_number(options[i].name, value, options[i].number, status);
+        *options[i].text = value;
+    }
+    return true; /* unknown ones are ignored */
+}
+
+bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
+                      struct kube_status *status)
+{
+    *ret_query = (struct kube_query){.grace_period_s = -1};
+    while (query.len) {
+        struct slice value = cut(&query, '&');
+        struct slice name = cut(&value, '=');
+        if (!name.len)
+            continue;
+        enum status decoded = kube_percent_decode(arena, name, true, &name);
+        if (decoded == ST_OK)
+            decoded = kube_percent_decode(arena, value, true, &value);
+        if (decoded == ST_MALFORMED)
+            continue; /* Go drops such a pair */
+        if (decoded != ST_OK)
+            return kube_fail_engine(status, decoded);
+        ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
+        if (!parse_option(name, value, ret_query, status))
+            return false;
+    }
+    if (ret_query->limit < 0 || ret_query->timeout_s < 0)
+        return kube_fail(status, KUBE_BAD_REQUEST, "limit and timeoutSeconds must not be negative");
+    return true;
+}
+
+/* -- Accept -- */
+
+static struct slice trim(struct slice text)
+{
+    while (text.len && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
+        text = slice_sub(text, 1, text.len - 1);
+    while (text.len && (text.ptr[text.len - 1] == ' ' || text.ptr[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
+static bool format_of(struct slice type, enum kube_format *ret_format)
+{
+    static const struct {
+        const char *type;
+        enum kube_format format;
+    } types[] = {
+        {"application/json", KUBE_JSON},
+        {"application/*", KUBE_JSON},
+        {"*/*", KUBE_JSON},
+        {"application/yaml", KUBE_YAML},
+        {"application/vnd.kubernetes.protobuf", KUBE_PROTOBUF},
+    };
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (is(type, types[i].type)) {
+            *ret_format = types[i].format;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct clause {
+    struct slice as, group, version;
+};
+
+/* The parameters of a clause; others, such as q and stream, are passed over. */
+static struct clause clause_parse(struct slice rest)
+{
+    struct clause clause = {0};
+    while (rest.len) {
+        struct slice value = cut(&rest, ';');
+        struct slice name = trim(cut(&value, '='));
+        value = trim(value);
+        if (is(name, "as"))
+            clause.as = value;
+        else if (is(name, "g"))
+            clause.group = value;
+        else if (is(name, "v"))
+            clause.version = value;
+    }
+    return clause;
+}
+
+/* Whether the clause asks for something there is. */
+static bool clause_take(const struct clause *clause, struct kube_accept *accept)
+{
+    if (!clause->as.len)
+        return true;
+    accept->v1beta1 = is(clause->version, "v1beta1");
+    if (is(clause->group, "apidiscovery.k8s.io")) {
+        accept->discovery_v2 = is(clause->as, "APIGroupDiscoveryList") && is(clause->version, "v2");
+        return accept->discovery_v2;
+    }
+    if (!is(clause->group, "meta.k8s.io") || !(is(clause->version, "v1") || accept->v1beta1))
+        return false;
+    if (is(clause->as, "Table"))
+        accept->shape = KUBE_TABLE;
+    else if (is(clause->as, "PartialObjectMetadata") || is(clause->as, "PartialObjectMetadataList"))
+        accept->shape = KUBE_PARTIAL;
+    else
+        return false;
+    return true;
+}
+
+bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept)
+{
+    *ret_accept = (struct kube_accept){0};
+    if (!trim(accept).len)
+        return true;
+    while (accept.len) {
+        struct slice rest = cut(&accept, ',');
+        struct slice type = trim(cut(&rest, ';'));
+        *ret_accept = (struct kube_accept){0};
+        struct clause clause = clause_parse(rest);
+        if (format_of(type, &ret_accept->format) && formats & (1u << ret_accept->format) &&
+            clause_take(&clause, ret_accept))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,77 @@
+/*
+ * What a request asks for: its path and query, as the generic API server of Kubernetes reads them.
+ *
+ *   /api/v1/namespaces/{namespace}/pods/{name}/status        /apis/{group}/{version}/…
+ */
+#ifndef VIGIL_KUBE_API_REQUEST_H
+#define VIGIL_KUBE_API_REQUEST_H
+
+#include "base/arena.h"
+#include "kube/api/status.h"
+
+/* Decoded; in the arena or in the path. */
+struct kube_path {
+    struct slice group, version; /* the group of /api is empty */
+    struct slice namespace;      /* empty: cluster scope, or all namespaces */
+    struct slice resource, name, subresource;
+    bool watch; /* the old way: /api/v1/watch/… */
+};
+
+/*
+ * ST_NOT_FOUND: it leads to no resource; ST_NOMEM. A path that ends with group and version has no
+ * resource: its list of resources is asked for.
+ */
+MUST_CHECK
+enum status kube_path_parse(struct arena *arena, struct slice path, struct kube_path *ret_path);
+
+enum kube_version_match { KUBE_MATCH_UNSET, KUBE_MATCH_NOT_OLDER, KUBE_MATCH_EXACT };
+
+/* The options of a list, a watch or a write, all of them as they were sent. */
+struct kube_query {
+    struct slice label_selector, field_selector;
+    struct slice resource_version; /* "" and "0" mean different things */
+    enum kube_version_match match;
+    int64_t limit;
+    struct slice continue_token;
+    bool watch, allow_bookmarks;
+    bool send_initial_events, send_initial_events_given;
+    int64_t timeout_s; /* 0: not said */
+    bool dry_run;
+    bool force;
+    bool pretty;
+    struct slice field_manager, field_validation;
+    struct slice propagation_policy;
+    int64_t grace_period_s;      /* -1: not said */
+    struct slice include_object; /* of tables */
+};
+
+/* False: a value is wrong, and *status says so as Kubernetes does. */
+MUST_CHECK
+bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
+                      struct kube_status *status);
+
+/* %XX and, in a query, + for a blank. ST_MALFORMED, ST_NOMEM. */
+MUST_CHECK
+enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
+                                struct slice *ret_text);
+
+/* -- What the answer shall be -- */
+
+enum kube_format { KUBE_JSON, KUBE_YAML, KUBE_PROTOBUF };
+enum kube_shape { KUBE_WHOLE, KUBE_TABLE, KUBE_PARTIAL };
+
+struct kube_accept {
+    enum kube_format format;
+    enum kube_shape shape;
+    bool v1beta1;      /* of the shape; else v1 */
+    bool discovery_v2; /* g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList */
+};
+
+/*
+ * The first clause of an Accept field that can be met. formats: a set of 1 << enum kube_format.
+ * False: none can be, 406.
+ */
+MUST_CHECK
+bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept);
+
+#endif
