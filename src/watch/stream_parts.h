@@ -61,6 +61,7 @@ struct watch_stream {
      * or goes. */
     struct watcher *resume_at;
     uint32_t resume_hit;
+    uint32_t turn_bytes; /* written since live and catching-up last changed turns */
 
     struct list scans; /* taking turns: the first is read next */
     struct watcher *compacted;
@@ -77,18 +78,19 @@ struct watch_stream {
     struct heap_link tick;
     int64_t tick_ns;      /* its interval */
     uint32_t tick_bucket; /* of ids: where the round of notifications, or the end, goes on */
-    uint32_t turn_bytes;  /* written since live and catching-up last changed turns */
     uint32_t behind_peak; /* revisions */
     uint32_t held_peak;   /* bytes of `rest` */
     uint64_t events_sent, bytes_sent;
-    enum status broken;
+    uint8_t broken; /* enum status */
     uint8_t scan_count, scans_waiting;
-    bool dirty, woken, filling, stopped, ticking, ticked, scan_turn;
-    bool hungry; /* in hub->hungry: it is woken in a later turn, and these searches go on then */
-    bool live_hungry, scan_hungry;
-    bool dying; /* its owner is gone: never woken, and freed as the turns go */
-    bool live_waiting, large_waiting;
+    bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
+    bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
+    bool live_hungry : 1, scan_hungry : 1;
+    bool live_waiting : 1, large_waiting : 1; /* for the history */
+    bool dying : 1; /* its owner is gone: never woken, and freed as the turns go */
 };
+
+_Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");
 
 void stream_wake(struct watch_stream *stream);
 /* Frees of the hub's dying streams as much as this turn may. */
