@@ -97,8 +97,65 @@ func TestIssue16839UnreadStreamsDoNotFillMemory(t *testing.T) {
 	calls[7].follow(0, last-399, last)
 }
 
-// #17247: the events of a transaction came twice, and some of one that only read.
-func TestIssue17247TransactionsShowEachChangeOnce(t *testing.T) {
+// #17247: a watch that read the past while it was being written was sent events twice: the buffer of
+// writes on their way to the disk, which it was read from, held some of them twice.
+func TestIssue17247WhatIsReadWhileItIsWrittenComesOnce(t *testing.T) {
+	f := newFixture(t)
+	const rounds, watches = 400, 150
+	put := func(key string, n int) *pb.RequestOp {
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{
+			RequestPut: &pb.PutRequest{Key: []byte(key), Value: fmt.Appendf(nil, "%d", n)}}}
+	}
+	written := make(chan int64, rounds) // the last revision that is known to be there
+	done := make(chan error, 1)
+	go func() {
+		defer close(written)
+		for n := range rounds {
+			txn := &pb.TxnRequest{Success: []*pb.RequestOp{put("p/a", n), put("p/b", n), put(fmt.Sprintf("p/%d", n), n)}}
+			answer, err := f.kv.Txn(f.ctx, txn)
+			if err != nil {
+				done <- err
+				return
+			}
+			written <- answer.Header.Revision
+		}
+		done <- nil
+	}()
+	behind := 0
+	for revision := range written {
+		if revision%int64(rounds/watches) != 0 {
+			continue
+		}
+		// From a little before to a little behind what is being written at this moment.
+		c := f.call(f.conn)
+		next, last := max(2, revision-5), min(revision+3, rounds+1)
+		c.send(createOf(prefixOf("p/", next)))
+		seen := map[string]bool{}
+		for at := next; at < last || len(seen) < 3*int(last-next+1); {
+			answer := c.next()
+			if len(answer.Events) > 3 {
+				behind++ // more than a revision at once: it was read from the past
+			}
+			for _, event := range answer.Events {
+				name := fmt.Sprintf("%s@%d", event.Kv.Key, event.Kv.ModRevision)
+				if seen[name] || event.Kv.ModRevision < at {
+					f.Fatalf("%s came again, or late, at %d", name, at)
+				}
+				if at = event.Kv.ModRevision; at <= last {
+					seen[name] = true
+				}
+			}
+		}
+		c.cancel()
+	}
+	f.must(<-done)
+	if behind == 0 {
+		f.Error("no watch read the past, so this shows nothing")
+	}
+}
+
+// Each change of a transaction is one event, and one that only reads or fails makes none.
+func TestTransactionsShowEachChangeOnce(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.conn)
 	c.create(prefixOf("p/", 0))
