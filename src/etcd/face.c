@@ -1,6 +1,7 @@
 #include "etcd/face.h"
 
 #include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
 #include "etcd/metrics.h"
 #include "etcd/watch_service.h"
@@ -27,6 +28,8 @@ static enum status face_fill(struct etcd_face *face)
     TRY(http_routes_new(&face->metrics_routes));
     TRY(kv_service_add(face));
     TRY(lease_service_add(face));
+    TRY(lock_service_add(face));
+    TRY(election_service_add(face));
     TRY(maintenance_service_add(face));
     TRY(cluster_service_add(face));
     TRY(health_service_add(face));
@@ -133,6 +136,17 @@ bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, str
 struct kv_header etcd_header(const struct etcd_face *face, int64_t revision)
 {
     return (struct kv_header){
+        .cluster_id = face->identity.cluster_id,
+        .member_id = face->identity.member_id,
+        .revision = revision,
+        .raft_term = face->identity.raft_term,
+    };
+}
+
+void etcd_header_fill(const struct etcd_face *face, int64_t revision,
+                      struct pb_response_header *ret_header)
+{
+    *ret_header = (struct pb_response_header){
         .cluster_id = face->identity.cluster_id,
         .member_id = face->identity.member_id,
         .revision = revision,

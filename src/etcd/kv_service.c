@@ -204,7 +204,7 @@ static struct write_call *write_call_new(struct grpc_call *call, struct etcd_fac
  * etcd limits the request as it goes into its log: wrapped, with a header that holds a number made
  * of the member's last two bytes and 48 more bits.
  */
-static enum status check_size(const struct etcd_face *face, size_t message_bytes)
+enum status etcd_check_size(const struct etcd_face *face, size_t message_bytes)
 {
     uint64_t log_id = (face->identity.member_id << 48) | (UINT64_C(1) << 47);
     size_t log_header = 2 + 1 + 1 + pb_varint_size(log_id);
@@ -233,7 +233,7 @@ static void put_on_message(struct grpc_call *call, void *service, struct slice m
         return;
     enum status status = kv_check_put(&w->put);
     if (status == ST_OK)
-        status = check_size(face, message.len);
+        status = etcd_check_size(face, message.len);
     if (admit(w, status))
         engine_put(face->shard, &w->write, &w->put);
 }
@@ -246,7 +246,7 @@ static void delete_range_on_message(struct grpc_call *call, void *service, struc
         return;
     enum status status = kv_check_delete_range(&w->delete_range);
     if (status == ST_OK)
-        status = check_size(face, message.len);
+        status = etcd_check_size(face, message.len);
     if (admit(w, status))
         engine_delete_range(face->shard, &w->write, &w->delete_range);
 }
@@ -259,7 +259,7 @@ static void txn_on_message(struct grpc_call *call, void *service, struct slice m
         return;
     enum status status = kv_check_txn(&w->txn, face->config->txn_ops_max, grpc_call_arena(call));
     if (status == ST_OK && !kv_txn_reads_only(&w->txn))
-        status = check_size(face, message.len);
+        status = etcd_check_size(face, message.len);
     if (admit(w, status))
         engine_txn(face->shard, &w->write, &w->txn);
 }

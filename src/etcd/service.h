@@ -11,6 +11,8 @@
 #include "etcd/kv_encode.h"
 #include "etcd/slow_log.h"
 
+struct pb_response_header;
+
 struct etcd_face {
     const struct etcd_config *config;
     struct engine *engine;
@@ -26,6 +28,8 @@ struct etcd_face {
 
 enum status kv_service_add(struct etcd_face *face);
 enum status lease_service_add(struct etcd_face *face);
+enum status lock_service_add(struct etcd_face *face);
+enum status election_service_add(struct etcd_face *face);
 enum status maintenance_service_add(struct etcd_face *face);
 enum status cluster_service_add(struct etcd_face *face);
 enum status health_service_add(struct etcd_face *face);
@@ -47,7 +51,14 @@ MUST_CHECK
 bool etcd_call_decode_in(struct grpc_call *call, struct arena *arena, const struct pb_message *type,
                          struct slice message, void *ret_struct);
 
+/* Whether a write of this length may be one: as etcd counts it. */
+MUST_CHECK
+enum status etcd_check_size(const struct etcd_face *face, size_t message_bytes);
+
 struct kv_header etcd_header(const struct etcd_face *face, int64_t revision);
+/* The same as a message. */
+void etcd_header_fill(const struct etcd_face *face, int64_t revision,
+                      struct pb_response_header *ret_header);
 /* With the revision as this shard knows it. */
 struct kv_header etcd_header_now(const struct etcd_face *face);
 

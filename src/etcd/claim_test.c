@@ -1,0 +1,295 @@
+/* Locks and elections over a real connection and the fake engine, which answers late and in any
+ * order: who holds what, and what is left of calls whose peers leave at any point. */
+#include "codec/pb/election.pb.h"
+#include "codec/pb/lock.pb.h"
+#include "codec/pb/rpc.pb.h"
+#include "etcd/peer_calls.h"
+
+#include <stdio.h>
+
+enum { CALLERS = 5, STEPS = 120, SEEDS = 60, LEASES = CALLERS + STEPS };
+
+static const struct etcd_config config = {
+    .version = "3.7.0",
+    .cluster_version = "3.7.0",
+    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
+    .request_bytes_max = 64 * 1024,
+    .member_name = "default",
+};
+
+static struct peer *peer_new(uint64_t seed, unsigned inline_percent)
+{
+    struct peer *p = malloc(sizeof(*p));
+    assert_non_null(p);
+    struct fake_options options = {.seed = seed,
+                                   .inline_percent = inline_percent,
+                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
+    peer_init(p, &config, &options, 1 << 30, 0);
+    return p;
+}
+
+static void peer_free(struct peer *p)
+{
+    peer_fini(p);
+    free(p);
+}
+
+/* One turn of the shard: what was published reaches those who wait. */
+static void turn(struct peer *p)
+{
+    engine_shard_turn_begin(p->shard);
+    engine_shard_turn_end(p->shard);
+    peer_pump(p);
+    engine_shard_flushed(p->shard);
+}
+
+/* Until nothing moves any more. */
+static void settle(struct peer *p)
+{
+    do {
+        turn(p);
+    } while (fake_step(p->engine));
+    turn(p);
+}
+
+static int64_t grant(struct peer *p)
+{
+    struct pb_lease_grant_request request = {.ttl = 100};
+    struct pb_lease_grant_response response;
+    uint32_t call =
+        peer_call(p, PB_LEASE_LEASE_GRANT_PATH, &pb_lease_grant_request_table, &request);
+    settle(p);
+    assert_answers(p, call, &pb_lease_grant_response_table, &response);
+    return response.id;
+}
+
+static void revoke(struct peer *p, int64_t lease)
+{
+    struct pb_lease_revoke_request request = {.id = lease};
+    peer_call(p, PB_LEASE_LEASE_REVOKE_PATH, &pb_lease_revoke_request_table, &request);
+    settle(p);
+}
+
+static uint32_t start_lock(struct peer *p, int64_t lease)
+{
+    struct pb_lock_request request = {.name = SLICE_LITERAL("name"), .lease = lease};
+    return peer_call(p, PB_LOCK_LOCK_PATH, &pb_lock_request_table, &request);
+}
+
+static uint32_t start_unlock(struct peer *p, int64_t lease)
+{
+    char key[64];
+    snprintf(key, sizeof(key), "name/%llx", (unsigned long long)lease);
+    struct pb_unlock_request request = {.key = slice_from_text(key)};
+    return peer_call(p, PB_LOCK_UNLOCK_PATH, &pb_unlock_request_table, &request);
+}
+
+static uint32_t start_campaign(struct peer *p, int64_t lease, const char *value)
+{
+    struct pb_campaign_request request = {
+        .name = SLICE_LITERAL("name"), .lease = lease, .value = slice_from_text(value)};
+    return peer_call(p, PB_ELECTION_CAMPAIGN_PATH, &pb_campaign_request_table, &request);
+}
+
+static int64_t count_keys(struct peer *p)
+{
+    struct pb_range_request request = {
+        .key = SLICE_LITERAL("name/"), .range_end = SLICE_LITERAL("name0"), .count_only = true};
+    struct pb_range_response response;
+    uint32_t call = peer_call(p, PB_KV_RANGE_PATH, &pb_range_request_table, &request);
+    settle(p);
+    assert_answers(p, call, &pb_range_response_table, &response);
+    return response.count;
+}
+
+static bool answered(struct peer *p, uint32_t call)
+{
+    return peer_stream(p, call)->ended && peer_stream(p, call)->code == GRPC_OK;
+}
+
+static void one_after_the_other(void **state)
+{
+    (void)state;
+    for (unsigned percent = 0; percent <= 100; percent += 50) {
+        struct peer *p = peer_new(1, percent);
+        int64_t leases[3];
+        uint32_t calls[3];
+        for (int i = 0; i < 3; i++) {
+            leases[i] = grant(p);
+            calls[i] = start_lock(p, leases[i]);
+            settle(p);
+        }
+        for (int i = 0; i < 3; i++) {
+            struct pb_lock_response response;
+            assert_answers(p, calls[i], &pb_lock_response_table, &response);
+            assert_int_equal(response.header->member_id, 9);
+            for (int j = i + 1; j < 3; j++)
+                assert_false(peer_stream(p, calls[j])->ended);
+            start_unlock(p, leases[i]);
+            settle(p);
+        }
+        assert_int_equal(count_keys(p), 0);
+        peer_free(p);
+    }
+}
+
+static void expired_waiter_is_told(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(2, 50);
+    int64_t first = grant(p), second = grant(p);
+    start_lock(p, first);
+    settle(p);
+    uint32_t waits = start_lock(p, second);
+    settle(p);
+    revoke(p, second);
+    assert_false(peer_stream(p, waits)->ended);
+    revoke(p, first);
+    assert_fails(p, waits, GRPC_UNKNOWN, "mutex: session is expired");
+    peer_free(p);
+}
+
+static void failing_engine_is_told(void **state)
+{
+    (void)state;
+    /* The claim, then the look after it. */
+    for (int after = 0; after < 2; after++) {
+        struct peer *p = peer_new(3, 0);
+        int64_t lease = grant(p);
+        uint32_t call = start_lock(p, lease);
+        turn(p);
+        if (after)
+            assert_true(fake_step(p->engine));
+        fake_fail_next(p->engine, ST_TIMEOUT, SLICE_EMPTY);
+        settle(p);
+        assert_fails(p, call, GRPC_UNKNOWN, status_text(ST_TIMEOUT));
+        assert_int_equal(count_keys(p), 0); /* what was claimed was taken back */
+        peer_free(p);
+    }
+}
+
+static void campaign_of_the_leader_proclaims(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(4, 0);
+    int64_t lease = grant(p);
+    struct pb_campaign_response first, again;
+    uint32_t call = start_campaign(p, lease, "one");
+    settle(p);
+    assert_answers(p, call, &pb_campaign_response_table, &first);
+    call = start_campaign(p, lease, "two");
+    settle(p);
+    assert_answers(p, call, &pb_campaign_response_table, &again);
+    assert_int_equal(again.leader->rev, first.leader->rev);
+
+    struct pb_leader_request ask = {.name = SLICE_LITERAL("name")};
+    struct pb_leader_response leader;
+    call = peer_call(p, PB_ELECTION_LEADER_PATH, &pb_leader_request_table, &ask);
+    settle(p);
+    assert_answers(p, call, &pb_leader_response_table, &leader);
+    assert_true(slice_equal(leader.kv->value, SLICE_LITERAL("two")));
+    peer_free(p);
+}
+
+/* Callers come, wait, leave and unlock at random; never do two hold, and nothing stays behind. Who
+ * comes again has another lease: a key that is being taken back is not to be claimed. */
+struct crowd {
+    struct peer *p;
+    int64_t leases[LEASES];
+    size_t next_lease;
+    int64_t lease[CALLERS];
+    uint32_t call[CALLERS];
+    bool campaigns;
+};
+
+static void come(struct crowd *c, unsigned who)
+{
+    c->lease[who] = c->leases[c->next_lease++];
+    c->call[who] = c->campaigns ? start_campaign(c->p, c->lease[who], "value")
+                                : start_lock(c->p, c->lease[who]);
+}
+
+static void step(struct crowd *c, unsigned who, unsigned what)
+{
+    if (!c->call[who]) {
+        come(c, who);
+    } else if (answered(c->p, c->call[who])) {
+        start_unlock(c->p, c->lease[who]);
+        c->call[who] = 0;
+    } else if (what == 0) {
+        peer_reset(c->p, c->call[who]);
+        c->call[who] = 0;
+    } else if (what < 5) {
+        fake_step(c->p->engine);
+    }
+    turn(c->p);
+}
+
+static int holders(const struct crowd *c)
+{
+    int n = 0;
+    for (int i = 0; i < CALLERS; i++)
+        n += c->call[i] && answered(c->p, c->call[i]);
+    return n;
+}
+
+static void peers_leave_at_any_point(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct crowd c = {.p = peer_new(seed, (unsigned)(seed % 3) * 40), .campaigns = seed % 2};
+        uint64_t random = seed * 0x9e3779b97f4a7c15u;
+        for (int i = 0; i < LEASES; i++)
+            c.leases[i] = grant(c.p);
+        for (int i = 0; i < STEPS; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            step(&c, (unsigned)(random >> 33) % CALLERS, (unsigned)(random >> 49) % 8);
+            assert_in_range(holders(&c), 0, 1);
+        }
+        for (int i = 0; i < CALLERS; i++) {
+            if (c.call[i] && !answered(c.p, c.call[i]))
+                peer_reset(c.p, c.call[i]);
+            else if (c.call[i])
+                start_unlock(c.p, c.lease[i]);
+        }
+        settle(c.p);
+        assert_int_equal(count_keys(c.p), 0);
+        peer_free(c.p);
+    }
+}
+
+static void observer_sees_each_leader(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(5, 50);
+    struct pb_leader_request ask = {.name = SLICE_LITERAL("name")};
+    uint32_t observer = peer_call(p, PB_ELECTION_OBSERVE_PATH, &pb_leader_request_table, &ask);
+    settle(p);
+    static const char *const values[] = {"one", "two", "three"};
+    size_t at = 0;
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        struct pb_leader_response leader;
+        assert_false(next_message(p, observer, &at, &pb_leader_response_table, &leader));
+        int64_t lease = grant(p);
+        start_campaign(p, lease, values[i]);
+        settle(p);
+        assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
+        assert_true(slice_equal(leader.kv->value, slice_from_text(values[i])));
+        revoke(p, lease);
+    }
+    peer_reset(p, observer);
+    peer_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_after_the_other),
+        cmocka_unit_test(expired_waiter_is_told),
+        cmocka_unit_test(failing_engine_is_told),
+        cmocka_unit_test(campaign_of_the_leader_proclaims),
+        cmocka_unit_test(peers_leave_at_any_point),
+        cmocka_unit_test(observer_sees_each_leader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
