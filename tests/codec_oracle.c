@@ -4,8 +4,12 @@
  *     in:   name length, name, message length, message      (lengths: 32 bits, little-endian)
  *     out:  'y', length, message encoded again | 'n' malformed | 'l' past a limit
  *
- * With --tables it prints what the tables say instead, a line for each field and enum value.
+ * With --to-json it answers with JSON, with --from-json it takes JSON. With --tables it prints what
+ * the tables say instead, a line for each field and enum value.
  */
+#include "codec/json/scanner.h"
+#include "codec/pb/json_read.h"
+#include "codec/pb/json_write.h"
 #include "codec/pb/pb.h"
 
 #include <stdio.h>
@@ -44,16 +48,56 @@ static const struct pb_message *find_type(struct slice name)
     return NULL;
 }
 
-static void answer_message(const struct pb_message *type, const void *message)
+static void answer_bytes(struct slice out)
 {
-    AUTO(buf_fini) struct buf out = {0};
-    if (pb_append(type, message, &out) != ST_OK)
-        give_up("out of memory");
     uint8_t head[5] = {'y', (uint8_t)out.len, (uint8_t)(out.len >> 8), (uint8_t)(out.len >> 16),
                        (uint8_t)(out.len >> 24)};
     fwrite(head, 1, sizeof(head), stdout);
     if (out.len)
         fwrite(out.ptr, 1, out.len, stdout);
+}
+
+static void answer_message(const struct pb_message *type, const void *message)
+{
+    AUTO(buf_fini) struct buf out = {0};
+    if (pb_append(type, message, &out) != ST_OK)
+        give_up("out of memory");
+    answer_bytes(buf_slice(&out));
+}
+
+/* In pieces that are not the same for two messages in a row. */
+static void answer_to_json(const struct pb_message *type, struct slice bytes)
+{
+    static size_t piece;
+    struct pb_json_writer writer = {0};
+    AUTO(buf_fini) struct buf out = {0};
+    enum status status = pb_json_begin(&writer, type, (uint32_t)bytes.len, &out);
+    piece = piece % 97 + 1;
+    while (status == ST_OK && bytes.len) {
+        size_t n = size_min(piece, bytes.len);
+        status = pb_json_feed(&writer, slice_sub(bytes, 0, n), &out);
+        bytes = slice_sub(bytes, n, bytes.len - n);
+    }
+    if (status == ST_OK && pb_json_ended(&writer))
+        answer_bytes(buf_slice(&out));
+    else
+        putchar(status == ST_LIMIT ? 'l' : 'n');
+    pb_json_writer_fini(&writer);
+}
+
+static void answer_from_json(const struct pb_message *type, struct slice json)
+{
+    char error[PB_JSON_ERROR_BYTES];
+    struct json_scanner scanner;
+    AUTO(buf_fini) struct buf out = {0};
+    json_scanner_init(&scanner, json);
+    enum status status = ST_INVALID;
+    if (json_next_value(&scanner, &json))
+        status = pb_json_read(type, json, &out, error);
+    if (status == ST_OK)
+        answer_bytes(buf_slice(&out));
+    else
+        putchar(status == ST_LIMIT ? 'l' : 'n');
 }
 
 static void answer(const struct pb_message *type, struct slice bytes)
@@ -113,12 +157,15 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--tables") == 0)
         return print_tables();
+    void (*say)(const struct pb_message *, struct slice) = answer;
+    if (argc > 1)
+        say = strcmp(argv[1], "--to-json") == 0 ? answer_to_json : answer_from_json;
     AUTO(buf_fini) struct buf name = {0};
     AUTO(buf_fini) struct buf message = {0};
     while (read_block(&name)) {
         if (!read_block(&message))
             give_up("a name without a message");
-        answer(find_type(buf_slice(&name)), buf_slice(&message));
+        say(find_type(buf_slice(&name)), buf_slice(&message));
     }
     return fflush(stdout) == 0 ? 0 : 2;
 }

@@ -4,12 +4,14 @@
     codec_oracle.py CODEC_ORACLE_PROGRAM PROTO_DIRECTORY [SEED]
 
 The tables must say what protoc reads in the same files. For every message type: random messages must come back from C byte for byte; damaged ones must be
-accepted by both or by neither, and mean the same when accepted. What differs on purpose is the
+accepted by both or by neither, and mean the same when accepted. As JSON they must say the same, and
+be read from what the other one writes. What differs on purpose is the
 list in explained(); Go, which etcd is written in, is with us there. Each run uses a new seed and
 prints it; give it to repeat a run.
 """
 
 import contextlib
+import json
 import os
 import random
 import struct
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import warnings
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.descriptor import FieldDescriptor as FD
 from google.protobuf.message import DecodeError
 
@@ -174,12 +176,12 @@ def length_of(payload):
     return Maker(0).varint(len(payload))
 
 
-def ask(program, cases):
+def ask(program, cases, *mode):
     """The C program's verdict on each (name, bytes): the bytes encoded again, or 'n', or 'l'."""
     parts = []
     for name, data in cases:
         parts += [struct.pack("<I", len(name)), name.encode(), struct.pack("<I", len(data)), data]
-    run = subprocess.run([program], input=b"".join(parts), stdout=subprocess.PIPE, check=True)
+    run = subprocess.run([program, *mode], input=b"".join(parts), stdout=subprocess.PIPE, check=True)
     out, at, answers = run.stdout, 0, []
     while at < len(out):
         verdict = chr(out[at])
@@ -361,13 +363,44 @@ def check_depth(program, types):
     return count, failed
 
 
+def as_json(maker, message):
+    """A message in one of the forms that proto3-JSON allows."""
+    value = json.loads(json_format.MessageToJson(
+        message, preserving_proto_field_name=maker.random.random() < 0.5,
+        use_integers_for_enums=maker.random.random() < 0.3))
+    if maker.random.random() < 0.3:
+        value["unknown"] = {"a": [1, None, {"b": "\u20ac"}]}
+    return json.dumps(value, ensure_ascii=maker.random.random() < 0.5,
+                      indent=maker.random.choice([None, None, 1]),
+                      separators=maker.random.choice([None, (",", ":")]))
+
+
+def check_json(program, types, maker):
+    messages = [(name, maker.fill(cls(), maker.random.randint(0, 3)))
+                for name, cls in types.items() for _ in range(ROUND_TRIPS // 2)]
+    wires = [(name, m.SerializeToString(deterministic=True)) for name, m in messages]
+    texts = [(name, as_json(maker, m).encode()) for name, m in messages]
+    failed = 0
+    for (name, message), got in zip(messages, ask(program, wires, "--to-json")):
+        expected = json_format.MessageToJson(message, preserving_proto_field_name=True)
+        if isinstance(got, str) or json.loads(got) != json.loads(expected):
+            failed += 1
+            print(f"written differently: {name}\n  expected {expected}\n  got      {got}")
+    for (name, message), (_, text), got in zip(messages, texts, ask(program, texts, "--from-json")):
+        if isinstance(got, str) or type(message).FromString(got) != message:
+            failed += 1
+            print(f"read differently: {name}\n  sent {text}\n  got  {got}")
+    return 2 * len(messages), failed
+
+
 def main(program, proto_directory, seed=None):
     seed = int(seed) if seed else random.SystemRandom().getrandbits(32)
     print(f"codec oracle: seed {seed}")
     types, maker = load_types(proto_directory), Maker(seed)
     warnings.simplefilter("error", RuntimeWarning)
     results = [check_tables(program, types), check_round_trips(program, types, maker),
-               check_damaged(program, types, maker), check_depth(program, types)]
+               check_damaged(program, types, maker), check_depth(program, types),
+               check_json(program, types, maker)]
     failed = sum(result[1] for result in results)
     print(f"codec oracle: {len(types)} types, {sum(r[0] for r in results)} checks, {failed} failed")
     return 1 if failed else 0

@@ -1,0 +1,398 @@
+#include "etcd/gateway.h"
+
+#include "base/buf.h"
+#include "codec/json/scanner.h"
+#include "engine/fake.h"
+#include "wire/connection.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* HTTP/1.1 connections to a face over the fake engine. tests/live/gateway_test.py compares what is
+ * answered with a real etcd; here it is about when, and who leaves meanwhile. */
+enum { CONNECTIONS = 4 };
+
+struct fixture {
+    struct etcd_config config;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct etcd_face *face;
+    struct wire_server *server;
+    struct wire_connection *connections[CONNECTIONS];
+    struct buf out[CONNECTIONS];
+    int64_t now_ns;
+    /* What the service saw of the call's metadata. */
+    char authorization[64], token[64];
+};
+
+static void ignore(void *owner)
+{
+    (void)owner;
+}
+
+static void keep(const struct grpc_call *call, const char *name, char to[64])
+{
+    struct slice value;
+    if (grpc_call_metadata(call, slice_from_text(name), &value))
+        snprintf(to, 64, "%.*s", SLICE_ARGS(value));
+}
+
+static enum status permit(void *ctx, const struct grpc_call *call, struct slice key,
+                          struct slice range_end)
+{
+    struct fixture *f = ctx;
+    (void)key;
+    (void)range_end;
+    keep(call, "authorization", f->authorization);
+    keep(call, "token", f->token);
+    return ST_OK;
+}
+
+static void fixture_init(struct fixture *f, unsigned inline_percent, uint32_t calls_max)
+{
+    struct wire_limits limits = WIRE_LIMITS_DEFAULT;
+    *f = (struct fixture){.now_ns = 1};
+    f->config = (struct etcd_config){.version = "3.7.0",
+                                     .cluster_version = "3.7.0",
+                                     .txn_ops_max = 128,
+                                     .request_bytes_max = ETCD_REQUEST_BYTES_MAX_DEFAULT,
+                                     .gateway_calls_max = calls_max,
+                                     .permit_watch = permit,
+                                     .permit_ctx = f};
+    f->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = inline_percent});
+    assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
+    assert_int_equal(etcd_face_new(&f->config, f->engine, f->shard, &f->face), ST_OK);
+    limits.http.body_bytes_max = 4 << 20;
+    assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
+                                     &limits, &f->server),
+                     ST_OK);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        assert_int_equal(wire_connection_new(f->server, (struct wire_hooks){.on_output = ignore},
+                                             f->now_ns, &f->connections[i]),
+                         ST_OK);
+}
+
+static void hang_up(struct fixture *f, size_t c)
+{
+    wire_connection_free(f->connections[c]);
+    f->connections[c] = NULL;
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        hang_up(f, i);
+    while (fake_step(f->engine))
+        ;
+    assert_int_equal(fake_open(f->engine), 0);
+    assert_false(etcd_face_busy(f->face));
+    wire_server_free(f->server);
+    etcd_face_free(f->face);
+    engine_shard_free(f->shard);
+    fake_free(f->engine);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        buf_fini(&f->out[i]);
+}
+
+static void post(struct fixture *f, size_t c, const char *path, const char *fields,
+                 const char *body)
+{
+    AUTO(buf_fini) struct buf request = {0};
+    assert_int_equal(buf_append_format(&request,
+                                       "POST /v3/%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: "
+                                       "%zu\r\n\r\n%s",
+                                       path, fields, strlen(body), body),
+                     ST_OK);
+    wire_connection_feed(f->connections[c], buf_slice(&request), f->now_ns);
+}
+
+/* One turn of the shard; what a connection has sent since it was last asked, as text. */
+static const char *answer(struct fixture *f, size_t c)
+{
+    uint8_t bytes[WIRE_FILL_ROOM_MIN];
+    struct buf *out = &f->out[c];
+    out->len = 0;
+    engine_shard_turn_begin(f->shard);
+    engine_shard_turn_end(f->shard);
+    while (wire_connection_wants_write(f->connections[c])) {
+        size_t n = wire_connection_fill(f->connections[c], bytes, sizeof(bytes), f->now_ns);
+        if (n == 0)
+            break;
+        assert_int_equal(buf_append(out, slice_of(bytes, n)), ST_OK);
+    }
+    engine_shard_flushed(f->shard);
+    assert_int_equal(buf_append(out, slice_of("", 1)), ST_OK);
+    return (const char *)out->ptr;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no %s in: %s", part, text);
+}
+
+static void assert_answer(struct fixture *f, const char *path, const char *body, const char *status,
+                          const char *part)
+{
+    post(f, 0, path, "", body);
+    const char *text = answer(f, 0);
+    assert_has(text, status);
+    assert_has(text, part);
+}
+
+static void rows_name_every_method_once(void **state)
+{
+    (void)state;
+    size_t count;
+    const struct gateway_row *rows = gateway_rows(&count);
+    assert_int_equal(count, 51);
+    for (size_t i = 0; i < count; i++) {
+        assert_ptr_equal(gateway_row_find(slice_from_text(rows[i].path)), &rows[i]);
+        assert_non_null(strstr(rows[i].request->name, "Request"));
+        assert_non_null(strstr(rows[i].response->name, "Response"));
+    }
+    assert_null(gateway_row_find(SLICE_LITERAL("/v3/kv/rang")));
+    assert_null(gateway_row_find(SLICE_EMPTY));
+}
+
+static void calls_are_answered_at_once_or_later(void **state)
+{
+    (void)state;
+    for (unsigned percent = 0; percent <= 100; percent += 100) {
+        struct fixture f;
+        fixture_init(&f, percent, 100);
+        post(&f, 0, "kv/put", "", "{\"key\":\"YQ==\",\"value\":\"Yg==\"}");
+        if (percent == 0) {
+            assert_string_equal(answer(&f, 0), "");
+            assert_true(fake_step(f.engine));
+        }
+        assert_has(answer(&f, 0), "\r\n\r\n{\"header\":{");
+        post(&f, 0, "kv/range", "", "{\"key\":\"YQ==\"}");
+        while (fake_step(f.engine))
+            ;
+        const char *text = answer(&f, 0);
+        assert_has(text, "Content-Length: ");
+        assert_has(text, "\"kvs\":[{\"key\":\"YQ==\"");
+        assert_has(text, "\"count\":\"1\"}");
+        fixture_fini(&f);
+    }
+}
+
+static void whoever_leaves_early_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 0, 100);
+    post(&f, 0, "kv/put", "", "{\"key\":\"YQ==\"}");
+    post(&f, 1, "kv/range", "", "{\"key\":\"YQ==\"}");
+    post(&f, 2, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}");
+    hang_up(&f, 0);
+    hang_up(&f, 1);
+    hang_up(&f, 2);
+    assert_true(etcd_face_busy(f.face));
+    fixture_fini(&f);
+}
+
+static void errors_have_the_status_of_their_code(void **state)
+{
+    (void)state;
+    static const struct {
+        enum status status;
+        const char *line, *body;
+    } rows[] = {
+        {ST_COMPACTED, "HTTP/1.1 400 Bad Request\r\n",
+         "{\"code\":11,\"message\":\"etcdserver: mvcc"},
+        {ST_PERMISSION_DENIED, "HTTP/1.1 403 Forbidden\r\n", "{\"code\":7,"},
+        {ST_NO_LEADER, "HTTP/1.1 503 Service Unavailable\r\n", "{\"code\":14,"},
+        {ST_INVALID_AUTH_TOKEN, "HTTP/1.1 401 Unauthorized\r\n", "{\"code\":16,"},
+        {ST_LIMIT, "HTTP/1.1 429 Too Many Requests\r\n", "{\"code\":8,"},
+        {ST_DAMAGED, "HTTP/1.1 500 Internal Server Error\r\n", "{\"code\":15,"},
+    };
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fake_fail_next(f.engine, rows[i].status, SLICE_EMPTY);
+        assert_answer(&f, "kv/range", "{\"key\":\"YQ==\"}", rows[i].line, rows[i].body);
+    }
+    fake_fail_next(f.engine, ST_INVALID_AUTH_TOKEN, SLICE_EMPTY);
+    assert_answer(&f, "kv/range", "{\"key\":\"YQ==\"}", "HTTP/1.1 401",
+                  "WWW-Authenticate: etcdserver: invalid auth token\r\n");
+    fake_fail_next(f.engine, ST_INTERNAL, SLICE_LITERAL("say \"it\"\n"));
+    assert_answer(&f, "kv/range", "{\"key\":\"YQ==\"}", "HTTP/1.1 500",
+                  "\"message\":\"say \\\"it\\\"\\n\"}");
+    fixture_fini(&f);
+}
+
+static void wrong_requests_are_told_why(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    assert_answer(
+        &f, "kv/range", "{\"key\":5}", "HTTP/1.1 400",
+        "{\"code\":3,\"message\":\"proto: (line 1:8): invalid value for bytes field key: 5\"}");
+    assert_answer(&f, "kv/range", "nope", "HTTP/1.1 400",
+                  "invalid character 'o' in literal null (expecting 'u')");
+    assert_answer(&f, "kv/range", "", "HTTP/1.1 400", "etcdserver: key is not provided");
+    assert_answer(&f, "kv/nothing", "{}", "HTTP/1.1 404", "{\"code\":5,\"message\":\"Not Found\"}");
+    assert_answer(&f, "kv/range%", "{}", "HTTP/1.1 400", "Bad Request");
+    assert_answer(&f, "kv/r%61nge", "{\"key\":\"YQ==\"}", "HTTP/1.1 200", "{\"header\":{");
+    wire_connection_feed(f.connections[0],
+                         SLICE_LITERAL("GET /v3/watch HTTP/1.1\r\nHost: x\r\n\r\n"), f.now_ns);
+    assert_has(answer(&f, 0), "HTTP/1.1 501 Not Implemented\r\n");
+    fixture_fini(&f);
+}
+
+static void watches_tell_lines_and_leave_with_one(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    post(&f, 1, "watch", "",
+         "{\"create_request\":{\"key\":\"YQ==\"}}{\"create_request\":{\"key\":\"Yg==\"}} junk");
+    const char *text = answer(&f, 1);
+    assert_has(text, "HTTP/1.1 200 OK\r\n");
+    assert_has(text, "Transfer-Encoding: chunked\r\n");
+    assert_has(text, ",\"created\":true}}\n{\"result\":{");
+    assert_has(text, "\"watch_id\":\"1\",\"created\":true}}\n");
+    assert_answer(&f, "kv/put", "{\"key\":\"YQ==\",\"value\":\"Yg==\"}", "200 OK", "revision");
+    assert_has(answer(&f, 1), "\"events\":[{\"kv\":{\"key\":\"YQ==\"");
+    wire_connection_shutdown(f.connections[1], f.now_ns);
+    text = answer(&f, 1);
+    assert_has(text, "{\"error\":{\"code\":14,\"message\":\"etcdserver: server stopped\"}}\n");
+    assert_has(text, "\r\n0\r\n\r\n");
+    fixture_fini(&f);
+}
+
+static void deadlines_end_calls(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 0, 1);
+    post(&f, 0, "watch", "Grpc-Timeout: 5S\r\n", "{\"create_request\":{\"key\":\"YQ==\"}}");
+    assert_has(answer(&f, 0), "\"created\":true");
+    post(&f, 1, "kv/put", "Grpc-Timeout: 3S\r\n", "{\"key\":\"YQ==\"}"); /* waits: one is open */
+    assert_int_equal(wire_connection_timeout(f.connections[1]), f.now_ns + INT64_C(3000000000));
+    f.now_ns += INT64_C(3000000000);
+    wire_connection_tick(f.connections[1], f.now_ns);
+    assert_has(answer(&f, 1), "HTTP/1.1 504 Gateway Timeout\r\n");
+    f.now_ns += INT64_C(2000000000);
+    wire_connection_tick(f.connections[0], f.now_ns);
+    assert_has(answer(&f, 0),
+               "{\"error\":{\"code\":4,\"message\":\"context deadline exceeded\"}}\n");
+    post(&f, 1, "kv/put", "Grpc-Timeout: 1S\r\n", "{\"key\":\"YQ==\"}");
+    f.now_ns += INT64_C(1000000000);
+    wire_connection_tick(f.connections[1], f.now_ns);
+    assert_has(answer(&f, 1), "{\"code\":4,\"message\":\"context deadline exceeded\"}");
+    assert_true(etcd_face_busy(f.face)); /* the engine does it all the same */
+    post(&f, 2, "kv/put", "Grpc-Timeout: 1n\r\n", "{\"key\":\"YQ==\"}");
+    assert_has(answer(&f, 2), "HTTP/1.1 504 ");
+    post(&f, 2, "kv/put", "Grpc-Timeout: often\r\n", "{\"key\":\"YQ==\"}");
+    assert_has(answer(&f, 2), "invalid grpc-timeout: often");
+    fixture_fini(&f);
+}
+
+static void calls_past_the_limit_wait_their_turn(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    post(&f, 0, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}");
+    assert_has(answer(&f, 0), "created");
+    for (size_t c = 1; c < CONNECTIONS; c++) {
+        post(&f, c, "kv/put", "", "{\"key\":\"YQ==\"}");
+        assert_string_equal(answer(&f, c), "");
+    }
+    hang_up(&f, 1);
+    hang_up(&f, 0);
+    assert_has(answer(&f, 2), "HTTP/1.1 200 OK\r\n");
+    assert_has(answer(&f, 3), "HTTP/1.1 200 OK\r\n");
+    fixture_fini(&f);
+}
+
+static void metadata_reaches_the_service(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    post(&f, 0, "watch",
+         "AUTHORIZATION: Bearer x\r\nGrpc-Metadata-Token: y.z\r\nGrpc-Metadata-Bad!: no\r\n"
+         "Cookie: c\r\n",
+         "{\"create_request\":{\"key\":\"YQ==\"}}");
+    assert_has(answer(&f, 0), "created");
+    assert_string_equal(f.authorization, "Bearer x");
+    assert_string_equal(f.token, "y.z");
+    fixture_fini(&f);
+}
+
+/* A whole JSON value stands between the chunk heads of a long answer. */
+static void assert_long_list(const char *text, size_t keys)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    const char *p = strstr(text, "\r\n\r\n");
+    assert_has(text, "Transfer-Encoding: chunked\r\n");
+    for (p += 4;;) {
+        char *end;
+        size_t len = strtoul(p, &end, 16);
+        assert_true(end[0] == '\r' && end[1] == '\n');
+        if (len == 0)
+            break;
+        assert_int_equal(buf_append(&json, slice_of(end + 2, len)), ST_OK);
+        p = end + 2 + len + 2;
+    }
+    struct json_scanner s;
+    struct slice value;
+    json_scanner_init(&s, buf_slice(&json));
+    assert_true(json_next_value(&s, &value));
+    assert_int_equal(value.len, json.len);
+    size_t seen = 0;
+    assert_int_equal(buf_append(&json, slice_of("", 1)), ST_OK);
+    for (const char *at = (const char *)json.ptr; (at = strstr(at, "{\"key\":\"")); at++)
+        seen++;
+    assert_int_equal(seen, keys);
+}
+
+static void long_lists_are_pulled(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    enum { KEYS = 60 };
+    char body[4096], value[2001];
+    memset(value, 'A', 2000);
+    value[2000] = '\0';
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(body, sizeof(body), "{\"key\":\"YWF%c\",\"value\":\"%s\"}",
+                 i < 26   ? 'A' + i
+                 : i < 52 ? 'a' + i - 26
+                          : '0' + i - 52,
+                 value);
+        assert_answer(&f, "kv/put", body, "200 OK", "revision");
+    }
+    post(&f, 0, "kv/range", "", "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
+    assert_long_list(answer(&f, 0), KEYS);
+    post(&f, 0, "kv/range", "", "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
+    hang_up(&f, 0); /* in the middle of it */
+    fixture_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_name_every_method_once),
+        cmocka_unit_test(calls_are_answered_at_once_or_later),
+        cmocka_unit_test(whoever_leaves_early_leaves_nothing_behind),
+        cmocka_unit_test(errors_have_the_status_of_their_code),
+        cmocka_unit_test(wrong_requests_are_told_why),
+        cmocka_unit_test(watches_tell_lines_and_leave_with_one),
+        cmocka_unit_test(deadlines_end_calls),
+        cmocka_unit_test(calls_past_the_limit_wait_their_turn),
+        cmocka_unit_test(metadata_reaches_the_service),
+        cmocka_unit_test(long_lists_are_pulled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
