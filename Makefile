@@ -1,9 +1,11 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build test tsan conformance e2e kube bench lint format fuzz clean
+.PHONY: help run build install test tsan conformance e2e kube bench lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
@@ -19,6 +21,9 @@ build: ## release build: build/vigil
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
 	@$(call ninja,build) vigil
+
+install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, man page, completions, units
+	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
 
 test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@tools/install-deps build test

@@ -55,6 +55,7 @@ struct options_table {
     const char *summary; /* one line */
     const struct option_group *const *groups;
     size_t group_count;
+    const char *man_more; /* further sections of the manual page, roff; may be NULL */
 };
 
 enum { OPTIONS_MAX = 256 };
@@ -119,6 +120,10 @@ void options_write_man(const struct options_table *table, const char *version, c
                        FILE *to);
 /* Completion for a command whose tables' programs are "command" itself or "command word". */
 void options_write_bash(const char *command, const struct options_table *const *tables,
+                        size_t count, FILE *to);
+void options_write_zsh(const char *command, const struct options_table *const *tables, size_t count,
+                       FILE *to);
+void options_write_fish(const char *command, const struct options_table *const *tables,
                         size_t count, FILE *to);
 
 #endif

@@ -62,8 +62,12 @@ static const struct option_group groups[] = {
 };
 static const struct option_group *const group_list[] = {&groups[0], &groups[1], &groups[2],
                                                         &groups[3]};
-static const struct options_table table = {"vigil serve", "Serves keys.", group_list,
-                                           COUNT_OF(group_list)};
+static const struct options_table table = {
+    .program = "vigil serve",
+    .summary = "Serves keys.",
+    .groups = group_list,
+    .group_count = COUNT_OF(group_list),
+};
 
 struct parsed {
     struct config config;
@@ -283,6 +287,31 @@ static void completion_is_a_script_bash_accepts(void **state)
     free(text);
 }
 
+static char *script(void (*write)(const char *, const struct options_table *const *, size_t,
+                                  FILE *))
+{
+    const struct options_table *const tables[] = {&table};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    write("vigil", tables, 1, to);
+    fclose(to);
+    return text;
+}
+
+static void every_shell_gets_flags_and_choices(void **state)
+{
+    (void)state;
+    char *zsh = script(options_write_zsh), *fish = script(options_write_fish);
+    assert_non_null(strstr(zsh, "'--log-format=[.leading dot - and dash.]:value:(json console)'"));
+    assert_non_null(strstr(zsh, "'--enable-grpc-gateway[Enable the gateway.]'"));
+    assert_non_null(strstr(fish, "-l log-format -d '.leading dot - and dash.' -xa 'json console'"));
+    assert_null(strstr(zsh, "secret-switch"));
+    assert_null(strstr(fish, "heartbeat-interval"));
+    free(zsh);
+    free(fish);
+}
+
 static void note_notice(void *ctx, enum option_notice notice, const char *variable,
                         const char *value)
 {
@@ -339,6 +368,7 @@ int main(void)
         cmocka_unit_test(help_is_grouped_and_wrapped),
         cmocka_unit_test(man_page_escapes_what_roff_would_take),
         cmocka_unit_test(completion_is_a_script_bash_accepts),
+        cmocka_unit_test(every_shell_gets_flags_and_choices),
         cmocka_unit_test(environment_may_be_read_twice),
         cmocka_unit_test(ignored_flags_are_read_and_dropped),
         cmocka_unit_test(another_name_sets_the_same_flag),

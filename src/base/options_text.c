@@ -1,4 +1,4 @@
-/* What people and shells read about the flags. */
+/* What people read about the flags. */
 #include "base/options.h"
 
 enum { HELP_COLUMNS = 80, HELP_INDENT = 6 };
@@ -7,6 +7,12 @@ enum { HELP_COLUMNS = 80, HELP_INDENT = 6 };
 static const char *text_of(const struct option *row)
 {
     return row->ignored ? row->ignored : row->help;
+}
+
+/* What becomes of a row that has no effect. */
+static const char *fate(const struct option *row)
+{
+    return row->refused ? "Refused" : "Ignored";
 }
 
 static bool shows_any(const struct option_group *group)
@@ -33,6 +39,39 @@ static void write_wrapped(const char *text, FILE *to)
     fputc('\n', to);
 }
 
+/* Rows that only say why they are ignored, as many as stand together with the same reason. */
+static size_t same_reason(const struct option_group *group, size_t first)
+{
+    size_t n = 0;
+    for (size_t i = first; i < group->count; i++, n++) {
+        const struct option *row = &group->rows[i];
+        if (row->help || !row->ignored || strcmp(row->ignored, group->rows[first].ignored) != 0 ||
+            row->refused != group->rows[first].refused)
+            break;
+    }
+    return n;
+}
+
+static bool only_ignored(const struct option *row)
+{
+    return !row->help && row->ignored;
+}
+
+static void write_help_ignored(const struct option *rows, size_t count, FILE *to)
+{
+    size_t column = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(rows[i].name) + strlen("--,");
+        if (column && column + 1 + len > HELP_COLUMNS) {
+            fputc('\n', to);
+            column = 0;
+        }
+        column += (size_t)fprintf(to, "%s--%s%s", column ? " " : "  ", rows[i].name,
+                                  i + 1 < count ? "," : "");
+    }
+    fprintf(to, "\n%*s%s: %s.\n", HELP_INDENT, "", fate(rows), rows->ignored);
+}
+
 static void write_help_row(const struct option *row, FILE *to)
 {
     if (!text_of(row))
@@ -42,7 +81,7 @@ static void write_help_row(const struct option *row, FILE *to)
     if (row->help)
         write_wrapped(row->help, to);
     if (row->ignored)
-        fprintf(to, "%*sIgnored: %s.\n", HELP_INDENT, "", row->ignored);
+        fprintf(to, "%*s%s: %s.\n", HELP_INDENT, "", fate(row), row->ignored);
 }
 
 void options_write_help(const struct options_table *table, FILE *to)
@@ -52,8 +91,14 @@ void options_write_help(const struct options_table *table, FILE *to)
         const struct option_group *group = table->groups[g];
         if (shows_any(group))
             fprintf(to, "\n%s:\n", group->title);
-        for (size_t i = 0; i < group->count; i++)
-            write_help_row(&group->rows[i], to);
+        for (size_t i = 0; i < group->count;) {
+            size_t together = only_ignored(&group->rows[i]) ? same_reason(group, i) : 0;
+            if (together)
+                write_help_ignored(&group->rows[i], together, to);
+            else
+                write_help_row(&group->rows[i], to);
+            i += together ? together : 1;
+        }
     }
     fprintf(to, "\nA flag that is not given is taken from the environment: --foo-bar from"
                 "\nVIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n");
@@ -67,6 +112,8 @@ static void write_roff(const char *text, FILE *to)
     for (; *text; text++) {
         if (*text == '\\')
             fputs("\\e", to);
+        else if (*text == '"')
+            fputs("\\(dq", to);
         else if (*text == '-')
             fputs("\\-", to);
         else
@@ -99,10 +146,23 @@ static void write_man_row(const struct option *row, FILE *to)
         fputs(".\n", to);
     }
     if (row->ignored) {
-        fputs("Ignored: ", to);
+        fprintf(to, "%s: ", fate(row));
         write_roff(row->ignored, to);
         fputs(".\n", to);
     }
+}
+
+static void write_man_ignored(const struct option *rows, size_t count, FILE *to)
+{
+    fputs(".TP\n.B ", to);
+    for (size_t i = 0; i < count; i++) {
+        fputs("\\-\\-", to);
+        write_roff(rows[i].name, to);
+        fputs(i + 1 < count ? ", " : "\n", to);
+    }
+    fprintf(to, "%s: ", fate(rows));
+    write_roff(rows->ignored, to);
+    fputs(".\n", to);
 }
 
 void options_write_man(const struct options_table *table, const char *version, const char *date,
@@ -119,84 +179,18 @@ void options_write_man(const struct options_table *table, const char *version, c
         const struct option_group *group = table->groups[g];
         if (shows_any(group))
             fprintf(to, ".SS %s\n", group->title);
-        for (size_t i = 0; i < group->count; i++)
-            write_man_row(&group->rows[i], to);
+        for (size_t i = 0; i < group->count;) {
+            size_t together = only_ignored(&group->rows[i]) ? same_reason(group, i) : 0;
+            if (together)
+                write_man_ignored(&group->rows[i], together, to);
+            else
+                write_man_row(&group->rows[i], to);
+            i += together ? together : 1;
+        }
     }
     fputs(".SH ENVIRONMENT\nA flag that is not given is taken from the environment: "
           "\\-\\-foo\\-bar from VIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n",
           to);
-}
-
-static bool takes_path(const struct option *row)
-{
-    size_t len = strlen(row->name);
-    return len > 4 && (strcmp(row->name + len - 4, "-dir") == 0 ||
-                       (len > 5 && strcmp(row->name + len - 5, "-file") == 0));
-}
-
-static void write_bash_values(const struct option *row, FILE *to)
-{
-    if (row->kind == OPTION_ENUM) {
-        fprintf(to, "    --%s)\n        COMPREPLY=($(compgen -W '", row->name);
-        for (const char *at = row->choices; *at; at++)
-            fputc(*at == '|' ? ' ' : *at, to);
-        fputs("' -- \"$cur\"))\n        return ;;\n", to);
-    } else if (takes_path(row)) {
-        fprintf(to, "    --%s)\n        COMPREPLY=($(compgen -f -- \"$cur\"))\n        return ;;\n",
-                row->name);
-    } else if (row->kind != OPTION_BOOL) {
-        fprintf(to, "    --%s)\n        return ;;\n", row->name);
-    }
-}
-
-static void write_bash_name(const char *program, FILE *to)
-{
-    fputc('_', to);
-    for (; *program; program++)
-        fputc(*program == ' ' || *program == '-' ? '_' : *program, to);
-    fputs("_flags", to);
-}
-
-static void write_bash_function(const struct options_table *table, FILE *to)
-{
-    write_bash_name(table->program, to);
-    fputs("() {\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    case $prev in\n",
-          to);
-    const struct option *row;
-    for (size_t i = 0; (row = options_row(table, i)); i++)
-        if (row->help)
-            write_bash_values(row, to);
-    fputs("    esac\n    COMPREPLY=($(compgen -W '", to);
-    for (size_t i = 0; (row = options_row(table, i)); i++)
-        if (row->help)
-            fprintf(to, "--%s ", row->name);
-    fputs("--help' -- \"$cur\"))\n}\n", to);
-}
-
-/* "serve" of "vigil serve"; NULL when the program is the command itself. */
-static const char *second_word(const char *program)
-{
-    const char *space = strchr(program, ' ');
-    return space ? space + 1 : NULL;
-}
-
-void options_write_bash(const char *command, const struct options_table *const *tables,
-                        size_t count, FILE *to)
-{
-    for (size_t i = 0; i < count; i++)
-        write_bash_function(tables[i], to);
-    fprintf(to, "_%s() {\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '",
-            command);
-    for (size_t i = 0; i < count; i++)
-        if (second_word(tables[i]->program))
-            fprintf(to, "%s ", second_word(tables[i]->program));
-    fputs("--help' -- \"${COMP_WORDS[1]}\"))\n    fi\n    case ${COMP_WORDS[1]} in\n", to);
-    for (size_t i = 0; i < count; i++) {
-        const char *word = second_word(tables[i]->program);
-        fprintf(to, "    %s) ", word ? word : "-*");
-        write_bash_name(tables[i]->program, to);
-        fputs(" ;;\n", to);
-    }
-    fprintf(to, "    esac\n}\ncomplete -o default -F _%s %s\n", command, command);
+    if (table->man_more)
+        fputs(table->man_more, to);
 }

@@ -273,7 +273,7 @@ static enum status read_mapping(struct pass *pass, const char *block)
     return ST_OK;
 }
 
-/* The first document of the file, which may be empty. */
+/* The one document of the file, which may be empty. */
 static enum status read_document(struct pass *pass)
 {
     TRY(next(pass)); /* the stream begins */
@@ -281,11 +281,17 @@ static enum status read_document(struct pass *pass)
     if (pass->event.type == YAML_STREAM_END_EVENT)
         return ST_OK;
     TRY(next(pass));
+    bool nothing = pass->event.type == YAML_SCALAR_EVENT && pass->event.data.scalar.length == 0;
     if (pass->event.type == YAML_MAPPING_START_EVENT)
-        return read_mapping(pass, NULL);
-    if (pass->event.type == YAML_SCALAR_EVENT && pass->event.data.scalar.length == 0)
-        return ST_OK;
-    return wrong(pass, "settings are expected, each as NAME: VALUE");
+        TRY(read_mapping(pass, NULL));
+    else if (!nothing)
+        return wrong(pass, "settings are expected, each as NAME: VALUE");
+    /* A line that is indented less ends the settings: what follows must be seen to be wrong. */
+    TRY(next(pass));
+    TRY(next(pass));
+    return pass->event.type == YAML_STREAM_END_EVENT
+               ? ST_OK
+               : wrong(pass, "a second document, which nobody reads");
 }
 
 enum status config_file_apply(struct config_file *file, struct options *options,

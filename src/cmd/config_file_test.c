@@ -152,6 +152,8 @@ static void mistakes_are_named_with_their_line(void **state)
     assert_refused("name: \"a\\0b\"\n", "line 1: a zero byte");
     assert_refused("name: \xff\n", "yaml: line 1");
     assert_refused("log-level: loud\n", "expected debug|info");
+    assert_refused("  a: b\nname: c\n", "yaml: line 2: did not find expected");
+    assert_refused("name: c\n---\nname: d\n", "line 2: a second document");
 }
 
 static void a_file_that_would_grow_is_refused(void **state)

@@ -33,9 +33,13 @@ static int run_version(int count, char **args)
 
 static int run_man(int count, char **args)
 {
-    (void)count;
-    (void)args;
-    options_write_man(&serve_table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
+    bool as_etcd = count == 2 && strcmp(args[1], "etcd") == 0;
+    if (count > 2 || (count == 2 && !as_etcd && strcmp(args[1], "serve") != 0)) {
+        fprintf(stderr, "usage: vigil man [serve|etcd]\n");
+        return EXIT_USAGE;
+    }
+    options_write_man(as_etcd ? &serve_etcd_table : &serve_table, "vigil " VIGIL_VERSION,
+                      VIGIL_DATE, stdout);
     return EXIT_OK;
 }
 
@@ -46,8 +50,8 @@ static const struct command commands[] = {
     {"serve", "serve etcd's API from a data directory", run_serve},
     {"bench", "put load on a server and measure it", run_bench},
     {"version", "print the version", run_version},
-    {"man", "write the manual page of serve (roff)", run_man},
-    {"completion", "write a completion script for bash", run_completion},
+    {"man", "write the manual page: of serve, or of etcd (roff)", run_man},
+    {"completion", "write a completion script: bash, zsh or fish", run_completion},
     {"help", "show this", run_help},
 };
 
@@ -77,12 +81,20 @@ static int run_completion(int count, char **args)
     static const struct options_table *const tables[] = {
         &serve_table, &others[0], &others[1], &others[2], &others[3], &others[4],
     };
-    if (count != 2 || strcmp(args[1], "bash") != 0) {
-        fprintf(stderr, "usage: vigil completion bash\n");
-        return EXIT_USAGE;
+    static const struct {
+        const char *shell;
+        void (*write)(const char *command, const struct options_table *const *tables, size_t count,
+                      FILE *to);
+    } shells[] = {
+        {"bash", options_write_bash}, {"zsh", options_write_zsh}, {"fish", options_write_fish}};
+    for (size_t i = 0; count == 2 && i < COUNT_OF(shells); i++) {
+        if (strcmp(args[1], shells[i].shell) == 0) {
+            shells[i].write("vigil", tables, COUNT_OF(tables), stdout);
+            return EXIT_OK;
+        }
     }
-    options_write_bash("vigil", tables, COUNT_OF(tables), stdout);
-    return EXIT_OK;
+    fprintf(stderr, "usage: vigil completion bash|zsh|fish\n");
+    return EXIT_USAGE;
 }
 
 static const struct command *find_command(const char *name)

@@ -7,11 +7,33 @@ static const struct option_group *const groups[] = {
     &serve_ignored_options, &serve_alias_options,
 };
 
+#define MAN_MORE                                                                                 \
+    ".SH CONFIGURATION FILE\n"                                                                   \
+    "A file named by \\fB\\-\\-config\\-file\\fR, VIGIL_CONFIG_FILE or ETCD_CONFIG_FILE counts " \
+    "alone: "                                                                                    \
+    "all other flags and variables are then ignored. It is YAML; its keys are the names of the " \
+    "flags. As in etcd's files, flags of TLS stand in the block "                                \
+    "\\fBclient\\-transport\\-security\\fR (cert\\-file, key\\-file, client\\-cert\\-auth, "     \
+    "trusted\\-ca\\-file, auto\\-tls, allowed\\-cn, allowed\\-hostname, crl\\-file), and "       \
+    "durations are "                                                                             \
+    "numbers of nanoseconds or written like a flag's. Keys that no flag has are passed over, "   \
+    "with "                                                                                      \
+    "a line in the log.\n"                                                                       \
+    ".SH SIGNALS\n"                                                                              \
+    ".TP\nSIGTERM, SIGINT, SIGHUP\nStop: calls under way are answered, watches end with "        \
+    "UNAVAILABLE so that clients go on elsewhere. A second one ends the server at once.\n"       \
+    ".TP\nSIGUSR1\nOpen log files anew.\n"                                                       \
+    ".SH EXIT STATUS\n"                                                                          \
+    ".TP\n0\nStopped by a signal (under the name etcd: died by it).\n"                           \
+    ".TP\n1\nCould not start, or could not go on.\n"                                             \
+    ".TP\n2\nA flag is not known or has a bad value.\n"
+
 const struct options_table serve_table = {
     .program = "vigil serve",
     .summary = "Keeps versioned keys on disk and serves them to etcd's clients.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
+    .man_more = MAN_MORE,
 };
 
 const struct options_table serve_etcd_table = {
@@ -19,4 +41,5 @@ const struct options_table serve_etcd_table = {
     .summary = "Vigil under etcd's name: one node, etcd's flags and API.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
+    .man_more = MAN_MORE,
 };

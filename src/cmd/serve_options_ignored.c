@@ -35,22 +35,6 @@
 static const struct option ignored[] = {
     IGNORED("wal-dir", TEXT, "", ONE_NODE),
     IGNORED("snapshot-count", INT, "10000", ONE_NODE),
-    {
-        .name = "heartbeat-interval",
-        .kind = OPTION_INT,
-        .fallback = "100",
-        .help = "With --election-timeout: decides the shortest lease.",
-        .ignored = ONE_NODE,
-        FIELD(heartbeat_interval_ms),
-    },
-    {
-        .name = "election-timeout",
-        .kind = OPTION_INT,
-        .fallback = "1000",
-        .help = "In milliseconds: half as long again is the shortest lease, in whole seconds.",
-        .ignored = ONE_NODE,
-        FIELD(election_timeout_ms),
-    },
     IGNORED("initial-election-tick-advance", BOOL, "true", ONE_NODE),
     IGNORED("max-snapshots", INT, "5", ONE_NODE),
     IGNORED("max-wals", INT, "5", ONE_NODE),

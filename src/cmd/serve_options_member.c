@@ -101,6 +101,20 @@ static const struct option cluster[] = {
         .help = "Taken for etcd's sake: a data directory is opened if there is one.",
         FIELD(initial_cluster_state),
     },
+    {
+        .name = "heartbeat-interval",
+        .kind = OPTION_INT,
+        .fallback = "100",
+        .help = "With --election-timeout: decides the shortest lease.",
+        FIELD(heartbeat_interval_ms),
+    },
+    {
+        .name = "election-timeout",
+        .kind = OPTION_INT,
+        .fallback = "1000",
+        .help = "In milliseconds: half as long again is the shortest lease, in whole seconds.",
+        FIELD(election_timeout_ms),
+    },
 };
 
 const struct option_group serve_member_options = GROUP("Member", member);

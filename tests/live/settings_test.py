@@ -75,7 +75,8 @@ class Mistakes(LiveTest):
             self.assertIn(f"open {path}: no such file or directory", failure(lines).replace("No", "no"))
         path.write_text("name: a\nfoo: [1\nbar: 2\n")
         ours, theirs = self.both("--config-file", str(path))
-        self.assertIn("yaml: line 3: did not find expected ',' or ']'", failure(ours[1]))
+        if not is_etcd(SUBJECT):  # which counts from 0
+            self.assertIn("yaml: line 3: did not find expected ',' or ']'", failure(ours[1]))
         self.assertIn("did not find expected ',' or ']'", failure(theirs[1]))
         path.write_text("max-txn-ops: many\n")
         ours, theirs = self.both("--config-file", str(path))
@@ -175,7 +176,7 @@ class EveryFlagOfEtcd(LiveTest):
         self.assertGreater(len(flags), 90)
         ours = subprocess.run([SUBJECT, "serve", "--help"], capture_output=True, text=True, check=True).stdout
         for flag in sorted(flags):
-            self.assertIn(f"  --{flag} ", ours)
+            self.assertRegex(ours, rf"(?m)(^|[ ,])--{flag}[ ,\n]")
 
 
 if __name__ == "__main__":

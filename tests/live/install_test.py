@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""What make install puts in place: it is all there, and what reads it takes it."""
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+from server import ROOT, SUBJECT, LiveTest, only_vigil
+
+
+def output(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, **options)
+
+
+@only_vigil
+class Install(LiveTest):
+    def setUp(self):
+        super().setUp()
+        build = pathlib.Path(SUBJECT).parent
+        output(str(ROOT / "tools/install"), str(build), "/usr", str(self.scratch), "/etc", cwd=ROOT)
+        self.share = self.scratch / "usr/share"
+
+    def test_the_program_runs_under_both_names(self):
+        self.assertIn("vigil", output(str(self.scratch / "usr/bin/vigil"), "version").stdout)
+        etcd = self.scratch / "usr/libexec/vigil/etcd"
+        self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
+
+    def test_the_manual_page_is_clean_and_whole(self):
+        page = self.share / "man/man8/vigil-serve.8"
+        done = output("man", "--warnings", "-l", str(page), env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8",
+                                                                 "PATH": "/usr/bin:/bin"})
+        self.assertEqual(done.stderr, "")
+        for part in ("--data-dir", "CONFIGURATION FILE", "SIGNALS", "EXIT STATUS"):
+            self.assertIn(part, done.stdout)
+
+    def test_shells_take_the_completions(self):
+        output("bash", "-n", str(self.share / "bash-completion/completions/vigil"))
+        output("zsh", "-n", str(self.share / "zsh/site-functions/_vigil"))
+        fish = self.share / "fish/vendor_completions.d/vigil.fish"
+        offered = output("fish", "-c", f"source {fish}; complete -C 'vigil serve --log-level '",
+                         env={"HOME": str(self.scratch), "PATH": "/usr/bin:/bin"}).stdout
+        self.assertEqual({line.split("\t")[0] for line in offered.splitlines()},
+                         {"debug", "info", "warn", "error", "panic", "fatal"})
+
+    def test_units_name_installed_programs(self):
+        for name in ("vigil", "vigil-as-etcd"):
+            unit = (self.scratch / f"usr/lib/systemd/system/{name}.service").read_text()
+            program = re.search(r"^ExecStart=(\S+)", unit, re.M).group(1)
+            self.assertTrue((self.scratch / program.lstrip("/")).exists(), program)
+            self.assertNotIn("@", unit.replace("@system-service", "").replace("@privileged", "").replace("@resources", ""))
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    def test_the_unit_is_tight(self):
+        unit = self.scratch / "usr/lib/systemd/system/vigil.service"
+        said = output("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)).stdout
+        exposure = float(re.search(r"exposure level for vigil.service: ([\d.]+)", said).group(1))
+        self.assertLess(exposure, 2.0)
+
+    def test_the_sample_of_settings_is_taken(self):
+        text = (self.share / "doc/vigil/vigil.yml").read_text()
+        path, blocked = self.scratch / "all.yml", self.scratch / "file"
+        blocked.write_text("no directory")
+        # Everything in it, with what is commented out; it must be understood, not served.
+        path.write_text(re.sub(r"^#(?! )|^#(?=  )", "", text, flags=re.M)
+                        .replace("/var/lib/vigil", str(blocked)))
+        done = subprocess.run([SUBJECT, "serve", "--config-file", str(path)], capture_output=True,
+                              text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("yaml:", done.stderr)
+        self.assertNotIn("unrecognized setting", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
