@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install test tsan conformance e2e kube bench lint format fuzz clean
+.PHONY: help run build install docs test tsan conformance e2e kube bench lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -67,6 +67,9 @@ lint: ## clang-tidy, cppcheck, layers and sizes
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint
+
+docs: build ## write docs/flags.md from the table of flags
+	@build/vigil man markdown >docs/flags.md
 
 format: ## clang-format everything
 	@tools/install-deps lint

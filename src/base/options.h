@@ -118,6 +118,8 @@ void options_write_help(const struct options_table *table, FILE *to);
 /* roff, section 8. date: "2026-11-15". */
 void options_write_man(const struct options_table *table, const char *version, const char *date,
                        FILE *to);
+/* Tables for the documentation, one for each group. */
+void options_write_markdown(const struct options_table *table, FILE *to);
 /* Completion for a command whose tables' programs are "command" itself or "command word". */
 void options_write_bash(const char *command, const struct options_table *const *tables,
                         size_t count, FILE *to);

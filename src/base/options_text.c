@@ -194,3 +194,52 @@ void options_write_man(const struct options_table *table, const char *version, c
     if (table->man_more)
         fputs(table->man_more, to);
 }
+
+/* -- markdown -- */
+
+/* A bar would end the cell. */
+static void write_cell(const char *text, FILE *to)
+{
+    for (; *text; text++)
+        fputs(*text == '|' ? "\\|" : (char[]){*text, 0}, to);
+}
+
+static void write_code(const char *text, FILE *to)
+{
+    if (!*text)
+        return;
+    fputc('`', to);
+    write_cell(text, to);
+    fputc('`', to);
+}
+
+static void write_markdown_row(const struct option *row, FILE *to)
+{
+    if (!text_of(row) && !row->alias_of)
+        return;
+    fprintf(to, "| `--%s` | ", row->name);
+    write_code(row->alias_of ? "" : row->fallback, to);
+    fputs(" | ", to);
+    if (row->alias_of)
+        fprintf(to, "another name for `--%s`", row->alias_of);
+    if (row->help && !row->alias_of)
+        write_cell(row->help, to);
+    if (row->choices) {
+        fputs(" One of ", to);
+        write_code(row->choices, to);
+        fputc('.', to);
+    }
+    if (row->ignored)
+        fprintf(to, "%s%s: %s.", row->help ? " " : "", fate(row), row->ignored);
+    fputs(" |\n", to);
+}
+
+void options_write_markdown(const struct options_table *table, FILE *to)
+{
+    for (size_t g = 0; g < table->group_count; g++) {
+        const struct option_group *group = table->groups[g];
+        fprintf(to, "\n## %s\n\n| flag | default | |\n| --- | --- | --- |\n", group->title);
+        for (size_t i = 0; i < group->count; i++)
+            write_markdown_row(&group->rows[i], to);
+    }
+}

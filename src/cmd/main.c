@@ -31,15 +31,29 @@ static int run_version(int count, char **args)
     return EXIT_OK;
 }
 
+/* docs/flags.md. */
+static void write_flags_page(void)
+{
+    printf("# Flags\n\nWritten by `make docs` from the table of flags; do not edit. Each is also a "
+           "variable (`--foo-bar`: `VIGIL_FOO_BAR` or\n`ETCD_FOO_BAR`) and a key of the file that "
+           "`--config-file` names. Where a default or meaning is not etcd's:\n"
+           "[compatibility.md](compatibility.md).\n");
+    options_write_markdown(&serve_table, stdout);
+}
+
 static int run_man(int count, char **args)
 {
-    bool as_etcd = count == 2 && strcmp(args[1], "etcd") == 0;
-    if (count > 2 || (count == 2 && !as_etcd && strcmp(args[1], "serve") != 0)) {
-        fprintf(stderr, "usage: vigil man [serve|etcd]\n");
+    const char *page = count < 2 ? "serve" : args[1];
+    const struct options_table *table =
+        strcmp(page, "etcd") == 0 ? &serve_etcd_table : &serve_table;
+    if (count == 2 && strcmp(page, "markdown") == 0) {
+        write_flags_page();
+    } else if (count <= 2 && (table == &serve_etcd_table || strcmp(page, "serve") == 0)) {
+        options_write_man(table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
+    } else {
+        fprintf(stderr, "usage: vigil man [serve|etcd|markdown]\n");
         return EXIT_USAGE;
     }
-    options_write_man(as_etcd ? &serve_etcd_table : &serve_table, "vigil " VIGIL_VERSION,
-                      VIGIL_DATE, stdout);
     return EXIT_OK;
 }
 

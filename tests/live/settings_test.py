@@ -2,12 +2,13 @@
 """Where settings come from: flags, variables, a file; and what is said of mistakes, as etcd says it."""
 import json
 import os
+import re
 import subprocess
 import unittest
 import urllib.request
 
 from client import Client
-from server import PEER, SUBJECT, LiveTest, free_port, is_etcd, only_vigil
+from server import PEER, ROOT, SUBJECT, LiveTest, free_port, is_etcd, only_vigil
 
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("VIGIL_", "ETCD_"))}
 
@@ -177,6 +178,23 @@ class EveryFlagOfEtcd(LiveTest):
         ours = subprocess.run([SUBJECT, "serve", "--help"], capture_output=True, text=True, check=True).stdout
         for flag in sorted(flags):
             self.assertRegex(ours, rf"(?m)(^|[ ,])--{flag}[ ,\n]")
+
+
+    def test_the_page_of_flags_is_the_tables(self):
+        page = subprocess.run([SUBJECT, "man", "markdown"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(page, (ROOT / "docs/flags.md").read_text(), "run: make docs")
+
+    def test_defaults_are_etcds_where_the_page_of_differences_does_not_say_otherwise(self):
+        if not os.path.exists(PEER):
+            self.skipTest("no real etcd to ask")
+        said = re.compile(r"^  --([a-z0-9-]+) '([^'\n]*)'", re.M)
+        theirs = dict(said.findall(subprocess.run([PEER, "--help"], capture_output=True, text=True, check=True).stdout))
+        page = (ROOT / "docs/flags.md").read_text()
+        ours = dict(re.findall(r"^\| `--([a-z0-9-]+)` \| `?([^`|]*?)`? \|", page, re.M))
+        different = {flag for flag, default in theirs.items()
+                     if default.replace(" ", "") != re.sub(r"(?<=[hm])0[ms](0s)?$", "", ours[flag]).replace(" ", "")}
+        self.assertEqual(different, {"advertise-client-urls", "data-dir", "initial-cluster", "log-format",
+                                     "max-concurrent-streams", "backend-batch-interval"})
 
 
 if __name__ == "__main__":
