@@ -98,9 +98,9 @@ class SameAsEtcd(LiveTest):
     def command(self, server, args):
         return [ETCDCTL, "--endpoints", server.url, "--command-timeout=10s", *args]
 
-    def run_on(self, server, args, text=None):
+    def run_on(self, server, args, text=None, seconds=SECONDS_MAX):
         done = subprocess.run(self.command(server, args), input=text, capture_output=True, text=True,
-                              timeout=SECONDS_MAX, env=self.env, check=False)
+                              timeout=seconds, env=self.env, check=False)
         return done.returncode, done.stdout, done.stderr
 
     def plain(self, which, text):
@@ -386,6 +386,21 @@ class SameAsEtcd(LiveTest):
                 self.servers[t], ["get", f"{p}late", "--print-value-only"])[1] == "x\n")
             got = self.run_on(self.servers[target], ["get", prefix, "--prefix", "--keys-only"])[1].split()
             self.assertEqual(len(got), 51)
+
+    def test_check_datascale(self):
+        """10,000 keys of a kilobyte, which it makes, measures and takes away again."""
+        code, out, error = self.run_on(self.servers[0], ["check", "datascale", "--load", "s", "--auto-compact",
+                                                         "--auto-defrag", "--prefix", "/scale/"], seconds=120)
+        self.assertEqual(code, 0, out + error)
+        self.assertIn("PASS: Approximate system memory used", out)
+        self.assertEqual(self.run_on(self.servers[0], ["get", "/scale/", "--prefix", "--keys-only"])[1], "")
+
+    @unittest.skipUnless("VIGIL_ETCDCTL" in os.environ, "takes a minute: done once, with the newest")
+    def test_check_perf(self):
+        _, out, error = self.run_on(self.servers[0], ["check", "perf", "--load", "s", "--prefix", "/perf/"],
+                                    seconds=180)
+        # Its limits on the slowest request mean a machine of its own; the throughput is a tenth of ours.
+        self.assertIn("PASS: Throughput is", out, error)
 
     def wait_for(self, ready):
         end = time.monotonic() + SECONDS_MAX
