@@ -93,9 +93,11 @@ static int put_out(BIO *bio, const char *from, int len)
     size_t direct = c->out.len ? 0 : size_min((size_t)len, c->room);
     if (buf_append(&c->out, slice_of(from + direct, (size_t)len - direct)) != ST_OK)
         return -1;
-    slice_copy(c->dst, slice_of(from, direct));
-    c->dst += direct;
-    c->room -= direct;
+    if (direct) {
+        memcpy(c->dst, from, direct);
+        c->dst += direct;
+        c->room -= direct;
+    }
     return len;
 }
 
