@@ -8,20 +8,16 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "kube/object/object.h"
+#include "kube/resource/kind.h"
 
 struct field_selector;
 
 enum { FIELD_SELECTOR_BYTES_MAX = 64 * 1024, FIELD_TERMS_MAX = 256 };
 
-/* What a resource allows besides metadata.name and metadata.namespace. */
-struct field_rules {
-    const char *const *paths;
-    size_t count;
-};
-
+/* allowed: what the resource has besides metadata.name and metadata.namespace. */
 MUST_CHECK
 enum status field_selector_parse(struct arena *arena, struct slice text,
-                                 const struct field_rules *rules,
+                                 const struct kube_names *allowed,
                                  const struct field_selector **ret_selector, struct error *error);
 
 bool field_selector_is_empty(const struct field_selector *selector);

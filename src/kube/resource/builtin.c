@@ -1,0 +1,46 @@
+#include "kube/resource/kind.h"
+
+#include "base/macros.h"
+
+#include <stdlib.h>
+
+#define NAMES(...)                                                      \
+    {                                                                   \
+        (const char *const[]){__VA_ARGS__},                             \
+            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *) \
+    }
+#define NO_NAMES \
+    {            \
+        NULL, 0  \
+    }
+
+static const struct kube_kind kinds[] = {
+#include "kube/resource/builtin_rows.inc"
+};
+
+const struct kube_kind *kube_builtin_kinds(size_t *ret_count)
+{
+    *ret_count = COUNT_OF(kinds);
+    return kinds;
+}
+
+struct wanted {
+    struct slice group, version, plural;
+};
+
+static int compare(const void *key, const void *row)
+{
+    const struct wanted *wanted = key;
+    const struct kube_kind *kind = row;
+    int order = slice_compare(wanted->group, slice_from_text(kind->group));
+    if (!order)
+        order = slice_compare(wanted->version, slice_from_text(kind->version));
+    return order ? order : slice_compare(wanted->plural, slice_from_text(kind->plural));
+}
+
+const struct kube_kind *kube_builtin_find(struct slice group, struct slice version,
+                                          struct slice plural)
+{
+    struct wanted wanted = {group, version, plural};
+    return bsearch(&wanted, kinds, COUNT_OF(kinds), sizeof(kinds[0]), compare);
+}
