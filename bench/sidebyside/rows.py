@@ -8,6 +8,7 @@ from sidebyside import servers, watch_rows
 
 MILLION = 1_000_000
 LISTED = 10_000
+LEASES = 20_000
 CATCH_UP_SECONDS = 10  # etcd needs twenty minutes for what it is given here
 
 
@@ -83,6 +84,30 @@ def million_keys(server):
             "other_cores": found["other_cores"]}
 
 
+def leases(server):
+    server.start()
+    found = server.bench("lease", "--total", LEASES, "--duration", "2s")
+    return {"lease.grant_rate": found["grants_per_second"],
+            "lease.renew_rate": found["operations_per_second"],
+            "lease.renew_cpu_us": found["server_cpu_us_per_operation"],
+            "lease.renew_p99_us": found["latency_p99_us"],
+            "lease.bytes": found["server_bytes_per_lease"], "other_cores": found["other_cores"]}
+
+
+def million_leases(server):
+    """Vigil alone: etcd needs minutes to grant so many."""
+    if server.name != "vigil":
+        return {}
+    server.start()
+    found = server.bench("lease", "--total", MILLION, "--duration", "3s")
+    server.stop()
+    restart_s = server.start()
+    return {"million_leases.bytes": found["server_bytes_per_lease"],
+            "million_leases.seconds": found["grant_seconds"],
+            "million_leases.renew_rate": found["operations_per_second"],
+            "million_leases.restart_s": restart_s, "other_cores": found["other_cores"]}
+
+
 def idle(server):
     server.start()
     time.sleep(3)
@@ -94,6 +119,8 @@ ROWS = [
     Row("put_many", put_many),
     Row("get", get_one_key),
     Row("list", list_shuffled),
+    Row("lease", leases, rounds=3),
+    Row("million_leases", million_leases, rounds=1),
     Row("idle", idle, rounds=3),
     Row("idle_watcher", watch_rows.idle_watchers, rounds=2),
     Row("idle_stream", watch_rows.idle_streams, rounds=2),

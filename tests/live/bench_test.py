@@ -53,6 +53,21 @@ class Bench(LiveTest):
             self.assertGreater(report["server_cpu_us_per_operation"], 0, command)
             self.assertGreater(report["server_anonymous_kb_after"], 0, command)
 
+    def test_lease_grants_and_renews(self):
+        server = self.serving()
+        report = self.good(server, "lease", "--total", 1000, "--connections", 3, "--pipeline", 7,
+                           "--duration", "300ms")
+        self.assertEqual(report["leases"], 1000)
+        self.assertGreater(report["operations"], 100)
+        self.assertGreater(report["server_cpu_us_per_operation"], 0)
+        channel = self.client(server).channel
+        answer = channel.unary_unary("/etcdserverpb.Lease/LeaseLeases")(b"", timeout=10)
+        self.assertEqual(len(pb.parse(answer)[2]), 1000)
+        # Those ids are taken now: a second run fails, and says why.
+        code, _, said = self.bench(server, "lease", "--total", 1000)
+        self.assertNotEqual(code, 0)
+        self.assertIn("lease already exists", said)
+
     def test_idle_holds_connections(self):
         server = self.serving()
         self.assertEqual(self.good(server, "idle", "--connections", 50, "--duration",

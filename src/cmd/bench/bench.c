@@ -25,6 +25,8 @@ static const struct command commands[] = {
     {"catchup", bench_catchup_run, "watch a prefix from the past", 10, 10, 10000, "random"},
     {"idle", bench_idle_run, "hold connections, and watchers with --streams", 1000, 1, 1,
      "sequential"},
+    {"lease", bench_lease_run, "grant --total leases, then keep them alive", 10, 100, 1,
+     "sequential"},
     {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
      "sequential"},
     {"sink", bench_sink_run, "serve: answer every call with --value-size bytes", 1, 1, 1,
@@ -65,7 +67,7 @@ static struct bench_options defaults_of(const struct command *command)
         .streams = command->run == bench_idle_run ? 0 : 1,
         .watchers = 1,
         .watch_keys = "prefix",
-        .total = command->run == bench_catchup_run ? 100000 : 0,
+        .total = command->run == bench_catchup_run || command->run == bench_lease_run ? 100000 : 0,
         .duration_ns = UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),
     };

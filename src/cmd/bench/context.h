@@ -48,6 +48,9 @@ enum status bench_watch_idle_run(struct bench_context *context);
 /* Holds connections, and watchers where streams are asked for. */
 MUST_CHECK
 enum status bench_idle_run(struct bench_context *context);
+/* Grants --total leases, then renews them for --duration: both rates, and what a lease costs. */
+MUST_CHECK
+enum status bench_lease_run(struct bench_context *context);
 /* Serves as a sink until it is killed. */
 MUST_CHECK
 enum status bench_sink_run(struct bench_context *context);
