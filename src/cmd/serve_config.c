@@ -196,6 +196,7 @@ static enum status set_version(struct serve_config *config, const struct serve_o
     snprintf(cluster, VERSION_BYTES_MAX, "%u.%u.0", major, minor);
     config->server.etcd.version = options->emulate_version;
     config->server.etcd.cluster_version = cluster;
+    config->server.etcd.before_3_5 = minor < 5;
     return ST_OK;
 }
 

@@ -22,6 +22,7 @@
 struct etcd_config {
     const char *version;         /* reported to clients: "3.7.0" */
     const char *cluster_version; /* "3.7.0": the same with the last number 0 */
+    bool before_3_5;             /* that version is older: some JSON is as it was then */
     size_t txn_ops_max;          /* operations in one list of a transaction */
     size_t request_bytes_max;    /* a write as etcd would put it into its log */
     uint32_t gateway_calls_max;  /* of the JSON gateway at the same time, a shard; 0: no gateway */

@@ -62,9 +62,9 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     uint8_t bytes[PATH_BYTES_MAX];
     const struct gateway_row *row = gateway_row_find(plain_path(request->path, bytes));
     if (!row)
-        gateway_respond_error(x, GRPC_NOT_FOUND, SLICE_LITERAL("Not Found"));
+        gateway_respond_error(service, x, GRPC_NOT_FOUND, SLICE_LITERAL("Not Found"));
     else if (!is_post(request))
-        gateway_respond_error(x, GRPC_UNIMPLEMENTED, SLICE_LITERAL("Method Not Allowed"));
+        gateway_respond_error(service, x, GRPC_UNIMPLEMENTED, SLICE_LITERAL("Method Not Allowed"));
     else
         http_exchange_set_user(x, gateway_call_start(service, row, x));
 }
@@ -98,6 +98,7 @@ void gateway_init(struct gateway *gateway, const struct etcd_config *config,
     gateway->limits.receive_bytes_max =
         (uint32_t)(config->request_bytes_max + ETCD_MESSAGE_OVERHEAD_BYTES);
     gateway->calls_max = config->gateway_calls_max;
+    gateway->before_3_5 = config->before_3_5;
     gateway->calls = 0;
     list_init(&gateway->waiting);
     grpc_server_init(&gateway->server, services, &gateway->limits);

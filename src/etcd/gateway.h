@@ -33,6 +33,7 @@ const struct gateway_row *gateway_rows(size_t *ret_count);
 struct gateway {
     struct grpc_limits limits;
     struct grpc_server server;
+    bool before_3_5;     /* errors have their text twice */
     uint32_t calls_max;  /* open at the same time; the others wait */
     uint32_t calls;      /* open */
     struct list waiting; /* struct gateway_call, the oldest first */
@@ -64,8 +65,10 @@ unsigned gateway_http_status(enum grpc_code code);
 /* Appends {"code":…,"message":…}. */
 MUST_CHECK
 enum status gateway_error_append(struct buf *out, enum grpc_code code, struct slice text);
-/* Answers with it. */
-void gateway_respond_error(struct http_exchange *x, enum grpc_code code, struct slice text);
+/* Answers with it; under an emulated version before 3.5 with {"error":…,"message":…,"code":…}.
+ * gateway: NULL for one that is not known. */
+void gateway_respond_error(const struct gateway *gateway, struct http_exchange *x,
+                           enum grpc_code code, struct slice text);
 
 /* -- gateway_metadata.c -- */
 

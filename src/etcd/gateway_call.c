@@ -109,7 +109,7 @@ static void deliver_one(struct gateway_call *g)
     }
     if (status != ST_OK && status != ST_END) { /* no body is an empty message */
         g->answered = true;
-        gateway_respond_error(g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
+        gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
         return;
     }
     grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
@@ -257,7 +257,7 @@ static void respond_without_message(struct gateway_call *g)
     enum grpc_code code = grpc_local_status(g->local, &text);
     g->answered = true;
     if (!g->streams) {
-        gateway_respond_error(g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
+        gateway_respond_error(g->gateway, g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
         return;
     }
     if (code == GRPC_OK) { /* no line at all */
@@ -307,7 +307,8 @@ static void on_leave(struct http_exchange *x)
     if (g && g->local)
         grpc_local_leave(g->local);
     else
-        gateway_respond_error(x, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
+        gateway_respond_error(g ? g->gateway : NULL, x, status_code(ST_STOPPED),
+                              slice_from_text(status_text(ST_STOPPED)));
 }
 
 static void on_deadline(struct http_exchange *x)
@@ -319,7 +320,8 @@ static void on_deadline(struct http_exchange *x)
     }
     g->answered = true;
     list_remove(&g->in_waiting);
-    gateway_respond_error(x, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+    gateway_respond_error(g->gateway, x, GRPC_DEADLINE_EXCEEDED,
+                          SLICE_LITERAL("context deadline exceeded"));
 }
 
 /* -- Life -- */
@@ -346,7 +348,7 @@ static void refuse_unknown(struct gateway_call *g)
                  SLICE_ARGS(service));
     else
         snprintf(text, sizeof(text), "unknown service %.*s", SLICE_ARGS(service));
-    gateway_respond_error(g->x, GRPC_UNIMPLEMENTED, slice_from_text(text));
+    gateway_respond_error(g->gateway, g->x, GRPC_UNIMPLEMENTED, slice_from_text(text));
 }
 
 static void ask(struct gateway_call *g)
@@ -359,7 +361,8 @@ static void ask(struct gateway_call *g)
         if (status == ST_UNIMPLEMENTED)
             refuse_unknown(g);
         else
-            gateway_respond_error(g->x, status_code(status), slice_from_text(status_text(status)));
+            gateway_respond_error(g->gateway, g->x, status_code(status),
+                                  slice_from_text(status_text(status)));
         return;
     }
     const struct grpc_method *method = grpc_local_method(g->local);
@@ -384,7 +387,8 @@ static bool set_deadline(struct gateway_call *g)
         int len = snprintf(words, sizeof(words), "invalid grpc-timeout: %.*s",
                            (int)size_min(text.len, 128), (const char *)text.ptr);
         g->answered = true;
-        gateway_respond_error(g->x, GRPC_INVALID_ARGUMENT, slice_of(words, (size_t)len));
+        gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT,
+                              slice_of(words, (size_t)len));
         return false;
     }
     if (timeout_ns < TIMEOUT_NS_MIN) {

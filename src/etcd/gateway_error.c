@@ -49,10 +49,30 @@ enum status gateway_error_append(struct buf *out, enum grpc_code code, struct sl
     return json_writer_finish(&w);
 }
 
-void gateway_respond_error(struct http_exchange *x, enum grpc_code code, struct slice text)
+/* As etcd's gateway had it before 3.5. */
+static enum status old_error_append(struct buf *out, enum grpc_code code, struct slice text)
+{
+    struct json_writer w;
+    json_writer_init(&w, out);
+    json_begin_object(&w);
+    json_key(&w, "error");
+    json_string(&w, text);
+    json_key(&w, "message");
+    json_string(&w, text);
+    json_key(&w, "code");
+    json_i64(&w, code);
+    json_end_object(&w);
+    return json_writer_finish(&w);
+}
+
+void gateway_respond_error(const struct gateway *gateway, struct http_exchange *x,
+                           enum grpc_code code, struct slice text)
 {
     AUTO(buf_fini) struct buf body = {0};
-    if (gateway_error_append(&body, code, text) != ST_OK) {
+    bool old = gateway && gateway->before_3_5;
+    enum status status =
+        old ? old_error_append(&body, code, text) : gateway_error_append(&body, code, text);
+    if (status != ST_OK) {
         http_abort(x);
         return;
     }

@@ -61,7 +61,7 @@ static unsigned alarms_of(const struct etcd_face *face)
 
 /* -- /health -- */
 
-static void health_reply(struct http_exchange *x, const char *reason)
+static void health_reply(const struct etcd_face *face, struct http_exchange *x, const char *reason)
 {
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
@@ -70,8 +70,10 @@ static void health_reply(struct http_exchange *x, const char *reason)
     json_begin_object(&w);
     json_key(&w, "health");
     json_text(&w, healthy ? "true" : "false");
-    json_key(&w, "reason");
-    json_text(&w, reason);
+    if (!face->config->before_3_5) {
+        json_key(&w, "reason");
+        json_text(&w, reason);
+    }
     json_end_object(&w);
     enum status status = json_writer_finish(&w);
     if (status == ST_OK && !healthy)
@@ -127,7 +129,7 @@ static void health_read_done(const struct check_call *check)
     char reason[256] = "";
     if (check->range.op.status != ST_OK)
         snprintf(reason, sizeof(reason), "RANGE ERROR:%s", status_text(check->range.op.status));
-    health_reply(check->exchange, reason);
+    health_reply(check->face, check->exchange, reason);
 }
 
 /* -- /livez and /readyz -- */
@@ -247,7 +249,7 @@ static void health(struct http_exchange *x, void *service, const struct http_req
         return;
     const char *reason = alarm_reason(alarms_of(face), request->query);
     if (*reason) {
-        health_reply(x, reason);
+        health_reply(face, x, reason);
         return;
     }
     bool serializable =
