@@ -131,6 +131,7 @@ ROWS = [
     Row("grid", watch_rows.grid, rounds=3),
     Row("connections", watch_rows.connections, rounds=2),
     Row("beside", watch_rows.puts_beside, rounds=2),
+    Row("long", watch_rows.long_catch_up, rounds=1),
     Row("million_watchers", watch_rows.million_watchers, rounds=1),
     Row("million", million_keys, rounds=2),
 ]

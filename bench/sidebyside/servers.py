@@ -94,6 +94,7 @@ class Server:
         self.endpoint = f"127.0.0.1:{free_port()}"
         self.peer_url = f"http://127.0.0.1:{free_port()}"
         self.process = None
+        self.flags = []  # more of them, for the next start
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory.mkdir(parents=True, mode=0o700)
@@ -102,7 +103,7 @@ class Server:
         url = f"http://{self.endpoint}"
         words = self.programs.command[self.name] + [
             "--data-dir", str(self.directory / "data"),
-            "--listen-client-urls", url, "--advertise-client-urls", url]
+            "--listen-client-urls", url, "--advertise-client-urls", url, *self.flags]
         if words[1] != "serve":
             words += ["--listen-peer-urls", self.peer_url,
                       "--initial-advertise-peer-urls", self.peer_url,
@@ -149,6 +150,9 @@ class Server:
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid) - busy
         other_cores = max(0.0, busy / (time.monotonic() - began))
         return {**json.loads(done.stdout), "other_cores": other_cores}
+
+    def disk_has(self, size):
+        return shutil.disk_usage(self.directory).free >= size
 
     def anonymous_mb(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():

@@ -67,6 +67,7 @@ static struct bench_options defaults_of(const struct command *command)
         .streams = command->run == bench_idle_run ? 0 : 1,
         .watchers = 1,
         .watch_keys = "prefix",
+        .behind = "",
         .total = command->run == bench_catchup_run || command->run == bench_lease_run ? 100000 : 0,
         .duration_ns = UINT64_C(5000000000),
         .warmup_ns = UINT64_C(1000000000),

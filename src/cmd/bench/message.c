@@ -149,7 +149,9 @@ enum status bench_message_watch_answer(struct slice message,
     struct bench_field field;
     enum status status;
     while ((status = bench_message_next(&message, &field)) == ST_OK) {
-        if (field.number == 3)
+        if (field.number == 2)
+            answer.watch_id = (int64_t)field.value;
+        else if (field.number == 3)
             answer.created = field.value != 0;
         else if (field.number == 4)
             answer.canceled = field.value != 0;

@@ -38,6 +38,7 @@ enum status bench_message_next(struct slice *message, struct bench_field *ret_fi
 int64_t bench_message_revision(struct slice response);
 
 struct bench_watch_answer {
+    int64_t watch_id;
     bool created;
     bool canceled;
     int64_t compact_revision;

@@ -44,6 +44,9 @@ static const struct flag flags[] = {
     {"watchers", KIND_NUMBER, AT(watchers), 1, 1000000, "watchers on each stream"},
     {"watch-keys", KIND_TEXT, AT(watch_keys), 0, 0,
      "what a watcher watches: the whole prefix, one key for all, or an own key for each"},
+    {"behind", KIND_TEXT, AT(behind), 0, 0,
+     "watch: on each stream one more watcher, of this prefix and from --from on; until it has "
+     "--total events"},
     {"from", KIND_NUMBER, AT(from), 0, INT64_MAX,
      "catchup: watch --total events that are there from this revision on; 0: put them first"},
     {"again", KIND_SWITCH, AT(again), 0, 0, "catchup: again and again until --duration is over"},

@@ -22,6 +22,7 @@ struct bench_options {
     uint64_t streams;
     uint64_t watchers;
     const char *watch_keys; /* prefix, one or own */
+    const char *behind;     /* a prefix */
     uint64_t from;
     uint64_t rate;
     uint64_t fail_every;

@@ -13,7 +13,8 @@ struct watching {
     struct bench_context *context;
     struct bench_watch_client *client;
     const struct bench_watch_counts *counts;
-    uint64_t watchers; /* in all */
+    uint64_t watchers; /* in all, but for those that are behind */
+    uint64_t behind;   /* how many those are */
     uint64_t of_a_put; /* events that each put makes */
     bool has_usage;
     struct bench_usage before, after;
@@ -34,6 +35,8 @@ static struct bench_watch_config config_of(const struct bench_context *context)
         .key_space = options->key_space,
         .value_bytes = size_max(options->value_bytes, sizeof(uint64_t)),
         .pipeline = (uint32_t)options->pipeline,
+        .behind = options->behind,
+        .behind_start = options->from ? (int64_t)options->from : 1,
     };
 }
 
@@ -50,6 +53,7 @@ static enum status begin(struct watching *watching, const struct bench_watch_con
     TRY(bench_watch_client_new(config, &watching->client, error));
     watching->counts = bench_watch_client_counts(watching->client);
     watching->watchers = (uint64_t)config->connections * config->streams * config->watchers;
+    watching->behind = config->behind[0] ? (uint64_t)config->connections * config->streams : 0;
     watching->of_a_put = config->keys == BENCH_WATCH_OWN_KEYS ? 1 : watching->watchers;
     return ST_OK;
 }
@@ -58,11 +62,11 @@ static enum status wait_created(struct watching *watching)
 {
     struct error *error = &watching->context->error;
     uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS;
-    while (watching->counts->created < watching->watchers) {
+    while (watching->counts->created < watching->watchers + watching->behind) {
         if (bench_now_ns() > give_up_ns)
             return error_set(error, ST_IO, "only %llu of %llu watchers were created in 60 s",
                              (unsigned long long)watching->counts->created,
-                             (unsigned long long)watching->watchers);
+                             (unsigned long long)(watching->watchers + watching->behind));
         TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
     }
     return ST_OK;
@@ -112,6 +116,13 @@ static bool may_put(const struct watching *watching)
     return watching->counts->puts_sent < shown + options->pipeline;
 }
 
+/* Those that are behind have all they are waited for. */
+static bool behind_done(const struct watching *watching)
+{
+    uint64_t total = watching->context->options.total;
+    return watching->behind && total && watching->counts->behind_events >= total * watching->behind;
+}
+
 /* Puts until `until_ns`, at the rate asked for or as fast as the answers come. */
 static enum status put_until(struct watching *watching, uint64_t until_ns)
 {
@@ -119,7 +130,8 @@ static enum status put_until(struct watching *watching, uint64_t until_ns)
     uint64_t rate = watching->context->options.rate;
     uint64_t step_ns = rate ? 1000000000u / rate : 0;
     uint64_t due_ns = bench_now_ns();
-    for (uint64_t now = due_ns; now < until_ns; now = bench_now_ns()) {
+    for (uint64_t now = due_ns; now < until_ns && !behind_done(watching); now = bench_now_ns()) {
+        sample_memory(watching, now);
         /* A put's time is when it was due, so that a late one counts as late. */
         if (!rate)
             due_ns = now;
@@ -178,6 +190,7 @@ static enum status watch(struct watching *watching)
     bench_watch_client_record(watching->client, true);
     read_usage(watching->context, &watching->before, &watching->has_usage);
     TRY(put_until(watching, start_ns + options->duration_ns));
+    double put_seconds = (double)(bench_now_ns() - start_ns) / 1e9;
     TRY(wait_puts(watching));
     TRY(wait_events(watching, watching->counts->puts_done * watching->of_a_put, UINT64_MAX));
     read_usage(watching->context, &watching->after, &watching->has_usage);
@@ -185,6 +198,12 @@ static enum status watch(struct watching *watching)
 
     struct bench_report *report = &watching->context->report;
     bench_report_count(report, "puts", watching->counts->put_latency.count);
+    if (watching->behind) {
+        bench_report_count(report, "behind_events", watching->counts->behind_events);
+        bench_report_count(report, "behind_bytes", watching->counts->behind_bytes);
+        bench_report_number(report, "behind_seconds", put_seconds);
+        bench_report_count(report, "server_anonymous_kb_most", watching->anonymous_kb_most);
+    }
     bench_report_latency(report, "put_latency", &watching->counts->put_latency);
     bench_report_latency(report, "event_latency", &watching->counts->event_latency);
     return tell(watching, seconds, watching->counts->events - events_before);

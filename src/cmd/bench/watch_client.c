@@ -29,7 +29,8 @@ struct bench_watch_client {
     struct stream *streams;
     struct bench_request open_stream; /* HEADERS and the first create, for a connection's first */
     struct bench_request open_next;
-    struct buf create;    /* the message of every create */
+    struct buf create; /* the message of every create */
+    struct buf create_behind;
     size_t create_key_at; /* where the digits of an own key stand in it */
     uint64_t create_key;  /* of the next watcher with an own key */
     struct bench_request put_first, put_next;
@@ -65,6 +66,11 @@ static enum status on_message(struct bench_watch_client *client, struct slice me
     struct bench_watch_answer answer;
     TRY(bench_message_watch_answer(message, on_event, client, &answer));
     client->counts.created += answer.created;
+    if (client->create_behind.len && answer.watch_id == client->config.watchers) {
+        client->counts.behind_events += answer.events;
+        client->counts.behind_bytes += message.len;
+        return ST_OK;
+    }
     client->counts.events += answer.events;
     if (answer.events)
         client->counts.last_event_ns = client->now_ns;
@@ -157,6 +163,22 @@ static enum status open_stream(struct bench_watch_client *client, struct bench_c
     return ST_OK;
 }
 
+static uint32_t watchers_of(const struct bench_watch_client *client)
+{
+    return client->config.watchers + (client->create_behind.len ? 1 : 0);
+}
+
+/* The one that is behind comes last, so that its id is known. */
+static enum status append_create(struct bench_watch_client *client, const struct stream *stream,
+                                 struct buf *out)
+{
+    if (stream->asked == client->config.watchers)
+        return bench_request_append_message(stream->id, buf_slice(&client->create_behind), out);
+    TRY(bench_request_append_message(stream->id, buf_slice(&client->create), out));
+    write_own_key(client, out);
+    return ST_OK;
+}
+
 /* Asks for the watchers of one stream that were not asked for; ST_AGAIN when windows are full. */
 static enum status ask(struct bench_watch_client *client, struct bench_conn *conn, uint32_t index)
 {
@@ -164,12 +186,12 @@ static enum status ask(struct bench_watch_client *client, struct bench_conn *con
     if (!stream->id)
         TRY(open_stream(client, conn, index));
     struct bench_call *call = bench_conn_call(conn, stream->id);
-    for (; call && stream->asked < client->config.watchers; stream->asked++) {
-        size_t bytes = BENCH_GRPC_PREFIX_BYTES + client->create.len;
+    for (; call && stream->asked < watchers_of(client); stream->asked++) {
+        size_t bytes =
+            BENCH_GRPC_PREFIX_BYTES + size_max(client->create.len, client->create_behind.len);
         if (conn->out.len > OUT_ENOUGH || !bench_conn_take_window(conn, call, bytes))
             return ST_AGAIN;
-        TRY(bench_request_append_message(stream->id, buf_slice(&client->create), &conn->out));
-        write_own_key(client, &conn->out);
+        TRY(append_create(client, stream, &conn->out));
     }
     return ST_OK;
 }
@@ -178,7 +200,7 @@ static enum status ask_all(struct bench_watch_client *client, struct bench_conn 
 {
     uint32_t first = (uint32_t)(conn - client->conns) * client->config.streams;
     for (uint32_t i = 0; conn != put_conn(client) && i < client->config.streams; i++) {
-        if (client->streams[first + i].asked == client->config.watchers)
+        if (client->streams[first + i].asked == watchers_of(client))
             continue;
         enum status status = ask(client, conn, first + i);
         if (status == ST_AGAIN)
@@ -264,12 +286,25 @@ static enum status make_create(struct bench_watch_client *client)
                                config->start_revision);
 }
 
+static enum status make_create_behind(struct bench_watch_client *client)
+{
+    const struct bench_watch_config *config = &client->config;
+    struct slice prefix = slice_from_text(config->behind);
+    AUTO(buf_fini) struct buf end = {0};
+    if (!prefix.len)
+        return ST_OK;
+    TRY(bench_message_prefix_end(prefix, &end));
+    return bench_message_watch(&client->create_behind, prefix, buf_slice(&end),
+                               config->behind_start);
+}
+
 static enum status make_watch_requests(struct bench_watch_client *client)
 {
     const struct bench_watch_config *config = &client->config;
     AUTO(buf_fini) struct buf first = {0};
     AUTO(buf_fini) struct buf next = {0};
     TRY(make_create(client));
+    TRY(make_create_behind(client));
     TRY(bench_headers_append_first(&first, "/etcdserverpb.Watch/Watch", config->target->authority));
     TRY(bench_headers_append_next(&next));
     struct slice message = buf_slice(&client->create);
@@ -366,6 +401,7 @@ void bench_watch_client_free(struct bench_watch_client *client)
     bench_request_fini(&client->put_first);
     bench_request_fini(&client->put_next);
     buf_fini(&client->create);
+    buf_fini(&client->create_behind);
     free(client->conns);
     free(client->streams);
     free(client->scratch);

@@ -21,15 +21,18 @@ struct bench_watch_config {
     uint32_t streams;       /* on each connection */
     uint32_t watchers;      /* on each stream */
     int64_t start_revision; /* 0: from now */
-    uint64_t key_space;     /* of the puts */
-    size_t value_bytes;     /* of a put; at least 8, it carries the time it was sent */
-    uint32_t pipeline;      /* puts in flight */
+    const char *behind;     /* one more on each stream, of this prefix; "": none */
+    int64_t behind_start;
+    uint64_t key_space; /* of the puts */
+    size_t value_bytes; /* of a put; at least 8, it carries the time it was sent */
+    uint32_t pipeline;  /* puts in flight */
 };
 
 struct bench_watch_counts {
     uint64_t created;
     uint64_t events;
     uint64_t puts_sent, puts_done;
+    uint64_t behind_events, behind_bytes; /* of those that are behind; not among the others */
     uint64_t bytes_in;
     uint64_t last_event_ns;
     struct bench_histogram event_latency; /* from the put's time to sent event */
