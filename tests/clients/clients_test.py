@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Clients of other languages as their registries ship them, installed by tools/build-clients: Python's and Node's
-etcd3. Each case is a run of python_client.py or node_client.js."""
+etcd3, and Python's etcd3gw. Each case is a run of python_client.py, gateway_client.py or node_client.js."""
 import os
 import pathlib
 import subprocess
@@ -59,6 +59,10 @@ class Cases:
 
 class Python(Cases, LiveTest):
     command = [str(CLIENTS / "python/bin/python"), str(HERE / "python_client.py")]
+
+
+class Gateway(Cases, LiveTest):
+    command = [str(CLIENTS / "python/bin/python"), str(HERE / "gateway_client.py")]
 
 
 class Node(Cases, LiveTest):
