@@ -1,4 +1,5 @@
 /* From DATA to messages: a prefix of five bytes, then as many as it says. */
+#include "wire/grpc/gunzip.h"
 #include "wire/grpc/state.h"
 
 static void hand_over(struct grpc_call *call, struct slice message)
@@ -31,8 +32,32 @@ static void deliver_one_of_many(struct grpc_call *call, struct slice message)
     buf_fini(&pieces);
 }
 
+/* False: it was not, and the call has failed. */
+static bool unpack(struct grpc_call *call, struct slice message, struct buf *plain)
+{
+    uint32_t max = call->server->limits->receive_bytes_max;
+    const char *reason = "";
+    enum status status = gunzip(message, max, plain, &reason);
+    if (status == ST_LIMIT)
+        grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                              "grpc: received message after decompression larger than max %u", max);
+    else if (status == ST_MALFORMED)
+        grpc_call_fail_format(call, GRPC_INTERNAL, "grpc: failed to decompress the message: %s",
+                              reason);
+    else if (status != ST_OK)
+        grpc_call_fail(call, status);
+    return status == ST_OK;
+}
+
 static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
 {
+    AUTO(buf_fini) struct buf plain = {0};
+    if (call->prefix[0] == 1) {
+        if (!unpack(call, message, &plain))
+            return;
+        message = buf_slice(&plain);
+        borrowed = true;
+    }
     grpc_call_drop_message(call);
     if (call->method->client_streams)
         deliver_one_of_many(call, message);
@@ -49,6 +74,13 @@ static void second_message(struct grpc_call *call)
                               "non-client-streaming RPC");
 }
 
+static bool is_gzip(const struct grpc_call *call)
+{
+    struct slice encoding;
+    return h2_headers_get(call->headers, SLICE_LITERAL("grpc-encoding"), &encoding) &&
+           slice_equal(encoding, SLICE_LITERAL("gzip"));
+}
+
 static bool check_prefix(struct grpc_call *call)
 {
     uint32_t max = call->server->limits->receive_bytes_max;
@@ -56,10 +88,10 @@ static bool check_prefix(struct grpc_call *call)
         grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
                               "grpc: received message larger than max (%u vs. %u)",
                               call->message_len, max);
-    else if (call->prefix[0] == 1)
+    else if (call->prefix[0] == 1 && !is_gzip(call))
         grpc_call_fail_format(call, GRPC_INTERNAL,
                               "grpc: compressed flag set with identity or empty encoding");
-    else if (call->prefix[0] != 0)
+    else if (call->prefix[0] > 1)
         grpc_call_fail_format(call, GRPC_INTERNAL, "grpc: received unexpected payload format %u",
                               call->prefix[0]);
     return !call->finished;

@@ -176,7 +176,8 @@ static bool check_encoding(struct grpc_call *call)
     struct slice encoding;
     char quoted[QUOTED_BYTES];
     if (!h2_headers_get(call->headers, SLICE_LITERAL("grpc-encoding"), &encoding) ||
-        encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")))
+        encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")) ||
+        slice_equal(encoding, SLICE_LITERAL("gzip")))
         return true;
     grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED,
                           "grpc: Decompressor is not installed for grpc-encoding %s",
