@@ -12,7 +12,7 @@
 
 struct field_selector;
 
-enum { FIELD_SELECTOR_BYTES_MAX = 64 * 1024, FIELD_TERMS_MAX = 256 };
+enum { FIELD_SELECTOR_BYTES_MAX = 64 * 1024, FIELD_TERMS_MAX = 64 };
 
 /* allowed: what the resource has besides metadata.name and metadata.namespace. */
 MUST_CHECK

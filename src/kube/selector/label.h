@@ -11,7 +11,11 @@
 
 struct label_selector;
 
-enum { LABEL_SELECTOR_BYTES_MAX = 64 * 1024, LABEL_REQUIREMENTS_MAX = 1024 };
+enum {
+    LABEL_SELECTOR_BYTES_MAX = 64 * 1024,
+    LABEL_REQUIREMENTS_MAX = 256,
+    LABEL_VALUES_MAX = 4096,
+};
 
 /* In the arena, which the selector lives in. Empty text: matches everything. ST_INVALID with
  * Kubernetes' words, ST_LIMIT, ST_NOMEM. */

@@ -1,0 +1,394 @@
+#include "kube/selector/label.h"
+
+#include "codec/json/scanner.h"
+#include "codec/json/string.h"
+#include "kube/selector/name.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum label_operator {
+    LABEL_EXISTS,
+    LABEL_MISSING,
+    LABEL_IN, /* and = */
+    LABEL_NOT_IN,
+    LABEL_GREATER,
+    LABEL_LESS,
+};
+
+struct value {
+    struct value *next;
+    struct slice text;
+};
+
+struct requirement {
+    struct requirement *next;
+    struct slice key;
+    enum label_operator how;
+    struct value *values;
+    int64_t number; /* of greater and less */
+};
+
+struct label_selector {
+    struct requirement *requirements;
+};
+
+/* -- Tokens -- */
+
+enum token {
+    TOKEN_END,
+    TOKEN_WORD,
+    TOKEN_FAULT,
+    TOKEN_CLOSE,
+    TOKEN_COMMA,
+    TOKEN_NOT,
+    TOKEN_DOUBLE_EQUALS,
+    TOKEN_EQUALS,
+    TOKEN_GREATER,
+    TOKEN_IN,
+    TOKEN_LESS,
+    TOKEN_NOT_EQUALS,
+    TOKEN_NOT_IN,
+    TOKEN_OPEN,
+};
+
+static const char *const signs[] = {
+    [TOKEN_CLOSE] = ")",       [TOKEN_COMMA] = ",",
+    [TOKEN_NOT] = "!",         [TOKEN_DOUBLE_EQUALS] = "==",
+    [TOKEN_EQUALS] = "=",      [TOKEN_GREATER] = ">",
+    [TOKEN_IN] = "in",         [TOKEN_LESS] = "<",
+    [TOKEN_NOT_EQUALS] = "!=", [TOKEN_NOT_IN] = "notin",
+    [TOKEN_OPEN] = "(",
+};
+
+struct parser {
+    struct arena *arena;
+    struct error *error;
+    struct slice rest;
+    enum token token; /* the next one */
+    struct slice text;
+    size_t requirements, values;
+};
+
+static bool is_sign(uint8_t c)
+{
+    return c && strchr("=!(),><", c) != NULL;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static enum token sign_token(struct slice text)
+{
+    for (enum token token = TOKEN_CLOSE; token <= TOKEN_OPEN; token++) {
+        if (slice_equal(text, slice_from_text(signs[token])))
+            return token;
+    }
+    return TOKEN_FAULT;
+}
+
+/* The longest sign there is. */
+static void lex_sign(struct parser *p)
+{
+    size_t len = 2;
+    while (len > 1 && (p->rest.len < len || !is_sign(p->rest.ptr[len - 1]) ||
+                       sign_token(slice_sub(p->rest, 0, len)) == TOKEN_FAULT))
+        len--;
+    p->text = slice_sub(p->rest, 0, len);
+    p->token = sign_token(p->text);
+}
+
+static void lex_word(struct parser *p)
+{
+    size_t len = 0;
+    while (len < p->rest.len && p->rest.ptr[len] && !is_sign(p->rest.ptr[len]) &&
+           !is_blank(p->rest.ptr[len]))
+        len++;
+    p->text = slice_sub(p->rest, 0, len);
+    p->token = sign_token(p->text);
+    if (p->token == TOKEN_FAULT)
+        p->token = TOKEN_WORD;
+}
+
+static void advance(struct parser *p)
+{
+    while (p->rest.len && is_blank(p->rest.ptr[0]))
+        p->rest = slice_sub(p->rest, 1, p->rest.len - 1);
+    p->text = SLICE_EMPTY;
+    p->token = TOKEN_END;
+    if (!p->rest.len || !p->rest.ptr[0])
+        return;
+    if (is_sign(p->rest.ptr[0]))
+        lex_sign(p);
+    else
+        lex_word(p);
+    p->rest = slice_sub(p->rest, p->text.len, p->rest.len - p->text.len);
+}
+
+/* "in" and "notin" are words where no operator is expected. */
+static bool is_word(const struct parser *p)
+{
+    return p->token == TOKEN_WORD || p->token == TOKEN_IN || p->token == TOKEN_NOT_IN;
+}
+
+static enum status expected(struct parser *p, const char *what)
+{
+    return error_set(p->error, ST_INVALID,
+                     "unable to parse requirement: found '%.*s', expected: %s", SLICE_ARGS(p->text),
+                     what);
+}
+
+/* -- Requirements -- */
+
+static enum status add_value(struct parser *p, struct requirement *r, struct slice text)
+{
+    if (++p->values > LABEL_VALUES_MAX)
+        return error_set(p->error, ST_LIMIT, "a label selector has at most %d values",
+                         LABEL_VALUES_MAX);
+    struct value *value = arena_alloc(p->arena, sizeof(*value));
+    if (!value)
+        return ST_NOMEM;
+    *value = (struct value){r->values, text};
+    r->values = value;
+    return ST_OK;
+}
+
+/* "(a,b)", "()" and "(,a,)", where nothing stands for the empty value. */
+static enum status parse_list(struct parser *p, struct requirement *r)
+{
+    if (p->token != TOKEN_OPEN)
+        return error_set(p->error, ST_INVALID,
+                         "unable to parse requirement: found '%.*s' expected: '('",
+                         SLICE_ARGS(p->text));
+    advance(p);
+    if (!is_word(p) && p->token != TOKEN_COMMA && p->token != TOKEN_CLOSE)
+        return expected(p, "',', ')' or identifier");
+    for (bool empty = true;;) {
+        if (is_word(p)) {
+            TRY(add_value(p, r, p->text));
+            advance(p);
+            if (p->token != TOKEN_COMMA && p->token != TOKEN_CLOSE)
+                return expected(p, "',' or ')'");
+            empty = false;
+        } else if (p->token == TOKEN_COMMA || p->token == TOKEN_CLOSE) {
+            if (empty)
+                TRY(add_value(p, r, SLICE_EMPTY));
+        } else {
+            return expected(p, "',', or identifier");
+        }
+        bool last = p->token == TOKEN_CLOSE;
+        advance(p);
+        if (last)
+            return ST_OK;
+        empty = true;
+    }
+}
+
+static enum status parse_value(struct parser *p, struct requirement *r)
+{
+    if (p->token == TOKEN_END || p->token == TOKEN_COMMA)
+        return add_value(p, r, SLICE_EMPTY);
+    if (!is_word(p))
+        return expected(p, "identifier");
+    TRY(add_value(p, r, p->text));
+    advance(p);
+    return ST_OK;
+}
+
+static bool parse_integer(struct slice text, int64_t *ret_number)
+{
+    char digits[24];
+    if (!text.len || text.len >= sizeof(digits))
+        return false;
+    slice_copy((uint8_t *)digits, text);
+    digits[text.len] = '\0';
+    char *end;
+    bool starts = digits[0] == '-' || digits[0] == '+' || (digits[0] >= '0' && digits[0] <= '9');
+    errno = 0;
+    *ret_number = strtoll(digits, &end, 10);
+    return starts && !*end && !errno;
+}
+
+static enum status parse_operator(struct parser *p, struct requirement *r)
+{
+    static const uint8_t operators[] = {
+        [TOKEN_DOUBLE_EQUALS] = LABEL_IN,
+        [TOKEN_EQUALS] = LABEL_IN,
+        [TOKEN_IN] = LABEL_IN,
+        [TOKEN_NOT_EQUALS] = LABEL_NOT_IN,
+        [TOKEN_NOT_IN] = LABEL_NOT_IN,
+        [TOKEN_GREATER] = LABEL_GREATER,
+        [TOKEN_LESS] = LABEL_LESS,
+    };
+    enum token token = p->token;
+    if (token < TOKEN_DOUBLE_EQUALS || token > TOKEN_NOT_IN)
+        return expected(p, "in, notin, =, ==, !=, gt, lt");
+    r->how = (enum label_operator)operators[token];
+    advance(p);
+    if (token == TOKEN_IN || token == TOKEN_NOT_IN)
+        TRY(parse_list(p, r));
+    else
+        TRY(parse_value(p, r));
+    bool ordered = r->how == LABEL_GREATER || r->how == LABEL_LESS;
+    if (ordered && !parse_integer(r->values->text, &r->number))
+        return error_set(p->error, ST_INVALID,
+                         "unable to parse requirement: values[0]: Invalid value: \"%.*s\": for "
+                         "'Gt', 'Lt' operators, the value must be an integer",
+                         SLICE_ARGS(r->values->text));
+    return ST_OK;
+}
+
+static enum status check_values(struct parser *p, const struct requirement *r)
+{
+    char why[NAME_FAULT_BYTES];
+    for (const struct value *value = r->values; value; value = value->next) {
+        if (!label_value_valid(value->text, why))
+            return error_set(p->error, ST_INVALID,
+                             "unable to parse requirement: values[0][%.*s]: Invalid value: "
+                             "\"%.*s\": %s",
+                             SLICE_ARGS(r->key), SLICE_ARGS(value->text), why);
+    }
+    return ST_OK;
+}
+
+static enum status parse_requirement(struct parser *p, struct requirement *r)
+{
+    char why[NAME_FAULT_BYTES];
+    bool negated = p->token == TOKEN_NOT;
+    if (negated)
+        advance(p);
+    if (!is_word(p))
+        return expected(p, "identifier");
+    r->key = p->text;
+    if (!label_key_valid(r->key, why))
+        return error_set(p->error, ST_INVALID,
+                         "unable to parse requirement: <nil>: Invalid value: \"%.*s\": %s",
+                         SLICE_ARGS(r->key), why);
+    advance(p);
+    r->how = negated ? LABEL_MISSING : LABEL_EXISTS;
+    if (negated || p->token == TOKEN_END || p->token == TOKEN_COMMA)
+        return ST_OK;
+    TRY(parse_operator(p, r));
+    return check_values(p, r);
+}
+
+static enum status add_requirement(struct parser *p, struct label_selector *selector)
+{
+    struct requirement *r = arena_calloc(p->arena, 1, sizeof(*r));
+    if (!r)
+        return ST_NOMEM;
+    if (++p->requirements > LABEL_REQUIREMENTS_MAX)
+        return error_set(p->error, ST_LIMIT, "a label selector has at most %d requirements",
+                         LABEL_REQUIREMENTS_MAX);
+    TRY(parse_requirement(p, r));
+    r->next = selector->requirements;
+    selector->requirements = r;
+    return ST_OK;
+}
+
+static enum status parse_all(struct parser *p, struct label_selector *selector)
+{
+    advance(p);
+    if (p->token == TOKEN_END)
+        return ST_OK;
+    if (!is_word(p) && p->token != TOKEN_NOT)
+        return error_set(p->error, ST_INVALID,
+                         "found '%.*s', expected: !, identifier, or 'end of string'",
+                         SLICE_ARGS(p->text));
+    for (;;) {
+        TRY(add_requirement(p, selector));
+        if (p->token == TOKEN_END)
+            return ST_OK;
+        if (p->token != TOKEN_COMMA)
+            return error_set(p->error, ST_INVALID, "found '%.*s', expected: ',' or 'end of string'",
+                             SLICE_ARGS(p->text));
+        advance(p);
+        if (!is_word(p) && p->token != TOKEN_NOT)
+            return error_set(p->error, ST_INVALID, "found '%.*s', expected: identifier after ','",
+                             SLICE_ARGS(p->text));
+    }
+}
+
+enum status label_selector_parse(struct arena *arena, struct slice text,
+                                 const struct label_selector **ret_selector, struct error *error)
+{
+    struct parser p = {.arena = arena, .error = error};
+    if (text.len > LABEL_SELECTOR_BYTES_MAX)
+        return error_set(error, ST_LIMIT, "a label selector has at most %d bytes",
+                         LABEL_SELECTOR_BYTES_MAX);
+    TRY(arena_dup(arena, text, &p.rest));
+    struct label_selector *selector = arena_calloc(arena, 1, sizeof(*selector));
+    if (!selector)
+        return ST_NOMEM;
+    TRY(parse_all(&p, selector));
+    *ret_selector = selector;
+    return ST_OK;
+}
+
+bool label_selector_is_empty(const struct label_selector *selector)
+{
+    return !selector->requirements;
+}
+
+/* -- Matching -- */
+
+/* Labels are short and without escapes unless somebody is playing: those match nothing. */
+static bool find_label(struct slice labels, struct slice key, struct slice *ret_value)
+{
+    struct json_scanner s;
+    json_scanner_init(&s, labels);
+    bool found = false;
+    if (!labels.len || json_next(&s) != JSON_OBJECT)
+        return false;
+    while (json_next(&s) == JSON_KEY) {
+        bool same = slice_equal(slice_sub(s.raw, 1, s.raw.len - 2), key);
+        enum json_token token = json_next(&s);
+        if (same && token == JSON_STRING) {
+            *ret_value = slice_sub(s.raw, 1, s.raw.len - 2);
+            found = true; /* of two the last counts */
+        }
+        if (!json_skip(&s, token))
+            return false;
+    }
+    return found;
+}
+
+static bool has_value(const struct requirement *r, struct slice text)
+{
+    const struct value *value = r->values;
+    while (value && !slice_equal(value->text, text))
+        value = value->next;
+    return value != NULL;
+}
+
+static bool requirement_matches(const struct requirement *r, struct slice labels)
+{
+    struct slice value = SLICE_EMPTY;
+    bool found = find_label(labels, r->key, &value);
+    int64_t number;
+    switch (r->how) {
+    case LABEL_EXISTS:
+        return found;
+    case LABEL_MISSING:
+        return !found;
+    case LABEL_IN:
+        return found && has_value(r, value);
+    case LABEL_NOT_IN:
+        return !found || !has_value(r, value);
+    case LABEL_GREATER:
+        return found && parse_integer(value, &number) && number > r->number;
+    case LABEL_LESS:
+        return found && parse_integer(value, &number) && number < r->number;
+    }
+    return false;
+}
+
+bool label_selector_matches(const struct label_selector *selector, struct slice labels)
+{
+    const struct requirement *r = selector->requirements;
+    while (r && requirement_matches(r, labels))
+        r = r->next;
+    return !r;
+}

@@ -1,0 +1,223 @@
+#include "base/buf.h"
+#include "kube/selector/field.h"
+#include "kube/selector/label.h"
+#include "kube/selector/name.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+    struct arena *arena = calloc(1, sizeof(*arena));
+    arena_init(arena, NULL, 0, 1 << 20);
+    *state = arena;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_fini(*state);
+    free(*state);
+    return 0;
+}
+
+static void labels_match_as_in_kubernetes(void **state)
+{
+    static const struct {
+        const char *selector, *labels;
+        bool matches;
+    } cases[] = {
+        {"", "", true},
+        {" ", "{\"a\":\"b\"}", true},
+        {"a=b", "{\"a\":\"b\"}", true},
+        {"a==b", "{\"a\":\"b\"}", true},
+        {"a = b , c != d", "{\"a\":\"b\"}", true},
+        {"a=b", "{\"a\":\"c\"}", false},
+        {"a=b", "", false},
+        {"a!=b", "", true},
+        {"a!=b", "{\"a\":\"b\"}", false},
+        {"a", "{\"a\":\"\"}", true},
+        {"!a", "{\"a\":\"\"}", false},
+        {"!a", "{\"b\":\"\"}", true},
+        {"a in (b, c)", "{\"a\":\"c\"}", true},
+        {"a in (b, c)", "{}", false},
+        {"a notin (b,c)", "{}", true},
+        {"a notin (b,c)", "{\"a\":\"b\"}", false},
+        {"a=", "{\"a\":\"\"}", true},
+        {"a in ()", "{\"a\":\"\"}", true},
+        {"a in (,b)", "{\"a\":\"\"}", true},
+        {"a in (b,)", "{\"a\":\"\"}", true},
+        {"in in (in)", "{\"in\":\"in\"}", true},
+        {"n>5", "{\"n\":\"6\"}", true},
+        {"n>5", "{\"n\":\"5\"}", false},
+        {"n<5", "{\"n\":\"-7\"}", true},
+        {"n>5", "{\"n\":\"x\"}", false},
+        {"x.io/a=b", "{\"x.io/a\":\"b\"}", true},
+        {"a=b,a=c", "{\"a\":\"b\"}", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct label_selector *selector;
+        struct error error = {0};
+        enum status status =
+            label_selector_parse(*state, slice_from_text(cases[i].selector), &selector, &error);
+        if (status != ST_OK)
+            print_error("%s: %s\n", cases[i].selector, error.text);
+        assert_int_equal(status, ST_OK);
+        assert_int_equal(label_selector_matches(selector, slice_from_text(cases[i].labels)),
+                         cases[i].matches);
+    }
+}
+
+static void wrong_label_selectors_are_refused_in_the_same_words(void **state)
+{
+    static const char *const cases[][2] = {
+        {",", "found ',', expected: !, identifier, or 'end of string'"},
+        {"a,", "found '', expected: identifier after ','"},
+        {"a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"},
+        {"!a=b", "found '=', expected: ',' or 'end of string'"},
+        {"a in b", "unable to parse requirement: found 'b' expected: '('"},
+        {"a in (b", "unable to parse requirement: found '', expected: ',' or ')'"},
+        {"a=(", "unable to parse requirement: found '(', expected: identifier"},
+        {"a>b", "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' "
+                "operators, the value must be an integer"},
+        {"/a", "unable to parse requirement: <nil>: Invalid value: \"/a\": prefix part must be "
+               "non-empty"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct label_selector *selector;
+        struct error error;
+        assert_int_equal(
+            label_selector_parse(*state, slice_from_text(cases[i][0]), &selector, &error),
+            ST_INVALID);
+        assert_string_equal(error.text, cases[i][1]);
+    }
+}
+
+static void selectors_have_limits(void **state)
+{
+    const struct label_selector *selector;
+    struct error error;
+    struct buf text = {0};
+    for (int i = 0; i <= LABEL_REQUIREMENTS_MAX; i++)
+        assert_int_equal(buf_append_text(&text, "a=b,"), ST_OK);
+    assert_int_equal(label_selector_parse(*state, buf_slice(&text), &selector, &error), ST_LIMIT);
+    text.len = 0;
+    assert_int_equal(buf_append_text(&text, "a in ("), ST_OK);
+    for (int i = 0; i <= LABEL_VALUES_MAX; i++)
+        assert_int_equal(buf_append_text(&text, "b,"), ST_OK);
+    assert_int_equal(label_selector_parse(*state, buf_slice(&text), &selector, &error), ST_LIMIT);
+    while (text.len <= LABEL_SELECTOR_BYTES_MAX)
+        assert_int_equal(buf_append_text(&text, "b,"), ST_OK);
+    assert_int_equal(label_selector_parse(*state, buf_slice(&text), &selector, &error), ST_LIMIT);
+    const struct field_selector *fields;
+    struct kube_names none = {0};
+    assert_int_equal(field_selector_parse(*state, buf_slice(&text), &none, &fields, &error),
+                     ST_LIMIT);
+    text.len = 0;
+    for (int i = 0; i <= FIELD_TERMS_MAX; i++)
+        assert_int_equal(buf_append_text(&text, "metadata.name=b,"), ST_OK);
+    assert_int_equal(field_selector_parse(*state, buf_slice(&text), &none, &fields, &error),
+                     ST_LIMIT);
+    buf_fini(&text);
+}
+
+static const char *const allowed_names[] = {"spec.nodeName", "status.phase"};
+static const struct kube_names allowed = {allowed_names, COUNT_OF(allowed_names)};
+
+static void fields_match_as_in_kubernetes(void **state)
+{
+    static const struct {
+        const char *selector;
+        bool matches;
+    } cases[] = {
+        {"", true},
+        {"metadata.name=a", true},
+        {"metadata.name==a,metadata.namespace=n", true},
+        {"metadata.name!=a", false},
+        {"spec.nodeName=node\\,1", true},
+        {"spec.nodeName!=other", true},
+        {"status.phase=", true},
+        {"status.phase!=", false},
+        {",,metadata.name=a,", true},
+    };
+    struct kube_object object;
+    assert_int_equal(kube_object_look(SLICE_LITERAL("{\"metadata\":{\"name\":\"a\",\"namespace\":"
+                                                    "\"n\"},\"spec\":{\"nodeName\":\"node,1\"}}"),
+                                      &object),
+                     ST_OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct error error;
+        assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &allowed,
+                                              &selector, &error),
+                         ST_OK);
+        assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
+    }
+}
+
+static void a_required_value_is_known(void **state)
+{
+    const struct field_selector *selector;
+    struct error error;
+    struct slice value;
+    assert_int_equal(field_selector_parse(*state, SLICE_LITERAL("status.phase!=x,spec.nodeName=a"),
+                                          &allowed, &selector, &error),
+                     ST_OK);
+    assert_true(field_selector_requires(selector, SLICE_LITERAL("spec.nodeName"), &value));
+    assert_true(slice_equal(value, SLICE_LITERAL("a")));
+    assert_false(field_selector_requires(selector, SLICE_LITERAL("status.phase"), &value));
+}
+
+static void wrong_field_selectors_are_refused_in_the_same_words(void **state)
+{
+    static const char *const cases[][2] = {
+        {"a", "invalid selector: 'a'; can't understand 'a'"},
+        {"data.k=v", "\"data.k\" is not a known field selector: only \"metadata.name\", "
+                     "\"metadata.namespace\""},
+        {"metadata.name=a\\b", "invalid field selector: invalid escape sequence: \\b"},
+        {"metadata.name=a=b", "invalid field selector: unescaped character in value: ="},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct error error;
+        assert_int_equal(
+            field_selector_parse(*state, slice_from_text(cases[i][0]), &allowed, &selector, &error),
+            ST_INVALID);
+        assert_string_equal(error.text, cases[i][1]);
+    }
+}
+
+static void names_are_held_to_their_rules(void **state)
+{
+    (void)state;
+    char why[NAME_FAULT_BYTES];
+    assert_true(subdomain_valid(SLICE_LITERAL("a.b-c.1"), why));
+    assert_false(subdomain_valid(SLICE_LITERAL("a..b"), why));
+    assert_false(subdomain_valid(SLICE_LITERAL("A"), why));
+    assert_false(subdomain_valid(SLICE_EMPTY, why));
+    assert_true(dns_label_valid(SLICE_LITERAL("kube-system"), why));
+    assert_false(dns_label_valid(SLICE_LITERAL("a.b"), why));
+    assert_true(label_key_valid(SLICE_LITERAL("x.io/My_name"), why));
+    assert_false(label_key_valid(SLICE_LITERAL("a/b/c"), why));
+    assert_true(label_value_valid(SLICE_EMPTY, why));
+    assert_false(label_value_valid(SLICE_LITERAL("-a"), why));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(labels_match_as_in_kubernetes),
+        TEST(wrong_label_selectors_are_refused_in_the_same_words),
+        TEST(selectors_have_limits),
+        TEST(fields_match_as_in_kubernetes),
+        TEST(a_required_value_is_known),
+        TEST(wrong_field_selectors_are_refused_in_the_same_words),
+        TEST(names_are_held_to_their_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
