@@ -110,8 +110,6 @@ static const struct grpc_endpoint_ops only_grpc = {.on_output = on_output};
 /* What handlers broke off before, or have broken off meanwhile. */
 static void http2_turn(struct wire_connection *c, int64_t now_ns)
 {
-    if (LIKELY(c->http2 == NULL))
-        return;
     c->inside = true;
     http2_endpoint_turn(c->http2, now_ns);
     c->inside = false;
@@ -119,9 +117,9 @@ static void http2_turn(struct wire_connection *c, int64_t now_ns)
 
 static void feed_http2(struct wire_connection *c, struct slice bytes, int64_t now_ns)
 {
-    http2_turn(c, now_ns);
     grpc_endpoint_feed(c->grpc, bytes, now_ns);
-    http2_turn(c, now_ns);
+    if (UNLIKELY(c->http2 != NULL))
+        http2_turn(c, now_ns);
 }
 
 static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_ns)
@@ -206,16 +204,16 @@ bool wire_connection_wants_write(const struct wire_connection *c)
 {
     if (c->closing)
         return false;
-    if (c->http2 && http2_endpoint_wants_turn(c->http2))
-        return true;
-    if (c->grpc)
-        return h2_session_wants_write(grpc_endpoint_session(c->grpc));
+    if (LIKELY(c->grpc != NULL))
+        return h2_session_wants_write(grpc_endpoint_session(c->grpc)) ||
+               (c->http2 && http2_endpoint_wants_turn(c->http2));
     return c->http1 && http1_endpoint_wants_write(c->http1);
 }
 
 static size_t fill_http2(struct wire_connection *c, uint8_t *dst, size_t room, int64_t now_ns)
 {
-    http2_turn(c, now_ns);
+    if (UNLIKELY(c->http2 != NULL))
+        http2_turn(c, now_ns);
     return grpc_endpoint_fill(c->grpc, dst, room, now_ns);
 }
 
@@ -277,9 +275,10 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
             close_for(c, "no request in time");
     } else if (c->grpc) {
         grpc_endpoint_tick(c->grpc, now_ns);
-        http2_turn(c, now_ns);
-        if (c->http2)
+        if (c->http2) {
+            http2_turn(c, now_ns);
             http2_endpoint_tick(c->http2, now_ns);
+        }
     } else {
         http1_endpoint_tick(c->http1, now_ns);
     }

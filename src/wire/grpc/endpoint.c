@@ -30,11 +30,16 @@ static void end_parking(struct grpc_call *call)
         grpc_call_fail(call, ST_STOPPED);
 }
 
+static bool is_other(const struct grpc_endpoint *endpoint, const struct h2_headers *headers)
+{
+    return endpoint->ops->on_other && (!endpoint->server->services || !grpc_is_request(headers));
+}
+
 static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
 {
     struct grpc_endpoint *endpoint = owner;
     endpoint->now_ns = now_ns;
-    if (endpoint->ops->on_other && (!endpoint->server->services || !grpc_is_request(headers)))
+    if (UNLIKELY(!headers->note) && is_other(endpoint, headers))
         return endpoint->ops->on_other(endpoint->owner, headers, now_ns);
     struct grpc_call *call = grpc_call_new(endpoint, headers);
     if (!call)

@@ -50,8 +50,6 @@ static bool is_grpc_type(struct slice type)
 bool grpc_is_request(const struct h2_headers *headers)
 {
     struct slice type, wanted = SLICE_LITERAL("application/grpc");
-    if (headers->note)
-        return true;
     return h2_headers_get(headers, SLICE_LITERAL("content-type"), &type) && type.len &&
            memmem(type.ptr, type.len, wanted.ptr, wanted.len);
 }

@@ -37,7 +37,8 @@ DEFINE_CLEANUP(struct http2_endpoint *, http2_endpoint_free)
 struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2_headers *headers,
                                       int64_t now_ns);
 
-/* Around the session's feed, fill and tick: resets what was broken off, begins some of what waits.
+/* After the session's feed and before its fill and tick: resets what was broken off, begins some of
+ * what waits.
  */
 void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns);
 /* There is something of that. */
