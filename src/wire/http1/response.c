@@ -145,6 +145,8 @@ const struct http_exchange_ops http1_exchange_ops = {
 static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, http1_queued(e));
+    if (n == 0)
+        return 0;
     slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
     e->out_sent += n;
     if (e->out_sent == e->out.len) {

@@ -152,6 +152,8 @@ static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
 static size_t take_queued(struct http2_exchange *h, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, queued(&h->exchange));
+    if (n == 0)
+        return 0;
     slice_copy(dst, slice_of(h->out.ptr + h->out_sent, n));
     h->out_sent += n;
     h->endpoint->queued_bytes -= n;
