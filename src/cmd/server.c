@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "etcd/compactor.h"
+#include "etcd/health_counts.h"
 #include "etcd/metrics.h"
 #include "net/wire.h"
 #include "wire/connection.h"
@@ -20,7 +21,8 @@ struct spoken {
 
 struct server {
     const struct server_config *config;
-    struct etcd_config etcd;          /* that of config, and where to count */
+    struct etcd_config etcd; /* that of config, and where to count */
+    struct etcd_health_counts health_counts;
     struct metric_set *method_counts; /* owned */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
@@ -270,6 +272,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd = config->etcd;
     TRY(metric_set_new(ETCD_METHOD_SLOTS, &server->method_counts));
     server->etcd.method_counts = server->method_counts;
+    server->etcd.health_counts = &server->health_counts;
     server->etcd.net_stats = net_stats;
     server->etcd.net_ctx = server;
     TRY(open_engine(server, error));

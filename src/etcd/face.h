@@ -18,6 +18,8 @@
 #include "wire/grpc/service.h"
 #include "wire/http/routes.h"
 
+struct etcd_health_counts;
+
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct etcd_config {
     const char *version;         /* reported to clients: "3.7.0" */
@@ -44,7 +46,8 @@ struct etcd_config {
     size_t host_count;
     const struct slice *origins;
     size_t origin_count;
-    bool pprof_wanted; /* --enable-pprof was given */
+    bool pprof_wanted;                        /* --enable-pprof was given */
+    struct etcd_health_counts *health_counts; /* NULL: nothing is counted */
     /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
     enum status (*permit_watch)(void *ctx, const struct grpc_call *call, struct slice key,
                                 struct slice range_end);

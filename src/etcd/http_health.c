@@ -7,6 +7,7 @@
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
+#include "etcd/health_counts.h"
 #include "etcd/http.h"
 #include "wire/http/query.h"
 
@@ -24,11 +25,12 @@ enum check {
 static const struct {
     enum check check;
     const char *name;
+    enum etcd_health_row row; /* of /readyz */
 } check_names[] = {
-    {CHECK_DATA_CORRUPTION, "data_corruption"},
-    {CHECK_SERIALIZABLE_READ, "serializable_read"},
-    {CHECK_LINEARIZABLE_READ, "linearizable_read"},
-    {CHECK_NON_LEARNER, "non_learner"},
+    {CHECK_DATA_CORRUPTION, "data_corruption", ETCD_READYZ_DATA_CORRUPTION},
+    {CHECK_SERIALIZABLE_READ, "serializable_read", ETCD_READYZ_SERIALIZABLE_READ},
+    {CHECK_LINEARIZABLE_READ, "linearizable_read", ETCD_READYZ_LINEARIZABLE_READ},
+    {CHECK_NON_LEARNER, "non_learner", ETCD_READYZ_NON_LEARNER},
 };
 
 /* One check under way. On the heap; freed when the exchange is over and the engine has answered. */
@@ -66,6 +68,7 @@ static void health_reply(const struct etcd_face *face, struct http_exchange *x, 
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
     bool healthy = reason[0] == '\0';
+    etcd_health_count(face->config->health_counts, healthy);
     json_writer_init(&w, &body);
     json_begin_object(&w);
     json_key(&w, "health");
@@ -149,14 +152,23 @@ static const char *check_fault(const struct check_call *check, enum check which)
     return NULL;
 }
 
+static bool is_livez(const struct http_request *request)
+{
+    return slice_has_prefix(request->path, SLICE_LITERAL("/livez"));
+}
+
 static enum status list_checks(const struct check_call *check, struct buf *lines, bool *ret_passed)
 {
+    bool livez_asked = is_livez(http_exchange_request(check->exchange));
     *ret_passed = true;
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         if (!(check->checks & check_names[i].check))
             continue;
         const char *fault = check_fault(check, check_names[i].check);
         const char *name = check_names[i].name;
+        etcd_health_count_row(check->face->config->health_counts,
+                              livez_asked ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row,
+                              !fault);
         if (fault) {
             *ret_passed = false;
             TRY(buf_append_format(lines, "[-]%s failed: %s\n", name, fault));
@@ -289,12 +301,11 @@ static void readyz(struct http_exchange *x, void *service, const struct http_req
 static void single_check(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct slice path = request->path;
-    bool is_livez = slice_has_prefix(path, SLICE_LITERAL("/livez/"));
-    size_t prefix = is_livez ? strlen("/livez/") : strlen("/readyz/");
+    size_t prefix = is_livez(request) ? strlen("/livez/") : strlen("/readyz/");
     struct slice name = slice_sub(path, prefix, path.len - prefix);
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         enum check check = check_names[i].check;
-        bool known = !is_livez || check == CHECK_SERIALIZABLE_READ;
+        bool known = !is_livez(request) || check == CHECK_SERIALIZABLE_READ;
         if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
             if (http_is_get(x, request))
                 start_read(x, service, check, check != CHECK_LINEARIZABLE_READ);

@@ -1,7 +1,9 @@
 #include "etcd/face.h"
 
 #include "base/buf.h"
+#include "codec/pb/rpc.pb.h"
 #include "engine/fake.h"
+#include "etcd/health_counts.h"
 #include "wire/connection.h"
 
 #include <setjmp.h>
@@ -20,14 +22,19 @@ struct fixture {
     struct buf out;
 };
 
-static const struct etcd_config config = {.version = "3.7.0", .cluster_version = "3.7.0"};
+static struct etcd_config config = {.version = "3.7.0", .cluster_version = "3.7.0"};
 
 static void ignore(void *owner)
 {
     (void)owner;
 }
 
-static void fixture_init(struct fixture *f, unsigned inline_percent)
+static void alarm_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+}
+
+static void fixture_init_with(struct fixture *f, unsigned inline_percent, bool secure)
 {
     struct wire_limits limits = WIRE_LIMITS_DEFAULT;
     *f = (struct fixture){0};
@@ -37,9 +44,13 @@ static void fixture_init(struct fixture *f, unsigned inline_percent)
     assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
                                      &limits, &f->server),
                      ST_OK);
-    assert_int_equal(
-        wire_connection_new(f->server, (struct wire_hooks){.on_output = ignore}, 1, &f->connection),
-        ST_OK);
+    struct wire_hooks hooks = {.on_output = ignore, .secure = secure};
+    assert_int_equal(wire_connection_new(f->server, hooks, 1, &f->connection), ST_OK);
+}
+
+static void fixture_init(struct fixture *f, unsigned inline_percent)
+{
+    fixture_init_with(f, inline_percent, false);
 }
 
 static void fixture_fini(struct fixture *f)
@@ -139,6 +150,136 @@ static void failed_read_is_unhealthy(void **state)
     fixture_fini(&f);
 }
 
+static void raise_alarm(struct fixture *f, int type)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 4096);
+    struct pb_alarm_request request = {
+        .action = PB_ALARM_ACTION_ACTIVATE, .member_id = 1, .alarm = type};
+    struct engine_alarm alarm = {.op = {.done = alarm_done, .arena = &arena}};
+    engine_alarm(f->shard, &alarm, &request);
+    arena_fini(&arena);
+}
+
+static void alarms_are_unhealthy_unless_they_are_excluded(void **state)
+{
+    (void)state;
+    static const char ok[] = "HTTP/1.1 200 OK\r\n", bad[] = "HTTP/1.1 503 Service Unavailable\r\n";
+    struct fixture f;
+    fixture_init(&f, 100);
+    raise_alarm(&f, ENGINE_ALARM_NOSPACE);
+    assert_answer(&f, "GET", "/health?exclude=CORRUPT", bad,
+                  "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
+    assert_answer(&f, "GET", "/health?exclude=NOSPACE", ok,
+                  "{\"health\":\"true\",\"reason\":\"\"}");
+    assert_answer(&f, "GET", "/readyz", ok, "ok\n");
+    raise_alarm(&f, ENGINE_ALARM_CORRUPT);
+    assert_answer(&f, "GET", "/health", bad,
+                  "{\"health\":\"false\",\"reason\":\"ALARM CORRUPT\"}\n");
+    assert_answer(&f, "GET", "/livez", ok, "ok\n");
+    assert_answer(&f, "GET", "/readyz/data_corruption", bad,
+                  "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
+    raise_alarm(&f, 7);
+    assert_answer(&f, "GET", "/health?exclude=NOSPACE", bad,
+                  "{\"health\":\"false\",\"reason\":\"ALARM UNKNOWN\"}\n");
+    assert_answer(&f, "GET", "/health?exclude=7", ok, "{\"health\":\"true\",\"reason\":\"\"}");
+    fixture_fini(&f);
+}
+
+static void checks_are_counted_by_kind_and_outcome(void **state)
+{
+    (void)state;
+    struct etcd_health_counts counts = {0};
+    struct metric_page page = {0};
+    struct fixture f;
+    config.health_counts = &counts;
+    fixture_init(&f, 100);
+    ask(&f, "GET", "/health");
+    ask(&f, "GET", "/livez");
+    ask(&f, "GET", "/readyz?exclude=non_learner");
+    raise_alarm(&f, ENGINE_ALARM_CORRUPT);
+    ask(&f, "GET", "/health");
+    ask(&f, "GET", "/readyz/data_corruption");
+    (void)answer(&f);
+    etcd_health_write(&counts, &page);
+    assert_int_equal(buf_append(&page.text, slice_of("", 1)), ST_OK);
+    const char *text = (const char *)page.text.ptr;
+    static const char *const lines[] = {
+        "\netcd_server_health_success 1\n",
+        "\netcd_server_health_failures 1\n",
+        "\netcd_server_healthcheck{name=\"serializable_read\",type=\"livez\"} 1\n",
+        "\netcd_server_healthcheck{name=\"data_corruption\",type=\"readyz\"} 0\n",
+        "\netcd_server_healthchecks_total{name=\"data_corruption\",status=\"success\","
+        "type=\"readyz\"} 1\n",
+        "\netcd_server_healthchecks_total{name=\"data_corruption\",status=\"error\","
+        "type=\"readyz\"} 1\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        if (!strstr(text, lines[i]))
+            fail_msg("no %s in %s", lines[i], text);
+    assert_null(strstr(text, "non_learner"));
+    metric_page_fini(&page);
+    config.health_counts = NULL;
+    fixture_fini(&f);
+}
+
+/* The status of a request to that host, from a server that knows good.example and ::1. */
+static void assert_host(const char *host, bool secure, bool let_in)
+{
+    static const struct slice hosts[] = {{(const uint8_t *)"good.example", 12},
+                                         {(const uint8_t *)"::1", 3}};
+    struct fixture f;
+    char request[256];
+    config.hosts = hosts;
+    config.host_count = COUNT_OF(hosts);
+    fixture_init_with(&f, 100, secure);
+    int len = snprintf(request, sizeof(request), "GET /version HTTP/1.1\r\nHost: %s\r\n\r\n", host);
+    wire_connection_feed(f.connection, slice_of(request, (size_t)len), 1);
+    const char *wanted = let_in ? "HTTP/1.1 200 OK" : "HTTP/1.1 421 Misdirected Request";
+    const char *text = answer(&f);
+    if (strncmp(text, wanted, strlen(wanted)) != 0)
+        fail_msg("%s: %s", host, text);
+    assert_true(let_in == !strstr(text, "CVE-2018-5702"));
+    config.host_count = 0;
+    fixture_fini(&f);
+}
+
+static void hosts_are_those_of_the_list_unless_tls_vouches(void **state)
+{
+    (void)state;
+    static const char *const in[] = {"good.example", "good.example:2379", "[::1]:80", "::1"};
+    static const char *const out[] = {
+        "evil.example", "good.example.evil.example", "[::1]",         "",
+        "a:b:c",        "good.example]:1",           "[good.example]"};
+    for (size_t i = 0; i < COUNT_OF(in); i++)
+        assert_host(in[i], false, true);
+    for (size_t i = 0; i < COUNT_OF(out); i++) {
+        assert_host(out[i], false, false);
+        assert_host(out[i], true, true);
+    }
+}
+
+static void untidy_paths_lead_to_tidy_ones(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"//", "/"},          {"/..", "/"},        {"/a/../b", "/b"},
+        {"/a/./b/", "/a/b/"}, {"/a/b/..", "/a"},   {"/a/b/../", "/a/"},
+        {"/../..//c", "/c"},  {"//%41", "/%2541"}, {"/a//<b>", "/a/%3Cb%3E"},
+    };
+    struct fixture f;
+    fixture_init(&f, 100);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char wanted[64];
+        ask(&f, "GET", rows[i][0]);
+        snprintf(wanted, sizeof(wanted), "\r\nLocation: %s\r\n", rows[i][1]);
+        const char *text = answer(&f);
+        if (strncmp(text, "HTTP/1.1 307", 12) != 0 || !strstr(text, wanted))
+            fail_msg("%s: %s", rows[i][0], text);
+    }
+    fixture_fini(&f);
+}
+
 static void late_reads_answer_in_order_or_not_at_all(void **state)
 {
     (void)state;
@@ -158,6 +299,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_answer_as_etcds_do),
         cmocka_unit_test(failed_read_is_unhealthy),
+        cmocka_unit_test(alarms_are_unhealthy_unless_they_are_excluded),
+        cmocka_unit_test(checks_are_counted_by_kind_and_outcome),
+        cmocka_unit_test(hosts_are_those_of_the_list_unless_tls_vouches),
+        cmocka_unit_test(untidy_paths_lead_to_tidy_ones),
         cmocka_unit_test(late_reads_answer_in_order_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "etcd/metrics.h"
 
+#include "etcd/health_counts.h"
 #include "watch/stats.h"
 
 #include <stdio.h>
@@ -283,5 +284,7 @@ void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
     write_member(face, page);
     write_watches(face, page);
     write_net(face, page);
+    if (face->config->health_counts)
+        etcd_health_write(face->config->health_counts, page);
     etcd_process_metrics_write(page);
 }
