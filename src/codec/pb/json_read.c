@@ -156,6 +156,30 @@ static bool is_number(const struct pb_field *field)
     return field->kind < PB_KIND_STRING;
 }
 
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_word(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
+           c == '+' || c == '.' || c == '_';
+}
+
+/* A number in a string. Go reads the first one and does not look at what stands behind it. */
+static bool first_number(struct slice text, struct slice *ret_number)
+{
+    struct json_scanner s;
+    if (text.len == 0 || is_space(text.ptr[0]) || is_space(text.ptr[text.len - 1]))
+        return false;
+    json_scanner_init(&s, text);
+    if (json_next(&s) != JSON_NUMBER || (s.at < s.end && is_word(*s.at)))
+        return false;
+    *ret_number = s.raw;
+    return true;
+}
+
 static bool in_range(const struct pb_field *field, int64_t number)
 {
     switch (field->kind) {
@@ -209,8 +233,8 @@ static enum status read_number(struct reader *r, const struct pb_field *field,
         return ST_OK;
     }
     bool valid =
-        token == JSON_NUMBER ||
-        (token == JSON_STRING && get_text(r, room, sizeof(room), &text) && json_number_valid(text));
+        token == JSON_NUMBER || (token == JSON_STRING && get_text(r, room, sizeof(room), &text) &&
+                                 first_number(text, &text));
     return valid && read_digits(field, text, ret_number) ? ST_OK : bad_value(r, field);
 }
 

@@ -69,6 +69,7 @@ static void names_numbers_and_enums_are_read_in_each_form(void **state)
                   "{\"limit\":\"12\",\"revision\":\"-3\"}");
     assert_turned(range, "{\"limit\":1e2,\"revision\":\"1.0\"}",
                   "{\"limit\":\"100\",\"revision\":\"1\"}");
+    assert_turned(range, "{\"limit\":\"5, or 6\"}", "{\"limit\":\"5\"}");
     assert_turned(range, "{\"sort_order\":\"DESCEND\",\"sortTarget\":3}",
                   "{\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
     assert_turned(range, "{\"sort_order\":\"SIDEWAYS\",\"sort_target\":77}",
@@ -125,6 +126,10 @@ static void errors_say_where_and_what(void **state)
          "proto: (line 1:10): invalid value for int64 field limit: 1.5"},
         {&pb_range_request_table, "{\"limit\":\" 1\"}",
          "proto: (line 1:10): invalid value for int64 field limit: \" 1\""},
+        {&pb_range_request_table, "{\"limit\":\"5x\"}",
+         "proto: (line 1:10): invalid value for int64 field limit: \"5x\""},
+        {&pb_range_request_table, "{\"limit\":\"\"}",
+         "proto: (line 1:10): invalid value for int64 field limit: \"\""},
         {&pb_range_request_table, "{\"sort_order\":1e10}",
          "proto: (line 1:15): invalid value for enum field sortOrder: 1e10"},
         {&pb_member_remove_request_table, "{\"ID\":-1}",
