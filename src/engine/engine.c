@@ -78,6 +78,11 @@ void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *
     range->op.shard->engine->ops->range_window(range, keys_max, ret_keys, ret_bytes);
 }
 
+bool engine_range_next(struct engine_range *range, struct slice *ret_field)
+{
+    return range->op.shard->engine->ops->range_next(range, ret_field);
+}
+
 size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
     return range->op.shard->engine->ops->range_fill(range, dst, room);

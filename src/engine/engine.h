@@ -54,6 +54,14 @@ void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *
  */
 size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 
+/*
+ * Or one by one, as they lie: the next field of the window, `12 len KeyValue`, valid until the next
+ * call. Not for keys_only, and not mixed with fill. False at the end of the window, or when the
+ * range had to be given up, as above.
+ */
+MUST_CHECK
+bool engine_range_next(struct engine_range *range, struct slice *ret_field);
+
 /* Unpins. Does nothing for a range that failed or was closed. */
 void engine_range_close(struct engine_range *range);
 

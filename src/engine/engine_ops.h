@@ -36,6 +36,7 @@ struct engine_ops {
                         const struct pb_range_request *request);
     void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                          uint64_t *ret_bytes);
+    bool (*range_next)(struct engine_range *range, struct slice *ret_field);
     size_t (*range_fill)(struct engine_range *range, uint8_t *dst, size_t room);
     void (*range_close)(struct engine_range *range);
     void (*put)(struct engine_shard *shard, struct engine_write *write,

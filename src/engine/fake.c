@@ -290,6 +290,15 @@ static void range_window(struct engine_range *range, int64_t keys_max, int64_t *
         *ret_bytes += answer->range.fields[i].len;
 }
 
+static bool range_next(struct engine_range *range, struct slice *ret_field)
+{
+    struct fake_answer *answer = range->state;
+    if (answer->field == answer->window_end)
+        return false;
+    *ret_field = answer->range.fields[answer->field++];
+    return true;
+}
+
 static size_t range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
     struct fake_answer *answer = range->state;
@@ -526,6 +535,7 @@ static const struct engine_ops fake_ops = {
     .watch_report = watch_report,
     .range_start = range_start,
     .range_window = range_window,
+    .range_next = range_next,
     .range_fill = range_fill,
     .range_close = range_close,
     .put = put,

@@ -101,6 +101,7 @@ static const struct engine_ops local_ops = {
     .watch_report = local_watch_report,
     .range_start = local_range_start,
     .range_window = local_range_window,
+    .range_next = local_range_next,
     .range_fill = local_range_fill,
     .range_close = local_range_close,
     .put = local_put,

@@ -214,14 +214,28 @@ void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *r
     *ret_bytes = *ret_keys ? range->field.len : 0;
 }
 
+/* A slow reader goes over to the newest state now and then. False: its revision is gone. */
+static bool keep_up(struct engine_range *range)
+{
+    int64_t now_ns = loop_now_ns(shard_of(range->op.shard)->loop);
+    if (now_ns - range->pinned_ns > REPIN_AFTER_S * NS_PER_S)
+        repin(range, now_ns);
+    return range->op.status == ST_OK;
+}
+
+bool local_range_next(struct engine_range *range, struct slice *ret_field)
+{
+    if (range->state)
+        return keep_up(range) && range_take(range->state, ret_field);
+    *ret_field = range->field;
+    range->field = SLICE_EMPTY;
+    return ret_field->len > 0;
+}
+
 size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
-    if (range->state) {
-        int64_t now_ns = loop_now_ns(shard_of(range->op.shard)->loop);
-        if (now_ns - range->pinned_ns > REPIN_AFTER_S * NS_PER_S)
-            repin(range, now_ns);
-        return range->op.status == ST_OK ? range_fill(range->state, dst, room) : 0;
-    }
+    if (range->state)
+        return keep_up(range) ? range_fill(range->state, dst, room) : 0;
     size_t n = size_min(range->field.len, room);
     slice_copy(dst, slice_sub(range->field, 0, n));
     range->field = slice_sub(range->field, n, range->field.len - n);

@@ -16,6 +16,7 @@ void local_range_start(struct engine_shard *shard, struct engine_range *range,
                        const struct pb_range_request *request);
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
                         uint64_t *ret_bytes);
+bool local_range_next(struct engine_range *range, struct slice *ret_field);
 size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 void local_range_close(struct engine_range *range);
 void local_put(struct engine_shard *shard, struct engine_write *write,

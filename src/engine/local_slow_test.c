@@ -139,6 +139,27 @@ static void slow_list_lets_old_states_go(void **state)
     assert_int_equal(got, bed->range.kvs_bytes);
 }
 
+/* The same one by one: each as it was at the list's revision, whatever is put meanwhile. */
+static void slow_reader_of_single_keys_lets_old_states_go(void **state)
+{
+    (void)state;
+    uint64_t got = 0;
+    int64_t keys = 0;
+    struct slice field;
+    while (engine_range_next(&bed->range, &field)) {
+        assert_int_equal(field.ptr[0], 0x12);
+        got += field.len;
+        keys++;
+        assert_true(pinned_behind() <= 4);
+        put((int)(keys % KEYS));
+        put((int)(keys * 7 % KEYS));
+        advance(30);
+    }
+    assert_int_equal(bed->range.op.status, ST_OK);
+    assert_int_equal(keys, KEYS);
+    assert_int_equal(got, bed->range.kvs_bytes);
+}
+
 static void quick_list_keeps_its_state(void **state)
 {
     (void)state;
@@ -168,6 +189,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slow_list_lets_old_states_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(slow_reader_of_single_keys_lets_old_states_go, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(quick_list_keeps_its_state, setup, teardown),
         cmocka_unit_test_setup_teardown(
             list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up, setup, teardown),

@@ -542,6 +542,21 @@ size_t range_fill(struct range *range, uint8_t *dst, size_t room)
     return filled;
 }
 
+bool range_take(struct range *range, struct slice *ret_field)
+{
+    assert(!range->keys_only && range->field_done == field_bytes(range));
+    if (range->in_window == 0)
+        return false;
+    const struct range_kv *kv = range_next(range);
+    assert(kv);
+    field_begin(range, kv);
+    range->field_done = field_bytes(range);
+    range->in_window--;
+    range->left--;
+    *ret_field = range->body;
+    return true;
+}
+
 /* -- Going over to a newer state -- */
 
 /* The same version of the same key, as the other state has it. */

@@ -114,6 +114,13 @@ void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint
 size_t range_fill(struct range *range, uint8_t *dst, size_t room);
 
 /*
+ * The next key-value of the window as it lies in the log: `12 len KeyValue`. False at its end.
+ * Instead of fill, and not for keys_only. Valid while the state is.
+ */
+MUST_CHECK
+bool range_take(struct range *range, struct slice *ret_field);
+
+/*
  * Goes over to a newer state, which shows the same at the range's revision, so that a slow reader
  * need not keep the old one: both must be readable during the call, afterwards only the new one.
  * False, and nothing is changed, when the revision is compacted there or memory is lacking.
