@@ -71,6 +71,8 @@ static enum status admit(struct local_writer *writer, int64_t cost)
     if (quota <= 0 || size + cost < quota)
         return ST_OK;
     local_notices_raise(&engine->notices, apply, engine->options.member_id, ENGINE_ALARM_NOSPACE);
+    local_warn(engine, "the quota is used up and the alarm raised: compact, defragment, disarm it",
+               ST_NO_SPACE, "");
     return ST_NO_SPACE;
 }
 

@@ -395,7 +395,13 @@ static enum status do_clean(struct world *world)
 {
     switch (world->cleaning) {
     case CLEAN_IDLE: {
-        check_told(world, keeper_clean_begin(world->keeper, &world->relocation));
+        bool all = random_chance(&world->random, 1, 4); /* as defragmenting does */
+        check_told(world,
+                   all ? keeper_defragment_next(world->keeper, keeper_defragment_end(world->keeper),
+                                                &world->relocation)
+                       : keeper_clean_begin(world->keeper, &world->relocation));
+        if (all)
+            store_shrink(world->store);
         if (!world->relocation)
             return ST_OK;
         world->old_segment = world->relocation->old_segment;

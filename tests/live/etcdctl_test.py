@@ -144,6 +144,21 @@ class Etcdctl(LiveTest):
         self.assertIn(self.vigil.url, self.ctl("endpoint", "status", "-w", "table"))
         self.assertEqual(len(self.json("endpoint", "hashkv")), 1)
 
+    def test_maintenance(self):
+        for i in range(20):
+            self.ctl("put", f"k{i % 5}", str(i))
+        self.assertEqual(self.ctl("alarm", "list"), "")
+        self.assertEqual(self.ctl("alarm", "disarm"), "")
+        before = self.json("endpoint", "hashkv")[0]["HashKV"]["hash"]
+        self.assertIn("Finished defragmenting", self.ctl("defrag"))
+        self.assertEqual(self.json("endpoint", "hashkv")[0]["HashKV"]["hash"], before)
+        member = self.json("endpoint", "status")[0]["Status"]["leader"]
+        self.assertIn("Leadership transferred", self.ctl("move-leader", f"{member:x}"))
+        self.assertIn("bad leader transferee", self.ctl("move-leader", "1", code=1))
+
+    def test_check_datascale(self):
+        self.assertIn("PASS", self.ctl("check", "datascale", "--load", "s"))
+
     def test_member_list(self):
         member = self.json("member", "list")["members"][0]
         self.assertEqual(member["name"], "default")
