@@ -7,8 +7,6 @@
 #include "net/wire.h"
 #include "wire/connection.h"
 
-#include <time.h>
-
 #define FINE_TIME_NS (20 * NS_PER_MS)
 
 /* What a role speaks: the limits are the same, the tables each shard has of its own. */
@@ -58,18 +56,14 @@ static void start_compactor(struct server *server, struct server_shard *shard, s
                                               shard->engine, loop);
 }
 
-/* The loop reads its clock once a turn, so what is answered within one seems to take no time. The
- * kernel's coarse clock is a few ms behind and costs next to nothing. */
-static int64_t coarse_time(void *loop)
+/* Good enough for what is slow: no turn takes more than about a millisecond, and reading the clock
+ * for each call would cost a hundredth of a get. */
+static int64_t turn_time(void *loop)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    int64_t coarse = now.tv_sec * NS_PER_S + now.tv_nsec;
-    int64_t turn = loop_now_ns(loop);
-    return coarse > turn ? coarse : turn;
+    return loop_now_ns(loop);
 }
 
-/* Where a few ms count. */
+/* Where a millisecond counts. */
 static int64_t fine_time(void *loop)
 {
     (void)loop;
@@ -80,7 +74,7 @@ static void set_clock(const struct server *server, struct etcd_face *face, struc
 {
     bool fine =
         server->etcd.warn_apply_ns < FINE_TIME_NS || server->etcd.warn_unary_ns < FINE_TIME_NS;
-    etcd_face_set_clock(face, fine ? fine_time : coarse_time, loop);
+    etcd_face_set_clock(face, fine ? fine_time : turn_time, loop);
 }
 
 static enum status shard_start(void *ctx, struct net_shard *net_shard)
