@@ -1,9 +1,26 @@
 /* What the HTTP of the face is put together from, and the answers that are known here. */
 #include "etcd/http.h"
 
+#include "base/clock.h"
 #include "etcd/metrics.h"
 
 #include <stdio.h>
+
+enum { LINES_BURST = 20, LINES_PER_S = 10 };
+
+bool http_may_log(struct etcd_face *face, struct log_field *ret_unlogged)
+{
+    int64_t now_ns = clock_mono_ns(clock_system());
+    if (!bucket_take(&face->http_lines, LINES_BURST, LINES_PER_S, now_ns)) {
+        face->http_unlogged++;
+        return false;
+    }
+    *ret_unlogged = (struct log_field){.key = NULL};
+    if (face->http_unlogged)
+        *ret_unlogged = LOG_U64("suppressed", face->http_unlogged);
+    face->http_unlogged = 0;
+    return true;
+}
 
 /* False: the connection is over. */
 static bool add_field(struct http_exchange *x, const char *name, const char *value)
@@ -88,13 +105,12 @@ static const struct http_route client_routes[] = {
 
 enum status http_service_add(struct etcd_face *face)
 {
-    void *config = (void *)(uintptr_t)face->config;
     TRY(http_routes_add(face->routes, metrics_routes, COUNT_OF(metrics_routes), face));
     TRY(http_routes_add(face->routes, client_routes, COUNT_OF(client_routes), face));
     TRY(http_health_add(face->routes, face));
-    http_routes_set_gate(face->routes, http_gate_clients, config);
+    http_routes_set_gate(face->routes, http_gate_clients, face);
     TRY(http_routes_add(face->metrics_routes, metrics_routes, COUNT_OF(metrics_routes), face));
     TRY(http_health_add(face->metrics_routes, face));
-    http_routes_set_gate(face->metrics_routes, http_gate_metrics, config);
+    http_routes_set_gate(face->metrics_routes, http_gate_metrics, face);
     return ST_OK;
 }

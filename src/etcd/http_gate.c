@@ -5,7 +5,6 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "etcd/http.h"
 
 #include <stdio.h>
@@ -89,14 +88,18 @@ static enum status write_refusal(struct buf *text, struct slice host)
                                  "Rebinding\" attacks (CVE-2018-5702).\n\n");
 }
 
-static bool check_host(struct http_exchange *x, const struct etcd_config *config,
+static bool check_host(struct http_exchange *x, struct etcd_face *face,
                        const struct http_request *request)
 {
+    const struct etcd_config *config = face->config;
+    struct log_field unlogged;
     struct slice host = host_name(request->host);
     if (request->secure || list_holds(config->hosts, config->host_count, host))
         return true;
     AUTO(buf_fini) struct buf text = {0};
-    log_warn("rejecting HTTP request to prevent DNS rebinding attacks", LOG_SLICE("host", host));
+    if (http_may_log(face, &unlogged))
+        log_warn("rejecting HTTP request to prevent DNS rebinding attacks", LOG_SLICE("host", host),
+                 unlogged);
     if (write_refusal(&text, host) == ST_OK)
         http_reply_text(x, 421, buf_slice(&text));
     else
@@ -235,8 +238,8 @@ bool http_gate_metrics(struct http_exchange *x, void *ctx, const struct http_req
 
 bool http_gate_clients(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    const struct etcd_config *config = ctx;
-    if (!add_date(x) || !check_host(x, config, request) || !add_origin(x, config, request))
+    struct etcd_face *face = ctx;
+    if (!add_date(x) || !check_host(x, face, request) || !add_origin(x, face->config, request))
         return false;
     if (slice_equal(request->method, SLICE_LITERAL("OPTIONS"))) {
         http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY);

@@ -3,7 +3,6 @@
  * always a leader, and never a learner.
  */
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
@@ -63,7 +62,7 @@ static unsigned alarms_of(const struct etcd_face *face)
 
 /* -- /health -- */
 
-static void health_reply(const struct etcd_face *face, struct http_exchange *x, const char *reason)
+static void health_reply(struct etcd_face *face, struct http_exchange *x, const char *reason)
 {
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
@@ -86,7 +85,10 @@ static void health_reply(const struct etcd_face *face, struct http_exchange *x, 
     } else if (healthy) {
         http_respond(x, 200, HTTP_TEXT_PLAIN, buf_slice(&body));
     } else {
-        log_warn("/health error", LOG_TEXT("reason", reason), LOG_I64("status-code", 503));
+        struct log_field unlogged;
+        if (http_may_log(face, &unlogged))
+            log_warn("/health error", LOG_TEXT("output", reason), LOG_I64("status-code", 503),
+                     unlogged);
         http_reply_text(x, 503, buf_slice(&body));
     }
 }
@@ -192,10 +194,11 @@ static void checks_reply(const struct check_call *check)
         http_abort(check->exchange);
         return;
     }
-    if (!passed)
+    struct log_field unlogged;
+    if (!passed && http_may_log(check->face, &unlogged))
         log_warn("Health check error",
                  LOG_SLICE("path", http_exchange_request(check->exchange)->path),
-                 LOG_SLICE("reason", buf_slice(&lines)), LOG_I64("status-code", 503));
+                 LOG_SLICE("reason", buf_slice(&lines)), LOG_I64("status-code", 503), unlogged);
     http_reply_text(check->exchange, passed ? 200 : 503, buf_slice(&lines));
 }
 

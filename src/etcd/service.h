@@ -10,6 +10,7 @@
 #include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
 #include "etcd/slow_log.h"
+#include "wire/h2/bucket.h"
 
 struct pb_response_header;
 
@@ -22,6 +23,8 @@ struct etcd_face {
     struct grpc_services *services;     /* owned */
     struct http_routes *routes;         /* owned */
     struct http_routes *metrics_routes; /* owned */
+    struct bucket http_lines;           /* of the log that HTTP clients may cause */
+    uint64_t http_unlogged;             /* since the last of them */
     struct slow_log slow;
     struct gateway gateway; /* over services; unused when config has none */
 };

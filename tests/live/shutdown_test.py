@@ -9,7 +9,9 @@ import time
 import unittest
 
 import grpc
+import hpack
 
+import h2raw
 import protobuf as pb
 from client import Client
 from server import LiveTest, only_vigil
@@ -58,6 +60,34 @@ class Shutdown(LiveTest):
         self.assertEqual(failed.exception.code(), grpc.StatusCode.UNAVAILABLE)
         self.assertIn("etcdserver: server stopped", failed.exception.details())
         self.assertEqual(server.wait(), 0)
+
+    def test_http_answers_are_finished_and_watches_over_http_ended(self):
+        server = self.server().start()
+        body = b'{"create_request": {"key": "YQ=="}}'
+        with socket.create_connection(("127.0.0.1", server.port), 10) as old, \
+                h2raw.Connection(server.port) as new:
+            old.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            encoder = hpack.Encoder()
+            encoder.header_table_size = 0
+            block = encoder.encode([(":method", "POST"), (":scheme", "http"), (":path", "/v3/watch"),
+                                    (":authority", "x")])
+            new.send(h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, 1, block) +
+                     h2raw.frame(h2raw.DATA, h2raw.END_STREAM, 1, body))
+            text = b""
+            while b"created" not in text:
+                text += old.recv(4096)
+            for kind, _, stream, payload in new.frames():
+                if kind == h2raw.DATA and b"created" in payload:
+                    break
+            code, seconds = self.stopped(server)
+            while part := old.recv(4096):
+                text += part
+            self.assertTrue(text.endswith(b"\r\n0\r\n\r\n"), text)  # whole, so that it is no fault
+            frames = list(new.frames())
+        self.assertTrue(any(kind == h2raw.GOAWAY for kind, *_ in frames))
+        self.assertTrue(any(stream == 1 and flags & h2raw.END_STREAM for _, flags, stream, _ in frames))
+        self.assertEqual(code, 0)
+        self.assertLess(seconds, 4)
 
     def test_it_says_in_etcds_words_that_it_stops(self):
         server = self.server().start()
