@@ -249,6 +249,7 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     /* Base64 takes a third more; the rest is for names and white space. */
     wire->http.body_bytes_max = 2 * message_bytes;
     wire->grpc.unfinished_bytes_max = options->max_unfinished_bytes;
+    wire->http.bodies_bytes_max = options->max_unfinished_bytes;
     wire->grpc.arena_bytes_max = options->max_call_bytes;
     wire->grpc.queued_bytes_soft = options->pause_queued_bytes;
     wire->grpc.queued_bytes_hard = options->max_queued_bytes;

@@ -103,6 +103,7 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     SAME(h2.keepalive_timeout_ns);
     SAME(grpc.receive_bytes_max);
     SAME(grpc.unfinished_bytes_max);
+    SAME(http.bodies_bytes_max);
     SAME(grpc.arena_bytes_max);
     SAME(grpc.queued_bytes_soft);
     SAME(grpc.queued_bytes_hard);
