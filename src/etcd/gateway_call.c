@@ -56,10 +56,15 @@ static int64_t now_of(const struct gateway_call *g)
     return http_exchange_now(g->x);
 }
 
-static void break_off(struct gateway_call *g)
+/* There is no memory, or bytes that are no message: said if it can still be said. */
+static void break_off(struct gateway_call *g, enum status status)
 {
     g->answered = true;
-    http_abort(g->x);
+    if (g->begun)
+        http_abort(g->x);
+    else
+        gateway_respond_error(g->gateway, g->x, status_code(status),
+                              slice_from_text(status_text(status)));
 }
 
 /* -- Requests -- */
@@ -104,7 +109,7 @@ static void deliver_one(struct gateway_call *g)
     char error[PB_JSON_ERROR_BYTES];
     enum status status = take_request(g, &message, error);
     if (status == ST_NOMEM) {
-        break_off(g);
+        break_off(g, status);
         return;
     }
     if (status != ST_OK && status != ST_END) { /* no body is an empty message */
@@ -186,7 +191,7 @@ static bool produce(struct gateway_call *g)
         deliver_many(g); /* some may have waited for what was sent now */
     g->busy = false;
     if (status != ST_OK) {
-        break_off(g);
+        break_off(g, status);
         return false;
     }
     return len > 0 || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;

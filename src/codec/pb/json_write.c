@@ -3,7 +3,6 @@
 #include "codec/base64.h"
 #include "codec/pb/wire.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum expects {
@@ -67,13 +66,53 @@ static enum status put_name(struct pb_json_writer *w, struct buf *out)
     if (frame->list == field)
         return put(out, ",");
     TRY(close_list(frame, out));
-    TRY(put(out, frame->any ? ",\"" : "\""));
-    TRY(put(out, field->name));
-    TRY(put(out, field->label == PB_REPEATED ? "\":[" : "\":"));
-    frame->any = true;
-    if (field->label == PB_REPEATED)
+    struct slice name = slice_from_text(field->name);
+    TRY(buf_reserve(out, name.len + 5));
+    uint8_t *p = out->ptr + out->len;
+    if (frame->any)
+        *p++ = ',';
+    *p++ = '"';
+    slice_copy(p, name);
+    p += name.len;
+    *p++ = '"';
+    *p++ = ':';
+    if (field->label == PB_REPEATED) {
+        *p++ = '[';
         frame->list = field;
+    }
+    frame->any = true;
+    out->len = (size_t)(p - out->ptr);
     return ST_OK;
+}
+
+enum { DIGITS_MAX = 20 };
+
+/* In quotes if that is how numbers of 64 bits are written. */
+static enum status put_digits(bool negative, uint64_t magnitude, bool quoted, struct buf *out)
+{
+    uint8_t digits[DIGITS_MAX], *first = digits + DIGITS_MAX;
+    do
+        *--first = (uint8_t)('0' + magnitude % 10);
+    while (magnitude /= 10);
+    TRY(buf_reserve(out, DIGITS_MAX + 3));
+    uint8_t *p = out->ptr + out->len;
+    if (quoted)
+        *p++ = '"';
+    if (negative)
+        *p++ = '-';
+    size_t len = (size_t)(digits + DIGITS_MAX - first);
+    memcpy(p, first, len);
+    p += len;
+    if (quoted)
+        *p++ = '"';
+    out->len = (size_t)(p - out->ptr);
+    return ST_OK;
+}
+
+static enum status put_signed(int64_t number, bool quoted, struct buf *out)
+{
+    return put_digits(number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, quoted,
+                      out);
 }
 
 static enum status put_enum(const struct pb_enum *e, int32_t number, struct buf *out)
@@ -82,7 +121,7 @@ static enum status put_enum(const struct pb_enum *e, int32_t number, struct buf 
         if (e->values[i].number == number)
             return buf_append_format(out, "\"%s\"", e->values[i].name);
     }
-    return buf_append_format(out, "%" PRId32, number);
+    return put_signed(number, false, out);
 }
 
 static enum status put_number(const struct pb_field *field, uint64_t number, struct buf *out)
@@ -91,15 +130,15 @@ static enum status put_number(const struct pb_field *field, uint64_t number, str
     case PB_KIND_BOOL:
         return put(out, number ? "true" : "false");
     case PB_KIND_INT32:
-        return buf_append_format(out, "%" PRId32, (int32_t)number);
+        return put_signed((int32_t)number, false, out);
     case PB_KIND_UINT32:
-        return buf_append_format(out, "%" PRIu32, (uint32_t)number);
+        return put_digits(false, (uint32_t)number, false, out);
     case PB_KIND_ENUM:
         return put_enum(field->enumeration, (int32_t)number, out);
     case PB_KIND_INT64:
-        return buf_append_format(out, "\"%" PRId64 "\"", (int64_t)number);
+        return put_signed((int64_t)number, true, out);
     default:
-        return buf_append_format(out, "\"%" PRIu64 "\"", number);
+        return put_digits(false, number, true, out);
     }
 }
 
