@@ -5,10 +5,10 @@
 #include "etcd/service.h"
 
 enum {
-    PAUSE_WAITING = 1024,         /* renewals not begun: the client gets no more window */
-    WAITING_MAX = 32 * 1024,      /* and a window holds fewer than this */
-    BATCH_MAX = 512,              /* that the engine is asked for at once */
-    KEEP_BYTES = 512,             /* of memory for an idle stream */
+    PAUSE_WAITING = 1024, /* renewals not begun: the client gets no more window, and can send no
+                             more of them than the one it has holds */
+    BATCH_MAX = 512,      /* that the engine is asked for at once */
+    KEEP_BYTES = 512,     /* of memory for an idle stream */
     REQUEST_BYTES_MAX = 64 << 10, /* of memory for one decoded request */
 };
 
@@ -177,9 +177,8 @@ void lease_keep_alive_on_message(struct grpc_call *call, void *face, struct slic
     struct engine_renewal renewal = {0};
     if (!decode(k, message, &renewal.id))
         return;
-    if (k->waiting.len >= WAITING_MAX * sizeof(renewal) ||
-        buf_append(&k->waiting, slice_of(&renewal, sizeof(renewal))) != ST_OK) {
-        fail(k, ST_LIMIT);
+    if (buf_append(&k->waiting, slice_of(&renewal, sizeof(renewal))) != ST_OK) {
+        fail(k, ST_NOMEM);
         return;
     }
     begin(k);

@@ -106,6 +106,29 @@ class Etcdctl(LiveTest):
         self.assertEqual(self.ctl("get", "", "--prefix"), "")
 
 
+class Quota(LiveTest):
+    @only_vigil  # etcd's depends on the pages of its file
+    def test_leases_end_at_the_quota(self):
+        vigil = self.serving(args=["--quota-backend-bytes", "100000"])
+        channel = grpc.insecure_channel(f"127.0.0.1:{vigil.port}")
+        self.addCleanup(channel.close)
+
+        def call(method, body):
+            return channel.unary_unary(method)(body, timeout=20)
+        granted = 0
+        with self.assertRaises(grpc.RpcError) as caught:
+            while granted < 5000:
+                call(LEASE + "LeaseGrant", pb.message(f1=1000, f2=granted + 1))
+                granted += 1
+        self.assertEqual((caught.exception.code(), caught.exception.details()),
+                         (grpc.StatusCode.RESOURCE_EXHAUSTED,
+                          "etcdserver: mvcc: database space exceeded"))
+        self.assertTrue(1000 < granted < 1500, granted)
+        call(LEASE + "LeaseRevoke", pb.message(f1=1))  # what makes room is let through
+        answer = pb.parse(call(LEASE + "LeaseLeases", b""))
+        self.assertEqual(len(answer[2]), granted - 1)
+
+
 class WallClock(LiveTest):
     def lease(self, method, **fields):
         return pb.parse(self.channel.unary_unary(LEASE + method)(pb.message(**fields), timeout=20))
