@@ -59,9 +59,17 @@ func TestManyLeasesAreKeptAlive(t *testing.T) {
 // Many leases end at the same moment: no put waits for all of them, each goes with its keys at
 // one revision, and soon all are gone.
 func TestManyLeasesExpireAtOnce(t *testing.T) {
-	const leases = 20_000
+	const leases, sample = 20_000, 1000
 	f := newFixture(t)
-	f.grantMany(leases, 8)
+	// They must all be there before the first expires: how long that takes, a few of them tell.
+	begin := time.Now()
+	f.grantMany(sample, 1000)
+	f.each(sample, func(i int64) error {
+		_, err := f.lease.LeaseRevoke(f.ctx, &pb.LeaseRevokeRequest{ID: i})
+		return err
+	})
+	ttl := 5 + int64(time.Since(begin).Seconds()*3*leases/sample/2)
+	f.grantMany(leases, ttl)
 	f.each(leases/4, func(i int64) error {
 		for _, key := range []string{"/a", "/b"} {
 			if _, err := f.kv.Put(f.ctx, &pb.PutRequest{Key: []byte("leased/" + id(i) + key), Lease: i}); err != nil {
@@ -71,7 +79,7 @@ func TestManyLeasesExpireAtOnce(t *testing.T) {
 		return nil
 	})
 	if n := f.leases(); n != leases {
-		t.Fatalf("%d leases: they expired before the test began; this machine is too slow for it", n)
+		t.Fatalf("%d leases", n)
 	}
 	watch := f.watchAll()
 	var slowest atomic.Int64
@@ -79,9 +87,9 @@ func TestManyLeasesExpireAtOnce(t *testing.T) {
 	stopped := make(chan error)
 	go func() {
 		for {
-			begin := time.Now()
+			sent := time.Now()
 			_, err := f.kv.Put(f.ctx, &pb.PutRequest{Key: []byte("other"), Value: []byte("v")})
-			slowest.Store(max(slowest.Load(), int64(time.Since(begin))))
+			slowest.Store(max(slowest.Load(), int64(time.Since(sent))))
 			select {
 			case <-stop:
 				stopped <- err
