@@ -78,10 +78,16 @@ static void write_usage(FILE *to)
     fprintf(to, "\nvigil COMMAND --help shows the flags of a command. Begin with: vigil serve\n");
 }
 
+static const struct command *find_command(const char *name);
+
+/* vigil help COMMAND is vigil COMMAND --help. */
 static int run_help(int count, char **args)
 {
-    (void)count;
-    (void)args;
+    const struct command *command = count > 1 ? find_command(args[1]) : NULL;
+    if (command && command->run != run_help) {
+        char *help[] = {args[1], "--help", NULL};
+        return command->run(2, help);
+    }
     write_usage(stdout);
     return EXIT_OK;
 }

@@ -46,9 +46,6 @@ static const struct name counters[LOCAL_COUNTERS] = {
                        .help = "Requests the writer has answered."},
     [LOCAL_WRITES_FAILED] = {.name = "etcd_server_proposals_failed_total",
                              .help = "Requests the writer answered with an error."},
-    [LOCAL_SLOW_WRITES] = {.name = "etcd_server_slow_apply_total",
-                           .help =
-                               "Groups of writes that took longer than --warning-apply-duration."},
     [LOCAL_LOG_BYTES] = {.name = "etcd_disk_wal_write_bytes_total",
                          .help = "Bytes written to the log.",
                          .gauge = true},

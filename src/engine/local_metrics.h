@@ -17,7 +17,6 @@ enum local_count {
     LOCAL_WRITES,        /* handed to the writer */
     LOCAL_ANSWERS,       /* and answered by it */
     LOCAL_WRITES_FAILED, /* with an error */
-    LOCAL_SLOW_WRITES,
     LOCAL_LOG_BYTES,
     LOCAL_CLEANED_SEGMENTS,
     LOCAL_LEASES_GRANTED,

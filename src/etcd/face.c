@@ -18,6 +18,7 @@ static enum status count_calls(struct etcd_face *face)
     assert(methods <= ETCD_METHODS_MAX);
     TRY(metric_set_join(face->config->method_counts, &block));
     grpc_services_count(face->services, block);
+    face->counts = block;
     return ST_OK;
 }
 
@@ -73,6 +74,8 @@ void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), v
     if (config->warn_apply_ns || config->warn_unary_ns)
         slow_log_init(&face->slow, face->services, config->warn_apply_ns, config->warn_unary_ns,
                       now_ns, ctx);
+    face->slow.counts = face->counts;
+    face->slow.apply_slot = ETCD_SLOW_APPLY_SLOT;
 }
 
 bool etcd_face_busy(const struct etcd_face *face)

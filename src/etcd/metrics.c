@@ -174,6 +174,11 @@ static void write_member(const struct etcd_face *face, struct metric_page *page)
                         "1: the only member has led since the start.", 1);
     metric_page_counter(page, "etcd_server_heartbeat_send_failures_total",
                         "0: there is nobody to send to.", 0);
+    metric_page_counter(page, "etcd_server_slow_apply_total",
+                        "Requests that took longer than --warning-apply-duration.",
+                        face->config->method_counts
+                            ? metric_sum(face->config->method_counts, ETCD_SLOW_APPLY_SLOT)
+                            : 0);
     metric_page_counter(page, "etcd_server_slow_read_indexes_total", "0: reads ask nobody.", 0);
     metric_page_counter(page, "etcd_server_read_indexes_failed_total", "0: reads ask nobody.", 0);
 }

@@ -13,7 +13,8 @@
 enum { ETCD_METHODS_MAX = 96 };
 
 /* The slots that the counters of all methods take: for etcd_config.method_counts. */
-#define ETCD_METHOD_SLOTS ((unsigned)(ETCD_METHODS_MAX * GRPC_COUNTS))
+#define ETCD_SLOW_APPLY_SLOT ((unsigned)(ETCD_METHODS_MAX * GRPC_COUNTS))
+#define ETCD_METHOD_SLOTS (ETCD_SLOW_APPLY_SLOT + 1)
 
 void etcd_metrics_write(struct etcd_face *face, struct metric_page *page);
 

@@ -25,6 +25,7 @@ struct etcd_face {
     struct http_routes *metrics_routes; /* owned */
     struct bucket http_lines;           /* of the log that HTTP clients may cause */
     uint64_t http_unlogged;             /* since the last of them */
+    struct metric_block *counts;        /* of this shard; NULL: nobody counts */
     struct slow_log slow;
     struct gateway gateway; /* over services; unused when config has none */
 };

@@ -144,7 +144,8 @@ static void on_slow(void *ctx, const struct grpc_call *call, int64_t took_ns)
     struct arena arena;
     struct facts facts = {.shape = shape_of(grpc_call_path(call))};
     bool applied = facts.shape->prefix && took_ns > log->apply_ns;
-    log->applies += applied;
+    if (applied && log->counts)
+        metric_add(log->counts, log->apply_slot, 1);
     if (!log_enabled(LOG_WARN) || !take_token(log))
         return;
     arena_init(&arena, scratch, sizeof(scratch), SCRATCH_BYTES_MAX);

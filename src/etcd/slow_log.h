@@ -21,7 +21,9 @@ struct slow_log {
     int64_t refilled_ns;
     unsigned tokens;
     uint64_t suppressed; /* since the last line */
-    uint64_t applies;    /* slow ones ever */
+    /* Where slow applies are counted; NULL: nowhere. Set by the owner. */
+    struct metric_block *counts;
+    unsigned apply_slot;
 };
 
 /* Takes calls of services from now on; both outlive it. A threshold of 0 tells of every call. */

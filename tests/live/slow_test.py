@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Requests that take long are logged as etcd logs them, without what is stored."""
 import json
+import re
 import time
 import unittest
+import urllib.request
 
 import protobuf as pb
 from client import Client
@@ -59,6 +61,9 @@ class Slow(LiveTest):
         for line in told:
             self.assertEqual(line["expected-duration"], "1ns")
             self.assertRegex(line["took"], r"s$")
+        metrics = urllib.request.urlopen(server.url + "/metrics").read().decode()
+        slow = re.search(r"^etcd_server_slow_apply_total (\d+)", metrics, re.M)
+        self.assertGreaterEqual(int(slow.group(1)), 3)
         put, get, txn = told
         self.assertIn('put:<key:"a" value_size:5', put["request"])
         self.assertRegex(put["response"], r"^size:\d+$")
