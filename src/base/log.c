@@ -171,12 +171,24 @@ static void stop_thread(void)
 
 /* -- Opening and closing -- */
 
+/* Named before: a line goes there once, as in etcd. */
+static bool is_repeated(const char *outputs, struct slice name)
+{
+    struct slice earlier;
+    while (option_list_next(&outputs, &earlier) && earlier.ptr != name.ptr)
+        if (slice_equal(earlier, name))
+            return true;
+    return false;
+}
+
 static enum status open_outputs(const struct logger_options *options, struct error *error)
 {
     struct slice name;
     const char *rest = options->outputs;
     sink.colour = true;
     while (option_list_next(&rest, &name)) {
+        if (is_repeated(options->outputs, name))
+            continue;
         if (sink.count == LOG_OUTPUTS_MAX)
             return error_set(error, ST_LIMIT, "more than %d log outputs", LOG_OUTPUTS_MAX);
         struct log_output *output = &sink.outputs[sink.count];

@@ -221,6 +221,21 @@ static void queue_has_a_limit(void **state)
     close(ends[1]);
 }
 
+static void output_named_twice_gets_lines_once(void **state)
+{
+    (void)state;
+    char twice[160];
+    struct error error;
+    snprintf(path, sizeof(path), "/tmp/vigil-log-test-%d", getpid());
+    unlink(path);
+    snprintf(twice, sizeof(twice), "%s,%s", path, path);
+    struct logger_options options = {.outputs = twice};
+    assert_int_equal(logger_open(&options, &error), ST_OK);
+    log_info("once");
+    char *text = close_log();
+    assert_null(strstr(strstr(text, "once") + 1, "once"));
+}
+
 static void file_that_was_moved_is_made_anew(void **state)
 {
     (void)state;
@@ -308,8 +323,8 @@ static void outputs_that_cannot_be_opened_are_told(void **state)
     (void)state;
     struct error error;
     struct logger_options nowhere = {.outputs = "/no/such/directory/log"};
-    struct logger_options many = {.outputs = "stderr,stderr,stderr,stderr,stderr,stderr,stderr,"
-                                             "stderr,stderr"};
+    struct logger_options many = {.outputs = "/dev/null,/dev//null,/dev///null,/dev////null,"
+                                             "/dev/./null,/./dev/null,//dev/null,stderr,stdout"};
     assert_int_equal(logger_open(&nowhere, &error), ST_NOT_FOUND);
     assert_string_equal(error.text,
                         "cannot log to /no/such/directory/log: No such file or directory");
@@ -344,6 +359,7 @@ int main(void)
         cmocka_unit_test(lines_of_threads_do_not_mix),
         cmocka_unit_test(reader_that_does_not_read_stops_nobody),
         cmocka_unit_test(queue_has_a_limit),
+        cmocka_unit_test(output_named_twice_gets_lines_once),
         cmocka_unit_test(file_that_was_moved_is_made_anew),
         cmocka_unit_test(file_is_begun_anew_when_it_is_large),
         cmocka_unit_test(journal_gets_fields_with_their_priority),

@@ -119,22 +119,11 @@ static void tell_call(struct slow_log *log, const struct facts *facts, const str
              log->suppressed ? LOG_U64("suppressed", log->suppressed) : (struct log_field){0});
 }
 
-static bool take_token(struct slow_log *log)
+static bool may_tell(struct slow_log *log)
 {
-    const int64_t each_ns = NS_PER_S / SLOW_LOG_PER_S;
-    int64_t now = log->now_ns(log->now_ctx);
-    while (log->tokens < SLOW_LOG_BURST && now - log->refilled_ns >= each_ns) {
-        log->tokens++;
-        log->refilled_ns += each_ns;
-    }
-    if (log->tokens == SLOW_LOG_BURST)
-        log->refilled_ns = now;
-    if (log->tokens == 0) {
-        log->suppressed++;
-        return false;
-    }
-    log->tokens--;
-    return true;
+    bool may = bucket_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S, log->now_ns(log->now_ctx));
+    log->suppressed += !may;
+    return may;
 }
 
 static void on_slow(void *ctx, const struct grpc_call *call, int64_t took_ns)
@@ -146,7 +135,7 @@ static void on_slow(void *ctx, const struct grpc_call *call, int64_t took_ns)
     bool applied = facts.shape->prefix && took_ns > log->apply_ns;
     if (applied && log->counts)
         metric_add(log->counts, log->apply_slot, 1);
-    if (!log_enabled(LOG_WARN) || !take_token(log))
+    if (!log_enabled(LOG_WARN) || !may_tell(log))
         return;
     arena_init(&arena, scratch, sizeof(scratch), SCRATCH_BYTES_MAX);
     read_request(&facts, call, &arena);
@@ -178,8 +167,6 @@ void slow_log_init(struct slow_log *log, struct grpc_services *services, int64_t
         .now_ctx = now_ctx,
         .apply_ns = apply_ns,
         .unary_ns = unary_ns,
-        .refilled_ns = now(now_ctx),
-        .tokens = SLOW_LOG_BURST,
     };
     grpc_services_time(services, &log->timing);
 }

@@ -10,6 +10,7 @@
 #define VIGIL_ETCD_SLOW_LOG_H
 
 #include "wire/grpc/service.h"
+#include "wire/h2/bucket.h"
 
 enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };
 
@@ -18,8 +19,7 @@ struct slow_log {
     int64_t (*now_ns)(void *ctx);
     void *now_ctx;
     int64_t apply_ns, unary_ns;
-    int64_t refilled_ns;
-    unsigned tokens;
+    struct bucket lines;
     uint64_t suppressed; /* since the last line */
     /* Where slow applies are counted; NULL: nowhere. Set by the owner. */
     struct metric_block *counts;
