@@ -20,8 +20,9 @@ static struct slice plain_path(struct slice path, uint8_t to[PATH_BYTES_MAX])
     struct slice beta = SLICE_LITERAL("/v3beta/");
     size_t n = 0;
     if (slice_has_prefix(path, beta)) {
-        memcpy(to, "/v3/", 4);
-        n = 4;
+        struct slice version = SLICE_LITERAL("/v3/");
+        slice_copy(to, version);
+        n = version.len;
         path = slice_sub(path, beta.len, path.len - beta.len);
     }
     for (size_t i = 0; i < path.len; i++) {

@@ -407,7 +407,11 @@ static enum status read_message(struct reader *r, const struct pb_message *type,
 enum status pb_json_read(const struct pb_message *type, struct slice json, struct buf *out,
                          char error[PB_JSON_ERROR_BYTES])
 {
-    struct reader r = {.out = out, .error = error};
+    struct reader r;
+    r.out = out;
+    r.error = error;
+    r.depth = 0;
+    error[0] = '\0';
     enum json_token token;
     json_scanner_init(&r.scanner, json);
     TRY(next(&r, &token));
