@@ -17,7 +17,6 @@
 
 struct engine_local;
 
-/* Those up to LOCAL_DOWNGRADE are the writer's, the others the keeper's. */
 enum local_op_kind {
     LOCAL_PUT,
     LOCAL_DELETE_RANGE,
@@ -103,7 +102,9 @@ struct local_keeper {
     struct local_job *moved_job; /* owned: relocated, and not in the checkpoint yet */
     struct local_defragmenter defragmenter;
     int64_t dirty_since_ns; /* when dirty was first seen; CLOCK_NEVER: it was not */
-    int64_t retry_at_ns;    /* after a failure: nothing that takes room before this */
+    const char *warned_of;  /* what the last warning said, and when */
+    int64_t warned_ns;
+    int64_t retry_at_ns; /* after a failure: nothing that takes room before this */
     struct kept_hash hashes[KEPT_HASHES];
     unsigned hash_count; /* ever kept */
     _Atomic bool dirty;  /* the log has grown since the last checkpoint */

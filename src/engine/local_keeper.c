@@ -9,6 +9,8 @@
 static const int64_t checkpoint_wait_ns = 5 * NS_PER_S;
 /* After a failure, mostly of a full disk. */
 static const int64_t retry_wait_ns = NS_PER_S;
+/* The same warning is not given more often. */
+static const int64_t warn_again_ns = 60 * NS_PER_S;
 
 /* -- Hashes -- */
 
@@ -98,7 +100,12 @@ static void take_requests(struct local_keeper *keeper)
 static void warn_and_wait(struct local_keeper *keeper, const char *what, enum status status,
                           const char *detail)
 {
-    keeper->retry_at_ns = now_ns() + retry_wait_ns;
+    int64_t now = now_ns();
+    keeper->retry_at_ns = now + retry_wait_ns;
+    if (keeper->warned_of == what && now - keeper->warned_ns < warn_again_ns)
+        return; /* a full disk lasts */
+    keeper->warned_of = what;
+    keeper->warned_ns = now;
     local_warn(keeper->engine, what, status, detail);
 }
 

@@ -235,6 +235,7 @@ void local_notices_show(struct local_notices *notices)
     notices->shown_count = notices->alarm_count;
     memcpy(notices->shown_target, notices->downgrade_target, sizeof(notices->shown_target));
     atomic_store(&notices->shown_bits, local_notices_bits(notices));
+    atomic_store(&notices->shows_target, notices->shown_target[0] != '\0');
 }
 
 /* -- Any thread -- */
@@ -255,6 +256,9 @@ size_t local_notices_shown(struct local_notices *notices,
 void local_notices_shown_target(struct local_notices *notices,
                                 char ret_target[ENGINE_VERSION_BYTES_MAX])
 {
+    ret_target[0] = '\0';
+    if (!atomic_load_explicit(&notices->shows_target, memory_order_relaxed))
+        return;
     LOCK_SCOPE(&notices->lock);
     memcpy(ret_target, notices->shown_target, ENGINE_VERSION_BYTES_MAX);
 }

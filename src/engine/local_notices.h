@@ -3,7 +3,7 @@
  * the version to which the cluster is going back. Kept as rows of the store.
  *
  * The writer changes it, as part of its group, and shows it to the shards once the group is on
- * disk: they take a lock for it, which is why the bits of alarms are there without one.
+ * disk. They take a lock for it, but only if there is something to see.
  */
 #ifndef VIGIL_ENGINE_LOCAL_NOTICES_H
 #define VIGIL_ENGINE_LOCAL_NOTICES_H
@@ -26,7 +26,8 @@ struct local_notices {
     struct engine_alarm_row shown[ENGINE_ALARMS_MAX];
     size_t shown_count;
     char shown_target[ENGINE_VERSION_BYTES_MAX];
-    _Atomic unsigned shown_bits; /* without the lock */
+    _Atomic unsigned shown_bits; /* without the lock, as the next */
+    _Atomic bool shows_target;
 };
 
 void local_notices_init(struct local_notices *notices);
