@@ -19,6 +19,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     message_identity_init(&hub->identity, &options->identity);
     for (size_t i = 0; i < WATCH_HEADERS; i++)
         message_header_make(&hub->headers[i], &hub->identity, 0);
+    hub->turn = 1;
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
@@ -75,6 +76,7 @@ void hub_stretches_drop(struct watch_hub *hub)
 static void ring_drop(struct watch_hub *hub)
 {
     hub_stretches_drop(hub);
+    hub->turn++;
     hub->ring_count = 0;
     hub->ring_after = hub->tail;
     hub->large.revision = 0;
@@ -115,6 +117,18 @@ static void mark(void *ctx, struct watch_range *range)
         stream_changed(stream);
         stream_wake(stream);
     }
+}
+
+static void mark_event(struct watch_hub *hub, const struct watch_event *event,
+                       struct marking *marking)
+{
+    range_index_visit(&hub->index, event->key, mark, marking);
+    if (!hub->tagged || !hub->tagger)
+        return;
+    struct slice tags[WATCH_TAGS_MAX];
+    size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
+    for (size_t i = 0; i < count; i++)
+        range_index_visit(&hub->index, tags[i], mark, marking);
 }
 
 /* What the tail stands at is gone: whoever rides it must be told. */
@@ -167,7 +181,7 @@ static bool take_in(struct watch_hub *hub)
         hub->census.wanted = true;
         events += slot->batch.count;
         for (size_t i = 0; i < slot->batch.count; i++)
-            range_index_visit(&hub->index, slot->batch.events[i].key, mark, &marking);
+            mark_event(hub, &slot->batch.events[i], &marking);
     }
     return false;
 }

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "watch/census.h"
+#include "watch/cursor.h"
 #include "watch/message.h"
 #include "watch/range_index.h"
 #include "watch/stretch.h"
@@ -79,8 +80,12 @@ struct watch_hub {
     struct list waiting; /* streams that wait for the history */
     struct heap ticks;   /* streams with watchers that want notifications */
     int64_t now_ns;
-    size_t live;  /* watchers that the tail must be read for */
-    size_t scans; /* of all streams */
+    uint64_t turn; /* grows whenever what was read becomes invalid; never 0 */
+    watch_tagger tagger;
+    void *tagger_ctx;
+    size_t tagged; /* cursors with a tag */
+    size_t live;   /* watchers that the tail must be read for */
+    size_t scans;  /* of all streams */
 
     /* Scratch, of the turn or of one call. */
     struct watch_tail tails[WATCH_TAIL_SLOTS];
@@ -116,6 +121,9 @@ enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batc
 const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batch *batch,
                                   const struct watch_range *range, unsigned variant, size_t first,
                                   size_t last);
+/* One watcher more of all there are, if that is allowed. */
+MUST_CHECK
+bool hub_take_one(struct watch_hub *hub);
 /* A range was freed: nothing that is kept may be taken for its successor's. */
 void hub_range_gone(struct watch_hub *hub);
 /* What was read for those that catch up does not hold for all of them any more. */

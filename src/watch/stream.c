@@ -270,9 +270,9 @@ size_t watch_stream_waiting(const struct watch_stream *stream)
 
 /* -- Requests -- */
 
-/* One more of all, if that is allowed. */
-static bool watchers_all_take(const struct watch_hub_options *options)
+bool hub_take_one(struct watch_hub *hub)
 {
+    const struct watch_hub_options *options = &hub->options;
     _Atomic uint64_t *all = options->watchers_all;
     if (!all)
         return true;
@@ -296,7 +296,7 @@ static struct slice create_refusal(const struct watch_stream *stream,
         return SLICE_LITERAL("mvcc: duplicate watch ID provided on the WatchStream");
     if (stream->ids.count >= stream->hub->options.watchers_max)
         return SLICE_LITERAL("vigil: too many watches on one stream");
-    if (!watchers_all_take(&stream->hub->options))
+    if (!hub_take_one(stream->hub))
         return SLICE_LITERAL("vigil: too many watches on this server");
     return SLICE_EMPTY;
 }
@@ -317,7 +317,7 @@ static uint8_t create_flags(const struct watch_create *create)
                      (create->progress_notify ? WATCHER_NOTIFY | WATCHER_QUIET : 0));
 }
 
-static struct watcher *watcher_new(struct watch_stream *stream, const struct watch_create *create,
+struct watcher *stream_add_watcher(struct watch_stream *stream, const struct watch_create *create,
                                    struct slice key)
 {
     struct watch_hub *hub = stream->hub;
@@ -333,7 +333,7 @@ static struct watcher *watcher_new(struct watch_stream *stream, const struct wat
                                        : hub->history->ops->revision(hub->history) + 1,
         .flags = create_flags(create),
     };
-    bool live = watcher->from > hub->tail;
+    bool behind = watcher->from <= hub->tail, live = !behind || stream->cursor;
     watcher->state = live ? WATCHER_LIVE : WATCHER_CATCHING_UP;
     hub->live += live;
     chain_table_add(&stream->ids, &watcher->in_ids, id_hash, NULL);
@@ -344,6 +344,12 @@ static struct watcher *watcher_new(struct watch_stream *stream, const struct wat
         notify_watcher_live(watcher);
     else
         catch_up_begin(watcher);
+    if (live && behind) {
+        stream->dirty = true;
+        stream->place = (struct watch_place){.revision = watcher->from};
+        stream->last_hit = hub->tail;
+        stream_wake(stream);
+    }
     return watcher;
 }
 
@@ -360,7 +366,7 @@ enum status watch_stream_create(struct watch_stream *stream, const struct watch_
                          .watch_id = -1, .created = true, .canceled = true, .reason = refusal});
         return ST_OK;
     }
-    struct watcher *watcher = watcher_new(stream, create, key);
+    struct watcher *watcher = stream_add_watcher(stream, create, key);
     control_push(stream, (struct watch_control){.watch_id = watcher->id, .created = true});
     return ST_OK;
 }

@@ -87,7 +87,8 @@ struct watch_stream {
     bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
     bool live_hungry : 1, scan_hungry : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
-    bool dying : 1; /* its owner is gone: never woken, and freed as the turns go */
+    bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */
+    bool dying : 1;  /* its owner is gone: never woken, and freed as the turns go */
 };
 
 _Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");
@@ -111,6 +112,9 @@ static inline void stream_changed(struct watch_stream *stream)
     stream->resume_at = NULL;
     stream->resume_hit = 0;
 }
+/* Of a create that was checked, and counted among all (hub_take_one). */
+struct watcher *stream_add_watcher(struct watch_stream *stream, const struct watch_create *create,
+                                   struct slice key);
 void watcher_move(struct watcher *watcher, enum watcher_state next);
 void watcher_close(struct watcher *watcher);
 /* Its past is gone: the client will be told. */

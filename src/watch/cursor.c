@@ -1,0 +1,161 @@
+#include "watch/cursor.h"
+
+#include "base/xalloc.h"
+#include "watch/output.h"
+
+/*
+ * To the hub a cursor is a stream with one watcher, which is live from the beginning: one that
+ * starts in the past is behind its stream's tail, as any stream that had no room.
+ */
+struct watch_cursor {
+    struct watch_stream *stream; /* owned */
+    const struct watcher *watcher;
+    size_t at; /* the event of the revision at the stream's place that comes next */
+    /* That revision, as it was read in the turn: hub.turn. */
+    uint64_t turn;
+    struct watch_batch batch;
+    struct watch_place after;
+    bool tagged;
+    uint32_t key_len, end_len;
+    uint8_t bytes[];
+};
+
+static struct slice key_of(const struct watch_cursor *cursor)
+{
+    return slice_of(cursor->bytes, cursor->key_len);
+}
+
+static struct slice end_of(const struct watch_cursor *cursor)
+{
+    return slice_of(cursor->bytes + cursor->key_len, cursor->end_len);
+}
+
+struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
+                                      const struct watch_cursor_options *options)
+{
+    struct slice key = options->key, end = options->range_end, tag = options->tag;
+    if (!hub_take_one(hub))
+        return NULL;
+    struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
+    *cursor = (struct watch_cursor){
+        .tagged = tag.len > 0,
+        .key_len = (uint32_t)key.len,
+        .end_len = (uint32_t)end.len,
+    };
+    slice_copy(cursor->bytes, key);
+    slice_copy(cursor->bytes + key.len, end);
+    cursor->stream = watch_stream_new(
+        hub, (struct watch_stream_owner){options->wake, options->ctx, options->describe});
+    cursor->stream->cursor = true;
+    struct watch_create create = {.key = tag.len ? tag : key,
+                                  .range_end = tag.len ? SLICE_EMPTY : end,
+                                  .start_revision = options->from};
+    hub->tagged += cursor->tagged;
+    cursor->watcher = stream_add_watcher(cursor->stream, &create, create.key);
+    return cursor;
+}
+
+void watch_cursor_free(struct watch_cursor *cursor)
+{
+    if (!cursor)
+        return;
+    cursor->stream->hub->tagged -= cursor->tagged;
+    watch_stream_free(cursor->stream);
+    free(cursor);
+}
+
+/* The revision at the stream's place. */
+static enum status read_batch(struct watch_cursor *cursor)
+{
+    struct watch_stream *stream = cursor->stream;
+    struct watch_hub *hub = stream->hub;
+    if (cursor->turn == hub->turn)
+        return ST_OK;
+    cursor->after = stream->place;
+    if (cursor->after.revision > stream->last_hit)
+        return ST_END;
+    TRY(hub_next(hub, &cursor->after, &cursor->batch));
+    if (cursor->batch.revision > stream->last_hit)
+        return ST_END;
+    cursor->turn = hub->turn;
+    return ST_OK;
+}
+
+static bool wants(const struct watch_cursor *cursor, const struct watch_event *event)
+{
+    return cursor->batch.revision >= cursor->watcher->from &&
+           watch_range_covers(key_of(cursor), end_of(cursor), event->key);
+}
+
+/* It will be woken: for something new, in a later turn, or when the history is there. */
+static enum status rest(struct watch_cursor *cursor, enum status why)
+{
+    struct watch_stream *stream = cursor->stream;
+    stream->woken = false;
+    if (why == ST_END)
+        stream->dirty = false;
+    else
+        stream_park_waiting(stream);
+    return why;
+}
+
+static void next_batch(struct watch_cursor *cursor)
+{
+    cursor->stream->place = cursor->after;
+    cursor->at = 0;
+    cursor->turn = 0;
+}
+
+enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
+                              int64_t *ret_revision)
+{
+    struct watch_stream *stream = cursor->stream;
+    size_t budget = WATCH_FILL_EVENTS;
+    stream_raise_behind(stream, census_behind(stream));
+    while (stream->dirty) {
+        enum status status = read_batch(cursor);
+        if (status == ST_COMPACTED)
+            return status;
+        if (status != ST_OK)
+            return rest(cursor, status);
+        for (; cursor->at < cursor->batch.count; cursor->at++, budget--) {
+            const struct watch_event *event = &cursor->batch.events[cursor->at];
+            if (wants(cursor, event)) {
+                *ret_event = event;
+                *ret_revision = cursor->batch.revision;
+                return ST_OK;
+            }
+            if (!budget) {
+                stream->woken = false;
+                stream_park_hungry(stream);
+                return ST_AGAIN;
+            }
+        }
+        next_batch(cursor);
+    }
+    return rest(cursor, ST_END);
+}
+
+void watch_cursor_take(struct watch_cursor *cursor)
+{
+    cursor->at++;
+    stream_count_events(cursor->stream, 1);
+}
+
+struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_event *event)
+{
+    struct watch_history *history = cursor->stream->hub->history;
+    return history->ops->prev(history, event);
+}
+
+int64_t watch_cursor_revision(const struct watch_cursor *cursor)
+{
+    const struct watch_stream *stream = cursor->stream;
+    return stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
+}
+
+void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx)
+{
+    hub->tagger = tagger;
+    hub->tagger_ctx = ctx;
+}
