@@ -1,5 +1,6 @@
 #include "net/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { FILL_AFTER_FULL_BYTES = 16 * 1024 };
@@ -307,7 +308,8 @@ static void peer_address(void *owner, char *text)
     if (socket_peer(&c->socket, &address) == ST_OK)
         address_format(&address, text);
     if (!text[0])
-        strcpy(text, "@"); /* a Unix socket's client has no name; Go writes it so */
+        snprintf(text, ADDRESS_TEXT_BYTES,
+                 "@"); /* a Unix socket's client has no name; Go writes it so */
 }
 
 void net_connection_open(struct net_shard *shard, struct socket socket, unsigned kind_index)

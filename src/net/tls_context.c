@@ -31,7 +31,9 @@ static enum status complain(struct error *error, const char *path, const char *w
 /* A key with a password fails; nobody is asked for it. */
 static int no_password(char *to, int bytes, int writing, void *ctx)
 {
-    (void)to, (void)bytes, (void)writing, (void)ctx;
+    (void)writing, (void)ctx;
+    if (bytes > 0)
+        to[0] = 0;
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef VIGIL_NET_TLS_PAIR_TEST_H
 #define VIGIL_NET_TLS_PAIR_TEST_H
 
+#include "io/address.h"
 #include "net/echo_fixture.h"
 #include "net/tls.h"
 #include "net/tls_certs_test.h"
@@ -110,7 +111,7 @@ static inline void on_output(void *owner)
 static inline void peer_address(void *owner, char *text)
 {
     (void)owner;
-    strcpy(text, "192.0.2.1:1234");
+    snprintf(text, ADDRESS_TEXT_BYTES, "192.0.2.1:1234");
 }
 
 static inline void pair_init(struct pair *p, struct world *w)
@@ -206,7 +207,7 @@ static inline void client_say(struct pair *p, const char *frame)
     uint8_t bytes[256];
     size_t len = strlen(frame);
     echo_put_number(bytes, (uint32_t)len);
-    memcpy(bytes + 4, frame, len);
+    slice_copy(bytes + 4, slice_of(frame, len));
     assert_int_equal(SSL_write(p->client, bytes, (int)len + 4), len + 4);
 }
 

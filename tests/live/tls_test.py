@@ -136,6 +136,8 @@ class Clients(TlsTest):
         server = self.serving_tls()
         out = self.curl(server, "/health", "--http1.1", "-w", " %{http_version}")
         self.assertEqual(out, '{"health":"true","reason":""} 1.1')
+        self.assertEqual(self.curl(server, "/health", "-w", " %{http_version}"),
+                         '{"health":"true","reason":""} 2')
         for version in ("1.2", "1.3"):
             self.curl(server, "/health", "--http1.1", "--tlsv" + version, "--tls-max", version)
 
@@ -267,6 +269,25 @@ class LetIn(TlsTest):
                                   "--tls-max-version", "TLS1.2")
         with self.dial(server) as sock:
             self.assertEqual(sock.cipher()[0], "ECDHE-RSA-AES128-GCM-SHA256")
+
+
+    def test_every_listener_asks_for_the_same(self):
+        """CRL and certificates count also where HTTP has a port of its own."""
+        revoked = self.ca.sign("revoked", names=None)
+        crl = self.ca.revoke(self.scratch / "crl.der", revoked)
+        http, metrics = free_port(), free_port()
+        server = self.serving_certified(
+            "--client-crl-file", crl, "--listen-client-http-urls", f"https://127.0.0.1:{http}",
+            "--listen-metrics-urls", f"https://127.0.0.1:{metrics}")
+        for port, path in ((http, "/health"), (metrics, "/metrics")):
+            for client, code in ((self.good, 0), (revoked, None), (None, None)):
+                shown = ["--cert", client.cert, "--key", client.key] if client else []
+                done = subprocess.run(["curl", "-sS", "--cacert", self.ca.cert, *shown,
+                                       f"https://127.0.0.1:{port}{path}"], capture_output=True,
+                                      timeout=20)
+                self.assertEqual(done.returncode == 0, code == 0, done.stderr)
+        self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
+        self.check_refused(server, revoked, "revoked")
 
 
 class Starting(TlsTest):
@@ -434,6 +455,73 @@ class Endings(TlsTest):
         begin = time.monotonic()
         server.stop()
         self.assertLess(time.monotonic() - begin, 10)
+
+
+class Attacks(TlsTest):
+    @only_vigil
+    def test_handshakes_that_stand_still_cost_little_and_stop_nobody(self):
+        server = self.serving_tls("--max-tls-handshakes", "50")
+        with self.dial(server) as good:
+            self.ask(good)
+            before = server.anonymous_kb()
+            hello = self.hello()
+            held = []
+            self.addCleanup(lambda: [sock.close() for sock in held])
+            for _ in range(1000):
+                sock = socket.create_connection(("127.0.0.1", server.port), 10)
+                sock.sendall(hello)
+                held.append(sock)
+            for _ in range(20):
+                self.assertIn(b"true", self.ask(good))
+            self.assertLess(server.anonymous_kb() - before, 30000)
+
+    def hello(self):
+        """The first bytes of a handshake."""
+        context = ssl.create_default_context()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with self.assertRaises(ssl.SSLWantReadError):
+            client.do_handshake()
+        return outgoing.read()
+
+    @only_vigil
+    def test_handshakes_one_byte_at_a_time_have_their_time(self):
+        server = self.serving_tls("--handshake-timeout", "1s")
+        begin = time.monotonic()
+        with socket.create_connection(("127.0.0.1", server.port), 10) as sock:
+            for byte in self.hello():
+                try:
+                    sock.sendall(bytes([byte]))
+                except OSError:
+                    break
+                time.sleep(0.02)
+        self.assertLess(time.monotonic() - begin, 8)
+        self.assertTrue(eventually(lambda: self.rejections(server)))
+
+    @only_vigil
+    def test_a_storm_of_handshakes_does_not_stop_a_client_that_is_there(self):
+        server = self.serving_tls()
+        stop, worst = threading.Event(), [0.0]
+
+        def storm():
+            while not stop.is_set():
+                try:
+                    self.dial(server, verify=False).close()
+                except (OSError, ssl.SSLError):
+                    pass
+
+        with self.dial(server) as good:
+            workers = [threading.Thread(target=storm) for _ in range(8)]
+            for worker in workers:
+                worker.start()
+            for _ in range(100):
+                begin = time.monotonic()
+                self.ask(good)
+                worst[0] = max(worst[0], time.monotonic() - begin)
+            stop.set()
+            for worker in workers:
+                worker.join()
+        self.assertLess(worst[0], 5)
 
 
 class Many(TlsTest):
