@@ -66,7 +66,7 @@ class Gateway(Cases, LiveTest):
 
 
 class Node(Cases, LiveTest):
-    command = ["node", str(HERE / "node_client.js")]
+    command = [str(CLIENTS / "python/bin/node"), str(HERE / "node_client.js")]
 
     def test_elections(self):
         self.end(self.begin("elections")[1])
