@@ -367,6 +367,7 @@ class Streams(GatewayTest):
         self.put("k")
         self.assertEqual({stream.line()["result"].get("watch_id", "0") for _ in range(2)}, {"0", "2"})
 
+    @only_vigil  # etcd's reads of a body what has come when it begins to answer
     def test_more_requests_than_are_answered_at_once(self):
         create = json.dumps({"create_request": {"key": b64("k")}})
         count = 5000
@@ -415,6 +416,34 @@ class Streams(GatewayTest):
                 self.assertLess(time.monotonic(), end)
                 time.sleep(0.02)
         self.put("k")
+
+    def test_waiting_for_a_lock_ends_with_its_client(self):
+        for i in (1, 2):
+            self.gateway.call("lease/grant", {"TTL": 600, "ID": i})
+        keys = {"key": b64("l/"), "range_end": b64("l0"), "count_only": True}
+        held = self.gateway.call("lock/lock", {"name": b64("l"), "lease": 1})
+        waiting = self.gateway.stream("lock/lock", {"name": b64("l"), "lease": 2})
+        end = time.monotonic() + 10
+        while self.gateway.call("kv/range", keys)["count"] != "2":
+            self.assertLess(time.monotonic(), end)
+        waiting.close()
+        while self.gateway.call("kv/range", keys)["count"] != "1":
+            self.assertLess(time.monotonic(), end)
+        self.gateway.call("lock/unlock", {"key": held["key"]})
+        again = self.gateway.call("lock/lock", {"name": b64("l"), "lease": 2})
+        self.assertTrue(again["key"])
+
+    def test_elections_are_held_and_observed(self):
+        self.gateway.call("lease/grant", {"TTL": 600, "ID": 1})
+        leader = self.gateway.call("election/campaign",
+                                   {"name": b64("e"), "lease": 1, "value": b64("first")})["leader"]
+        stream = self.opened("election/observe", {"name": b64("e")})
+        self.assertEqual(stream.line()["result"]["kv"]["value"], b64("first"))
+        self.gateway.call("election/proclaim", {"leader": leader, "value": b64("second")})
+        self.assertEqual(stream.line()["result"]["kv"]["value"], b64("second"))
+        self.gateway.call("election/resign", {"leader": leader})
+        status, _, answer = self.gateway.post("election/leader", {"name": b64("e")})
+        self.assertEqual((status, json.loads(answer)["message"]), (500, "election: no leader"))
 
     @only_vigil
     def test_a_list_that_is_not_read_is_not_held(self):
@@ -529,6 +558,9 @@ class Attacks(GatewayTest):
                              f"invalid character '{opened[0]}' exceeded max depth")
             body = '{"key":"YQ==","x":' + opened * 5000 + "1" + closed * 5000 + "}"
             self.assertEqual(self.gateway.post("kv/range", body)[0], 200)
+
+    @only_vigil
+    def test_nesting_of_messages(self):
         txn = "{}"
         for _ in range(60):
             txn = '{"success":[{"request_txn":' + txn + "}]}"
