@@ -10,6 +10,16 @@
 #include <sched.h>
 #include <stdlib.h>
 
+/* A fraction of a millisecond, and some of them. */
+enum { RANGE_KEYS_AT_ONCE = 2048, RANGE_KEYS_PER_TURN = 2 * RANGE_KEYS_AT_ONCE };
+
+static void ranges_turn(struct local_shard *shard);
+
+static void on_ranges_timer(struct timer *timer)
+{
+    (void)timer; /* the turn that follows does the work */
+}
+
 static struct local_shard *shard_of(struct engine_shard *shard)
 {
     return CONTAINER_OF(shard, struct local_shard, shard);
@@ -41,6 +51,9 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->number = number;
     shard->slot = epoch_slot_add(store_epoch(local->store));
     shard->counts = local_metrics_join(local->metrics);
+    list_init(&shard->ranges);
+    shard->ranges_timer.fn = on_ranges_timer;
+    shard->range_keys_left = RANGE_KEYS_PER_TURN;
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
     local->shards[number] = shard;
     *ret_shard = &shard->shard;
@@ -51,6 +64,8 @@ void local_shard_free(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
     assert(shard->under_way == 0);
+    assert(list_empty(&shard->ranges));
+    loop_timer_cancel(shard->loop, &shard->ranges_timer);
     local_watch_free(shard->watch);
     while (atomic_load(&shard->posting))
         sched_yield();
@@ -65,6 +80,7 @@ void local_shard_turn_begin(struct engine_shard *base)
     struct local_shard *shard = shard_of(base);
     if (shard->watch)
         local_watch_turn_begin(shard->watch);
+    ranges_turn(shard);
 }
 
 static void post_chains(struct local_shard *shard)
@@ -87,6 +103,8 @@ void local_shard_flushed(struct engine_shard *base)
     struct local_shard *shard = shard_of(base);
     if (shard->watch)
         local_watch_flushed(shard->watch);
+    if (!list_empty(&shard->ranges))
+        loop_timer_set(shard->loop, &shard->ranges_timer, loop_now_ns(shard->loop));
     post_chains(shard); /* HTTP/1.1 looks at the next request when the answer before it is sent */
 }
 
@@ -149,6 +167,42 @@ static void repin(struct engine_range *range, int64_t now_ns)
     unpin(shard, &newer);
 }
 
+/* Some of what is to be looked at before the first byte can be sent. True: that is done. */
+static bool range_go_on(struct local_shard *shard, struct engine_range *range)
+{
+    struct range *held = range->state;
+    size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE);
+    enum status status = range_step(held, keys);
+    if (status == ST_AGAIN) {
+        shard->range_keys_left -= keys;
+        return false;
+    }
+    if (status == ST_OK) {
+        range->count = held->count;
+        range->more = held->more;
+        range->kvs = held->kvs;
+        range->kvs_bytes = held->kvs_bytes;
+    } else {
+        range_fini(held);
+        range->state = NULL;
+        unpin(shard, &range->op);
+    }
+    finish(&range->op, status);
+    return true;
+}
+
+/* Each goes on a little, the one that waited longest first. */
+static void ranges_turn(struct local_shard *shard)
+{
+    shard->range_keys_left = RANGE_KEYS_PER_TURN;
+    while (shard->range_keys_left && !list_empty(&shard->ranges)) {
+        struct engine_range *range =
+            LIST_ENTRY(list_pop_front(&shard->ranges), struct engine_range, in_shard);
+        if (!range_go_on(shard, range))
+            list_push_back(&shard->ranges, &range->in_shard);
+    }
+}
+
 /* The most common read by far: one key, as it is now, whole. */
 static bool is_plain_get(const struct pb_range_request *request)
 {
@@ -188,7 +242,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
         return;
     }
     struct range *held = arena_alloc(range->op.arena, sizeof(*held));
-    enum status status = held ? range_init(held, &state, request) : ST_NOMEM;
+    enum status status = held ? range_begin(held, &state, request) : ST_NOMEM;
     if (status != ST_OK) {
         unpin(shard, &range->op);
         finish(&range->op, status);
@@ -196,11 +250,8 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     }
     range->state = held;
     range->started_ns = range->pinned_ns = loop_now_ns(shard->loop);
-    range->count = held->count;
-    range->more = held->more;
-    range->kvs = held->kvs;
-    range->kvs_bytes = held->kvs_bytes;
-    finish(&range->op, ST_OK);
+    if (!range_go_on(shard, range))
+        list_push_back(&shard->ranges, &range->in_shard);
 }
 
 void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,

@@ -6,6 +6,7 @@
 #define VIGIL_ENGINE_OPERATION_H
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/slice.h"
 #include "base/status.h"
 #include "codec/answer.h"
@@ -62,6 +63,7 @@ struct engine_range {
     void *state;         /* the engine's, as is the rest */
     struct slice field;  /* the only one, of a range of one key that is held nowhere else */
     int64_t started_ns, pinned_ns;
+    struct list in_shard; /* of those that are not done yet */
 };
 
 /*

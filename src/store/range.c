@@ -92,10 +92,11 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
         walk->ahead_count = 1;
 }
 
-static void walk_read_ahead(struct range_walk *walk)
+/* Looks at `*keys` at most, which is reduced. */
+static void walk_read_ahead(struct range_walk *walk, size_t *keys)
 {
     walk->ahead_next = walk->ahead_count = 0;
-    while (!walk->ended && walk->ahead_count < RANGE_AHEAD) {
+    for (; !walk->ended && walk->ahead_count < RANGE_AHEAD && *keys; --*keys) {
         const struct index_item *item = index_cursor_next(&walk->cursor);
         if (!item || !bounds_before_end(&walk->bounds, index_item_key(item))) {
             walk->ended = true;
@@ -114,16 +115,22 @@ static void walk_read_ahead(struct range_walk *walk)
     }
 }
 
-const struct range_kv *range_walk_next(struct range_walk *walk)
+/* NULL also when it has looked at enough: then the walk has not ended. */
+static const struct range_kv *walk_next_within(struct range_walk *walk, size_t *keys)
 {
     if (walk->ahead_next == walk->ahead_count) {
-        if (walk->ended)
-            return NULL;
-        walk_read_ahead(walk);
-        if (walk->ahead_count == 0)
+        if (!walk->ended)
+            walk_read_ahead(walk, keys);
+        if (walk->ahead_next == walk->ahead_count)
             return NULL;
     }
     return &walk->ahead[walk->ahead_next++];
+}
+
+const struct range_kv *range_walk_next(struct range_walk *walk)
+{
+    size_t keys = SIZE_MAX;
+    return walk_next_within(walk, &keys);
 }
 
 /* Looks into the log only for a key that was deleted and made again since. */
@@ -139,28 +146,31 @@ static bool item_exists_at(const struct log *log, const struct index_item *item,
            !change_is_tombstone(change_at(log_at(log, index_item_older(item)[place])));
 }
 
-static int64_t count_at(const struct range_state *state, const struct range_bounds *bounds,
-                        int64_t at_revision)
+/* Counts on where the walk stands; true at its end. */
+static bool count_some(struct range_walk *walk, size_t *keys, int64_t *count)
 {
-    struct index_cursor cursor;
-    index_cursor_init(&cursor, &state->root, bounds->from);
-    int64_t count = 0;
     const struct index_item *item;
-    while ((item = index_cursor_next(&cursor)) && bounds_before_end(bounds, index_item_key(item)))
-        count += item_exists_at(state->log, item, at_revision);
-    return count;
+    for (; *keys; --*keys) {
+        item = index_cursor_next(&walk->cursor);
+        if (!item || !bounds_before_end(&walk->bounds, index_item_key(item)))
+            return true;
+        *count += item_exists_at(walk->log, item, walk->at_revision);
+    }
+    return false;
 }
 
 int64_t range_count(const struct range_state *state, struct range_bounds bounds,
                     int64_t at_revision)
 {
-    if (bounds.single) {
+    if (bounds.single || at_revision != 0) {
         struct range_walk walk;
+        int64_t count = 0;
+        size_t keys = SIZE_MAX;
         range_walk_init(&walk, state, bounds, at_revision);
-        return walk.ahead_count;
+        if (bounds.single || !count_some(&walk, &keys, &count))
+            return walk.ahead_count;
+        return count;
     }
-    if (at_revision != 0)
-        return count_at(state, &bounds, at_revision);
     return (int64_t)index_root_sum(&state->root, bounds.from, bounds.to, bounds.to_end).live_keys;
 }
 
@@ -252,6 +262,12 @@ static bool is_default_order(const struct pb_range_request *request)
             request->sort_order == PB_SORT_ORDER_ASCEND);
 }
 
+static bool picks_sort(const struct pb_range_request *request)
+{
+    return request->sort_target != PB_SORT_TARGET_KEY ||
+           request->sort_order == PB_SORT_ORDER_DESCEND;
+}
+
 static bool has_filters(const struct pb_range_request *request)
 {
     return request->min_mod_revision || request->max_mod_revision || request->min_create_revision ||
@@ -301,25 +317,21 @@ static int picks_compare(const void *left, const void *right, void *ctx)
     return order ? order : number_compare(a->place, b->place);
 }
 
-/* Which come first of those that pass the filters. */
-struct picking {
-    const struct pb_range_request *request;
-    bool sorts;
-    int64_t keep;     /* so many are enough; 0: all */
-    int64_t passed;   /* that passed the filters */
-    int64_t count;    /* of picks: passed, or keep */
-    int64_t capacity; /* of picks */
-};
+static int compare_picks(const struct range *range, const struct range_pick *a,
+                         const struct range_pick *b)
+{
+    return picks_compare(a, b, (void *)(uintptr_t)range->request);
+}
 
 /* Puts a pick where one was taken out of a heap with the last in order on top. */
-static void heap_place(struct range_pick *picks, const struct picking *picking, int64_t at,
-                       const struct range_pick *pick)
+static void heap_place(struct range *range, int64_t at, const struct range_pick *pick)
 {
-    void *ctx = (void *)(uintptr_t)picking->request;
-    for (int64_t child; (child = 2 * at + 1) < picking->count; at = child) {
-        if (child + 1 < picking->count && picks_compare(&picks[child + 1], &picks[child], ctx) > 0)
+    struct range_pick *picks = range->picks;
+    for (int64_t child; (child = 2 * at + 1) < range->picking.count; at = child) {
+        if (child + 1 < range->picking.count &&
+            compare_picks(range, &picks[child + 1], &picks[child]) > 0)
             child++;
-        if (picks_compare(pick, &picks[child], ctx) >= 0)
+        if (compare_picks(range, pick, &picks[child]) >= 0)
             break;
         picks[at] = picks[child];
     }
@@ -328,23 +340,22 @@ static void heap_place(struct range_pick *picks, const struct picking *picking, 
 
 /* Once as many are held as are wanted, they become a heap, and a later one takes the last's place.
  */
-static void picks_exchange(struct range *range, const struct picking *picking,
-                           const struct range_pick *pick)
+static void picks_exchange(struct range *range, const struct range_pick *pick)
 {
     struct range_pick *picks = range->picks;
-    if (picking->passed == picking->keep) {
-        for (int64_t at = picking->count / 2; at-- > 0;) {
+    if (range->picking.passed == range->picking.keep) {
+        for (int64_t at = range->picking.count / 2; at-- > 0;) {
             struct range_pick moved = picks[at];
-            heap_place(picks, picking, at, &moved);
+            heap_place(range, at, &moved);
         }
     }
-    if (picks_compare(pick, &picks[0], (void *)(uintptr_t)picking->request) < 0)
-        heap_place(picks, picking, 0, pick);
+    if (compare_picks(range, pick, &picks[0]) < 0)
+        heap_place(range, 0, pick);
 }
 
-static enum status picks_add(struct range *range, struct picking *picking,
-                             const struct range_pick *pick)
+static enum status picks_add(struct range *range, const struct range_pick *pick)
 {
+    struct range_picking *picking = &range->picking;
     if (picking->count == picking->capacity) {
         picking->capacity = picking->capacity ? picking->capacity * 2 : 64;
         void *grown = realloc(range->picks, (size_t)picking->capacity * sizeof(*range->picks));
@@ -356,11 +367,13 @@ static enum status picks_add(struct range *range, struct picking *picking,
     return ST_OK;
 }
 
-static enum status picks_collect(struct range *range, struct picking *picking)
+/* ST_AGAIN: it has looked at enough for now. */
+static enum status picks_collect(struct range *range, size_t *keys)
 {
-    const struct pb_range_request *request = picking->request;
+    const struct pb_range_request *request = range->request;
+    struct range_picking *picking = &range->picking;
     const struct range_kv *kv;
-    while ((kv = range_walk_next(&range->walk))) {
+    while ((kv = walk_next_within(&range->walk, keys))) {
         if (!passes_filters(request, kv))
             continue;
         struct range_pick pick = {.kv = *kv, .place = picking->passed};
@@ -370,35 +383,145 @@ static enum status picks_collect(struct range *range, struct picking *picking)
             pick.value = full.value;
         }
         if (!picking->keep || picking->count < picking->keep)
-            TRY(picks_add(range, picking, &pick));
+            TRY(picks_add(range, &pick));
         else if (picking->sorts)
-            picks_exchange(range, picking, &pick);
+            picks_exchange(range, &pick);
         else
-            break; /* the first in the order of keys are enough */
+            return ST_OK; /* the first in the order of keys are enough */
         picking->passed++;
+    }
+    return range->walk.ended ? ST_OK : ST_AGAIN;
+}
+
+/* In their order. */
+static const struct range_pick *pick_at(const struct range *range, int64_t i)
+{
+    return range->sort.items ? range->sort.items[i] : &range->picks[i];
+}
+
+static void picks_begin(struct range *range)
+{
+    const struct pb_range_request *request = range->request;
+    int64_t limit = request->limit > 0 ? request->limit : 0;
+    bool limit_first = is_default_order(request) && !has_filters(request);
+    range->picking = (struct range_picking){
+        .sorts = picks_sort(request) && !limit_first,
+        .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more tells that there are more */
+    };
+}
+
+/* -- The phases -- */
+
+static bool walks(const struct pb_range_request *request)
+{
+    return is_default_order(request) && !has_filters(request) &&
+           request->sort_target == PB_SORT_TARGET_KEY;
+}
+
+static enum status phase_counts(struct range *range, size_t *keys)
+{
+    const struct pb_range_request *request = range->request;
+    struct range_walk *walk = &range->walk;
+    struct range_bounds bounds = walk->bounds;
+    if (bounds.single || walk->at_revision == 0)
+        range->count = range_count(&range->state, bounds, walk->at_revision);
+    else if (!count_some(walk, keys, &range->count))
+        return ST_AGAIN;
+    if (request->count_only) {
+        walk->ended = true;
+        walk->ahead_next = walk->ahead_count = 0;
+        range->phase = RANGE_READY;
+        return ST_OK;
+    }
+    range_walk_init(walk, &range->state, bounds, walk->at_revision);
+    walk->fetches = request->sort_target == PB_SORT_TARGET_VALUE;
+    range->phase = walks(request) ? RANGE_MEASURES : RANGE_PICKS;
+    if (range->phase == RANGE_PICKS)
+        picks_begin(range);
+    return ST_OK;
+}
+
+/* From here on it is walked from the start again, and sent. */
+static void measured(struct range *range)
+{
+    struct range_walk *walk = &range->walk;
+    range_walk_init(walk, &range->state, walk->bounds, walk->at_revision);
+    walk->fetches = true;
+    range->phase = RANGE_READY;
+}
+
+static enum status phase_measures(struct range *range, size_t *keys)
+{
+    struct range_walk *walk = &range->walk;
+    int64_t limit = range->request->limit;
+    range->more = limit > 0 && range->count > limit;
+    bool sums_do = !walk->bounds.single && walk->at_revision == 0 && !range->keys_only;
+    if (sums_do && !range->more) {
+        struct index_sum sum = index_root_sum(&range->state.root, walk->bounds.from,
+                                              walk->bounds.to, walk->bounds.to_end);
+        range->kvs = (int64_t)sum.live_keys;
+        range->kvs_bytes = sum.live_bytes;
+        measured(range);
+        return ST_OK;
+    }
+    const struct range_kv *kv;
+    while ((!range->more || range->kvs < limit) && (kv = walk_next_within(walk, keys))) {
+        range->kvs++;
+        range->kvs_bytes += sent_bytes(range, kv);
+    }
+    if (!walk->ended && !(range->more && range->kvs == limit))
+        return ST_AGAIN;
+    measured(range);
+    return ST_OK;
+}
+
+static enum status phase_picks(struct range *range, size_t *keys)
+{
+    TRY(picks_collect(range, keys));
+    range->phase = RANGE_SUMS;
+    if (picks_sort(range->request) && range->picking.count > 1) {
+        range->phase = RANGE_SORTS;
+        return step_sort_init(&range->sort, range->picks, (size_t)range->picking.count,
+                              sizeof(*range->picks));
     }
     return ST_OK;
 }
 
-static enum status range_choose(struct range *range, const struct pb_range_request *request)
+static enum status phase_sorts(struct range *range, size_t *keys)
 {
-    int64_t limit = request->limit > 0 ? request->limit : 0;
-    bool limit_first = is_default_order(request) && !has_filters(request);
-    bool sorts =
-        request->sort_target != PB_SORT_TARGET_KEY || request->sort_order == PB_SORT_ORDER_DESCEND;
-    struct picking picking = {
-        .request = request,
-        .sorts = sorts && !limit_first,
-        .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more tells that there are more */
+    size_t moves = size_min(*keys, SIZE_MAX / 2);
+    *keys -= moves;
+    if (!step_sort_step(&range->sort, moves, picks_compare, (void *)(uintptr_t)range->request))
+        return ST_AGAIN;
+    range->phase = RANGE_SUMS;
+    return ST_OK;
+}
+
+static enum status phase_sums(struct range *range, size_t *keys)
+{
+    int64_t limit = range->request->limit > 0 ? range->request->limit : 0;
+    range->more = limit && range->picking.count > limit;
+    int64_t all = range->more ? limit : range->picking.count;
+    for (; range->kvs < all; range->kvs++, --*keys) {
+        if (!*keys)
+            return ST_AGAIN;
+        range->kvs_bytes += sent_bytes(range, &pick_at(range, range->kvs)->kv);
+    }
+    range->phase = RANGE_READY;
+    return ST_OK;
+}
+
+enum status range_step(struct range *range, size_t keys)
+{
+    static enum status (*const phases[])(struct range * range, size_t * keys) = {
+        [RANGE_COUNTS] = phase_counts, [RANGE_MEASURES] = phase_measures,
+        [RANGE_PICKS] = phase_picks,   [RANGE_SORTS] = phase_sorts,
+        [RANGE_SUMS] = phase_sums,
     };
-    TRY(picks_collect(range, &picking));
-    if (sorts && picking.count > 1)
-        qsort_r(range->picks, (size_t)picking.count, sizeof(*range->picks), picks_compare,
-                (void *)(uintptr_t)request);
-    range->more = limit && picking.count > limit;
-    range->kvs = range->more ? limit : picking.count;
-    for (int64_t i = 0; i < range->kvs; i++)
-        range->kvs_bytes += sent_bytes(range, &range->picks[i].kv);
+    while (range->phase != RANGE_READY)
+        TRY(phases[range->phase](range, &keys));
+    range->left = range->in_window = range->kvs;
+    range->request = NULL;
     return ST_OK;
 }
 
@@ -428,33 +551,8 @@ static void walk_measure(const struct range *range, struct range_walk *walk, int
     *ret_bytes = bytes;
 }
 
-static void range_measure(struct range *range, const struct range_state *state, int64_t limit)
-{
-    const struct range_bounds *bounds = &range->walk.bounds;
-    range->more = limit > 0 && range->count > limit;
-    bool sums_do = !bounds->single && range->walk.at_revision == 0 && !range->keys_only;
-    if (sums_do && !range->more) {
-        struct index_sum sum =
-            index_root_sum(&state->root, bounds->from, bounds->to, bounds->to_end);
-        range->kvs = (int64_t)sum.live_keys;
-        range->kvs_bytes = sum.live_bytes;
-        return;
-    }
-    struct range_walk walk = range->walk;
-    walk.fetches = range->keep_lease;
-    walk_measure(range, &walk, range->more ? limit : 0, &range->kvs, &range->kvs_bytes);
-}
-
-static void range_init_one(struct range *range)
-{
-    const struct range_walk *walk = &range->walk;
-    range->count = range->kvs = walk->ahead_count;
-    if (walk->ahead_count)
-        range->kvs_bytes = sent_bytes(range, &walk->ahead[0]);
-}
-
-enum status range_init(struct range *range, const struct range_state *state,
-                       const struct pb_range_request *request)
+enum status range_begin(struct range *range, const struct range_state *state,
+                        const struct pb_range_request *request)
 {
     TRY(revision_check(state, request->revision));
     /* Not cleared as a whole: the walk's read-ahead is large and needs no clearing. */
@@ -463,48 +561,36 @@ enum status range_init(struct range *range, const struct range_state *state,
     range->revision = request->revision > 0 ? request->revision : state->revision;
     range->keys_only = request->keys_only;
     range->keep_lease = request->sort_target == PB_SORT_TARGET_VALUE;
+    range->request = request;
+    range->state = *state;
     int64_t at =
         request->revision > 0 && request->revision < state->revision ? request->revision : 0;
-    struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
-
-    if (request->count_only) {
-        range->count = range_count(state, bounds, at);
-        range->walk.ended = true;
-        range->walk.ahead_next = range->walk.ahead_count = 0;
-        return ST_OK;
-    }
-    range_walk_init(&range->walk, state, bounds, at);
-    bool walks = is_default_order(request) && !has_filters(request) &&
-                 request->sort_target == PB_SORT_TARGET_KEY;
-    range->walk.fetches = walks || request->sort_target == PB_SORT_TARGET_VALUE;
-    if (!walks) {
-        range->count = range_count(state, bounds, at);
-        enum status status = range_choose(range, request);
-        if (status != ST_OK) {
-            range_fini(range);
-            return status;
-        }
-    } else if (bounds.single) {
-        range_init_one(range);
-    } else {
-        range->count = range_count(state, bounds, at);
-        range_measure(range, state, request->limit);
-    }
-    range->left = range->in_window = range->kvs;
+    range_walk_init(&range->walk, state, range_bounds_of(request->key, request->range_end), at);
     return ST_OK;
+}
+
+enum status range_init(struct range *range, const struct range_state *state,
+                       const struct pb_range_request *request)
+{
+    TRY(range_begin(range, state, request));
+    enum status status = range_step(range, SIZE_MAX);
+    if (status != ST_OK)
+        range_fini(range);
+    return status;
 }
 
 void range_fini(struct range *range)
 {
     free(range->picks);
     range->picks = NULL;
+    step_sort_fini(&range->sort);
     buf_fini(&range->from);
 }
 
 static const struct range_kv *range_next(struct range *range)
 {
     if (range->picks)
-        return &range->picks[range->next_pick++].kv;
+        return &pick_at(range, range->next_pick++)->kv;
     return range_walk_next(&range->walk);
 }
 
@@ -514,7 +600,7 @@ void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint
     uint64_t bytes = 0;
     if (range->picks) {
         for (int64_t i = 0; i < keys; i++)
-            bytes += sent_bytes(range, &range->picks[range->next_pick + i].kv);
+            bytes += sent_bytes(range, &pick_at(range, range->next_pick + i)->kv);
     } else if (keys) {
         struct range_walk walk = range->walk;
         walk_measure(range, &walk, keys, &keys, &bytes);
@@ -607,7 +693,8 @@ bool range_rebase(struct range *range, const struct range_state *state)
     if (!range->picks && range->left > 0 && !walk_rebase(range, state))
         return false;
     for (int64_t i = 0; range->picks && i < range->left; i++) {
-        struct range_pick *pick = &range->picks[range->next_pick + i];
+        struct range_pick *pick =
+            (struct range_pick *)(uintptr_t)pick_at(range, range->next_pick + i);
         pick->kv = find_again(range, state, pick->kv.item);
     }
     if (range->field_done < field_bytes(range)) {

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/step_sort.h"
 #include "codec/answer.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
@@ -78,6 +79,25 @@ int64_t range_count(const struct range_state *state, struct range_bounds bounds,
 
 struct range_pick;
 
+/* Which come first of those that pass the filters. */
+struct range_picking {
+    bool sorts;
+    int64_t keep;     /* so many are enough; 0: all */
+    int64_t passed;   /* that passed the filters */
+    int64_t count;    /* of picks: passed, or keep */
+    int64_t capacity; /* of picks */
+};
+
+/* What is found out, one after the other; not all for every request. */
+enum range_phase {
+    RANGE_COUNTS,
+    RANGE_MEASURES,
+    RANGE_PICKS,
+    RANGE_SORTS,
+    RANGE_SUMS,
+    RANGE_READY
+};
+
 struct range {
     int64_t count; /* of all keys in the range, without limit and filters */
     bool more;
@@ -88,8 +108,13 @@ struct range {
     const struct log *log;
     int64_t revision; /* whose keys are shown */
     bool keys_only;
-    bool keep_lease;          /* keys_only that leaves the lease in (sorted by value) */
-    struct range_pick *picks; /* owned; NULL when walking */
+    bool keep_lease; /* keys_only that leaves the lease in (sorted by value) */
+    enum range_phase phase;
+    const struct pb_range_request *request; /* until it is READY */
+    struct range_state state;               /* the same */
+    struct range_pick *picks;               /* owned; NULL when walking */
+    struct range_picking picking;
+    struct step_sort sort; /* its items are the order of the picks, if they were sorted */
     int64_t next_pick;
     int64_t left;               /* key-values not begun yet */
     int64_t in_window;          /* of those, how many fill may begin */
@@ -102,7 +127,17 @@ struct range {
     struct range_walk walk;
 };
 
-/* ST_COMPACTED, ST_FUTURE_REV, ST_NOMEM. On success range_fini must follow. */
+/*
+ * Begins; range_step goes on until it says ST_OK, and only then the numbers above hold. The request
+ * is borrowed until then. ST_COMPACTED, ST_FUTURE_REV. On success range_fini must follow.
+ */
+MUST_CHECK
+enum status range_begin(struct range *range, const struct range_state *state,
+                        const struct pb_range_request *request);
+/* Looks at about so many keys. ST_AGAIN: there are more. ST_NOMEM. */
+MUST_CHECK
+enum status range_step(struct range *range, size_t keys);
+/* Both, without a pause. When it fails nothing is to be finished. */
 MUST_CHECK
 enum status range_init(struct range *range, const struct range_state *state,
                        const struct pb_range_request *request);
