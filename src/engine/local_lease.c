@@ -24,6 +24,7 @@ void local_lease_fini(struct local_lease *lease)
 {
     lessor_free(TAKE(lease->lessor));
     free(TAKE(lease->keys));
+    buf_fini(&lease->loaded);
 }
 
 static void count(struct local_lease *lease)
@@ -60,18 +61,48 @@ static struct row row_of(const int64_t *id, const int64_t *ttl_s)
 
 enum status local_lease_row(struct local_lease *lease, const struct row *row)
 {
-    int64_t id, ttl_s;
-    if (row->key.len != sizeof(id) || (!row->deleted && row->value.len != sizeof(ttl_s)))
+    if (row->key.len != sizeof(int64_t) || (!row->deleted && row->value.len != sizeof(int64_t)))
         return ST_DAMAGED;
-    memcpy(&id, row->key.ptr, sizeof(id));
-    lessor_revoke(lease->lessor, id);
-    if (row->deleted)
-        return ST_OK;
-    memcpy(&ttl_s, row->value.ptr, sizeof(ttl_s));
-    if (id == 0 || ttl_s <= 0 || ttl_s > LEASE_TTL_MAX_S)
-        return ST_DAMAGED;
-    lessor_grant(lease->lessor, id, ttl_s, 0); /* its time begins at the start */
-    return ST_OK;
+    struct lessor_kept kept = {0};
+    memcpy(&kept.id, row->key.ptr, sizeof(kept.id));
+    if (!row->deleted) {
+        memcpy(&kept.ttl_s, row->value.ptr, sizeof(kept.ttl_s));
+        if (kept.id == 0 || kept.ttl_s <= 0 || kept.ttl_s > LEASE_TTL_MAX_S)
+            return ST_DAMAGED;
+    }
+    return buf_append(&lease->loaded, slice_of(&kept, sizeof(kept)));
+}
+
+struct placed {
+    struct lessor_kept kept;
+    size_t place; /* in the order of the rows: the last one of an id counts */
+};
+
+static int compare_placed(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+    if (a->kept.id != b->kept.id)
+        return a->kept.id < b->kept.id ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* Sorting millions is much quicker than looking for each of them in memory that is not cached. */
+static void load(struct local_lease *lease, int64_t now_ns)
+{
+    struct lessor_kept *rows = (struct lessor_kept *)(void *)lease->loaded.ptr;
+    size_t row_count = lease->loaded.len / sizeof(*rows), kept_count = 0;
+    struct placed *placed = xcalloc(row_count + 1, sizeof(*placed));
+    for (size_t i = 0; i < row_count; i++)
+        placed[i] = (struct placed){rows[i], i};
+    qsort(placed, row_count, sizeof(*placed), compare_placed);
+    for (size_t i = 0; i < row_count; i++) {
+        bool last = i + 1 == row_count || placed[i + 1].kept.id != placed[i].kept.id;
+        if (last && placed[i].kept.ttl_s)
+            rows[kept_count++] = placed[i].kept;
+    }
+    lessor_load(lease->lessor, rows, kept_count, now_ns);
+    free(placed);
+    buf_fini(&lease->loaded);
 }
 
 static bool lease_exists(void *ctx, int64_t id)
@@ -106,10 +137,10 @@ static void attach_all(struct local_lease *lease)
 void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns)
 {
     lease->store = store;
+    lease->now_ns = now_ns;
+    load(lease, now_ns);
     if (lessor_count(lease->lessor))
         attach_all(lease);
-    lease->now_ns = now_ns;
-    lessor_renew_all(lease->lessor, now_ns);
     struct apply *apply = store_apply(store);
     apply->lease_exists = lease_exists;
     apply->lease_moved = lease_moved;

@@ -10,6 +10,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_LEASE_H
 #define VIGIL_ENGINE_LOCAL_LEASE_H
 
+#include "base/buf.h"
 #include "engine/engine_ops.h"
 #include "engine/lease.h"
 #include "engine/local_metrics.h"
@@ -25,6 +26,7 @@ struct local_lease {
     int64_t now_ns;        /* of the leases: that of the clock without the time we were away */
     int64_t away_ns;       /* how much that is */
     int64_t hold_until_ns; /* of the clock: nothing expires before this */
+    struct buf loaded;     /* struct lessor_kept, as the rows came; ttl 0: gone. Until the start */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
     struct metric_block *counts;       /* the writer's; set before the first call */

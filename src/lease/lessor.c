@@ -209,15 +209,29 @@ static void put_deadline(struct lessor *lessor, struct lease *lease)
         abort();
 }
 
-void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
+static void lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
 {
-    assert(id != 0 && !lease_find(lessor, id));
+    assert(id != 0);
     assert(ttl_s > 0 && ttl_s <= LEASE_TTL_MAX_S);
     struct lease *lease = slab_alloc(&lessor->lease_slab);
     *lease = (struct lease){.id = id, .ttl_s = ttl_s};
     set_expiry(lease, now_ns);
     chain_table_add(&lessor->leases, &lease->by_id, lease_hash, lessor);
     put_deadline(lessor, lease);
+}
+
+void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
+{
+    assert(!lease_find(lessor, id));
+    lease_add(lessor, id, ttl_s, now_ns);
+}
+
+void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
+                 int64_t now_ns)
+{
+    assert(lessor->leases.count == 0);
+    for (size_t i = 0; i < count; i++)
+        lease_add(lessor, kept[i].id, kept[i].ttl_s, now_ns);
 }
 
 static void detach(struct lessor *lessor, struct lease *lease, struct attachment *attachment)
@@ -256,15 +270,6 @@ enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, in
     set_expiry(lease, now_ns);
     *ret_ttl_s = lease->ttl_s;
     return ST_OK;
-}
-
-void lessor_renew_all(struct lessor *lessor, int64_t now_ns)
-{
-    CHAIN_FOREACH(link, &lessor->leases)
-    {
-        set_expiry(lease_of(link), now_ns);
-        put_deadline(lessor, lease_of(link));
-    }
 }
 
 int64_t lessor_next_ns(const struct lessor *lessor)

@@ -41,6 +41,13 @@ MUST_CHECK
 enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t ttl_s);
 /* The id is new and not 0, the time positive. */
 void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns);
+/* Those that were kept, into an empty lessor: all ids differ. Looks for none of them. */
+struct lessor_kept {
+    int64_t id;
+    int64_t ttl_s;
+};
+void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
+                 int64_t now_ns);
 /* The lease goes, if it is there. Keys still attached are let go of. */
 void lessor_revoke(struct lessor *lessor, int64_t id);
 
@@ -51,8 +58,6 @@ void lessor_revoke(struct lessor *lessor, int64_t id);
 MUST_CHECK
 enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, int64_t now_ns,
                          int64_t *ret_ttl_s);
-/* All begin anew, at the start of the server. */
-void lessor_renew_all(struct lessor *lessor, int64_t now_ns);
 
 struct lessor_lease {
     int64_t id;

@@ -148,14 +148,15 @@ static void keys_move_from_lease_to_lease_and_are_told_in_order(void **state)
     assert_string_equal(keys_of(lessor, 2), "b c");
 }
 
-static void a_start_gives_all_their_time_again(void **state)
+static void what_was_kept_is_loaded_with_all_its_time(void **state)
 {
     struct lessor *lessor = *state;
-    lessor_grant(lessor, 1, 5, 0);
-    lessor_grant(lessor, 2, 50, 0);
-    lessor_renew_all(lessor, seconds(1000));
+    const struct lessor_kept kept[] = {{2, 50}, {-1, 5}, {INT64_MAX, 70}};
+    lessor_load(lessor, kept, COUNT_OF(kept), seconds(1000));
+    assert_int_equal(lessor_count(lessor), 3);
+    assert_true(lessor_has(lessor, -1) && lessor_has(lessor, 2) && lessor_has(lessor, INT64_MAX));
     assert_int_equal(lessor_next_ns(lessor), seconds(1005));
-    assert_int_equal(lessor_expired(lessor, seconds(1004)), 0);
+    assert_int_equal(lessor_expired(lessor, seconds(1005)), -1);
 }
 
 /* -- Against a model -- */
@@ -304,7 +305,7 @@ int main(void)
         LESSOR(the_longest_time_does_not_wrap_round),
         LESSOR(chosen_ids_are_positive_and_free),
         LESSOR(keys_move_from_lease_to_lease_and_are_told_in_order),
-        LESSOR(a_start_gives_all_their_time_again),
+        LESSOR(what_was_kept_is_loaded_with_all_its_time),
         LESSOR(any_history_ends_as_a_model_says),
         LESSOR(a_hundred_thousand_leases_are_kept_alive_without_a_scan),
         LESSOR(a_key_takes_little_more_than_itself),
