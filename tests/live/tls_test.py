@@ -15,7 +15,7 @@ import time
 import unittest
 
 from certs import Authority
-from server import LiveTest, free_port, only_vigil
+from server import SUBJECT, LiveTest, free_port, only_vigil
 
 REJECTED = "rejected connection on client endpoint"
 
@@ -287,7 +287,7 @@ class LetIn(TlsTest):
                                       timeout=20)
                 self.assertEqual(done.returncode == 0, code == 0, done.stderr)
         self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
-        self.check_refused(server, revoked, "revoked")
+        self.ctl(server, "get", "a", client=revoked, code=1)
 
 
 class Starting(TlsTest):
@@ -391,6 +391,27 @@ class Changing(TlsTest):
         with self.dial(server) as sock:
             self.assertNotEqual(sock.getpeercert()["serialNumber"], serial)
         self.assertTrue(eventually(lambda: "new connections use them" in server.log))
+
+
+    @only_vigil
+    def test_puts_and_watches_of_the_load_generator_go_on(self):
+        client = self.ca.sign("client", names=None)
+        server = self.serving_tls("--trusted-ca-file", self.ca.cert)
+        bench = [SUBJECT, "bench", "watch", "--endpoint", server.url, "--cacert", self.ca.cert,
+                 "--json", "--connections", "4", "--streams", "2", "--duration", "2s", "--warmup",
+                 "200ms", "--rate", "500"]
+        running = subprocess.Popen([*bench, "--cert", client.cert, "--key", client.key],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while running.poll() is None:
+            self.replace(self.ca.sign("next"))
+        out, said = running.communicate()
+        report = json.loads(out)
+        self.assertEqual((running.returncode, said, report["status"]), (0, "", "OK"))
+        stranger = Authority(self.scratch / "others", "other")
+        for flags in ((), ("--cacert", stranger.cert)):
+            done = subprocess.run([*bench, *flags], capture_output=True, text=True, timeout=30)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("cannot open a connection", done.stderr)
 
 
 class Endings(TlsTest):
