@@ -88,7 +88,7 @@ enum status preflight_data_dir(const char *path, struct error *error)
         return error_set(error, ST_INVALID, "the path of the data directory is too long");
     if (access(path, F_OK) == 0 || errno == ENOTDIR || errno == EACCES || errno == ELOOP)
         return check_directory(path, error);
-    strcpy(parent, path);
+    memcpy(parent, path, strlen(path) + 1);
     /* It is made with all that is missing above it: the first that exists decides. */
     while (access(parent, F_OK) != 0) {
         char *slash = strrchr(parent, '/');
