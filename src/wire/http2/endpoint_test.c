@@ -423,6 +423,9 @@ static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **st
     get(f, 5, "/watch");
     get(f, 7, "/later");
     pump(f);
+    test_site_watch_more(f->site.watch, 5); /* but /pull has taken the connection's window */
+    drain(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 5), 0);
     assert_int_equal(wire_connection_timeout(f->connection), f->now + f->limits.http.stall_ns);
     f->now += f->limits.http.stall_ns - 1;
     wire_connection_tick(f->connection, f->now);
