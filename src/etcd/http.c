@@ -82,6 +82,7 @@ static void metrics(struct http_exchange *x, void *service, const struct http_re
 {
     (void)request; /* etcd's answers every method */
     struct metric_page page = {0};
+    http_make_bulk(x);
     etcd_metrics_write(service, &page);
     if (page.status == ST_OK)
         http_respond(

@@ -230,6 +230,29 @@ static void idle_connection_and_parked_stream_are_small(void **state)
     buf_fini(&input);
     test_life_end(&life);
 }
+
+static void parked_http_answers_are_small(void **state)
+{
+    (void)state;
+    struct test_life life;
+    struct buf input = {0};
+    assert_int_equal(test_life_begin(&life, 1), ST_OK);
+    test_hello(&input);
+    test_http(&input, 1, "/health", H2_FLAG_END_STREAM);
+    wire_connection_feed(life.connection, buf_slice(&input), life.now);
+    test_life_drain(&life);
+    size_t before = mallinfo2().uordblks;
+    for (uint32_t id = 3; id < 2003; id += 2) {
+        input.len = 0;
+        test_http(&input, id, "/watch", H2_FLAG_END_STREAM);
+        wire_connection_feed(life.connection, buf_slice(&input), life.now);
+        test_life_drain(&life);
+    }
+    /* The exchange, and some 70 bytes of the handler. */
+    assert_in_range((mallinfo2().uordblks - before) / 1000, 1, 900);
+    buf_fini(&input);
+    test_life_end(&life);
+}
 #endif
 
 /* ---- what the fuzzers found worth keeping ---- */
@@ -278,6 +301,7 @@ int main(void)
         cmocka_unit_test(failed_allocations_end_the_connection_of_http1),
 #ifndef VIGIL_SANITIZED
         cmocka_unit_test(idle_connection_and_parked_stream_are_small),
+        cmocka_unit_test(parked_http_answers_are_small),
 #endif
         cmocka_unit_test(corpora_run_clean),
     };

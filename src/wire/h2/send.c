@@ -40,6 +40,14 @@ void h2_stream_ready(struct h2_stream *stream)
         s->ops->on_output(s->owner);
 }
 
+void h2_stream_make_bulk(struct h2_stream *stream)
+{
+    assert(stream->session && stream->place == H2_NOWHERE && !stream->head_sent);
+    if (!stream->bulk)
+        stream->session->open_plain--;
+    stream->bulk = true;
+}
+
 void h2_send_window_grown(struct h2_stream *stream)
 {
     if (stream->place == H2_NO_WINDOW && stream->send_window > 0)

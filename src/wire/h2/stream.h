@@ -72,6 +72,9 @@ struct h2_stream {
 /* The stream has something to send. Cheap to call again. */
 void h2_stream_ready(struct h2_stream *stream);
 
+/* Its output goes behind that of others from now on. Before it was ready for the first time. */
+void h2_stream_make_bulk(struct h2_stream *stream);
+
 /* n received bytes were used up: the peer may send as many again. */
 void h2_stream_consumed(struct h2_stream *stream, size_t n);
 

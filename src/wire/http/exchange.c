@@ -273,6 +273,15 @@ void http_set_deadline(struct http_exchange *x, int64_t at_ns,
         x->ops->timed(x);
 }
 
+void http_make_bulk(struct http_exchange *x)
+{
+    if (x->complete)
+        return;
+    assert(!x->begun);
+    if (x->ops->make_bulk)
+        x->ops->make_bulk(x);
+}
+
 /* ---- the version's side ---- */
 
 void http_exchange_tick(struct http_exchange *x, int64_t now_ns)

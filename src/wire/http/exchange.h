@@ -113,6 +113,10 @@ void http_park(struct http_exchange *x, void (*on_leave)(struct http_exchange *x
 void http_set_deadline(struct http_exchange *x, int64_t at_ns,
                        void (*on_deadline)(struct http_exchange *x));
 
+/* This answer is long and can wait: others of its connection go first, and a part of the window is
+ * left to them. Before it begins. */
+void http_make_bulk(struct http_exchange *x);
+
 /* The time of the connection's latest turn, monotonic. */
 int64_t http_exchange_now(const struct http_exchange *x);
 

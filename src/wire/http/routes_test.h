@@ -13,6 +13,7 @@ struct test_site {
     size_t big_bytes;            /* what /big, /pull and /room answer with */
     size_t queued_peak;          /* the most that /room has seen queued */
     size_t leaves;               /* exchanges that were told to end */
+    bool bulk_pulls;             /* they may wait behind others */
     bool abort_pulls;            /* break off instead of the last byte */
 };
 
@@ -111,6 +112,8 @@ static inline void test_site_pull(struct http_exchange *exchange, void *service,
         return;
     flow->left = site->big_bytes;
     flow->source.fill = test_flow_fill;
+    if (site->bulk_pulls)
+        http_make_bulk(exchange);
     http_begin(exchange, 200, SLICE_EMPTY);
     http_set_source(exchange, &flow->source);
 }

@@ -20,6 +20,7 @@ struct http_exchange_ops {
     void (*wake)(struct http_exchange *x);
     /* It has a deadline now. May be NULL. */
     void (*timed)(struct http_exchange *x);
+    void (*make_bulk)(struct http_exchange *x); /* NULL where answers go one by one */
     size_t (*queued)(const struct http_exchange *x);
     int64_t (*now)(const struct http_exchange *x);
 };

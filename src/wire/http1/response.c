@@ -170,8 +170,8 @@ static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < 4; i++)
         dst[i] = (uint8_t)digits[(n >> (12 - 4 * i)) & 15];
-    memcpy(dst + 4, "\r\n", 2);
-    memcpy(dst + CHUNK_HEAD_BYTES + n, "\r\n", 2);
+    slice_copy(dst + 4, SLICE_LITERAL("\r\n"));
+    slice_copy(dst + CHUNK_HEAD_BYTES + n, SLICE_LITERAL("\r\n"));
     return n + CHUNK_FRAME_BYTES;
 }
 

@@ -440,6 +440,25 @@ static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **st
     assert_non_null(f->site.later);
 }
 
+static void bulk_leaves_window_to_others(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 1000000;
+    f->site.bulk_pulls = true;
+    get(f, 1, "/pull");
+    get(f, 3, "/watch");
+    pump(f);
+    size_t sent = test_data_bytes(buf_slice(&f->out), 1);
+    assert_in_range(sent, 1, 65535 - 10000);
+    test_site_watch_more(f->site.watch, 5000);
+    drain(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 3), 5000);
+    window_of_all(f, 2000000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 1000000);
+    assert_true(answer_ended(f, 1));
+}
+
 static void parked_answers_flow_and_are_told_of_the_shutdown(void **state)
 {
     struct fixture *f = *state;
@@ -528,6 +547,7 @@ int main(void)
         TEST(writing_past_the_queue_breaks_the_stream_off),
         TEST(source_may_break_off_while_it_is_asked),
         TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
+        TEST(bulk_leaves_window_to_others),
         TEST(parked_answers_flow_and_are_told_of_the_shutdown),
         TEST(gate_sees_every_request_first),
         TEST(fields_of_an_answer_have_a_limit_and_fit_a_block),

@@ -111,6 +111,11 @@ static void make_ready(struct http_exchange *x)
     ready(http2_of(x));
 }
 
+static void make_bulk(struct http_exchange *x)
+{
+    h2_stream_make_bulk(&http2_of(x)->stream);
+}
+
 static int64_t now(const struct http_exchange *x)
 {
     return http2_of(x)->endpoint->now_ns;
@@ -129,6 +134,7 @@ static const struct http_exchange_ops exchange_ops = {
     .end = make_ready,
     .abort = break_off,
     .wake = make_ready,
+    .make_bulk = make_bulk,
     .timed = timed,
     .queued = queued,
     .now = now,
