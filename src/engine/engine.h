@@ -25,7 +25,6 @@ struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
 struct pb_compaction_request;
-struct pb_alarm_request;
 struct metric_page;
 struct watch_hub;
 struct watch_stats;
@@ -79,34 +78,10 @@ void engine_write_close(struct engine_write *write);
 void engine_compact(struct engine_shard *shard, struct engine_op *op,
                     const struct pb_compaction_request *request);
 
-/* -- Maintenance -- */
-
-void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
-
-/*
- * Lists, raises or disarms. rows are those listed; of a change, the one that is raised now or was
- * disarmed, or none if there was none. ST_LIMIT when ENGINE_ALARMS_MAX are raised.
- */
-void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
-                  const struct pb_alarm_request *request);
-
-/* Gives back what compaction has freed; done when it is. Reads and writes go on. */
-void engine_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
-/* Nobody waits for it: done comes soon (ST_CANCELED), what was begun goes on to its end. */
-void engine_defragment_give_up(struct engine_defragment *defragment);
-
-/*
- * Notes that the cluster is to go back to a version, or with an empty target that it is not.
- * ST_DOWNGRADE_IN_PROCESS, ST_NO_INFLIGHT_DOWNGRADE. The target lives until done.
- */
-void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
+/* -- About the engine; maintenance itself is in engine/maintenance.h -- */
 
 /* From the shard's own knowledge: needs no round trip. */
 void engine_status_get(struct engine_shard *shard, struct engine_status *ret_status);
-
-/* The alarms raised, by type and member; returns how many. From the shard's own knowledge. */
-size_t engine_alarms_get(struct engine_shard *shard,
-                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
 
 struct engine_identity engine_identity_get(const struct engine *engine);
 

@@ -6,6 +6,7 @@
 #define VIGIL_ENGINE_ENGINE_OPS_H
 
 #include "engine/engine.h"
+#include "engine/maintenance.h"
 
 struct watch_report;
 struct engine_lease_stats;

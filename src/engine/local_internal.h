@@ -85,13 +85,6 @@ void local_writer_start(struct local_writer *writer);
 void local_writer_stop(struct local_writer *writer);
 void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
 
-/* A hash that compaction left, as etcd keeps the last ten. */
-struct kept_hash {
-    int64_t compact_revision, revision;
-    uint32_t hash;
-};
-enum { KEPT_HASHES = 10 };
-
 struct local_keeper {
     struct engine_local *engine;
     struct keeper *keeper;
@@ -112,12 +105,6 @@ struct local_keeper {
     unsigned hash_count; /* ever kept */
     _Atomic bool dirty;  /* the log has grown since the last checkpoint */
     _Atomic bool stopping;
-};
-
-/* A compaction was applied: to be hashed before anything of it is dropped. */
-struct local_compacted {
-    struct mailbox_node in_mailbox;
-    int64_t before, revision;
 };
 
 void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine);

@@ -41,6 +41,19 @@ struct local_job {
 
 void local_job_free(struct local_job *job);
 
+/* A hash that compaction left, as etcd keeps the last ten. */
+struct kept_hash {
+    int64_t compact_revision, revision;
+    uint32_t hash;
+};
+enum { KEPT_HASHES = 10 };
+
+/* A compaction was applied: to be hashed before anything of it is dropped. */
+struct local_compacted {
+    struct mailbox_node in_mailbox;
+    int64_t before, revision;
+};
+
 /*
  * Defragmenting: asked for by any number of clients, done for all that asked before it began.
  *

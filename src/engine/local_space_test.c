@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/local.h"
+#include "engine/maintenance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

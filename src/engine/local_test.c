@@ -1,5 +1,6 @@
 /* The local engine with its real threads, driven by one loop as a shard would. */
 #include "engine/local.h"
+#include "engine/maintenance.h"
 
 #include "base/clock.h"
 #include "codec/pb/kv.pb.h"

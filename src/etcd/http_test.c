@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake.h"
+#include "engine/maintenance.h"
 #include "etcd/health_counts.h"
 #include "wire/connection.h"
 

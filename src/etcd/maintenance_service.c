@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/maintenance.h"
 #include "etcd/downgrade.h"
 #include "etcd/service.h"
 
