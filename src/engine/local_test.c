@@ -121,7 +121,8 @@ static int64_t list(struct fixture *f, const char *from, const char *to, int64_t
     struct engine_range range = {.op = {.done = count_done, .arena = &arena}};
     f->waiting++;
     engine_range_start(f->shard, &range, &request);
-    assert_int_equal(f->waiting, 0); /* reads are answered at once */
+    while (f->waiting > 0) /* one that looks at many keys takes several turns */
+        engine_shard_turn_begin(f->shard);
     if (range.op.status == ST_COMPACTED) {
         arena_fini(&arena);
         return -1;
