@@ -156,6 +156,15 @@ static struct net_stats net_stats(void *ctx)
     return net_server_stats(((struct server *)ctx)->net);
 }
 
+static bool tls_stats(void *ctx, struct tls_stats *ret_stats)
+{
+    struct server *server = ctx;
+    if (!server->tls)
+        return false;
+    *ret_stats = server_tls_stats(server->tls);
+    return true;
+}
+
 static enum status open_engine(struct server *server, struct error *error)
 {
     struct engine_local_options options = server->config->engine;
@@ -268,6 +277,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
     server->etcd.net_stats = net_stats;
+    server->etcd.tls_stats = tls_stats;
     server->etcd.net_ctx = server;
     TRY(open_engine(server, error));
     TRY(open_listeners(server, error));

@@ -28,6 +28,7 @@ struct server_tls {
     struct lock lock; /* guards what follows */
     int64_t refilled_ns;
     int64_t tokens;
+    uint64_t rejections;
     uint64_t unsaid; /* rejections without a line since the last one */
 };
 
@@ -48,9 +49,17 @@ static bool may_say(struct server_tls *t, uint64_t *ret_unsaid)
     return t->tokens > 0 && t->tokens--;
 }
 
+static void count_rejection(struct server_tls *t)
+{
+    LOCK_SCOPE(&t->lock);
+    t->rejections++;
+}
+
 static void on_rejection(void *ctx, const struct tls_rejection *r)
 {
     enum log_level level = r->left ? LOG_DEBUG : LOG_WARN;
+    if (!r->left)
+        count_rejection(ctx);
     uint64_t unsaid;
     if (!log_enabled(level) || !may_say(ctx, &unsaid))
         return;
@@ -172,6 +181,14 @@ void server_tls_free(struct server_tls *t)
     tls_source_free(t->source);
     lock_fini(&t->lock);
     free(t);
+}
+
+struct tls_stats server_tls_stats(struct server_tls *t)
+{
+    struct tls_stats stats = tls_source_stats(t->source);
+    LOCK_SCOPE(&t->lock);
+    stats.rejections = t->rejections;
+    return stats;
 }
 
 const struct protocol_kind *server_tls_wrap(struct server_tls *t, const struct protocol_kind *inner,

@@ -30,6 +30,9 @@ DEFINE_CLEANUP(struct server_tls *, server_tls_free)
 /* Logs which files are used. */
 void server_tls_tell(const struct tls_options *options);
 
+/* Any thread. */
+struct tls_stats server_tls_stats(struct server_tls *tls);
+
 /* The kind for a secure URL on which inner is to be spoken; plain_too: on the same port an insecure
  * one is served as well. Lives as long as the server_tls. */
 const struct protocol_kind *server_tls_wrap(struct server_tls *tls,

@@ -39,6 +39,7 @@ struct etcd_config {
     struct metric_set *method_counts;
     bool metrics_extensive;                   /* /metrics has histograms for each method */
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
+    bool (*tls_stats)(void *ctx, struct tls_stats *ret_stats); /* NULL, or false: there is none */
     void *net_ctx;
     /* HTTP: which Host fields are answered without TLS, and pages of which origins may read the
      * answers. None, or one that is "*": all. */

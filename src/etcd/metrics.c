@@ -281,6 +281,22 @@ static void write_net(const struct etcd_face *face, struct metric_page *page)
                       "Bytes that are ready and that no socket has taken yet.", stats.held_bytes);
 }
 
+static void write_tls(const struct etcd_face *face, struct metric_page *page)
+{
+    struct tls_stats stats;
+    if (!face->config->tls_stats || !face->config->tls_stats(face->config->net_ctx, &stats))
+        return;
+    metric_page_counter(page, "vigil_tls_rejections_total",
+                        "Clients turned away in a TLS handshake.", stats.rejections);
+    metric_page_counter(page, "vigil_tls_reloads_total",
+                        "Times that changed TLS files were taken into use.", stats.reloads);
+    metric_page_counter(page, "vigil_tls_reload_failures_total",
+                        "Times that changed TLS files could not be used.", stats.reload_failures);
+    metric_page_gauge(page, "vigil_tls_certificate_expiry_seconds",
+                      "When the server's certificate ends, in seconds since 1970.",
+                      stats.expires_s > 0 ? (uint64_t)stats.expires_s : 0);
+}
+
 void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
 {
     write_grpc(face, page);
@@ -289,6 +305,7 @@ void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
     write_member(face, page);
     write_watches(face, page);
     write_net(face, page);
+    write_tls(face, page);
     if (face->config->health_counts)
         etcd_health_write(face->config->health_counts, page);
     etcd_process_metrics_write(page);

@@ -16,4 +16,11 @@ struct net_stats {
     uint64_t held_bytes;    /* now: filled out, but not taken by the socket yet */
 };
 
+struct tls_stats {
+    uint64_t rejections;      /* clients turned away; counted by who is told of them */
+    uint64_t reloads;         /* of files that had changed */
+    uint64_t reload_failures; /* states of them that could not be used */
+    int64_t expires_s;        /* when the certificate that is shown ends, since 1970 */
+};
+
 #endif

@@ -5,11 +5,13 @@
 #include <openssl/ssl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct tls_context {
     atomic_uint refs;
     SSL_CTX *ssl;            /* owned */
     struct tls_names *names; /* owned */
+    int64_t expires_s;
 };
 
 /* -- certificate and key -- */
@@ -259,6 +261,12 @@ static enum status set_protocol(SSL_CTX *ssl, const struct tls_options *options,
 
 /* -- the whole -- */
 
+static int64_t expiry_of(const X509 *certificate)
+{
+    struct tm end;
+    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) == 1 ? timegm(&end) : 0;
+}
+
 enum status tls_context_new(const struct tls_options *options, const struct tls_files *files,
                             struct tls_context **ret_context, struct error *error)
 {
@@ -273,8 +281,14 @@ enum status tls_context_new(const struct tls_options *options, const struct tls_
     TRY(set_protocol(context->ssl, options, error));
     TRY(set_identity(context->ssl, options, files, error));
     TRY(set_clients(context, options, files, error));
+    context->expires_s = expiry_of(SSL_CTX_get0_certificate(context->ssl));
     *ret_context = TAKE(context);
     return ST_OK;
+}
+
+int64_t tls_context_expiry(const struct tls_context *context)
+{
+    return context->expires_s;
 }
 
 struct tls_context *tls_context_ref(struct tls_context *context)

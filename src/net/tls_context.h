@@ -24,6 +24,9 @@ struct tls_context *tls_context_ref(struct tls_context *context);
 void tls_context_unref(struct tls_context *context);
 DEFINE_CLEANUP(struct tls_context *, tls_context_unref)
 
+/* When the certificate that is shown ends, in seconds since 1970. */
+int64_t tls_context_expiry(const struct tls_context *context);
+
 /* What the context finds out about one connection's peer. Owned by the connection. */
 struct tls_peer {
     unsigned messages; /* handshake messages since the last byte of data, once it is open */

@@ -14,6 +14,7 @@ struct tls_source {
     bool fresh;                  /* … which may have changed without a sign: read them again */
     uint8_t digest[TLS_DIGEST_BYTES]; /* of what was last read */
     struct error failure;             /* the last one told */
+    uint64_t reloads, failures;
 };
 
 static enum status load(struct tls_source *s, struct error *error)
@@ -47,10 +48,12 @@ static void look(struct tls_source *s)
         return;
     if (status == ST_OK) {
         s->failure.text[0] = 0;
+        s->reloads++;
         if (s->hooks.on_reload)
             s->hooks.on_reload(s->hooks.ctx);
     } else if (strcmp(s->failure.text, error.text) != 0) {
         s->failure = error;
+        s->failures++;
         if (s->hooks.on_failure)
             s->hooks.on_failure(s->hooks.ctx, error.text);
     }
@@ -87,4 +90,12 @@ struct tls_context *tls_source_get(struct tls_source *s)
     LOCK_SCOPE(&s->lock);
     look(s);
     return tls_context_ref(s->context);
+}
+
+struct tls_stats tls_source_stats(struct tls_source *s)
+{
+    LOCK_SCOPE(&s->lock);
+    return (struct tls_stats){.reloads = s->reloads,
+                              .reload_failures = s->failures,
+                              .expires_s = tls_context_expiry(s->context)};
 }

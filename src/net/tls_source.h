@@ -12,6 +12,7 @@
 #ifndef VIGIL_NET_TLS_SOURCE_H
 #define VIGIL_NET_TLS_SOURCE_H
 
+#include "net/stats.h"
 #include "net/tls_context.h"
 
 struct tls_source;
@@ -29,6 +30,9 @@ enum status tls_source_new(const struct tls_options *options, struct tls_source_
                            struct tls_source **ret_source, struct error *error);
 void tls_source_free(struct tls_source *source);
 DEFINE_CLEANUP(struct tls_source *, tls_source_free)
+
+/* All but the rejections. Any thread. */
+struct tls_stats tls_source_stats(struct tls_source *source);
 
 /* The newest that works, for the caller to unref. */
 struct tls_context *tls_source_get(struct tls_source *source);

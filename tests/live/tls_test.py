@@ -391,6 +391,12 @@ class Changing(TlsTest):
         with self.dial(server) as sock:
             self.assertNotEqual(sock.getpeercert()["serialNumber"], serial)
         self.assertTrue(eventually(lambda: "new connections use them" in server.log))
+        page = self.curl(server, "/metrics")
+        for line in ("vigil_tls_reloads_total 1", "vigil_tls_reload_failures_total 1",
+                     "vigil_tls_rejections_total 0"):
+            self.assertIn(line + "\n", page)
+        expiry = int(page.split("\nvigil_tls_certificate_expiry_seconds ")[1].split("\n")[0])
+        self.assertAlmostEqual(expiry, time.time() + 30 * 86400, delta=86400)
 
 
     @only_vigil
