@@ -232,8 +232,15 @@ static enum grpc_fill observe_fill(struct grpc_source *source, uint8_t *dst, siz
 {
     struct observe_call *o = CONTAINER_OF(source, struct observe_call, source);
     /* Each look may wait for another key, whose first word must be taken for it to call again. */
-    while (o->out_at == o->out.len && !o->look.pending && look_drain(&o->look))
+    enum look_news news = LOOK_AGAIN;
+    while (o->out_at == o->out.len && !o->look.pending &&
+           (news = look_drain(&o->look)) == LOOK_AGAIN)
         look_oldest(&o->look, o->prefix, o->prefix_end);
+    if (news == LOOK_REFUSED) {
+        *ret_len = 0;
+        grpc_call_fail_text(o->call, GRPC_RESOURCE_EXHAUSTED, slice_from_text(look_refused_text));
+        return GRPC_FILL_PARKED;
+    }
     size_t n = size_min(room, o->out.len - o->out_at);
     if (n)
         memcpy(dst, o->out.ptr + o->out_at, n);

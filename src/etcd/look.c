@@ -143,6 +143,7 @@ enum status look_wait(struct look *look, struct slice key, struct slice end, boo
     TRY(buf_append(&look->watched, key));
     look->stream = watch_stream_new(engine_watch_hub(look->face->shard),
                                     (struct watch_stream_owner){.wake = wake, .ctx = look});
+    look->unread = true;
     struct watch_create create = {
         .key = key,
         .range_end = end,
@@ -152,13 +153,40 @@ enum status look_wait(struct look *look, struct slice key, struct slice end, boo
     return watch_stream_create(look->stream, &create);
 }
 
-bool look_drain(struct look *look)
+const char look_refused_text[] = "vigil: too many watches on this server";
+
+/* The created response is the first on its stream, and short. */
+static bool refused(struct slice said)
+{
+    uint8_t first[512];
+    struct arena arena;
+    struct pb_watch_response response;
+    assert(said.len >= GRPC_PREFIX_BYTES);
+    size_t len = said.ptr[3] * 256u + said.ptr[4];
+    assert(said.len >= GRPC_PREFIX_BYTES + len); /* our own bytes */
+    arena_init(&arena, first, sizeof(first), DRAIN_BYTES);
+    enum status status = pb_decode(&pb_watch_response_table,
+                                   slice_sub(said, GRPC_PREFIX_BYTES, len), &arena, &response);
+    bool canceled = status != ST_OK || response.canceled;
+    arena_fini(&arena);
+    return canceled;
+}
+
+enum look_news look_drain(struct look *look)
 {
     uint8_t drop[DRAIN_BYTES];
     bool more = look->stream != NULL, some = false;
-    for (int i = 0; more && i < DRAINS_MAX; i++)
-        some |= watch_stream_fill(look->stream, drop, sizeof(drop), &more) > 0;
+    for (int i = 0; more && i < DRAINS_MAX; i++) {
+        size_t n = watch_stream_fill(look->stream, drop, sizeof(drop), &more);
+        if (n && look->unread && refused(slice_of(drop, n))) {
+            watch_stream_free(look->stream);
+            look->stream = NULL;
+            return LOOK_REFUSED;
+        }
+        look->unread &= n == 0;
+        some |= n > 0;
+    }
     if (more)
         grpc_call_wake(look->call);
-    return some;
+    return some ? LOOK_AGAIN : LOOK_NOTHING;
 }

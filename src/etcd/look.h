@@ -31,6 +31,7 @@ struct look {
 
     struct watch_stream *stream; /* owned; NULL: nothing is waited for */
     struct buf watched;          /* the key or prefix it is on */
+    bool unread;                 /* its first word, which says whether it was refused */
 };
 
 void look_init(struct look *look, struct grpc_call *call, struct etcd_face *face,
@@ -51,9 +52,14 @@ void look_before(struct look *look, struct slice prefix, struct slice prefix_end
  */
 MUST_CHECK
 enum status look_wait(struct look *look, struct slice key, struct slice end, bool puts);
-/* True: something happened since, or the wait has only begun: look again. For the call's source,
- * which alone may ask and does so until it is false. */
-bool look_drain(struct look *look);
+enum look_news {
+    LOOK_NOTHING,
+    LOOK_AGAIN,   /* something happened, or the wait has only begun */
+    LOOK_REFUSED, /* there are too many watches; nothing is waited for */
+};
+/* For the call's source, which alone may ask, and does so until there is nothing. */
+enum look_news look_drain(struct look *look);
+extern const char look_refused_text[];
 
 /* The first key after all that begin with the prefix, in the arena. prefix is not empty. */
 MUST_CHECK

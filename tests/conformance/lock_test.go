@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"vigil/tests/harness"
 )
 
 // These services have no place in clientv3: they are for who has no such library.
@@ -188,6 +190,23 @@ func TestLockWhoseLeaseIsGone(t *testing.T) {
 	l.must(err)
 	_, err = waiting.get(l.fixture)
 	l.wantStatus(err, codes.Unknown, "mutex: session is expired")
+}
+
+func TestLockPastTheLimitOnWatches(t *testing.T) {
+	if harness.IsEtcd(harness.Subject()) {
+		t.Skip("etcd has no such limit")
+	}
+	f := newFixture(t, "--max-watchers=2")
+	l := locker{f, v3lockpb.NewLockClient(f.raw())}
+	_, err := l.lock("name", l.lease(100)).get(f)
+	l.must(err)
+	l.lock("name", l.lease(100))
+	l.wantQueue("name/", 2)
+	l.lock("name", l.lease(100))
+	l.wantQueue("name/", 3)
+	_, err = l.lock("name", l.lease(100)).get(f)
+	l.wantStatus(err, codes.ResourceExhausted, "vigil: too many watches on this server")
+	l.wantQueue("name/", 3)
 }
 
 func TestUnlockOfNothing(t *testing.T) {
