@@ -32,6 +32,7 @@ func (f *fixture) watchAll() pb.Watch_WatchClient {
 // etcd #6102: what must hold of keys that were attached, detached and moved, across restarts: a lease
 // deletes what hangs on it now and nothing else.
 func TestPastFaultKeysOfALeaseAfterRestarts(t *testing.T) {
+	t.Parallel()
 	options := harness.Options{Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}
 	server := harness.Start(t, options)
 	f := connect(t, server)
@@ -67,6 +68,7 @@ func TestPastFaultKeysOfALeaseAfterRestarts(t *testing.T) {
 
 // etcd #9395, #20273: every start gives each lease its whole time again, however often.
 func TestPastFaultRestartsDoNotUseUpTheTime(t *testing.T) {
+	t.Parallel()
 	options := harness.Options{Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}
 	server := harness.Start(t, options)
 	f := connect(t, server)
@@ -86,6 +88,7 @@ func TestPastFaultRestartsDoNotUseUpTheTime(t *testing.T) {
 // etcd #15247: leases were revoked because the server was stuck. Time in which it stood still does not
 // count, and renewals that wait in its sockets are in time.
 func TestPastFaultAServerThatStoodStill(t *testing.T) {
+	t.Parallel()
 	onlyVigil(t)
 	f := newFixture(t)
 	f.grant(1, 4)

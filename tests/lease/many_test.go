@@ -10,7 +10,7 @@ import (
 
 // 100,000 leases, all of them kept alive several times over a few streams.
 func TestManyLeasesAreKeptAlive(t *testing.T) {
-	const leases, streams, rounds = 100_000, 4, 3
+	const leases, streams, rounds = 100_000, 4, 2
 	f := newFixture(t)
 	f.grant(-1, 1000) // connections, threads and first pages are not counted
 	before := f.residentBytes()
