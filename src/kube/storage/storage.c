@@ -1,0 +1,131 @@
+#include "kube/storage/storage.h"
+
+#include "codec/pb/wire.h"
+
+/* The fields of a KeyValue. */
+enum { FIELD_KEY = 1, FIELD_MOD_REVISION = 3, FIELD_VALUE = 5 };
+
+static uint64_t varint(const uint8_t **at)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+}
+
+/* The engine's own bytes: they are what they should be. */
+struct kube_kv kube_kv_of(struct slice field)
+{
+    struct kube_kv kv = {0};
+    const uint8_t *at = field.ptr + 1, *end = field.ptr + field.len;
+    (void)varint(&at);
+    while (at < end) {
+        uint64_t tag = varint(&at);
+        uint64_t value = varint(&at);
+        struct slice bytes = SLICE_EMPTY;
+        if ((tag & 7) == 2) {
+            bytes = slice_of(at, value);
+            at += value;
+        }
+        switch (tag >> 3) {
+        case FIELD_KEY:
+            kv.key = bytes;
+            break;
+        case FIELD_VALUE:
+            kv.value = bytes;
+            break;
+        case FIELD_MOD_REVISION:
+            kv.mod_revision = (int64_t)value;
+            break;
+        default:
+            break;
+        }
+    }
+    return kv;
+}
+
+/* -- Keys -- */
+
+enum status kube_key_make(struct arena *arena, const char *prefix, struct slice namespace,
+                          struct slice name, struct slice *ret_key)
+{
+    struct slice start = slice_from_text(prefix);
+    size_t len = start.len + namespace.len + (namespace.len ? 1 : 0) + name.len;
+    uint8_t *key = arena_alloc(arena, len), *at = key;
+    if (!key)
+        return ST_NOMEM;
+    slice_copy(at, start);
+    at += start.len;
+    slice_copy(at, namespace);
+    at += namespace.len;
+    if (namespace.len)
+        *at++ = '/';
+    slice_copy(at, name);
+    *ret_key = slice_of(key, len);
+    return ST_OK;
+}
+
+enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct slice *ret_end)
+{
+    assert(prefix.len && prefix.ptr[prefix.len - 1] == '/');
+    TRY(arena_dup(arena, prefix, ret_end));
+    ((uint8_t *)(uintptr_t)ret_end->ptr)[prefix.len - 1]++;
+    return ST_OK;
+}
+
+/* -- Writes -- */
+
+static void begin(struct engine_shard *shard, struct kube_write *write)
+{
+    write->compare = (struct pb_compare){
+        .result = PB_COMPARE_RESULT_EQUAL,
+        .target = PB_COMPARE_TARGET_MOD,
+        .key = write->key,
+        .target_union_case = PB_COMPARE_MOD_REVISION,
+        .mod_revision = write->expected,
+    };
+    write->range = (struct pb_range_request){.key = write->key};
+    write->failure = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
+                                            .request_range = &write->range};
+    write->txn = (struct pb_txn_request){
+        .compare = &write->compare,
+        .compare_count = 1,
+        .success = &write->success,
+        .success_count = 1,
+        .failure = &write->failure,
+        .failure_count = 1,
+    };
+    engine_txn(shard, &write->engine, &write->txn);
+}
+
+void kube_storage_put(struct engine_shard *shard, struct kube_write *write)
+{
+    write->put =
+        (struct pb_put_request){.key = write->key, .value = write->value, .lease = write->lease};
+    write->success = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
+                                            .request_put = &write->put};
+    begin(shard, write);
+}
+
+void kube_storage_delete(struct engine_shard *shard, struct kube_write *write)
+{
+    write->delete_range = (struct pb_delete_range_request){.key = write->key};
+    write->success = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
+                                            .request_delete_range = &write->delete_range};
+    begin(shard, write);
+}
+
+bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_current)
+{
+    const struct kv_txn_answer *txn = &write->engine.answer.txn;
+    *ret_current = (struct kube_kv){0};
+    if (txn->succeeded)
+        return true;
+    const struct kv_range_answer *range = &txn->answers[0].range;
+    if (range->field_count)
+        *ret_current = kube_kv_of(range->fields[0]);
+    return false;
+}

@@ -1,0 +1,122 @@
+#include "kube/storage/storage.h"
+
+#include "engine/fake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct arena arena;
+    struct kube_write write;
+    unsigned done;
+};
+
+static struct fixture *bed;
+
+static int setup(void **state)
+{
+    (void)state;
+    bed = calloc(1, sizeof(*bed));
+    bed->engine = fake_new(&(struct fake_options){.seed = 3, .inline_percent = 50});
+    assert_int_equal(engine_shard_new(bed->engine, NULL, &bed->shard), ST_OK);
+    arena_init(&bed->arena, NULL, 0, 1 << 20);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    engine_shard_free(bed->shard);
+    fake_free(bed->engine);
+    arena_fini(&bed->arena);
+    free(bed);
+    return 0;
+}
+
+static void on_done(struct engine_op *op)
+{
+    (void)op;
+    bed->done++;
+}
+
+typedef void start_fn(struct engine_shard *shard, struct kube_write *write);
+
+/* Runs it to its end. Whether the condition held. */
+static bool run(start_fn *start, const char *value, int64_t expected, struct kube_kv *ret_current)
+{
+    bed->done = 0;
+    bed->write = (struct kube_write){
+        .engine.op = {.done = on_done, .arena = &bed->arena},
+        .key = SLICE_LITERAL("/registry/pods/n/a"),
+        .value = slice_from_text(value),
+        .expected = expected,
+    };
+    start(bed->shard, &bed->write);
+    while (!bed->done)
+        assert_true(fake_step(bed->engine));
+    assert_int_equal(bed->write.engine.op.status, ST_OK);
+    return kube_write_succeeded(&bed->write, ret_current);
+}
+
+static void a_write_holds_only_against_what_was_seen(void **state)
+{
+    (void)state;
+    struct kube_kv current;
+    assert_true(run(kube_storage_put, "{1}", 0, &current));
+    int64_t first = bed->write.engine.op.revision;
+    engine_write_close(&bed->write.engine);
+
+    assert_false(run(kube_storage_put, "{2}", 0, &current));
+    assert_int_equal(current.mod_revision, first);
+    assert_true(slice_equal(current.value, SLICE_LITERAL("{1}")));
+    assert_true(slice_equal(current.key, SLICE_LITERAL("/registry/pods/n/a")));
+    engine_write_close(&bed->write.engine);
+
+    assert_true(run(kube_storage_put, "{3}", first, &current));
+    assert_int_equal(bed->write.engine.op.revision, first + 1);
+    engine_write_close(&bed->write.engine);
+
+    assert_false(run(kube_storage_delete, "", first, &current));
+    assert_int_equal(current.mod_revision, first + 1);
+    engine_write_close(&bed->write.engine);
+    assert_true(run(kube_storage_delete, "", first + 1, &current));
+    engine_write_close(&bed->write.engine);
+
+    assert_false(run(kube_storage_delete, "", first + 1, &current));
+    assert_int_equal(current.mod_revision, 0);
+    engine_write_close(&bed->write.engine);
+}
+
+static void keys_are_made_as_kubernetes_makes_them(void **state)
+{
+    (void)state;
+    struct slice key, end;
+    assert_int_equal(
+        kube_key_make(&bed->arena, "/registry/pods/", SLICE_LITERAL("n"), SLICE_LITERAL("a"), &key),
+        ST_OK);
+    assert_true(slice_equal(key, SLICE_LITERAL("/registry/pods/n/a")));
+    assert_int_equal(
+        kube_key_make(&bed->arena, "/registry/minions/", SLICE_EMPTY, SLICE_LITERAL("a"), &key),
+        ST_OK);
+    assert_true(slice_equal(key, SLICE_LITERAL("/registry/minions/a")));
+    assert_int_equal(
+        kube_key_make(&bed->arena, "/registry/pods/", SLICE_LITERAL("n"), SLICE_EMPTY, &key),
+        ST_OK);
+    assert_int_equal(kube_prefix_end(&bed->arena, key, &end), ST_OK);
+    assert_true(slice_equal(end, SLICE_LITERAL("/registry/pods/n0")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_write_holds_only_against_what_was_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_are_made_as_kubernetes_makes_them, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
