@@ -1,0 +1,211 @@
+#include "kube/api/call.h"
+
+#include "base/xalloc.h"
+
+#include <stdio.h>
+
+/* -- Answers -- */
+
+static bool add_field(struct kube_call *call, const char *name, const char *value)
+{
+    if (http_add_field(call->exchange, slice_from_text(name), slice_from_text(value)) == ST_OK)
+        return true;
+    http_abort(call->exchange);
+    return false;
+}
+
+void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
+{
+    if (add_field(call, "Cache-Control", "no-cache, private"))
+        http_respond(call->exchange, code, SLICE_LITERAL("application/json"), json);
+}
+
+void kube_call_fail(struct kube_call *call)
+{
+    struct buf text = {0};
+    char seconds[16];
+    snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
+    if (kube_status_write(&call->status, &text) != ST_OK)
+        http_abort(call->exchange);
+    else if (!call->status.retry_after_s || add_field(call, "Retry-After", seconds))
+        kube_call_respond(call, kube_status_code(&call->status), buf_slice(&text));
+    buf_fini(&text);
+}
+
+bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
+                      struct slice *ret_json)
+{
+    struct kube_object object;
+    if (kube_object_look(json, &object) != ST_OK)
+        return kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
+                         "Internal error occurred: what is stored here is no object in JSON");
+    size_t size = kube_object_size(&object, revision, false);
+    uint8_t *bytes = arena_alloc(&call->arena, size);
+    if (!bytes)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    kube_object_copy(&object, revision, false, 0, bytes, size);
+    *ret_json = slice_of(bytes, size);
+    return true;
+}
+
+/* -- Operations -- */
+
+static void op_begin(struct kube_call *call, struct engine_op *op,
+                     void (*done)(struct engine_op *op))
+{
+    *op = (struct engine_op){.done = done, .arena = &call->arena};
+    call->under_way++;
+    call->face->under_way++;
+}
+
+void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
+                     void (*done)(struct engine_op *op))
+{
+    op_begin(call, &call->range.op, done);
+    engine_range_start(call->face->shard, &call->range, request);
+}
+
+struct kube_call *kube_call_of_range(struct engine_op *op)
+{
+    return CONTAINER_OF(op, struct kube_call, range.op);
+}
+
+struct kube_call *kube_call_of_write(struct engine_op *op)
+{
+    return CONTAINER_OF(op, struct kube_call, write.engine.op);
+}
+
+static void call_free(struct kube_call *call)
+{
+    arena_fini(&call->arena);
+    free(call);
+}
+
+bool kube_call_done(struct kube_call *call)
+{
+    call->under_way--;
+    call->face->under_way--;
+    if (call->exchange)
+        return true;
+    if (!call->under_way)
+        call_free(call);
+    return false;
+}
+
+bool kube_call_key(struct kube_call *call, struct slice *ret_key)
+{
+    if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace,
+                      call->path.name, ret_key) == ST_OK)
+        return true;
+    kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_fail(call);
+    return false;
+}
+
+/* -- Requests -- */
+
+static bool find_kind(struct kube_call *call)
+{
+    const struct kube_path *path = &call->path;
+    call->kind = kube_builtin_find(path->group, path->version, path->resource);
+    bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
+    if (scoped)
+        return true;
+    return kube_fail(&call->status, KUBE_NOT_FOUND,
+                     "the server could not find the requested resource");
+}
+
+static bool parse(struct kube_call *call, const struct http_request *request)
+{
+    struct slice accept = SLICE_EMPTY;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
+    enum status status = kube_path_parse(&call->arena, request->path, &call->path);
+    if (status == ST_NOT_FOUND)
+        return kube_fail(&call->status, KUBE_NOT_FOUND,
+                         "the server could not find the requested resource");
+    if (status != ST_OK)
+        return kube_fail_engine(&call->status, status);
+    if (!find_kind(call) ||
+        !kube_query_parse(&call->arena, request->query, &call->query, &call->status))
+        return false;
+    if (kube_accept_parse(accept, 1u << KUBE_JSON, &call->accept))
+        return true;
+    return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                     "only the following media types are accepted: application/json");
+}
+
+static void dispatch(struct kube_call *call, const struct http_request *request)
+{
+    if (slice_equal(request->method, SLICE_LITERAL("GET")) && call->path.name.len) {
+        kube_get(call);
+        return;
+    }
+    kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
+              "the server does not allow this method on the requested resource");
+    kube_call_fail(call);
+}
+
+static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct kube_call *call = xcalloc(1, sizeof(*call));
+    call->face = service;
+    call->exchange = x;
+    arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    http_exchange_set_user(x, call);
+    if (parse(call, request))
+        dispatch(call, request);
+    else
+        kube_call_fail(call);
+}
+
+static void on_end(struct http_exchange *x, void *service)
+{
+    (void)service;
+    struct kube_call *call = http_exchange_user(x);
+    if (call->on_end)
+        call->on_end(call);
+    call->exchange = NULL;
+    if (!call->under_way)
+        call_free(call);
+}
+
+/* -- The face -- */
+
+static const struct http_route routes[] = {
+    {.path = "/api/", .on_request = on_request, .on_end = on_end},
+    {.path = "/apis/", .on_request = on_request, .on_end = on_end},
+};
+
+enum status kube_face_new(const struct kube_config *config, struct engine *engine,
+                          struct engine_shard *shard, struct loop *loop,
+                          struct kube_face **ret_face)
+{
+    AUTO(kube_face_freep) struct kube_face *face = xcalloc(1, sizeof(*face));
+    face->config = config;
+    face->engine = engine;
+    face->shard = shard;
+    face->loop = loop;
+    TRY(http_routes_new(&face->routes));
+    TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
+    *ret_face = TAKE(face);
+    return ST_OK;
+}
+
+void kube_face_free(struct kube_face *face)
+{
+    if (!face)
+        return;
+    assert(face->under_way == 0);
+    http_routes_free(face->routes);
+    free(face);
+}
+
+bool kube_face_busy(const struct kube_face *face)
+{
+    return face->under_way > 0;
+}
+
+const struct http_routes *kube_face_routes(const struct kube_face *face)
+{
+    return face->routes;
+}

@@ -1,0 +1,77 @@
+/*
+ * One request of the API under way, and the steps that all have in common. A handler starts an
+ * operation of the engine and goes on in its done; a call whose peer has gone is freed when its
+ * last operation is done, and what it would have answered is dropped.
+ *
+ *     on_request ─► kube_call_begin ─► handler ─► operation … done ─► answer ─► on_end ─► freed
+ */
+#ifndef VIGIL_KUBE_API_CALL_H
+#define VIGIL_KUBE_API_CALL_H
+
+#include "kube/api/face.h"
+#include "kube/api/request.h"
+#include "kube/object/object.h"
+#include "kube/resource/kind.h"
+#include "kube/storage/storage.h"
+
+struct kube_face {
+    const struct kube_config *config;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct loop *loop;
+    struct http_routes *routes; /* owned */
+    size_t under_way;           /* operations the engine has not answered */
+};
+
+/* What one request may make us hold besides its body. */
+enum { KUBE_CALL_ARENA_BYTES_MAX = 64 << 20 };
+
+struct kube_call {
+    struct kube_face *face;
+    struct http_exchange *exchange; /* NULL once it is over */
+    struct arena arena;
+    struct kube_path path;
+    struct kube_query query;
+    struct kube_accept accept;
+    const struct kube_kind *kind;
+    struct kube_status status; /* what to answer if it fails */
+    struct engine_range range;
+    struct kube_write write;
+    unsigned under_way;                     /* operations of this call */
+    void *handler;                          /* the handler's own, in the arena */
+    void (*on_end)(struct kube_call *call); /* the handler's; may be NULL */
+};
+
+/* -- For handlers -- */
+
+/* Answers with call->status. */
+void kube_call_fail(struct kube_call *call);
+/* Answers with JSON bytes, which are copied; pretty if that was asked for. */
+void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
+/* An object as it is stored, made ready for the wire in the arena. False: the status says why. */
+MUST_CHECK
+bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
+                      struct slice *ret_json);
+
+/* Begins the range of a request, which lives in the arena; `done` gets the call by
+ * kube_call_of_range. */
+void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
+                     void (*done)(struct engine_op *op));
+struct kube_call *kube_call_of_range(struct engine_op *op);
+struct kube_call *kube_call_of_write(struct engine_op *op);
+/*
+ * In each done, after what the operation has was looked at and it was closed; answers come after
+ * this. False: the peer has gone, and the call is freed now unless another operation runs.
+ */
+MUST_CHECK
+bool kube_call_done(struct kube_call *call);
+
+/* The key of the object that the path names; fails the call if there is no memory. */
+MUST_CHECK
+bool kube_call_key(struct kube_call *call, struct slice *ret_key);
+
+/* -- The handlers, one file each -- */
+
+void kube_get(struct kube_call *call);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * The Kubernetes face of one shard: the HTTP routes of its API, and what the functions behind them
+ * share. One per I/O thread, used only on it.
+ *
+ *     HTTP exchange ──► call: path, query, kind ──► handler (get.c, list.c, …) ──► engine shard
+ */
+#ifndef VIGIL_KUBE_API_FACE_H
+#define VIGIL_KUBE_API_FACE_H
+
+#include "engine/engine.h"
+#include "wire/http/routes.h"
+
+/* What every shard answers the same. Borrowed by the faces, which it outlives. */
+struct kube_config {
+    const char *version; /* of Vigil */
+};
+
+struct kube_face;
+
+MUST_CHECK
+enum status kube_face_new(const struct kube_config *config, struct engine *engine,
+                          struct engine_shard *shard, struct loop *loop,
+                          struct kube_face **ret_face);
+/* Must not be busy. */
+void kube_face_free(struct kube_face *face);
+DEFINE_CLEANUP(struct kube_face *, kube_face_free)
+
+/* The engine still works on an operation: its shard must go on turning. */
+bool kube_face_busy(const struct kube_face *face);
+
+const struct http_routes *kube_face_routes(const struct kube_face *face);
+
+#endif
