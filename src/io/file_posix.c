@@ -204,7 +204,8 @@ static enum status posix_space(struct fs *fs, const char *path, uint64_t *ret_by
     struct statvfs st;
     if (statvfs(path, &st) < 0)
         return status_from_last_error();
-    *ret_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    /* Some file systems do not know their size, and say 0. */
+    *ret_bytes = st.f_blocks ? (uint64_t)st.f_bavail * st.f_frsize : UINT64_MAX;
     return ST_OK;
 }
 
