@@ -66,6 +66,14 @@ static void wake(void *ctx)
     grpc_call_wake(w->call);
 }
 
+static void describe(void *ctx, char text[WATCH_PEER_BYTES])
+{
+    const struct watch_call *w = ctx;
+    char address[GRPC_ADDRESS_BYTES];
+    grpc_call_peer_address(w->call, address);
+    snprintf(text, WATCH_PEER_BYTES, "%.*s", WATCH_PEER_BYTES - 1, address);
+}
+
 /* -- Requests -- */
 
 const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES])
@@ -136,7 +144,7 @@ static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_fac
     w->call = call;
     w->face = face;
     w->stream = watch_stream_new(engine_watch_hub(face->shard),
-                                 (struct watch_stream_owner){.wake = wake, .ctx = w});
+                                 (struct watch_stream_owner){wake, w, describe});
     grpc_call_set_user(call, w);
     grpc_call_set_source(call, &w->source);
     return w;

@@ -196,6 +196,25 @@ class Limits(LiveTest):
         self.assertEqual(responses[5][2], [(1 << 64) - 1])
         self.check_serves()
 
+    def test_watches_of_all_clients(self):
+        self.begin("--max-watchers", "5")
+        create = pb.message(f1=pb.message(f1=b"k"))
+        client = Client(self.vigil.port)
+        self.addCleanup(client.close)
+        others = client.channel.stream_stream(WATCH)(iter([create] * 3), timeout=20)
+        self.assertEqual([4 in pb.parse(next(others)) for _ in range(3)], [False] * 3)
+        responses = self.watch(*[create] * 4)
+        self.assertEqual([4 in r for r in responses], [False, False, True, True])
+        self.assertEqual(responses[2][6], [b"vigil: too many watches on this server"])
+        others.cancel()
+        for _ in range(100):  # those that are gone count no more, soon
+            if 4 not in self.watch(*[create] * 4)[3]:
+                break
+            time.sleep(0.05)
+        else:
+            self.fail("the watches of a call that has ended still count")
+        self.check_serves()
+
     def test_watch_requests_whose_answers_nobody_reads(self):
         self.begin()
         c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=2)
