@@ -93,13 +93,9 @@ void engine_metrics_write(struct engine_shard *shard, struct metric_page *page);
 /* Where the shard's watch streams live (watch/stream.h). Always the same one; the shard's own. */
 struct watch_hub *engine_watch_hub(struct engine_shard *shard);
 
-/*
- * What the watches of all shards were counted as at the end of each one's last turn (see
- * watch/stats.h). Any thread, without a lock; cheap enough for every scrape.
- */
+/* What all shards have counted (watch/stats.h) up to their last turns. Any thread, no lock. */
 void engine_watch_stats(const struct engine *engine, struct watch_stats *ret_stats);
-/* The streams that are farthest behind, the slowest first, at most `max`; about a second old.
- * Returns how many. Any thread. */
+/* The streams farthest behind, the slowest first; about a second old. Returns how many. */
 size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_stats *ret_streams,
                             size_t max);
 

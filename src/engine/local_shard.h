@@ -4,6 +4,26 @@
 
 #include "engine/local_internal.h"
 
+struct local_shard {
+    struct engine_shard shard; /* first */
+    struct engine_local *engine;
+    struct loop *loop;
+    unsigned number;
+    struct epoch_slot *slot;
+    struct local_watch *watch; /* owned; NULL until the first watch */
+    struct metric_block *counts;
+    struct mailbox answers;      /* attached to the shard's loop */
+    struct op_chain writes;      /* of this turn, not yet handed over */
+    struct op_chain lease_reads; /* the same */
+    struct list ranges;          /* struct engine_range: those that look at many keys, in turns */
+    struct timer ranges_timer;
+    size_t range_keys_left; /* that may still be looked at in this turn */
+    unsigned under_way;     /* operations that will still be answered */
+    /* Threads inside of a post to answers: the last answer may be received before its sender has
+     * woken the loop, and neither may go until it has. */
+    _Atomic unsigned posting;
+};
+
 MUST_CHECK
 enum status local_shard_new(struct engine *engine, struct loop *loop,
                             struct engine_shard **ret_shard);

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "engine/local_history.h"
+#include "engine/local_shard.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "engine/local_internal.h"
+#include "engine/local_shard.h"
 
 #include "base/clock.h"
 #include "base/xalloc.h"
