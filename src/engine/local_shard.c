@@ -171,12 +171,11 @@ static void repin(struct engine_range *range, int64_t now_ns)
 static bool range_go_on(struct local_shard *shard, struct engine_range *range)
 {
     struct range *held = range->state;
-    size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE);
-    enum status status = range_step(held, keys);
-    if (status == ST_AGAIN) {
-        shard->range_keys_left -= keys;
+    size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
+    enum status status = range_step(held, &left);
+    shard->range_keys_left -= keys - left;
+    if (status == ST_AGAIN)
         return false;
-    }
     if (status == ST_OK) {
         range->count = held->count;
         range->more = held->more;

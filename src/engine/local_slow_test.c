@@ -1,6 +1,6 @@
 /* Readers that take their time, on a clock that the test moves: what they may keep, and how long.
  */
-#include "engine/local_internal.h"
+#include "engine/local_shard.h"
 
 #include "codec/pb/rpc.pb.h"
 

@@ -279,7 +279,9 @@ static void reader_wait(struct loop *loop, struct engine_shard *shard)
     engine_shard_turn_end(shard);
     while (reader->waiting > 0) {
         loop_turn(loop, INT64_C(10000000000));
+        engine_shard_turn_begin(shard);
         engine_shard_turn_end(shard);
+        engine_shard_flushed(shard);
     }
 }
 
@@ -321,6 +323,7 @@ static void list_slowly(struct loop *loop, struct engine_shard *shard, int i)
     struct engine_range range = {.op = {.done = reader_done, .arena = &arena}};
     reader->waiting++;
     engine_range_start(shard, &range, &request);
+    reader_wait(loop, shard);
     assert_true(range.op.status == ST_OK || range.op.status == ST_COMPACTED ||
                 range.op.status == ST_FUTURE_REV);
     put_and_look(loop, shard, i + 7);

@@ -343,7 +343,7 @@ static enum status phase_sums(struct range *range, size_t *keys)
     return ST_OK;
 }
 
-enum status range_step(struct range *range, size_t keys)
+enum status range_step(struct range *range, size_t *keys)
 {
     static enum status (*const phases[])(struct range * range, size_t * keys) = {
         [RANGE_COUNTS] = phase_counts, [RANGE_MEASURES] = phase_measures,
@@ -351,7 +351,7 @@ enum status range_step(struct range *range, size_t keys)
         [RANGE_SUMS] = phase_sums,
     };
     while (range->phase != RANGE_READY)
-        TRY(phases[range->phase](range, &keys));
+        TRY(phases[range->phase](range, keys));
     range->left = range->in_window = range->kvs;
     range->request = NULL;
     return ST_OK;
@@ -405,7 +405,8 @@ enum status range_init(struct range *range, const struct range_state *state,
                        const struct pb_range_request *request)
 {
     TRY(range_begin(range, state, request));
-    enum status status = range_step(range, SIZE_MAX);
+    size_t keys = SIZE_MAX;
+    enum status status = range_step(range, &keys);
     if (status != ST_OK)
         range_fini(range);
     return status;

@@ -78,9 +78,9 @@ struct range {
 MUST_CHECK
 enum status range_begin(struct range *range, const struct range_state *state,
                         const struct pb_range_request *request);
-/* Looks at about so many keys. ST_AGAIN: there are more. ST_NOMEM. */
+/* Looks at about so many keys; *keys is reduced by those. ST_AGAIN: there are more. ST_NOMEM. */
 MUST_CHECK
-enum status range_step(struct range *range, size_t keys);
+enum status range_step(struct range *range, size_t *keys);
 /* Both, without a pause. When it fails nothing is to be finished. */
 MUST_CHECK
 enum status range_init(struct range *range, const struct range_state *state,

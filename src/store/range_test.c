@@ -7,12 +7,16 @@
 static void expect_same_in_steps(const struct range_state *state,
                                  const struct pb_range_request *request, const struct range *whole)
 {
-    for (size_t keys = 1; keys < 40; keys = keys * 2 + 1) {
+    for (size_t at_once = 1; at_once < 40; at_once = at_once * 2 + 1) {
+        size_t keys = at_once;
         struct range range;
         enum status status = range_begin(&range, state, request);
         assert_int_equal(status, ST_OK);
-        for (int steps = 0; (status = range_step(&range, keys)) == ST_AGAIN; steps++)
+        for (int steps = 0; (status = range_step(&range, &keys)) == ST_AGAIN; steps++) {
             assert_true(steps < 100000);
+            assert_int_equal(keys, 0);
+            keys = at_once;
+        }
         assert_int_equal(status, ST_OK);
         assert_int_equal(range.count, whole->count);
         assert_int_equal(range.kvs, whole->kvs);
