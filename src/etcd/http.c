@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "etcd/metrics.h"
+#include "wire/http/gzip.h"
 
 #include <stdio.h>
 
@@ -78,17 +79,30 @@ static void pprof(struct http_exchange *x, void *service, const struct http_requ
         http_not_found(x, service, request);
 }
 
+/* Compressed when that is asked for, as Prometheus does. */
+static enum status respond_page(struct http_exchange *x, const struct http_request *request,
+                                const struct metric_page *page)
+{
+    AUTO(buf_fini) struct buf packed = {0};
+    struct slice body = buf_slice(&page->text);
+    TRY(page->status);
+    if (http_accepts_gzip(request)) {
+        TRY(http_gzip(body, &packed));
+        TRY(http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")));
+        body = buf_slice(&packed);
+    }
+    http_respond(x, 200,
+                 SLICE_LITERAL("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
+                 body);
+    return ST_OK;
+}
+
 static void metrics(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    (void)request; /* etcd's answers every method */
     struct metric_page page = {0};
     http_make_bulk(x);
     etcd_metrics_write(service, &page);
-    if (page.status == ST_OK)
-        http_respond(
-            x, 200, SLICE_LITERAL("text/plain; version=0.0.4; charset=utf-8; escaping=underscores"),
-            buf_slice(&page.text));
-    else
+    if (respond_page(x, request, &page) != ST_OK)
         http_reply_text(x, 500, SLICE_LITERAL("out of memory\n"));
     metric_page_fini(&page);
 }

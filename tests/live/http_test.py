@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """HTTP/1.1 and HTTP/2 on one port and on Unix sockets, by curl, nghttp and h2load."""
+import gzip
 import json
 import os
 import re
@@ -36,6 +37,16 @@ class Http1(LiveTest):
         version = json.loads(self.curl("/version"))
         self.assertRegex(version["etcdserver"], r"^3\.7\.\d+$")
         self.assertEqual(version["etcdcluster"], "3.7.0")
+
+    def test_metrics_are_compressed_when_asked_for(self):
+        plain = self.curl("/metrics")
+        head = self.curl("/metrics", "-H", "Accept-Encoding: gzip", "-o", str(self.scratch / "z"),
+                         "-D", "-")
+        self.assertIn("Content-Encoding: gzip", head)
+        packed = (self.scratch / "z").read_bytes()
+        self.assertLess(len(packed), len(plain) / 3)
+        self.assertIn(b"\ngrpc_server_handled_total", gzip.decompress(packed))
+        self.assertIn("\ngrpc_server_handled_total", self.curl("/metrics", "--compressed"))
 
     def test_status_codes(self):
         code = ("-o", "/dev/null", "-w", "%{http_code}")
