@@ -141,6 +141,27 @@ static int64_t list(struct fixture *f, const char *from, const char *to, int64_t
     return range.kvs;
 }
 
+/* As the second of two pipelined requests is, when the first one's answer has been sent. */
+static void write_begun_while_sending_is_handed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct pb_put_request request = {.key = SLICE_LITERAL("k")};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
+    engine_shard_turn_begin(f->shard);
+    engine_shard_turn_end(f->shard);
+    f->waiting++;
+    engine_put(f->shard, &write, &request);
+    engine_shard_flushed(f->shard);
+    for (int i = 0; i < 100 && f->waiting; i++) /* no turn of ours hands it over */
+        loop_turn(f->loop, INT64_C(100000000));
+    assert_int_equal(f->waiting, 0);
+    assert_int_equal(write.op.status, ST_OK);
+    engine_write_close(&write);
+    arena_fini(&arena);
+}
+
 static void acknowledged_put_is_visible_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -396,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(write_begun_while_sending_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(many_in_flight_are_all_answered_and_survive_a_restart,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(compaction_takes_history_and_keeps_the_hash, setup,
