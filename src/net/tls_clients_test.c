@@ -395,6 +395,25 @@ static void revocations_are_read_anew(void **state)
     world_fini(&w);
 }
 
+/* Same file, same length, often the same time stamp: the file system's clock is slower than us. */
+static void changes_faster_than_time_stamps_are_noticed(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    w.options.crl_file = w.certs.crl_file;
+    test_write_crl(&w.certs, 1, false);
+    world_begin(&w);
+    for (unsigned i = 1; i <= 60; i++) {
+        test_write_crl(&w.certs, 1 + (long)i, false);
+        tls_context_unref(tls_source_get(w.source));
+        assert_int_equal(w.reloads, i);
+        tls_context_unref(tls_source_get(w.source));
+        assert_int_equal(w.reloads, i); /* read again, but the same */
+    }
+    world_fini(&w);
+}
+
 static void replaced_authority_counts_from_then_on(void **state)
 {
     (void)state;
@@ -481,6 +500,7 @@ int main(void)
         cmocka_unit_test(replaced_certificate_is_shown_to_new_connections_only),
         cmocka_unit_test(missing_and_damaged_files_leave_the_old_ones_in_use),
         cmocka_unit_test(revocations_are_read_anew),
+        cmocka_unit_test(changes_faster_than_time_stamps_are_noticed),
         cmocka_unit_test(replaced_authority_counts_from_then_on),
         cmocka_unit_test(start_refuses_files_that_cannot_be_used),
         cmocka_unit_test(key_with_a_password_is_refused_and_nobody_is_asked),
