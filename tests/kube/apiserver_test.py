@@ -13,6 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
+from certs import Authority  # noqa: E402
 from server import Server, free_port  # noqa: E402
 
 KUBE = pathlib.Path(os.environ.get("VIGIL_KUBE", ROOT / "build/kube"))
@@ -45,7 +46,7 @@ def pod(name):
 class Apiserver:
     """One kube-apiserver process with a token for its administrator."""
 
-    def __init__(self, directory, etcd):
+    def __init__(self, directory, etcd, flags=()):
         self.directory = directory
         self.port = free_port()
         self.log = open(directory / "apiserver.log", "wb")
@@ -60,7 +61,8 @@ class Apiserver:
              f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/24",
              "--advertise-address=127.0.0.1", "--authorization-mode=RBAC",
              "--disable-admission-plugins=ServiceAccount", f"--etcd-compaction-interval={COMPACT}",
-             "--lease-reuse-duration-seconds=1", "--event-ttl=5s", "--request-timeout=60s"],
+             "--lease-reuse-duration-seconds=1", "--event-ttl=5s", "--request-timeout=60s",
+             *flags],
             stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
 
     def command(self, *args):
@@ -115,17 +117,18 @@ class Watch:
         self.process.stdout.close()
 
 
-class OnTop(unittest.TestCase):
-    """The tests share a server and an apiserver; each uses a namespace of its own."""
+class Stack(unittest.TestCase):
+    """The tests of a class share a server and an apiserver; each uses a namespace of its own."""
 
     @classmethod
     def setUpClass(cls):
         scratch = tempfile.TemporaryDirectory(prefix="vigil-kube-")
         cls.addClassCleanup(scratch.cleanup)
         cls.scratch = pathlib.Path(scratch.name)
-        cls.server = Server(cls.scratch / "data").start()
+        cls.server, etcd, flags = cls.serve()
+        cls.server.start()
         cls.addClassCleanup(cls.server.stop)
-        cls.api = Apiserver(cls.scratch, cls.server.url)
+        cls.api = Apiserver(cls.scratch, etcd, flags)
         cls.addClassCleanup(cls.api.stop)
         begin = time.monotonic()
         cls.api.wait_ready()
@@ -144,7 +147,7 @@ class OnTop(unittest.TestCase):
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.2)
 
-    def test_configmaps_made_changed_and_removed(self):
+    def make_and_remove_configmaps(self):
         watch = Watch(self.api, "-n", self.name, "configmaps")
         self.addCleanup(watch.end)
         self.ctl("create", "configmap", "a", "--from-literal=k=1")
@@ -165,6 +168,51 @@ class OnTop(unittest.TestCase):
         wanted = ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]
         self.wait_for(watch.lines, lambda: [
             line.split()[0] for line in watch.lines if line.endswith(" a\n")] == wanted)
+
+
+
+class OverPlainText(Stack):
+    @classmethod
+    def serve(cls):
+        server = Server(cls.scratch / "data")
+        return server, server.url, ()
+
+    def test_configmaps_made_changed_and_removed(self):
+        self.make_and_remove_configmaps()
+
+
+class OverTls(Stack):
+    """As in a cluster: the apiserver proves who it is with a certificate, and so does the server."""
+
+    @classmethod
+    def serve(cls):
+        authority = Authority(cls.scratch / "authority")
+        ours, theirs = authority.sign("server"), authority.sign("apiserver")
+        port = free_port()
+        url = f"https://127.0.0.1:{port}"
+        server = Server(cls.scratch / "data", port=port, listen=url, args=[
+            "--cert-file", ours.cert, "--key-file", ours.key, "--trusted-ca-file", authority.cert,
+            "--client-cert-auth"])
+        return server, url, (f"--etcd-cafile={authority.cert}", f"--etcd-certfile={theirs.cert}",
+                             f"--etcd-keyfile={theirs.key}")
+
+    def test_configmaps_made_changed_and_removed(self):
+        self.make_and_remove_configmaps()
+
+    def test_consistent_reads_come_from_the_cache(self):
+        """Which needs progress requests: a list without a resource version asks for the newest one, and waits until
+        the watch has come as far."""
+        for i in range(20):
+            self.ctl("create", "configmap", f"c{i}")
+            listed = self.ctl("get", "configmaps", "-o", "name").split()
+            self.assertEqual(len(listed), i + 1)
+        lines = [line for line in self.api.kubectl("get", "--raw", "/metrics").splitlines()
+                 if line.startswith("apiserver_watch_cache_consistent_read_total") and 'resource="configmaps"' in line]
+        read = {"true": 0.0, "false": 0.0}
+        for line in lines:
+            read["true" if 'success="true"' in line else "false"] += float(line.split()[-1])
+        self.assertGreaterEqual(read["true"], 20, lines)
+        self.assertEqual(read["false"], 0, lines)
 
     def test_leases_are_renewed(self):
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "leader"},
