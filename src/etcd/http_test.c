@@ -135,6 +135,21 @@ static void paths_answer_as_etcds_do(void **state)
     fixture_fini(&f);
 }
 
+static void old_versions_have_their_own_json(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct etcd_config before = config;
+    config.before_3_5 = true;
+    config.gateway_calls_max = 4;
+    fixture_init(&f, 100);
+    assert_answer(&f, "GET", "/health", "HTTP/1.1 200 OK\r\n", "{\"health\":\"true\"}");
+    assert_answer(&f, "POST", "/v3/nothing", "HTTP/1.1 404 Not Found\r\n",
+                  "{\"error\":\"Not Found\",\"message\":\"Not Found\",\"code\":5}");
+    fixture_fini(&f);
+    config = before;
+}
+
 static void failed_read_is_unhealthy(void **state)
 {
     (void)state;
@@ -299,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_answer_as_etcds_do),
+        cmocka_unit_test(old_versions_have_their_own_json),
         cmocka_unit_test(failed_read_is_unhealthy),
         cmocka_unit_test(alarms_are_unhealthy_unless_they_are_excluded),
         cmocka_unit_test(checks_are_counted_by_kind_and_outcome),
