@@ -5,9 +5,11 @@
 #include "store/change.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     KEPT_BYTES = 32 * 1024, /* for events of a turn; what a turn takes beyond is given back */
+    LONG_EVENTS = 2048,     /* a revision with more is decoded once for several turns */
     RECENT = 64,            /* revisions of this turn that need not be read again; a power of 2 */
 };
 
@@ -15,6 +17,15 @@ enum {
 struct recent {
     uint64_t turn;
     struct watch_batch batch;
+    struct log_reader after;
+};
+
+/* A long revision that is asked for turn after turn. Its pin keeps what the events point to. */
+struct kept_batch {
+    int64_t revision; /* 0: there is none */
+    uint64_t pinned, asked_turn;
+    struct watch_event *events; /* owned */
+    size_t count;
     struct log_reader after;
 };
 
@@ -34,6 +45,7 @@ struct local_history {
     struct arena arena;        /* events */
     uint64_t turn;             /* tells the recent of this turn from older ones */
     struct recent recent[RECENT];
+    struct kept_batch kept_batch;
     _Alignas(16) uint8_t kept[KEPT_BYTES];
 };
 
@@ -76,8 +88,54 @@ void local_history_turn_begin(struct local_history *h)
     h->in_turn = true;
 }
 
+/* -- A long revision -- */
+
+static void kept_batch_drop(struct local_history *h)
+{
+    if (!h->kept_batch.revision)
+        return;
+    epoch_unpin(h->options.slot, h->kept_batch.pinned);
+    free(h->kept_batch.events);
+    h->kept_batch = (struct kept_batch){0};
+}
+
+static void kept_batch_set(struct local_history *h, const struct recent *recent)
+{
+    const struct watch_batch *batch = &recent->batch;
+    size_t bytes = batch->count * sizeof(struct watch_event);
+    if (h->kept_batch.revision && h->kept_batch.asked_turn == h->turn)
+        return; /* it was handed out in this turn */
+    kept_batch_drop(h);
+    h->kept_batch = (struct kept_batch){
+        .revision = batch->revision,
+        .pinned = epoch_pin(h->options.slot),
+        .asked_turn = h->turn,
+        .events = xmalloc(bytes),
+        .count = batch->count,
+        .after = recent->after,
+    };
+    memcpy(h->kept_batch.events, batch->events, bytes);
+}
+
+/* False: it is another one. */
+static bool kept_batch_get(struct local_history *h, int64_t revision, struct recent *ret_recent)
+{
+    struct kept_batch *kept = &h->kept_batch;
+    if (kept->revision != revision)
+        return false;
+    kept->asked_turn = h->turn;
+    *ret_recent = (struct recent){
+        .turn = h->turn,
+        .batch = {kept->revision, kept->events, kept->count},
+        .after = kept->after,
+    };
+    return true;
+}
+
 void local_history_flushed(struct local_history *h)
 {
+    if (h->kept_batch.asked_turn != h->turn)
+        kept_batch_drop(h);
     if (!h->pinned)
         return;
     epoch_unpin(h->options.slot, h->number);
@@ -87,6 +145,11 @@ void local_history_flushed(struct local_history *h)
     h->view = NULL;
     h->standing_segment = 0;
     h->turn++;
+}
+
+bool local_history_keeps(const struct local_history *h)
+{
+    return h->kept_batch.revision != 0;
 }
 
 bool local_history_wanted(const struct local_history *h)
@@ -240,8 +303,12 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
     if (place->revision > last)
         return ST_END;
     struct recent *recent = &h->recent[(uint64_t)place->revision % RECENT];
-    if (recent->turn != h->turn || recent->batch.revision != place->revision)
+    bool known = recent->turn == h->turn && recent->batch.revision == place->revision;
+    if (!known && !kept_batch_get(h, place->revision, recent)) {
         TRY(read_revision(h, place, last, recent));
+        if (recent->batch.count > LONG_EVENTS)
+            kept_batch_set(h, recent);
+    }
     keep_place(place, recent->batch.revision + 1, &recent->after);
     *ret_batch = recent->batch;
     return ST_OK;
@@ -313,6 +380,7 @@ void local_history_free(struct local_history *h)
     if (!h)
         return;
     assert(!h->pinned);
+    kept_batch_drop(h);
     arena_fini(&h->arena);
     free(h);
 }

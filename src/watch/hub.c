@@ -212,7 +212,7 @@ static int64_t hungry_lowest(const struct watch_hub *hub)
 static void wake_one_hungry(struct watch_stream *stream)
 {
     list_remove(&stream->in_hungry);
-    stream->hungry = stream->live_hungry = stream->scan_hungry = false;
+    stream->hungry = stream->live_hungry = stream->scan_hungry = stream->large_hungry = false;
     stream_wake(stream);
 }
 

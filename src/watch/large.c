@@ -12,6 +12,9 @@ struct watch_large {
     int64_t header_revision; /* that is told */
     size_t at_event, at_byte;
     size_t piece_end; /* the event behind this piece, a message of its own; 0: it is not begun */
+    size_t measured;  /* before it is begun: the events before this one were looked at, */
+    size_t piece_bytes, piece_events; /* and came to this */
+    size_t piece_last;                /* the event behind the last of them */
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
     size_t head_len, head_at;
     unsigned flags; /* of the watcher */
@@ -48,39 +51,57 @@ static bool wants(const struct watch_large *large, const struct watch_event *eve
     return watch_filter_passes(large->flags, event) && watch_range_covers(key, end, event->key);
 }
 
-/* Finds how many events the next message has, and makes its head. False: there are none left. */
-static bool piece_begin(struct watch_stream *stream, struct watch_large *large,
-                        const struct watch_batch *batch)
+/* Looks at the events of the next message, as many as this fill may. ST_AGAIN: there are more. */
+static enum status piece_measure(struct watch_stream *stream, struct watch_large *large,
+                                 const struct watch_batch *batch, bool *ret_cut)
 {
     struct watch_hub *hub = stream->hub;
     const struct message_header *header = hub_header(hub, large->header_revision);
-    size_t head = message_event_head_size(header, large->watch_id), bytes = 0, events = 0;
-    bool cut = false;
-    for (size_t i = large->at_event; i < batch->count && !cut; i++) {
-        const struct watch_event *event = &batch->events[i];
+    size_t head = message_event_head_size(header, large->watch_id);
+    *ret_cut = false;
+    if (large->measured < large->at_event)
+        large->measured = large->at_event;
+    for (; large->measured < batch->count; large->measured++) {
+        const struct watch_event *event = &batch->events[large->measured];
+        if (!hub->budget)
+            return ST_AGAIN;
+        hub->budget--;
         if (!wants(large, event))
             continue;
         size_t more = message_event_size(event, hub_prev(hub, large->flags, event));
-        cut = large->flags & WATCHER_FRAGMENT && events > 0 &&
-              head + bytes + more >= hub->options.fragment_bytes;
-        if (cut)
-            break;
-        bytes += more;
-        events++;
-        large->piece_end = i + 1;
+        *ret_cut = large->flags & WATCHER_FRAGMENT && large->piece_events > 0 &&
+                   head + large->piece_bytes + more >= hub->options.fragment_bytes;
+        if (*ret_cut)
+            return ST_OK;
+        large->piece_bytes += more;
+        large->piece_events++;
+        large->piece_last = large->measured + 1;
     }
-    if (!events)
-        return false;
-    if (bytes > UINT32_MAX - MESSAGE_HEAD_BYTES_MAX) {
+    return ST_OK;
+}
+
+/* Finds how many events the next message has, and makes its head. ST_END: there are none left. */
+static enum status piece_begin(struct watch_stream *stream, struct watch_large *large,
+                               const struct watch_batch *batch)
+{
+    struct watch_hub *hub = stream->hub;
+    bool cut;
+    TRY(piece_measure(stream, large, batch, &cut));
+    if (!large->piece_events)
+        return ST_END;
+    if (large->piece_bytes > UINT32_MAX - MESSAGE_HEAD_BYTES_MAX) {
         stream->broken = ST_LIMIT; /* no gRPC message can be that long */
-        return true;
+        return ST_OK;
     }
     struct message message = {.watch_id = large->watch_id, .fragment = cut};
-    large->head_len = message_head_write(large->head, &message, header, bytes);
+    large->head_len = message_head_write(
+        large->head, &message, hub_header(hub, large->header_revision), large->piece_bytes);
     large->head_at = 0;
-    stream_count_events(stream, events);
+    large->piece_end = large->piece_last;
+    stream_count_events(stream, large->piece_events);
+    large->piece_bytes = large->piece_events = large->measured = 0;
     hub->stats.responses_sent++;
-    return true;
+    return ST_OK;
 }
 
 /* Copies what of the part lies behind `skip` bytes, which is reduced by what it skipped. */
@@ -148,7 +169,13 @@ void large_fill(struct watch_stream *stream, struct watch_output *out)
         return;
     }
     while (out->at < out->end && !stream->broken) {
-        if (!large->piece_end && !piece_begin(stream, large, &batch)) {
+        status = large->piece_end ? ST_OK : piece_begin(stream, large, &batch);
+        if (status == ST_AGAIN) {
+            stream->large_hungry = true;
+            stream_park_hungry(stream);
+            return;
+        }
+        if (status == ST_END) {
             large_free(TAKE(stream->large));
             return;
         }

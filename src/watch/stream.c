@@ -487,7 +487,7 @@ static bool has_work(const struct watch_stream *stream)
     if (stream->rest)
         return true;
     if (stream->large)
-        return !stream->large_waiting;
+        return !stream->large_waiting && !stream->large_hungry;
     return stream->control_count || stream->compacted || live_ready(stream) ||
            scans_ready(stream) || notify_due(stream);
 }

@@ -85,7 +85,7 @@ struct watch_stream {
     uint8_t scan_count, scans_waiting;
     bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
     bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
-    bool live_hungry : 1, scan_hungry : 1;
+    bool live_hungry : 1, scan_hungry : 1, large_hungry : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */
     bool dying : 1;  /* its owner is gone: never woken, and freed as the turns go */
