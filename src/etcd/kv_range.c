@@ -45,6 +45,7 @@ struct output {
     uint64_t kvs_bytes_left; /* of this message */
     int64_t kvs_left;        /* after this message */
     int64_t keys_per_message;
+    uint64_t messages; /* begun */
 };
 
 /* -- Messages -- */
@@ -73,6 +74,7 @@ static void message_begin(struct output *o, uint64_t kvs_bytes, bool last)
     uint64_t body = kvs_bytes;
     if (last)
         body += kv_header_size(&header) + kv_range_tail_size(r->range.more, r->range.count);
+    o->messages++;
     uint64_t message = r->streams ? pb_message_head_size(1, body) + body : body;
     assert(message <= UINT32_MAX);
 
@@ -158,6 +160,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     }
     if (!message_is_whole(o) || o->kvs_left > 0)
         return GRPC_FILL_MORE;
+    grpc_call_sent(o->range->call, o->messages);
     engine_range_close(&o->range->range); /* lets go of the store before the peer has read it all */
     return GRPC_FILL_DONE;
 }

@@ -46,7 +46,9 @@ static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room
 {
     struct watch_call *w = CONTAINER_OF(source, struct watch_call, source);
     bool more;
+    uint64_t before = watch_stream_responses(w->stream);
     *ret_len = watch_stream_fill(w->stream, dst, room, &more);
+    grpc_call_sent(w->call, watch_stream_responses(w->stream) - before);
     if (*ret_len == 0 && watch_stream_status(w->stream) != ST_OK) {
         /* Clients resume after this code, and are told of the compaction then. */
         fail(w, GRPC_UNAVAILABLE,

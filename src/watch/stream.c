@@ -534,6 +534,11 @@ static bool progress_is_ahead(const struct watch_stream *stream)
     return stream->progress_wanted > stream->hub->tail;
 }
 
+uint64_t watch_stream_responses(const struct watch_stream *stream)
+{
+    return stream->hub->stats.responses_sent;
+}
+
 size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room, bool *ret_more)
 {
     uint8_t *end = dst + room;

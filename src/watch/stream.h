@@ -77,6 +77,9 @@ enum status watch_stream_status(const struct watch_stream *stream);
  * it. */
 size_t watch_stream_waiting(const struct watch_stream *stream);
 
+/* How many responses were made by all streams of its hub: for who counts those of a fill. */
+uint64_t watch_stream_responses(const struct watch_stream *stream);
+
 /* Writes at most room bytes; *ret_more: there is more to write now. */
 size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room, bool *ret_more);
 

@@ -110,6 +110,9 @@ class Metrics(LiveTest):
             page = self.scrape(vigil)
             self.assertGreaterEqual(
                 self.value(page, "vigil_watch_fan_out_duration_seconds_count"), 1)
+            labels = ('grpc_method="Watch",grpc_service="etcdserverpb.Watch",'
+                      'grpc_type="bidi_stream"')
+            self.assertEqual(self.value(page, "grpc_server_msg_sent_total", labels), 2)
         finally:
             watch.kill()
             watch.communicate()
