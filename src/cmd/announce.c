@@ -68,6 +68,8 @@ static void announce_listener(const struct url *bound, enum server_role role)
     const char *address = strstr(text, "://");
     if (role == SERVER_METRICS)
         log_info("serving metrics", LOG_TEXT("address", text));
+    else if (role == SERVER_KUBE)
+        log_info("serving the Kubernetes API", LOG_TEXT("address", text));
     else
         log_info(bound->secure ? "serving client traffic securely"
                                : "serving client traffic insecurely; this is strongly discouraged!",
@@ -75,7 +77,8 @@ static void announce_listener(const struct url *bound, enum server_role role)
                  LOG_TEXT("address", address ? address + 3 : text));
 }
 
-void announce_ready(const struct serve_config *config, struct server *server)
+void announce_ready(const struct serve_config *config, struct server *server,
+                    const char *kubeconfig)
 {
     const struct etcd_config *etcd = &config->server.etcd;
     struct engine_identity identity = engine_identity_get(server_engine(server));
@@ -98,7 +101,10 @@ void announce_ready(const struct serve_config *config, struct server *server)
     log_info("grpc service status changed", LOG_TEXT("service", ""), LOG_TEXT("status", "SERVING"));
     log_info("ready to serve client requests");
     for (size_t i = 0; i < config->server.listen_count; i++)
-        announce_listener(server_bound(server, i), config->server.roles[i]);
+        if (server_bound(server, i))
+            announce_listener(server_bound(server, i), config->server.roles[i]);
+    if (kubeconfig)
+        log_info("wrote a kubeconfig", LOG_TEXT("file", kubeconfig));
 }
 
 static void announce_end(const char *message, const struct serve_config *config)

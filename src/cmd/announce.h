@@ -11,8 +11,9 @@
 void announce_arguments(const char *program, int count, char *const *args);
 /* Before anything is opened. */
 void announce_start(const struct serve_config *config, const struct serve_options *options);
-/* Clients are served from now on. */
-void announce_ready(const struct serve_config *config, struct server *server);
+/* Clients are served from now on. kubeconfig: where one was written, or NULL. */
+void announce_ready(const struct serve_config *config, struct server *server,
+                    const char *kubeconfig);
 void announce_closing(const struct serve_config *config);
 void announce_closed(const struct serve_config *config);
 

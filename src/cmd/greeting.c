@@ -1,5 +1,6 @@
 #include "cmd/greeting.h"
 
+#include "cmd/kubeconfig.h"
 #include "cmd/version.h"
 
 static bool is_unix(const char *url)
@@ -7,7 +8,15 @@ static bool is_unix(const char *url)
     return strncmp(url, "unix", 4) == 0;
 }
 
-void greeting_write(FILE *to, const struct serve_config *config, struct server *server)
+static void write_kube_url(FILE *to, const struct serve_config *config, struct server *server)
+{
+    char text[URL_TEXT_BYTES];
+    url_format(kubeconfig_url(config, server), text);
+    fprintf(to, "  Kubernetes   %s\n", text);
+}
+
+void greeting_write(FILE *to, const struct serve_config *config, struct server *server,
+                    const char *kubeconfig)
 {
     char first[URL_TEXT_BYTES] = "";
     fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
@@ -16,6 +25,8 @@ void greeting_write(FILE *to, const struct serve_config *config, struct server *
         url_format(server_bound(server, i), first);
         fprintf(to, "  gRPC, HTTP   %s\n", first);
     }
+    if (kubeconfig)
+        write_kube_url(to, config, server);
     fprintf(to, "  data         %s\n\n", config->server.engine.data_dir);
     fprintf(to, "In another terminal (etcdctl: Debian package etcd-client):\n\n");
     fprintf(to, "    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=%s\n", first);
@@ -26,5 +37,7 @@ void greeting_write(FILE *to, const struct serve_config *config, struct server *
                 first + strlen("unix://"));
     else
         fprintf(to, "    curl %s/health\n", first);
+    if (kubeconfig)
+        fprintf(to, "    kubectl --kubeconfig %s api-resources\n", kubeconfig);
     fprintf(to, "\nCtrl-C ends it; what was acknowledged stays.\n\n");
 }

@@ -4,6 +4,8 @@
 
 #include "cmd/serve_config.h"
 
-void greeting_write(FILE *to, const struct serve_config *config, struct server *server);
+/* kubeconfig: where one was written, or NULL. */
+void greeting_write(FILE *to, const struct serve_config *config, struct server *server,
+                    const char *kubeconfig);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cmd/announce.h"
 #include "cmd/greeting.h"
+#include "cmd/kubeconfig.h"
 #include "cmd/log_rotation.h"
 #include "cmd/notify.h"
 #include "cmd/preflight.h"
@@ -73,6 +74,8 @@ static int read_settings(struct serve *s, int count, char **args)
     const struct options_table *table = s->as_etcd ? &serve_etcd_table : &serve_table;
     switch (serve_settings_read(&s->settings, table, count, args, environ, &error)) {
     case SETTINGS_READ:
+        s->settings.values.kube_urls_given =
+            options_source(&s->settings.options, "listen-kube-urls") != OPTION_FROM_DEFAULT;
         return -1;
     case SETTINGS_HELP:
         options_write_help(table, stdout);
@@ -241,10 +244,12 @@ static int fail(const struct serve *s, const struct error *error)
 
 static int run(struct serve *s, struct server *server)
 {
+    char path[KUBECONFIG_PATH_BYTES];
+    const char *kubeconfig = kubeconfig_write(&s->config, server, path) ? path : NULL;
     if (s->for_people)
-        greeting_write(stderr, &s->config, server);
+        greeting_write(stderr, &s->config, server, kubeconfig);
     else
-        announce_ready(&s->config, server);
+        announce_ready(&s->config, server, kubeconfig);
     notify_manager("READY=1");
     int number = wait_for_end(s);
     log_info("received signal; shutting down", LOG_TEXT("signal", signals_name(number)));

@@ -1,6 +1,7 @@
 #include "cmd/serve_config.h"
 
 #include "base/xalloc.h"
+#include "cmd/version.h"
 #include "etcd/member_id.h"
 
 #include <sched.h>
@@ -68,6 +69,39 @@ static enum status add_listen(struct serve_config *config, struct texts texts, c
         server->listen_count++;
     }
     return ST_OK;
+}
+
+/* Whoever reaches it may do everything, so only this machine does without being known. */
+static enum status check_kube_urls(const struct serve_config *config,
+                                   const struct serve_options *options, struct error *error)
+{
+    for (size_t i = 0; i < config->server.listen_count; i++) {
+        const struct url *url = &config->urls[i];
+        bool known = url->secure && options->client_cert_auth;
+        if (config->roles[i] == SERVER_KUBE && !known && !address_is_local(&url->address))
+            return error_set(error, ST_INVALID,
+                             "--listen-kube-urls: %.*s would let everyone in who can reach it; "
+                             "elsewhere than on this machine's loopback use https:// with "
+                             "--client-cert-auth",
+                             SLICE_ARGS(config->listen_texts[i]));
+    }
+    return ST_OK;
+}
+
+/* Who starts us in etcd's place expects its ports and no other, unless asked for. */
+static enum status set_kube(struct serve_config *config, const struct serve_options *options,
+                            bool as_etcd, struct error *error)
+{
+    bool wanted = options->kube_urls_given || !as_etcd;
+    struct texts kube = split(config, wanted ? options->listen_kube_urls : "");
+    TRY(add_listen(config, kube, "listen-kube-urls", SERVER_KUBE, error));
+    config->server.kube_wanted = kube.count > 0;
+    config->server.kube_optional = !options->kube_urls_given;
+    config->server.kube = (struct kube_config){
+        .version = VIGIL_VERSION,
+        .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
+    };
+    return check_kube_urls(config, options, error);
 }
 
 static enum status set_listen(struct serve_config *config, const struct serve_options *options,
@@ -360,6 +394,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
                            bool as_etcd, struct error *error)
 {
     TRY(set_listen(config, options, error));
+    TRY(set_kube(config, options, as_etcd, error));
     TRY(set_tls(config, options, error));
     TRY(set_member(config, options, error));
     TRY(set_version(config, options, error));

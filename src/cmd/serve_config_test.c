@@ -27,6 +27,8 @@ static enum status read_flags(struct fixture *f, int as_etcd, ...)
     enum status status = options_parse_args(&f->options, count, args, &rest, &f->error);
     assert_int_equal(status, ST_OK);
     assert_int_equal(rest, count);
+    f->values.kube_urls_given =
+        options_source(&f->options, "listen-kube-urls") != OPTION_FROM_DEFAULT;
     return serve_config_init(&f->config, &f->values, as_etcd, &f->error);
 }
 
@@ -53,7 +55,9 @@ static void defaults_are_etcds_single_node(void **state)
     assert_int_equal(server->wire.grpc.receive_bytes_max, 2 * 1024 * 1024);
     assert_int_equal(server->engine.quota_bytes, INT64_C(2) << 30);
     assert_int_equal(server->compaction_retention, 0);
-    assert_int_equal(server->listen_count, 1);
+    assert_int_equal(server->listen_count, 2);
+    assert_int_equal(server->roles[1], SERVER_KUBE);
+    assert_true(server->kube_optional);
     assert_true(slice_equal(server->etcd.client_urls[0], SLICE_LITERAL("http://localhost:2379")));
     serve_config_fini(&f.config);
 }
@@ -172,6 +176,32 @@ static void flags_that_make_no_sense_are_explained(void **state)
                    "--advertise-client-urls");
 }
 
+static void kubernetes_is_served_to_this_machine_unless_clients_are_known(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, 1, NULL), ST_OK);
+    assert_int_equal(f.config.server.listen_count, 1);
+    assert_false(f.config.server.kube_wanted);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=", NULL), ST_OK);
+    assert_int_equal(f.config.server.listen_count, 1);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 1, "--listen-kube-urls=http://[::1]:1", NULL), ST_OK);
+    assert_true(f.config.server.kube_wanted);
+    assert_false(f.config.server.kube_optional);
+    serve_config_fini(&f.config);
+
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://0.0.0.0:1", NULL), &f,
+                   "let everyone in");
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=https://10.0.0.1:1", "--auto-tls", NULL),
+                   &f, "let everyone in");
+    assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=https://10.0.0.1:1", "--cert-file=a",
+                                "--key-file=b", "--trusted-ca-file=c", "--client-cert-auth", NULL),
+                     ST_OK);
+    serve_config_fini(&f.config);
+}
+
 static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
 {
     (void)state;
@@ -179,7 +209,7 @@ static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
     assert_int_equal(read_flags(&f, 0, "--listen-client-urls=http://127.0.0.1:1",
                                 "--listen-metrics-urls=http://127.0.0.1:2", NULL),
                      ST_OK);
-    assert_int_equal(f.config.server.listen_count, 2);
+    assert_int_equal(f.config.server.listen_count, 3);
     assert_int_equal(f.config.server.roles[0], SERVER_CLIENTS);
     assert_int_equal(f.config.server.roles[1], SERVER_METRICS);
     serve_config_fini(&f.config);
@@ -188,7 +218,7 @@ static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
                                 "--listen-client-http-urls=http://127.0.0.1:3",
                                 "--cors=http://a:1,http://b:2", "--host-whitelist=x", NULL),
                      ST_OK);
-    assert_int_equal(f.config.server.listen_count, 3);
+    assert_int_equal(f.config.server.listen_count, 4);
     assert_int_equal(f.config.client_count, 2);
     assert_int_equal(f.config.server.roles[1], SERVER_GRPC);
     assert_int_equal(f.config.server.roles[2], SERVER_HTTP);
@@ -302,6 +332,7 @@ int main(void)
         cmocka_unit_test(reported_version_can_be_changed),
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
+        cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
         cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
         cmocka_unit_test(every_limit_reaches_its_layer),
         cmocka_unit_test(flags_of_tls_are_checked_as_etcd_does),

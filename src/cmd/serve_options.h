@@ -10,7 +10,10 @@
 
 enum serve_log_format { SERVE_LOG_AUTO, SERVE_LOG_JSON, SERVE_LOG_CONSOLE };
 enum serve_compaction_mode { SERVE_COMPACT_PERIODIC, SERVE_COMPACT_REVISION };
+enum serve_undecodable { SERVE_UNDECODABLE_ERROR, SERVE_UNDECODABLE_SKIP };
 enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
+
+#define SERVE_KUBE_URL_DEFAULT "http://127.0.0.1:8001"
 
 struct serve_options {
     /* Member */
@@ -46,6 +49,11 @@ struct serve_options {
     const char *host_whitelist; /* "" and "*": all */
     int64_t warning_apply_duration_ns;
     int64_t warning_unary_request_duration_ns;
+
+    /* Kubernetes API */
+    const char *listen_kube_urls;
+    bool kube_urls_given; /* no flag: listen_kube_urls are not the default */
+    int kube_undecodable; /* enum serve_undecodable */
 
     /* Storage */
     int64_t quota_backend_bytes;

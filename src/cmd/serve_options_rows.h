@@ -18,6 +18,7 @@ extern const struct option_group serve_member_options;
 extern const struct option_group serve_cluster_options;
 extern const struct option_group serve_request_options;
 extern const struct option_group serve_http_options;
+extern const struct option_group serve_kube_options;
 extern const struct option_group serve_storage_options;
 extern const struct option_group serve_security_options;
 extern const struct option_group serve_limit_options;

@@ -1,5 +1,6 @@
 #include "cmd/server.h"
 
+#include "base/log.h"
 #include "base/xalloc.h"
 #include "etcd/compactor.h"
 #include "etcd/health_counts.h"
@@ -25,8 +26,10 @@ struct server {
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
     struct spoken spoken[SERVER_ROLES];
-    struct server_tls *tls; /* owned; NULL when no listener is secure */
-    struct url *bound;      /* owned; one for each listener */
+    struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
+    struct server_tls *tls;         /* owned; NULL when no listener is secure */
+    struct url *bound;              /* owned; one for each listener */
+    bool kube_skipped;              /* its address is taken by somebody else */
     bool started;
     _Atomic bool has_compactor; /* the first shard to start has it */
 };
@@ -35,6 +38,7 @@ struct server {
 struct server_shard {
     struct engine_shard *engine;
     struct etcd_face *face;
+    struct kube_face *kube;           /* NULL: not served */
     struct etcd_compactor *compactor; /* owned; NULL on all shards but one */
 };
 
@@ -43,6 +47,7 @@ struct server_shard {
 static void server_shard_free(struct server_shard *shard)
 {
     etcd_compactor_free(shard->compactor);
+    kube_face_free(shard->kube);
     etcd_face_free(shard->face);
     engine_shard_free(shard->engine);
     free(shard);
@@ -77,6 +82,23 @@ static void set_clock(const struct server *server, struct etcd_face *face, struc
     etcd_face_set_clock(face, fine ? fine_time : turn_time, loop);
 }
 
+/* One page for both faces. */
+static void write_metrics(void *face, struct metric_page *page)
+{
+    etcd_metrics_write(face, page);
+}
+
+static enum status start_faces(struct server *server, struct server_shard *shard, struct loop *loop)
+{
+    TRY(etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face));
+    set_clock(server, shard->face, loop);
+    if (!server->config->kube_wanted)
+        return ST_OK;
+    TRY(kube_face_new(&server->config->kube, server->engine, shard->engine, loop, &shard->kube));
+    kube_face_set_metrics(shard->kube, write_metrics, shard->face);
+    return ST_OK;
+}
+
 static enum status shard_start(void *ctx, struct net_shard *net_shard)
 {
     struct server *server = ctx;
@@ -84,12 +106,11 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     enum status status =
         engine_shard_new(server->engine, net_shard_loop(net_shard), &shard->engine);
     if (status == ST_OK)
-        status = etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face);
+        status = start_faces(server, shard, net_shard_loop(net_shard));
     if (status != ST_OK) {
         server_shard_free(shard);
         return status;
     }
-    set_clock(server, shard->face, net_shard_loop(net_shard));
     start_compactor(server, shard, net_shard_loop(net_shard));
     net_shard_set_user(net_shard, shard);
     return ST_OK;
@@ -102,7 +123,7 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
     struct server_shard *shard = net_shard_user(net_shard);
     if (shard->compactor)
         etcd_compactor_stop(shard->compactor);
-    while (etcd_face_busy(shard->face) ||
+    while (etcd_face_busy(shard->face) || (shard->kube && kube_face_busy(shard->kube)) ||
            (shard->compactor && etcd_compactor_busy(shard->compactor)))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
     net_shard_set_user(net_shard, NULL);
@@ -140,7 +161,9 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
     const struct http_routes *routes = etcd_face_routes(shard->face);
     if (spoken->role == SERVER_METRICS)
         routes = etcd_face_metrics_routes(shard->face);
-    if (spoken->role == SERVER_HTTP || spoken->role == SERVER_METRICS)
+    if (spoken->role == SERVER_KUBE)
+        routes = kube_face_routes(shard->kube);
+    if (spoken->role != SERVER_CLIENTS && spoken->role != SERVER_GRPC)
         services = NULL;
     if (spoken->role == SERVER_GRPC)
         routes = NULL;
@@ -193,19 +216,23 @@ static enum status open_tls(struct server *server, struct error *error)
 
 static enum status refuse_shared(const struct url *url, enum server_role role, struct error *error)
 {
+    static const char *const names[SERVER_ROLES] = {
+        "client-http-urls", "client-http-urls", "client-http-urls", "metrics-urls", "kube-urls"};
     char text[URL_TEXT_BYTES];
     url_format(url, text);
     return error_set(error, ST_INVALID,
                      "cannot bind both --listen-client-urls and --listen-%s on "
                      "the same url %s",
-                     role == SERVER_METRICS ? "metrics-urls" : "client-http-urls", text);
+                     names[role], text);
 }
 
 static void make_spoken(struct server *server)
 {
+    server->kube_limits = server->config->wire;
+    server->kube_limits.http.body_bytes_max = KUBE_BODY_BYTES_MAX;
     for (int role = 0; role < SERVER_ROLES; role++) {
         struct spoken *spoken = &server->spoken[role];
-        spoken->limits = &server->config->wire;
+        spoken->limits = role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;
         spoken->role = (enum server_role)role;
         spoken->kind = net_wire_kind(&spoken->wire);
         spoken->kind.shard_new = protocol_shard_new;
@@ -234,7 +261,15 @@ static enum status listen_on(struct server *server, size_t at, struct error *err
     const struct protocol_kind *kind = &server->spoken[config->roles[at]].kind;
     if (secure)
         kind = server_tls_wrap(server->tls, kind, plain);
-    return net_server_listen(server->net, &config->listen[at], kind, &server->bound[at], error);
+    enum status status =
+        net_server_listen(server->net, &config->listen[at], kind, &server->bound[at], error);
+    if (status != ST_IN_USE || config->roles[at] != SERVER_KUBE || !config->kube_optional)
+        return status;
+    log_warn("the Kubernetes API is not served: its default address is taken; choose another with "
+             "--listen-kube-urls, or none with an empty one",
+             LOG_TEXT("error", error->text));
+    server->kube_skipped = true;
+    return ST_OK;
 }
 
 static enum status make_net(struct server *server, struct error *error)
@@ -292,7 +327,8 @@ enum status server_start(const struct server_config *config, struct server **ret
 
 const struct url *server_bound(const struct server *server, size_t i)
 {
-    return &server->bound[i];
+    bool skipped = server->kube_skipped && server->config->roles[i] == SERVER_KUBE;
+    return skipped ? NULL : &server->bound[i];
 }
 
 struct engine *server_engine(struct server *server)

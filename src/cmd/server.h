@@ -12,6 +12,7 @@
 #include "engine/local.h"
 #include "etcd/auto_compaction.h"
 #include "etcd/face.h"
+#include "kube/api/face.h"
 #include "net/server.h"
 #include "wire/limits.h"
 
@@ -23,6 +24,7 @@ enum server_role {
     SERVER_GRPC,    /* gRPC only, for HTTP has URLs of its own */
     SERVER_HTTP,    /* those */
     SERVER_METRICS, /* /metrics and the health checks */
+    SERVER_KUBE,    /* the Kubernetes API */
     SERVER_ROLES
 };
 
@@ -30,6 +32,9 @@ enum server_role {
 struct server_config {
     struct engine_local_options engine;
     struct etcd_config etcd;
+    struct kube_config kube;
+    bool kube_wanted;   /* one of listen is for it */
+    bool kube_optional; /* it does without that one when somebody else listens there */
     struct net_options net;
     struct wire_limits wire;
     const struct url *listen;
@@ -45,7 +50,8 @@ MUST_CHECK
 enum status server_start(const struct server_config *config, struct server **ret_server,
                          struct error *error);
 
-/* Where the i-th listener listens: a port of 0 has become the one chosen. */
+/* Where the i-th listener listens: a port of 0 has become the one chosen. NULL: it was passed over,
+ * since somebody else listens there. */
 const struct url *server_bound(const struct server *server, size_t i);
 struct engine *server_engine(struct server *server);
 

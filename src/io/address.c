@@ -58,6 +58,19 @@ bool address_is_path(const struct address *address)
     return address->as.any.sa_family == AF_UNIX;
 }
 
+bool address_is_local(const struct address *address)
+{
+    const void *at = &address->as.storage;
+    switch (address->as.any.sa_family) {
+    case AF_INET:
+        return (ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
+    default:
+        return address_is_path(address);
+    }
+}
+
 uint16_t address_port(const struct address *address)
 {
     const void *at = &address->as.storage;

@@ -28,6 +28,8 @@ MUST_CHECK
 enum status address_from_path(struct slice path, struct address *ret_address);
 
 bool address_is_path(const struct address *address);
+/* Reached from this machine only: a path, or an address of its loopback. */
+bool address_is_local(const struct address *address);
 /* 0 for a path. */
 uint16_t address_port(const struct address *address);
 /* The path, or "" for an IP address. Lives as long as the address. */

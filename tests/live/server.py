@@ -58,6 +58,8 @@ class Server:
                       "--heartbeat-interval", "20", "--election-timeout", "100"]
         else:
             flags = ["serve"] + flags
+            if not any("--listen-kube-urls" in arg for arg in self.args):
+                flags += ["--listen-kube-urls="]
         return self.wrap + [self.binary] + flags + self.args
 
     def begin(self):

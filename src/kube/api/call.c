@@ -1,6 +1,7 @@
 #include "kube/api/call.h"
 
 #include "base/xalloc.h"
+#include "kube/api/pages.h"
 
 #include <stdio.h>
 
@@ -186,9 +187,17 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->shard = shard;
     face->loop = loop;
     TRY(http_routes_new(&face->routes));
+    TRY(kube_pages_add(face));
     TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
     *ret_face = TAKE(face);
     return ST_OK;
+}
+
+void kube_face_set_metrics(struct kube_face *face,
+                           void (*write)(void *ctx, struct metric_page *page), void *ctx)
+{
+    face->write_metrics = write;
+    face->metrics_ctx = ctx;
 }
 
 void kube_face_free(struct kube_face *face)

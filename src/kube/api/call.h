@@ -21,6 +21,8 @@ struct kube_face {
     struct loop *loop;
     struct http_routes *routes; /* owned */
     size_t under_way;           /* operations the engine has not answered */
+    void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
+    void *metrics_ctx;
 };
 
 /* What one request may make us hold besides its body. */

@@ -12,8 +12,12 @@
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct kube_config {
-    const char *version; /* of Vigil */
+    const char *version;   /* of Vigil */
+    bool skip_undecodable; /* a watch passes over values that are no objects */
 };
+
+/* Of a request, as in Kubernetes. */
+enum { KUBE_BODY_BYTES_MAX = 3 * 1024 * 1024 };
 
 struct kube_face;
 
@@ -21,6 +25,9 @@ MUST_CHECK
 enum status kube_face_new(const struct kube_config *config, struct engine *engine,
                           struct engine_shard *shard, struct loop *loop,
                           struct kube_face **ret_face);
+/* Writes what /metrics answers. Before its first connection; without it there is no such page. */
+void kube_face_set_metrics(struct kube_face *face,
+                           void (*write)(void *ctx, struct metric_page *page), void *ctx);
 /* Must not be busy. */
 void kube_face_free(struct kube_face *face);
 DEFINE_CLEANUP(struct kube_face *, kube_face_free)

@@ -1,0 +1,166 @@
+#include "kube/api/pages.h"
+
+#include "base/metric_page.h"
+#include "codec/json/writer.h"
+#include "wire/http/gzip.h"
+
+#include <stdio.h>
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "amd64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "arm64"
+#else
+#define ARCHITECTURE "unknown"
+#endif
+
+#define JSON SLICE_LITERAL("application/json")
+#define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
+
+/* -- The gate -- */
+
+static bool is_loopback_name(struct slice host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct slice name = slice_from_text(names[i]);
+        if (host.len >= name.len && slice_equal(slice_sub(host, 0, name.len), name) &&
+            (host.len == name.len || host.ptr[name.len] == ':'))
+            return true;
+    }
+    return false;
+}
+
+bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
+{
+    (void)ctx;
+    struct slice origin;
+    bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
+    if (request->secure || (is_loopback_name(request->host) && !from_page))
+        return true;
+    http_respond(x, 403, PLAIN,
+                 SLICE_LITERAL("without TLS this is served to programs of this machine only, under "
+                               "its loopback addresses\n"));
+    return false;
+}
+
+/* -- Pages -- */
+
+static void respond_json(struct http_exchange *x, const struct json_writer *w, struct buf *text)
+{
+    if (json_writer_finish(w) == ST_OK)
+        http_respond(x, 200, JSON, buf_slice(text));
+    else
+        http_abort(x);
+    buf_fini(text);
+}
+
+static void version(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)request;
+    const struct kube_config *config = ((struct kube_face *)service)->config;
+    char git_version[64];
+    snprintf(git_version, sizeof(git_version),
+             "v" KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR ".0-vigil.%s", config->version);
+    const char *const rows[][2] = {
+        {"major", KUBE_VERSION_MAJOR},
+        {"minor", KUBE_VERSION_MINOR},
+        {"gitVersion", git_version},
+        {"gitCommit", ""},
+        {"gitTreeState", ""},
+        {"buildDate", "1970-01-01T00:00:00Z"},
+        {"goVersion", "none"},
+        {"compiler", "cc"},
+        {"platform", "linux/" ARCHITECTURE},
+    };
+    struct buf text = {0};
+    struct json_writer w;
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        json_key(&w, rows[i][0]);
+        json_text(&w, rows[i][1]);
+    }
+    json_end_object(&w);
+    respond_json(x, &w, &text);
+}
+
+/* The store was read before anybody was let in, and a store that fails ends the process: who hears
+ * an answer hears that all is well. */
+static void health(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    struct slice query = request->query, word = SLICE_LITERAL("verbose");
+    bool verbose = query.len >= word.len && slice_equal(slice_sub(query, 0, word.len), word);
+    char text[256];
+    snprintf(text, sizeof(text), "[+]ping ok\n[+]log ok\n[+]etcd ok\n%.*s check passed\n",
+             (int)size_min(request->path.len - 1, 16), request->path.ptr + 1);
+    http_respond(x, 200, PLAIN, verbose ? slice_from_text(text) : SLICE_LITERAL("ok"));
+}
+
+static enum status write_metrics(struct kube_face *face, struct http_exchange *x,
+                                 const struct http_request *request)
+{
+    AUTO(metric_page_fini) struct metric_page page = {0};
+    AUTO(buf_fini) struct buf packed = {0};
+    face->write_metrics(face->metrics_ctx, &page);
+    TRY(page.status);
+    struct slice body = buf_slice(&page.text);
+    if (http_accepts_gzip(request)) {
+        TRY(http_gzip(body, &packed));
+        TRY(http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")));
+        body = buf_slice(&packed);
+    }
+    http_respond(x, 200, SLICE_LITERAL("text/plain; version=0.0.4; charset=utf-8"), body);
+    return ST_OK;
+}
+
+static void metrics(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct kube_face *face = service;
+    http_make_bulk(x);
+    if (!face->write_metrics)
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+    else if (write_metrics(face, x, request) != ST_OK)
+        http_abort(x);
+}
+
+static const char *const paths[] = {
+    "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/readyz", "/version",
+};
+
+static void root(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    struct buf text = {0};
+    struct json_writer w;
+    if (request->path.len > 1) {
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+        return;
+    }
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key(&w, "paths");
+    json_begin_array(&w);
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        json_text(&w, paths[i]);
+    json_end_array(&w);
+    json_end_object(&w);
+    respond_json(x, &w, &text);
+}
+
+static const struct http_route routes[] = {
+    {.path = "/", .on_request = root},
+    {.path = "/version", .on_request = version},
+    {.path = "/version/", .on_request = version},
+    {.path = "/healthz", .on_request = health},
+    {.path = "/livez", .on_request = health},
+    {.path = "/readyz", .on_request = health},
+    {.path = "/metrics", .on_request = metrics},
+};
+
+enum status kube_pages_add(struct kube_face *face)
+{
+    http_routes_set_gate(face->routes, kube_gate, face);
+    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+}

@@ -1,0 +1,23 @@
+/*
+ * Paths that lead to no object: the version, health, metrics, the list of paths, and the gate that
+ * every request passes first.
+ */
+#ifndef VIGIL_KUBE_API_PAGES_H
+#define VIGIL_KUBE_API_PAGES_H
+
+#include "kube/api/call.h"
+
+/* The version of Kubernetes whose API this is. */
+#define KUBE_VERSION_MAJOR "1"
+#define KUBE_VERSION_MINOR "36"
+
+MUST_CHECK
+enum status kube_pages_add(struct kube_face *face);
+
+/*
+ * Without TLS nobody is asked who he is, so a page in a browser must not reach us under a name of
+ * its own choosing, nor send what its user does not know of.
+ */
+bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
+
+#endif
