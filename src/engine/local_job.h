@@ -72,6 +72,7 @@ struct local_defragmenter {
     struct op_chain served;  /* struct engine_defragment: answered when this one ends */
     struct op_chain waiting; /* came later: for the next */
     uint64_t id_end;         /* of the segments there were when it began to clean */
+    int64_t begun_ns;
 };
 
 #endif

@@ -232,9 +232,24 @@ static void answer_defragments(struct local_keeper *keeper, struct op_chain *cha
     *chain = kept;
 }
 
+static void defragment_begin(struct local_keeper *keeper)
+{
+    struct local_defragmenter *defragmenter = &keeper->defragmenter;
+    defragmenter->served = defragmenter->waiting;
+    defragmenter->waiting = (struct op_chain){0};
+    defragmenter->begun_ns = now_ns();
+    local_count(keeper->counts, LOCAL_DEFRAGMENTS_BEGUN, 1);
+    defragment_move(keeper, DEFRAGMENT_SETTLING);
+    ask_writer(keeper, LOCAL_SETTLE, NULL);
+}
+
 static void defragment_finish(struct local_keeper *keeper, enum status status)
 {
     defragment_move(keeper, DEFRAGMENT_IDLE);
+    if (status == ST_OK)
+        local_observe(keeper->counts, LOCAL_DEFRAGMENT_SECONDS,
+                      now_ns() - keeper->defragmenter.begun_ns);
+    local_count(keeper->counts, LOCAL_DEFRAGMENTS_ENDED, 1);
     answer_defragments(keeper, &keeper->defragmenter.served, status, true);
 }
 
@@ -242,12 +257,8 @@ static void defragment_finish(struct local_keeper *keeper, enum status status)
 static void defragment(struct local_keeper *keeper)
 {
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
-    if (defragmenter->state == DEFRAGMENT_IDLE && defragmenter->waiting.first) {
-        defragmenter->served = defragmenter->waiting;
-        defragmenter->waiting = (struct op_chain){0};
-        defragment_move(keeper, DEFRAGMENT_SETTLING);
-        ask_writer(keeper, LOCAL_SETTLE, NULL);
-    }
+    if (defragmenter->state == DEFRAGMENT_IDLE && defragmenter->waiting.first)
+        defragment_begin(keeper);
     if (defragmenter->state != DEFRAGMENT_CLEANING || keeper->cleaning)
         return;
     enum status status = clean(keeper);

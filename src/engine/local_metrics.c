@@ -26,6 +26,16 @@ static const int64_t long_bounds[] = {
 };
 static const struct metric_buckets long_seconds = {long_bounds, COUNT_OF(long_bounds), NS_PER_S};
 
+/* As etcd's for defragmenting: 0.1 s to 7 min. */
+static const int64_t defragment_bounds[] = {
+    100 * NS_PER_MS,    200 * NS_PER_MS,   400 * NS_PER_MS,    800 * NS_PER_MS,
+    1600 * NS_PER_MS,   3200 * NS_PER_MS,  6400 * NS_PER_MS,   12800 * NS_PER_MS,
+    25600 * NS_PER_MS,  51200 * NS_PER_MS, 102400 * NS_PER_MS, 204800 * NS_PER_MS,
+    409600 * NS_PER_MS,
+};
+static const struct metric_buckets defragment_seconds = {defragment_bounds,
+                                                         COUNT_OF(defragment_bounds), NS_PER_S};
+
 struct name {
     const char *name, *help;
     bool gauge; /* etcd calls it one though it only grows */
@@ -45,12 +55,16 @@ static const struct name counters[LOCAL_COUNTERS] = {
     [LOCAL_ANSWERS] = {.name = "vigil_writer_answers_total",
                        .help = "Requests the writer has answered."},
     [LOCAL_WRITES_FAILED] = {.name = "etcd_server_proposals_failed_total",
-                             .help = "Requests the writer answered with an error."},
+                             .help = "Requests that could not be done or decided."},
     [LOCAL_LOG_BYTES] = {.name = "etcd_disk_wal_write_bytes_total",
                          .help = "Bytes written to the log.",
                          .gauge = true},
     [LOCAL_CLEANED_SEGMENTS] = {.name = "vigil_cleaner_segments_total",
                                 .help = "Segments of the log that were cleaned."},
+    [LOCAL_DEFRAGMENTS_BEGUN] = {.name = "vigil_defragments_begun_total",
+                                 .help = "Times the store began to be defragmented."},
+    [LOCAL_DEFRAGMENTS_ENDED] = {.name = "vigil_defragments_ended_total",
+                                 .help = "Times that ended, well or not."},
     [LOCAL_LEASES_GRANTED] = {.name = "etcd_debugging_lease_granted_total",
                               .help = "Leases granted."},
     [LOCAL_LEASES_REVOKED] = {.name = "etcd_debugging_lease_revoked_total",
@@ -86,6 +100,9 @@ static const struct {
     [LOCAL_CLEAN_SECONDS] = {{.name = "vigil_cleaner_copy_duration_seconds",
                               .help = "Time to copy what is alive of a segment of the log."},
                              &metric_disk_seconds},
+    [LOCAL_DEFRAGMENT_SECONDS] = {{.name = "etcd_disk_backend_defrag_duration_seconds",
+                                   .help = "Time to defragment; nobody waits for it."},
+                                  &defragment_seconds},
     [LOCAL_HASH_SECONDS] = {{.name = "etcd_mvcc_hash_rev_duration_seconds",
                              .help = "Time to hash all keys at a revision."},
                             &long_seconds},
@@ -122,10 +139,12 @@ void local_observe(struct metric_block *block, enum local_histogram what, int64_
     metric_observe(block, first_slot(what), histograms[what].buckets, value);
 }
 
-static uint64_t pending(const struct metric_set *set)
+/* What has begun and not ended. */
+static uint64_t under_way(const struct metric_set *set, enum local_count begun,
+                          enum local_count ended)
 {
-    uint64_t answered = metric_sum(set, LOCAL_ANSWERS); /* first: what is read later is more */
-    return metric_sum(set, LOCAL_WRITES) - answered;
+    uint64_t over = metric_sum(set, ended); /* first: what is read later is more */
+    return metric_sum(set, begun) - over;
 }
 
 void local_metrics_write(const struct metric_set *set, struct metric_page *page)
@@ -143,5 +162,8 @@ void local_metrics_write(const struct metric_set *set, struct metric_page *page)
         metric_page_row_histogram(page, name->name, "", histograms[i].buckets, slots);
     }
     metric_page_gauge(page, "etcd_server_proposals_pending",
-                      "Requests on their way through the writer.", pending(set));
+                      "Requests on their way through the writer.",
+                      under_way(set, LOCAL_WRITES, LOCAL_ANSWERS));
+    metric_page_gauge(page, "etcd_disk_defrag_inflight", "1: the store is being defragmented.",
+                      under_way(set, LOCAL_DEFRAGMENTS_BEGUN, LOCAL_DEFRAGMENTS_ENDED));
 }

@@ -16,9 +16,11 @@ enum local_count {
     LOCAL_PUT_BYTES,
     LOCAL_WRITES,        /* handed to the writer */
     LOCAL_ANSWERS,       /* and answered by it */
-    LOCAL_WRITES_FAILED, /* with an error */
+    LOCAL_WRITES_FAILED, /* could not be done */
     LOCAL_LOG_BYTES,
     LOCAL_CLEANED_SEGMENTS,
+    LOCAL_DEFRAGMENTS_BEGUN,
+    LOCAL_DEFRAGMENTS_ENDED, /* well or not */
     LOCAL_LEASES_GRANTED,
     LOCAL_LEASES_REVOKED,
     LOCAL_LEASES_RENEWED,
@@ -34,6 +36,7 @@ enum local_histogram {
     LOCAL_APPLY_SECONDS, /* of a whole group */
     LOCAL_CHECKPOINT_SECONDS,
     LOCAL_CLEAN_SECONDS,
+    LOCAL_DEFRAGMENT_SECONDS, /* of those that ended well */
     LOCAL_HASH_SECONDS,
     LOCAL_FAN_OUT_SECONDS,
     LOCAL_HISTOGRAMS

@@ -27,13 +27,20 @@ static struct local_shard *shard_of(struct engine_shard *shard)
 
 /* -- Life -- */
 
+/* As etcd counts them, and alerts do: what could not be done. "Compacted" is an answer. */
+static bool has_failed(enum status status)
+{
+    return status == ST_TIMEOUT || status == ST_NOMEM || status == ST_DISK_FULL ||
+           status == ST_INTERNAL;
+}
+
 static void receive_answer(void *owner, struct mailbox_node *node)
 {
     struct local_shard *shard = owner;
     struct engine_op *op = op_of(node);
     shard->under_way--;
     local_count(shard->counts, LOCAL_ANSWERS, 1);
-    local_count(shard->counts, LOCAL_WRITES_FAILED, op->status != ST_OK);
+    local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
     op->done(op);
 }
 

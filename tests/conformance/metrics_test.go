@@ -43,6 +43,8 @@ var dashboards = strings.Fields(`
 	counter:etcd_mvcc_txn_total
 	histogram:etcd_disk_wal_fsync_duration_seconds
 	histogram:etcd_disk_backend_commit_duration_seconds
+	histogram:etcd_disk_backend_defrag_duration_seconds
+	gauge:etcd_disk_defrag_inflight
 	counter:etcd_network_client_grpc_received_bytes_total
 	counter:etcd_network_client_grpc_sent_bytes_total
 	gauge:etcd_debugging_mvcc_keys_total

@@ -17,7 +17,8 @@ KINDS = ("counter", "gauge", "histogram", "summary")
 DASHBOARD = """grpc_server_handled_total grpc_server_started_total etcd_server_leader_changes_seen_total
 etcd_server_has_leader etcd_mvcc_db_total_size_in_bytes etcd_mvcc_db_total_size_in_use_in_bytes
 etcd_server_quota_backend_bytes etcd_disk_wal_fsync_duration_seconds
-etcd_disk_backend_commit_duration_seconds etcd_network_client_grpc_sent_bytes_total
+etcd_disk_backend_commit_duration_seconds etcd_disk_backend_defrag_duration_seconds etcd_disk_defrag_inflight
+etcd_network_client_grpc_sent_bytes_total
 etcd_network_client_grpc_received_bytes_total etcd_server_proposals_failed_total
 etcd_server_proposals_pending etcd_server_proposals_committed_total etcd_server_proposals_applied_total
 process_resident_memory_bytes process_open_fds process_max_fds process_start_time_seconds
@@ -75,6 +76,7 @@ class Metrics(LiveTest):
         self.ctl(vigil, "get", "key1")
         self.ctl(vigil, "compaction", "2")
         self.ctl(vigil, "compaction", "2", code=1)
+        self.ctl(vigil, "defrag")
         page = self.scrape(vigil)
         put = 'grpc_method="Put",grpc_service="etcdserverpb.KV",grpc_type="unary"'
         compact = 'grpc_method="Compact",grpc_service="etcdserverpb.KV",grpc_type="unary"'
@@ -88,7 +90,9 @@ class Metrics(LiveTest):
                 ("grpc_server_handled_total", f'grpc_code="Internal",{put}', 0),
                 ("grpc_server_handled_total", f'grpc_code="OutOfRange",{compact}', 1),
                 ("vigil_writer_group_requests_sum", "", 5),
-                ("etcd_server_proposals_failed_total", "", 1),
+                ("etcd_server_proposals_failed_total", "", 0),
+                ("etcd_disk_backend_defrag_duration_seconds_count", "", 1),
+                ("etcd_disk_defrag_inflight", "", 0),
                 ("etcd_server_proposals_pending", "", 0)):
             self.assertEqual(self.value(page, name, labels), value, name)
         syncs = self.value(page, "etcd_disk_wal_fsync_duration_seconds_count")
