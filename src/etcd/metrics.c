@@ -217,7 +217,7 @@ static void write_watches(const struct etcd_face *face, struct metric_page *page
     metric_page_gauge(page, "etcd_debugging_mvcc_watcher_total", "Watchers.", stats.watchers);
     metric_page_gauge(page, "etcd_debugging_mvcc_slow_watcher_total",
                       "Watchers that have not been sent all there is.",
-                      stats.watchers_behind + stats.watchers_catching_up);
+                      size_max(stats.watchers_behind, stats.watchers_catching_up));
     metric_page_counter(page, "etcd_debugging_mvcc_events_total", "Events sent to watchers.",
                         stats.events_sent);
     metric_page_gauge(page, "etcd_debugging_mvcc_pending_events_total",
