@@ -88,12 +88,15 @@ static enum status take_request(struct gateway_call *g, struct buf *message,
     return pb_json_read(g->row->request, json, message, error);
 }
 
-/* Delivers as many as the service takes; one that is no message ends the requests, as in etcd. */
-static void deliver_many(struct gateway_call *g)
+/* Delivers as many as the service takes; one that is no message ends the requests, as in etcd.
+ * True: there was something to tell it. */
+static bool deliver_many(struct gateway_call *g)
 {
+    bool some = false;
     while (g->requests.ptr && !grpc_local_paused(g->local)) {
         AUTO(buf_fini) struct buf message = {0};
         char error[PB_JSON_ERROR_BYTES];
+        some = true;
         if (take_request(g, &message, error) == ST_OK) {
             grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
             continue;
@@ -101,6 +104,7 @@ static void deliver_many(struct gateway_call *g)
         g->requests = SLICE_EMPTY;
         grpc_local_half_close(g->local, now_of(g));
     }
+    return some;
 }
 
 static void deliver_one(struct gateway_call *g)
@@ -182,19 +186,20 @@ static bool produce(struct gateway_call *g)
 {
     uint8_t piece[PIECE_BYTES];
     size_t len = 0;
+    bool asked = false; /* and maybe answered, of which busy kept on_output from telling */
     g->busy = true;
     enum grpc_local_fill more = grpc_local_fill(g->local, piece, sizeof(piece), now_of(g), &len);
     enum status status = turn_over(g, slice_of(piece, len));
     if (status == ST_OK && more == GRPC_LOCAL_END)
         status = add_status(g);
     if (status == ST_OK && !g->over && grpc_local_method(g->local)->client_streams)
-        deliver_many(g); /* some may have waited for what was sent now */
+        asked = deliver_many(g); /* some may have waited for what was sent now */
     g->busy = false;
     if (status != ST_OK) {
         break_off(g, status);
         return false;
     }
-    return len > 0 || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;
+    return len > 0 || asked || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;
 }
 
 /* -- The answer -- */
@@ -306,27 +311,30 @@ static void on_output(void *owner)
         look(g);
 }
 
+/* It waits, or has not come so far: it is never asked. */
+static void turn_away(struct gateway_call *g, enum grpc_code code, struct slice text)
+{
+    g->answered = true;
+    list_remove(&g->in_waiting);
+    gateway_respond_error(g->gateway, g->x, code, text);
+}
+
 static void on_leave(struct http_exchange *x)
 {
     struct gateway_call *g = http_exchange_user(x);
-    if (g && g->local)
+    if (g->local)
         grpc_local_leave(g->local);
     else
-        gateway_respond_error(g ? g->gateway : NULL, x, status_code(ST_STOPPED),
-                              slice_from_text(status_text(ST_STOPPED)));
+        turn_away(g, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
 }
 
 static void on_deadline(struct http_exchange *x)
 {
     struct gateway_call *g = http_exchange_user(x);
-    if (g->local) {
+    if (g->local)
         grpc_local_expire(g->local);
-        return;
-    }
-    g->answered = true;
-    list_remove(&g->in_waiting);
-    gateway_respond_error(g->gateway, x, GRPC_DEADLINE_EXCEEDED,
-                          SLICE_LITERAL("context deadline exceeded"));
+    else
+        turn_away(g, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
 }
 
 /* -- Life -- */
@@ -375,7 +383,7 @@ static void ask(struct gateway_call *g)
     g->streams = method->client_streams || method->server_streams;
     g->busy = true;
     if (method->client_streams)
-        deliver_many(g);
+        (void)deliver_many(g);
     else
         deliver_one(g);
     g->busy = false;
@@ -428,7 +436,7 @@ struct gateway_call *gateway_call_start(struct gateway *gateway, const struct ga
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
     if (called && called->method->parks)
         http_park(x, on_leave);
-    if (!set_deadline(g))
+    if (g->answered || !set_deadline(g)) /* the server leaves, or its time is up */
         return g;
     if (gateway->calls < gateway->calls_max)
         ask(g);

@@ -27,6 +27,7 @@ struct fixture {
     int64_t now_ns;
     /* What the service saw of the call's metadata. */
     char authorization[64], token[64];
+    unsigned permitted; /* watches begun */
 };
 
 static void ignore(void *owner)
@@ -49,6 +50,7 @@ static enum status permit(void *ctx, const struct grpc_call *call, struct slice 
     (void)range_end;
     keep(call, "authorization", f->authorization);
     keep(call, "token", f->token);
+    f->permitted++;
     return ST_OK;
 }
 
@@ -268,6 +270,29 @@ static void watches_tell_lines_and_leave_with_one(void **state)
     fixture_fini(&f);
 }
 
+static void calls_that_come_while_the_server_leaves_are_not_begun(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    struct slice head = SLICE_LITERAL("POST /v3/watch HTTP/1.1\r\nHost: x\r\nContent-Length: 33"
+                                      "\r\n\r\n");
+    wire_connection_feed(f.connections[0], head, f.now_ns);
+    wire_connection_shutdown(f.connections[0], f.now_ns);
+    wire_connection_feed(f.connections[0], SLICE_LITERAL("{\"create_request\":{\"key\":\"YQ==\"}}"),
+                         f.now_ns);
+    assert_has(answer(&f, 0), "HTTP/1.1 503 Service Unavailable\r\n");
+    assert_int_equal(fake_open(f.engine), 0);
+    post(&f, 1, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}");
+    assert_has(answer(&f, 1), "created");
+    post(&f, 2, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}"); /* waits: one is open */
+    wire_connection_shutdown(f.connections[2], f.now_ns);
+    hang_up(&f, 1);
+    assert_has(answer(&f, 2), "HTTP/1.1 503 Service Unavailable\r\n");
+    assert_int_equal(f.permitted, 1);
+    fixture_fini(&f);
+}
+
 static void deadlines_end_calls(void **state)
 {
     (void)state;
@@ -389,6 +414,7 @@ int main(void)
         cmocka_unit_test(errors_have_the_status_of_their_code),
         cmocka_unit_test(wrong_requests_are_told_why),
         cmocka_unit_test(watches_tell_lines_and_leave_with_one),
+        cmocka_unit_test(calls_that_come_while_the_server_leaves_are_not_begun),
         cmocka_unit_test(deadlines_end_calls),
         cmocka_unit_test(calls_past_the_limit_wait_their_turn),
         cmocka_unit_test(metadata_reaches_the_service),

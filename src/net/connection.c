@@ -294,8 +294,12 @@ static void on_ready(struct io_watch *watch, unsigned ready)
         if (status == ST_OK)
             mark_dirty(c);
     }
-    if (ready & (IO_READ | IO_BROKEN) && watch->events & IO_READ)
+    if (!(ready & (IO_READ | IO_BROKEN) && watch->events & IO_READ))
+        return;
+    if (wanted_events(c) & IO_READ)
         receive(c);
+    else
+        mark_dirty(c); /* the watch is older than what the protocol wants: flushing mends it */
 }
 
 /* -- opening -- */

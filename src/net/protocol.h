@@ -29,7 +29,7 @@ struct protocol_hooks {
 };
 
 struct protocol_ops {
-    /* Takes all the bytes. */
+    /* Takes all the bytes. Not called while wants_read says no. */
     void (*feed)(void *protocol, struct slice bytes, int64_t now_ns);
     /* The peer sent its last byte; answers under way may still go out. */
     void (*feed_end)(void *protocol, int64_t now_ns);

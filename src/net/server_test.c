@@ -454,6 +454,63 @@ static void server_can_stop_while_connections_pour_in(void **state)
     }
 }
 
+/* An echo that answers before it takes more, and takes its time for that. */
+static atomic_uint fed_unasked;
+
+static bool reluctant_wants_read(const void *protocol)
+{
+    return echo_queued(protocol) == 0;
+}
+
+static void reluctant_feed(void *protocol, struct slice bytes, int64_t now_ns)
+{
+    if (!reluctant_wants_read(protocol))
+        atomic_fetch_add(&fed_unasked, 1);
+    echo_feed(protocol, bytes, now_ns);
+}
+
+static size_t reluctant_fill(void *protocol, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    struct echo *e = protocol;
+    usleep(2000); /* more than the shard gives to all of them in one turn */
+    e->hooks.on_long_step(e->hooks.owner);
+    return echo_fill(protocol, dst, room, now_ns);
+}
+
+static void nobody_is_fed_before_he_asks_for_more(void **state)
+{
+    (void)state;
+    enum { PEERS = 8, FRAMES = 10 };
+    struct fixture f = {.settings.handshake_ns = 10 * NS_PER_S};
+    struct net_options options = NET_OPTIONS_DEFAULT;
+    options.shards = 1;
+    f.kind = echo_kind(&f.settings);
+    struct protocol_ops ops = *f.kind.ops;
+    ops.feed = reluctant_feed;
+    ops.wants_read = reluctant_wants_read;
+    ops.fill = reluctant_fill;
+    f.kind.ops = &ops;
+    atomic_store(&fed_unasked, 0);
+    assert_int_equal(net_server_new(network_posix(), &options, NULL, &f.server), ST_OK);
+    listen_at(&f, "http://127.0.0.1:0");
+    assert_int_equal(net_server_start(f.server), ST_OK);
+    int peers[PEERS];
+    for (int i = 0; i < PEERS; i++)
+        peers[i] = dial(&f.bound);
+    for (int frame = 0; frame < FRAMES; frame++) {
+        for (int i = 0; i < PEERS; i++)
+            send_frame(peers[i], "e");
+        usleep(1000);
+    }
+    for (int frame = 0; frame < FRAMES; frame++)
+        for (int i = 0; i < PEERS; i++)
+            expect_frame(peers[i], "e");
+    assert_int_equal(atomic_load(&fed_unasked), 0);
+    for (int i = 0; i < PEERS; i++)
+        close(peers[i]);
+    fixture_stop(&f);
+}
+
 static enum status refuse_to_open(void *shared, struct protocol_hooks hooks, int64_t now_ns,
                                   void **ret_protocol)
 {
@@ -601,6 +658,7 @@ int main(void)
         cmocka_unit_test(without_descriptors_accepting_rests),
         cmocka_unit_test(drain_answers_what_is_under_way_and_gives_up_on_the_rest),
         cmocka_unit_test(server_can_stop_while_connections_pour_in),
+        cmocka_unit_test(nobody_is_fed_before_he_asks_for_more),
         cmocka_unit_test(connection_without_memory_for_its_protocol_is_closed),
         cmocka_unit_test(failure_of_a_protocol_to_start_fails_the_server),
         cmocka_unit_test(application_is_called_on_every_shard_and_turn),

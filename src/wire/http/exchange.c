@@ -137,6 +137,8 @@ static bool is_clean_name(struct slice s)
 
 enum status http_add_field(struct http_exchange *x, struct slice name, struct slice value)
 {
+    if (x->complete)
+        return ST_CLOSED;
     assert(!x->begun);
     if (!is_clean_name(name) || !is_clean(value))
         return ST_INVALID;

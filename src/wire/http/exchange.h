@@ -49,7 +49,7 @@ const struct http_request *http_exchange_request(const struct http_exchange *x);
 
 /*
  * A field of the response, before it begins. ST_INVALID: bytes that do not belong there; ST_LIMIT:
- * more than HTTP_FIELDS_BYTES_MAX in all.
+ * more than HTTP_FIELDS_BYTES_MAX in all; ST_CLOSED: nobody will see it.
  */
 enum { HTTP_FIELDS_BYTES_MAX = 4096 };
 MUST_CHECK

@@ -28,6 +28,37 @@ enum status http1_endpoint_new(const struct http1_server *server, struct http1_h
     return ST_OK;
 }
 
+/* -- Input: what was understood goes all at once when pump ends, for a peer chooses how small the
+ * pieces are -- */
+
+static size_t unread_len(const struct http1_endpoint *e)
+{
+    return e->in.len - e->in_at;
+}
+
+static struct slice unread(const struct http1_endpoint *e)
+{
+    size_t len = unread_len(e);
+    return len ? slice_of(e->in.ptr + e->in_at, len) : SLICE_EMPTY;
+}
+
+static void take(struct http1_endpoint *e, size_t n)
+{
+    assert(n <= unread_len(e));
+    e->in_at += n;
+}
+
+static void drop_taken(struct http1_endpoint *e)
+{
+    if (e->reading == HTTP1_LEAVING)
+        buf_fini(&e->in);
+    else if (unread_len(e) == 0)
+        buf_reset(&e->in, IN_KEPT);
+    else if (e->in_at)
+        buf_consume(&e->in, e->in_at);
+    e->in_at = 0;
+}
+
 /* The handler hears the end; nothing of the exchange is used afterwards. */
 static void exchange_end(struct http1_endpoint *e)
 {
@@ -68,7 +99,7 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     struct http_exchange *x = &e->exchange;
     struct slice bytes;
     arena_init(&e->arena, NULL, 0, ARENA_MAX);
-    if (arena_dup(&e->arena, slice_of(e->in.ptr, head_len), &bytes) != ST_OK) {
+    if (arena_dup(&e->arena, slice_sub(unread(e), 0, head_len), &bytes) != ST_OK) {
         http1_die(e, "out of memory");
         return false;
     }
@@ -103,7 +134,7 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
         return;
     }
     bool has_body = head->chunked || head->content_length;
-    if (has_body && head->expects_continue && e->in.len == 0 &&
+    if (has_body && head->expects_continue && unread_len(e) == 0 &&
         http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
         return;
     e->body_left = head->content_length;
@@ -117,9 +148,9 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
 
 static bool read_head(struct http1_endpoint *e)
 {
-    size_t len = http1_head_length(buf_slice(&e->in), &e->head_seen);
+    size_t len = http1_head_length(unread(e), &e->head_seen);
     if (len > e->server->limits->head_bytes_max ||
-        (!len && e->in.len > e->server->limits->head_bytes_max)) {
+        (!len && unread_len(e) > e->server->limits->head_bytes_max)) {
         refuse(e, 431, "request head too large");
         return true;
     }
@@ -128,7 +159,7 @@ static bool read_head(struct http1_endpoint *e)
     struct http1_head head;
     e->head_seen = 0;
     if (keep_head(e, len, &head)) {
-        buf_consume(&e->in, len);
+        take(e, len);
         body_begin(e, &head);
     }
     return true;
@@ -138,16 +169,16 @@ static bool read_head(struct http1_endpoint *e)
 static bool take_body(struct http1_endpoint *e)
 {
     struct http_exchange *x = &e->exchange;
-    size_t n = size_min(e->in.len, e->body_left);
+    size_t n = size_min(unread_len(e), e->body_left);
     if (x->body.len + n > e->body_max) {
         refuse(e, 413, "body too large");
         return false;
     }
-    if (buf_append(&x->body, slice_of(e->in.ptr, n)) != ST_OK) {
+    if (buf_append(&x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
         http1_die(e, "out of memory");
         return false;
     }
-    buf_consume(&e->in, n);
+    take(e, n);
     e->body_left -= n;
     return e->body_left == 0;
 }
@@ -155,13 +186,15 @@ static bool take_body(struct http1_endpoint *e)
 /* A line without its CRLF, or false when it is not there yet. */
 static bool peek_line(struct http1_endpoint *e, struct slice *ret_line)
 {
-    const uint8_t *end = e->in.len ? memmem(e->in.ptr, e->in.len, "\r\n", 2) : NULL;
+    struct slice in = unread(e);
+    size_t most = size_min(in.len, CHUNK_LINE_MAX + 2);
+    const uint8_t *end = most ? memmem(in.ptr, most, "\r\n", 2) : NULL;
     if (!end) {
-        if (e->in.len > CHUNK_LINE_MAX)
+        if (most > CHUNK_LINE_MAX)
             refuse(e, 400, "chunk line too long");
         return false;
     }
-    *ret_line = slice_of(e->in.ptr, (size_t)(end - e->in.ptr));
+    *ret_line = slice_of(in.ptr, (size_t)(end - in.ptr));
     return true;
 }
 
@@ -179,19 +212,20 @@ static bool read_chunk_size(struct http1_endpoint *e)
         return true;
     }
     e->reading = e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS;
-    buf_consume(&e->in, line.len + 2);
+    take(e, line.len + 2);
     return true;
 }
 
 static bool read_chunk_end(struct http1_endpoint *e)
 {
-    if (e->in.len < 2)
+    struct slice in = unread(e);
+    if (in.len < 2)
         return false;
-    if (memcmp(e->in.ptr, "\r\n", 2) != 0) {
+    if (memcmp(in.ptr, "\r\n", 2) != 0) {
         refuse(e, 400, "chunk longer than it said");
         return true;
     }
-    buf_consume(&e->in, 2);
+    take(e, 2);
     e->reading = HTTP1_CHUNK_SIZE;
     return true;
 }
@@ -207,7 +241,7 @@ static bool read_trailer(struct http1_endpoint *e)
         return true;
     }
     bool last = line.len == 0;
-    buf_consume(&e->in, line.len + 2);
+    take(e, line.len + 2);
     if (last)
         call_handler(e);
     return true;
@@ -218,7 +252,7 @@ static bool step(struct http1_endpoint *e)
 {
     switch (e->reading) {
     case HTTP1_HEAD:
-        return e->in.len && read_head(e);
+        return unread_len(e) && read_head(e);
     case HTTP1_BODY:
         if (take_body(e))
             call_handler(e);
@@ -252,10 +286,7 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     e->inside++;
     while (step(e))
         continue;
-    if (e->reading == HTTP1_LEAVING)
-        buf_fini(&e->in);
-    else if (e->in.len == 0)
-        buf_reset(&e->in, IN_KEPT);
+    drop_taken(e);
     if (e->input_ended && e->exchange.parks && !e->exchange.complete)
         http1_die(e, "closed by the client");
     /* Whoever will send no more cannot finish what it began. */

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -190,6 +191,12 @@ static void body_is_invited_when_asked(void **state)
     assert_string_equal(out_text(f), "HTTP/1.1 100 Continue\r\n\r\n");
     exchange(f, "hi");
     assert_int_equal(count_of(f, "hi"), 1);
+    /* HTTP/1.0 knows no answers before the answer. */
+    restart(f);
+    exchange(f, "POST /chunks/ HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    assert_string_equal(out_text(f), "");
+    exchange(f, "hi");
+    assert_int_equal(count_of(f, "HTTP/1.1 200"), 1);
 }
 
 struct refused {
@@ -208,6 +215,7 @@ static void bad_requests_are_refused_and_the_connection_ends(void **state)
         {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "400 Bad"},
         {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n", "413 Re"},
         {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: x\r\n\r\n", "501 Not Implemented"},
+        {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 Bad"},
         {"GET / HTTP/3.0\r\n" HOST "\r\n", "505 HTTP Version"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -256,6 +264,34 @@ static void endless_chunk_line_is_refused(void **state)
         feed(f, "extension extension extension");
     drain(f);
     assert_int_equal(count_of(f, "400 Bad"), 2);
+}
+
+static void long_chunk_line_is_refused_also_when_it_comes_at_once(void **state)
+{
+    struct fixture *f = *state;
+    static char line[2000];
+    memset(line, 'x', sizeof(line) - 1);
+    feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    memcpy(line, "1;", 2);
+    memcpy(line + sizeof(line) - 7, "\r\na\r\n", 6);
+    exchange(f, line);
+    assert_int_equal(count_of(f, "400 Bad"), 2);
+}
+
+/* Moving what is left forward after each of them took a tenth of a second for one read. */
+static void tiny_chunks_cost_no_more_than_their_bytes(void **state)
+{
+    struct fixture *f = *state;
+    static char chunks[64 * 1024];
+    for (size_t i = 0; i < sizeof(chunks); i++)
+        chunks[i] = "1\r\na\r\n"[i % 6];
+    feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    clock_t start = clock();
+    for (size_t i = 0; i < 60; i++)
+        http1_endpoint_feed(f->endpoint, slice_of(chunks, sizeof(chunks) / 6 * 6), f->now);
+    assert_true(clock() - start < 2 * CLOCKS_PER_SEC);
+    feed(f, "0\r\n\r\n");
+    assert_int_equal(f->site.requests, 1);
 }
 
 static void chunks_past_the_body_limit_are_refused(void **state)
@@ -510,6 +546,8 @@ int main(void)
         TEST(head_past_64_kib_is_refused),
         TEST(trailers_past_the_limit_are_refused),
         TEST(endless_chunk_line_is_refused),
+        TEST(long_chunk_line_is_refused_also_when_it_comes_at_once),
+        TEST(tiny_chunks_cost_no_more_than_their_bytes),
         TEST(chunks_past_the_body_limit_are_refused),
         TEST(answer_past_the_queue_limit_ends_the_connection),
         TEST(slow_clients_are_left),

@@ -161,7 +161,7 @@ static unsigned note_field(struct http1_head *head, const struct http_field *fie
             r->keep_alive = false;
         else if (r->minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
             r->keep_alive = true;
-    } else if (http_name_equal(field->name, SLICE_LITERAL("expect"))) {
+    } else if (r->minor == 1 && http_name_equal(field->name, SLICE_LITERAL("expect"))) {
         head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
         return head->expects_continue ? 0 : 417;
     }

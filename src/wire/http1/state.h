@@ -25,7 +25,8 @@ struct http1_endpoint {
     bool last;       /* close after the answer under way */
     bool input_ended;
     bool chunked;  /* the response */
-    struct buf in; /* received, not yet understood */
+    struct buf in; /* received; understood up to in_at, which is 0 outside of pump */
+    size_t in_at;
     size_t head_seen;
     size_t body_left; /* of the body or chunk */
     size_t body_max;  /* of the request */
