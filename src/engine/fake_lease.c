@@ -72,14 +72,15 @@ static enum status time_to_live(struct fake_lease *lease, struct engine_lease *o
 
 static enum status list(struct fake_lease *lease, struct engine_lease *op)
 {
-    op->list_count = lessor_count(lease->lessor);
-    op->list = arena_calloc(op->op.arena, op->list_count, sizeof(*op->list));
-    struct lessor_lease *found = xcalloc(op->list_count + 1, sizeof(*found));
-    lessor_list(lease->lessor, found);
-    for (size_t i = 0; op->list && i < op->list_count; i++)
-        op->list[i] = (struct engine_lease_entry){found[i].id, found[i].expires_ns};
-    free(found);
-    return op->list ? ST_OK : ST_NOMEM;
+    op->id_count = lessor_count(lease->lessor);
+    op->ids = arena_calloc(op->op.arena, op->id_count, sizeof(*op->ids));
+    struct lessor_entry *entries = xcalloc(op->id_count + 1, sizeof(*entries));
+    lessor_list(lease->lessor, entries);
+    lessor_list_sort(entries, op->id_count);
+    for (size_t i = 0; op->ids && i < op->id_count; i++)
+        op->ids[i] = entries[i].id;
+    free(entries);
+    return op->ids ? ST_OK : ST_NOMEM;
 }
 
 static enum status renew(struct fake_lease *lease, struct engine_renewals *op, int64_t now_ns)

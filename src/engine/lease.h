@@ -8,12 +8,6 @@
 
 #include "engine/operation.h"
 
-/* One of all leases. */
-struct engine_lease_entry {
-    int64_t id;
-    int64_t expires_ns; /* on a clock of the engine's own: for sorting */
-};
-
 struct engine_lease {
     struct engine_op op; /* first */
     int64_t id;          /* to be granted: 0 lets the engine choose, and says what it chose */
@@ -25,8 +19,9 @@ struct engine_lease {
     /* In the operation's arena. */
     struct slice *keys; /* sorted */
     size_t key_count;
-    struct engine_lease_entry *list; /* in no order */
-    size_t list_count;
+    int64_t *ids; /* who expires first comes first */
+    size_t id_count;
+    void *unsorted; /* the engine's */
 };
 
 /* What is to be renewed, as many as came together. */

@@ -40,14 +40,16 @@ struct local_writer {
     struct mailbox requests;         /* struct engine_op */
     struct mailbox lease_reads;      /* struct engine_op: what needs no record, mostly */
     struct mailbox_node *lease_left; /* of them: taken, and left for the next turn */
-    struct mailbox jobs;             /* struct local_job */
-    struct op_chain *answers;        /* one for each shard: of the group under way */
-    struct op_chain waiting;         /* physical compactions */
-    struct op_chain deferred;        /* compactions of what some shard has not looked at */
-    int64_t deferred_until_ns;       /* they wait no longer; 0: there are none */
-    struct local_job *relocating;    /* owned while with the writer */
-    struct local_job *settling;      /* the same */
-    struct mailbox_node *compacted;  /* struct local_compacted: of the group under way */
+    int64_t lease_taken_ns;          /* when those were */
+    int64_t lease_heard_ns;    /* who came before this to renew was heard: so far leases expire */
+    struct mailbox jobs;       /* struct local_job */
+    struct op_chain *answers;  /* one for each shard: of the group under way */
+    struct op_chain waiting;   /* physical compactions */
+    struct op_chain deferred;  /* compactions of what some shard has not looked at */
+    int64_t deferred_until_ns; /* they wait no longer; 0: there are none */
+    struct local_job *relocating;   /* owned while with the writer */
+    struct local_job *settling;     /* the same */
+    struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
     struct metric_block *counts;
     uint64_t puts, deletes, put_bytes; /* of the store, as far as they are counted */
     unsigned group_requests;           /* of the group under way */
@@ -71,7 +73,7 @@ struct local_keeper {
     struct keeper *keeper;
     pthread_t thread;
     struct waker waker;
-    struct mailbox requests; /* struct engine_op: hashes, defragments */
+    struct mailbox requests; /* struct engine_op: hashes, defragments, lists of leases */
     struct mailbox compactions;
     struct mailbox moved; /* struct local_job: back from the writer */
     struct metric_block *counts;

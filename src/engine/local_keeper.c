@@ -77,20 +77,33 @@ static int64_t now_ns(void)
     return clock_mono_ns(clock_system());
 }
 
+static void hash(struct local_keeper *keeper, struct engine_op *op)
+{
+    int64_t begun_ns = now_ns();
+    op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
+    local_observe(keeper->counts, LOCAL_HASH_SECONDS, now_ns() - begun_ns);
+    local_answer(op);
+}
+
+/* Of all leases, which the writer has listed: nobody else has to wait for that. */
+static void sort_leases(struct engine_op *op)
+{
+    local_lease_sort(op);
+    local_answer(op);
+}
+
 static void take_requests(struct local_keeper *keeper)
 {
     struct mailbox_node *next;
     for (struct mailbox_node *node = mailbox_take(&keeper->requests); node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
-        if (op->kind == LOCAL_DEFRAGMENT) {
+        if (op->kind == LOCAL_DEFRAGMENT)
             op_chain_add(&keeper->defragmenter.waiting, op);
-            continue;
-        }
-        int64_t begun_ns = now_ns();
-        op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
-        local_observe(keeper->counts, LOCAL_HASH_SECONDS, now_ns() - begun_ns);
-        local_answer(op);
+        else if (op->kind == LOCAL_HASH_KV)
+            hash(keeper, op);
+        else
+            sort_leases(op);
     }
 }
 

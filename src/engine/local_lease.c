@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "store/change.h"
 #include "store/range.h"
 
 #include <stdlib.h>
@@ -11,13 +12,19 @@
  * between which others write.
  */
 enum { EXPIRE_PER_GROUP = 256 };
+/* Half of what the log takes in one piece: some millions of keys. */
+enum { RECORD_BYTES_MAX = 512 << 20 };
 static const int64_t hold_ns = NS_PER_S;
 
 /* -- Life -- */
 
 void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed)
 {
-    *lease = (struct local_lease){.lessor = lessor_new(seed), .ttl_min_s = ttl_min_s};
+    *lease = (struct local_lease){
+        .lessor = lessor_new(seed),
+        .ttl_min_s = ttl_min_s,
+        .record_bytes_max = RECORD_BYTES_MAX,
+    };
 }
 
 void local_lease_fini(struct local_lease *lease)
@@ -173,15 +180,37 @@ static void keys_reserve(struct local_lease *lease, size_t needed)
     lease->keys = xrealloc(lease->keys, lease->keys_capacity * sizeof(*lease->keys));
 }
 
+/* How many of these one record may delete. */
+static size_t keys_of_record(const struct local_lease *lease, const struct slice *keys,
+                             size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += change_bytes_max(keys[i].len, 0);
+        if (bytes > lease->record_bytes_max && i)
+            return i;
+    }
+    return count;
+}
+
+/*
+ * One record with all of its keys. Only what is too much for that goes in several, the lease with
+ * the last: it could not expire otherwise, and would keep those after it from expiring.
+ */
 static enum status revoke(struct local_lease *lease, int64_t id)
 {
+    struct apply *apply = store_apply(lease->store);
     struct lessor_lease found;
     if (!lessor_get(lease->lessor, id, &found))
         return ST_LEASE_NOT_FOUND;
     keys_reserve(lease, found.key_count);
     lessor_keys(lease->lessor, id, lease->keys);
+    const struct slice *keys = lease->keys;
+    size_t left = found.key_count, first;
+    for (; (first = keys_of_record(lease, keys, left)) < left; keys += first, left -= first)
+        TRY(apply_rows(apply, NULL, 0, keys, first, NULL));
     struct row row = row_of(&id, NULL);
-    TRY(apply_rows(store_apply(lease->store), &row, 1, lease->keys, found.key_count, NULL));
+    TRY(apply_rows(apply, &row, 1, keys, left, NULL));
     lessor_revoke(lease->lessor, id);
     local_count(lease->counts, LOCAL_LEASES_REVOKED, 1);
     return ST_OK;
@@ -254,17 +283,25 @@ static enum status time_to_live(const struct local_lease *lease, struct engine_l
 
 static enum status list(const struct local_lease *lease, struct engine_lease *op)
 {
-    size_t leases = lessor_count(lease->lessor);
-    op->list = arena_calloc(op->op.arena, leases, sizeof(*op->list));
-    struct lessor_lease *found = malloc(leases * sizeof(*found) + 1);
-    op->list_count = leases;
-    if (found && op->list) {
-        lessor_list(lease->lessor, found);
-        for (size_t i = 0; i < leases; i++)
-            op->list[i] = (struct engine_lease_entry){found[i].id, found[i].expires_ns};
-    }
-    free(found);
-    return found && op->list ? ST_OK : ST_NOMEM;
+    struct lessor_entry *entries;
+    op->id_count = lessor_count(lease->lessor);
+    op->unsorted = entries = arena_alloc(op->op.arena, op->id_count * sizeof(*entries));
+    if (!entries && op->id_count)
+        return ST_NOMEM;
+    lessor_list(lease->lessor, entries);
+    return ST_OK;
+}
+
+void local_lease_sort(struct engine_op *base)
+{
+    struct engine_lease *op = CONTAINER_OF(base, struct engine_lease, op);
+    struct lessor_entry *entries = op->unsorted;
+    if (base->status != ST_OK)
+        return;
+    lessor_list_sort(entries, op->id_count);
+    op->ids = op->unsorted; /* an id takes less room than what it is taken from */
+    for (size_t i = 0; i < op->id_count; i++)
+        op->ids[i] = entries[i].id;
 }
 
 /* -- Operations -- */
@@ -351,7 +388,7 @@ enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t
 {
     if (local_lease_next_ns(lease) > now_ns)
         return ST_OK;
-    int64_t own_ns = own_time(lease, now_ns);
+    int64_t own_ns = now_ns - lease->away_ns;
     enum status status = ST_OK;
     for (unsigned i = 0; i < EXPIRE_PER_GROUP && store_pending_bytes(lease->store) < pending_max;
          i++) {

@@ -29,6 +29,7 @@ struct local_lease {
     struct buf loaded;     /* struct lessor_kept, as the rows came; ttl 0: gone. Until the start */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
+    size_t record_bytes_max;           /* of deletes when one is revoked */
     struct metric_block *counts;       /* the writer's; set before the first call */
     _Atomic uint64_t leases, attached; /* read by others */
 };
@@ -53,6 +54,8 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
                       int64_t now_ns);
 void local_lease_execute(struct local_lease *lease, struct engine_op *op,
                          enum engine_lease_call call, int64_t now_ns);
+/* The second half of listing all of them, which takes long. Any thread. */
+void local_lease_sort(struct engine_op *op);
 
 /* What the leases add to the size that operators see and quotas are held against. Any thread. */
 int64_t local_lease_db_bytes(const struct local_lease *lease);
@@ -60,8 +63,9 @@ int64_t local_lease_db_bytes(const struct local_lease *lease);
 /* When local_lease_expire will have something to do; CLOCK_NEVER. */
 int64_t local_lease_next_ns(const struct local_lease *lease);
 /*
- * Revokes some of what has expired, up to so many bytes of log pending. If the disk has no room it
- * fails, and is not due again for a second.
+ * Revokes some of what has expired, up to so many bytes of log pending. The time is that up to
+ * which all who came to renew were heard. If the disk has no room it fails, and is not due again
+ * for a second.
  */
 MUST_CHECK
 enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t pending_max);

@@ -349,6 +349,39 @@ static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
     assert_string_equal(show(bed, 5), "-1/0:");
 }
 
+static void a_lease_with_more_keys_than_a_record_holds_goes_in_several(void **state)
+{
+    struct bed *bed = *state;
+    bed->lease.record_bytes_max = 250; /* two keys and a bit */
+    grant(bed, 5, 10);
+    grant(bed, 6, 10);
+    for (const char *key = "abcde"; *key; key++)
+        put(bed, (char[]){*key, 0}, 5);
+    int64_t before = put(bed, "f", 6);
+    wait(bed, 10000);
+    expire(bed);
+    assert_int_equal(stats(bed).leases, 0);
+    assert_int_equal(stats(bed).keys, 0);
+    assert_int_equal(store_view(bed->f.store)->root.live_keys, 0);
+    assert_int_equal(store_view(bed->f.store)->revision, before + 4);
+}
+
+/* What the writer does while renewals wait that it has not come to. */
+static void nothing_expires_later_than_what_was_heard(void **state)
+{
+    struct bed *bed = *state;
+    grant(bed, 5, 10);
+    grant(bed, 6, 20);
+    int64_t heard_ns = bed->now_ns + 15 * NS_PER_S;
+    wait(bed, 25 * 1000);
+    assert_string_equal(show(bed, 6), "0/20:"); /* so their time has come to this */
+    assert_int_equal(local_lease_expire(&bed->lease, heard_ns, SIZE_MAX), ST_OK);
+    assert_string_equal(show(bed, 5), "-1/0:");
+    assert_string_equal(show(bed, 6), "0/20:");
+    expire(bed);
+    assert_string_equal(show(bed, 6), "-1/0:");
+}
+
 static void a_row_that_is_no_lease_is_damage(void **state)
 {
     struct bed *bed = *state;
@@ -382,6 +415,8 @@ int main(void)
         BED(time_in_which_the_server_stood_still_does_not_count),
         BED(a_renewal_that_waited_for_the_writer_is_not_late),
         BED(a_full_disk_leaves_the_lease_and_is_tried_again),
+        BED(a_lease_with_more_keys_than_a_record_holds_goes_in_several),
+        BED(nothing_expires_later_than_what_was_heard),
         BED(a_row_that_is_no_lease_is_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

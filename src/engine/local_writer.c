@@ -143,9 +143,7 @@ static void write_lease(struct local_writer *writer, struct engine_op *op)
 {
     enum engine_lease_call call = lease_call_of(op);
     op->revision = store_apply(writer->engine->store)->revision;
-    op->status = ST_OK;
-    if (call != ENGINE_LEASE_RENEW)
-        op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
+    op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
         local_lease_execute(&writer->lease, op, call, writer->now_ns);
 }
@@ -273,13 +271,11 @@ static unsigned shard_number(const struct engine_op *op)
 
 static void expire_leases(struct local_writer *writer)
 {
-    if (writer->lease_left)
-        return; /* who came in time to renew may be among them */
     enum status status = admit(writer, 0);
     if (status != ST_OK)
         local_lease_hold(&writer->lease, writer->now_ns); /* nothing is changed any more */
     else
-        status = local_lease_expire(&writer->lease, writer->now_ns, GROUP_BYTES_MAX);
+        status = local_lease_expire(&writer->lease, writer->lease_heard_ns, GROUP_BYTES_MAX);
     if (status != ST_OK && status != ST_CORRUPT)
         local_warn(writer->engine, "leases that have expired could not be revoked", status,
                    "and will be tried again");
@@ -309,18 +305,23 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 static void take_lease_reads(struct local_writer *writer)
 {
     struct op_chain to_execute = {0};
-    struct mailbox_node *node =
-        writer->lease_left ? writer->lease_left : mailbox_take(&writer->lease_reads);
-    for (size_t work = 0; node && work < LEASE_READS_PER_TURN;) {
-        struct engine_op *op = op_of(node);
-        node = node->next;
-        work += local_lease_work(&writer->lease, op, lease_call_of(op));
-        if (local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
-            op_chain_add(&writer->answers[shard_number(op)], op);
-        else
-            op_chain_add(&to_execute, op);
+    if (!writer->lease_left) {
+        writer->lease_left = mailbox_take(&writer->lease_reads);
+        writer->lease_taken_ns = writer->now_ns;
     }
-    writer->lease_left = node;
+    for (size_t work = 0; writer->lease_left && work < LEASE_READS_PER_TURN;) {
+        struct engine_op *op = op_of(writer->lease_left);
+        writer->lease_left = op->in_mailbox.next;
+        work += local_lease_work(&writer->lease, op, lease_call_of(op));
+        if (!local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
+            op_chain_add(&to_execute, op);
+        else if (lease_call_of(op) == ENGINE_LEASE_LIST)
+            mailbox_post(&writer->engine->keeper.requests, &op->in_mailbox); /* to be sorted */
+        else
+            op_chain_add(&writer->answers[shard_number(op)], op);
+    }
+    if (!writer->lease_left)
+        writer->lease_heard_ns = writer->lease_taken_ns;
     answer_group(writer);
     if (to_execute.first)
         run_requests(writer, to_execute.first);

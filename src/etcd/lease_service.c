@@ -150,27 +150,16 @@ static void time_to_live_on_message(struct grpc_call *call, void *service, struc
 
 /* -- List -- */
 
-/* As etcd's: who expires first comes first. */
-static int compare_entries(const void *left, const void *right)
-{
-    const struct engine_lease_entry *a = left, *b = right;
-    if (a->expires_ns != b->expires_ns)
-        return a->expires_ns < b->expires_ns ? -1 : 1;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
 static void list_reply(struct lease_call *l, struct pb_response_header *header)
 {
-    size_t count = l->lease.list_count;
+    size_t count = l->lease.id_count;
     struct pb_lease_status *leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*leases));
     if (!leases) {
         grpc_call_fail(l->call, ST_NOMEM);
         return;
     }
-    if (count)
-        qsort(l->lease.list, count, sizeof(*l->lease.list), compare_entries);
     for (size_t i = 0; i < count; i++)
-        leases[i].id = l->lease.list[i].id;
+        leases[i].id = l->lease.ids[i];
     struct pb_lease_leases_response response = {
         .header = header, .leases = leases, .leases_count = count};
     etcd_call_reply(l->call, &pb_lease_leases_response_table, &response);

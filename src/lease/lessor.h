@@ -69,8 +69,15 @@ struct lessor_lease {
 bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease);
 /* Fills key_count keys, sorted; they are valid until one of them is moved. */
 void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys);
-/* All leases, in no order: room for lessor_count. */
-void lessor_list(const struct lessor *lessor, struct lessor_lease *ret_leases);
+/* One of all leases. */
+struct lessor_entry {
+    int64_t id;
+    int64_t expires_ns;
+};
+/* All of them, in no order: room for lessor_count. A million take 30 ms, … */
+void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries);
+/* … and ten times that to be sorted, as etcd's are: who expires first comes first. Any thread. */
+void lessor_list_sort(struct lessor_entry *entries, size_t count);
 
 /* A key went from one lease to another; 0 is none. One that is not known has no keys. */
 void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int64_t to);

@@ -1,0 +1,240 @@
+/* Leases on the local engine with its real threads: what only shows when they work together. */
+#include "base/clock.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/lease.h"
+#include "engine/local.h"
+#include "engine/maintenance.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char dir[64];
+    struct loop *loop;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct arena arena;
+    int waiting;
+};
+
+static struct fixture *fixture; /* operations find it through this: tests run one at a time */
+
+static int setup(void **state)
+{
+    struct fixture *f = fixture = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-leases-test-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    arena_init(&f->arena, NULL, 0, SIZE_MAX);
+    struct error error = {0};
+    enum status status = engine_local_open(
+        &(struct engine_local_options){
+            .data_dir = f->dir, .shards_max = 1, .lease_ttl_min_s = 1, .member_id = 1},
+        &f->engine, &error);
+    if (status != ST_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    engine_shard_free(f->shard);
+    engine_local_close(f->engine);
+    loop_free(f->loop);
+    arena_fini(&f->arena);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+/* -- Calls -- */
+
+static void count_done(struct engine_op *op)
+{
+    (void)op;
+    fixture->waiting--;
+}
+
+static struct engine_op new_op(struct fixture *f)
+{
+    f->waiting++;
+    return (struct engine_op){.done = count_done, .arena = &f->arena};
+}
+
+/* Until no more than so many are under way. */
+static void wait_for(struct fixture *f, int left)
+{
+    engine_shard_turn_end(f->shard);
+    while (f->waiting > left) {
+        loop_turn(f->loop, 10 * NS_PER_S);
+        engine_shard_turn_end(f->shard);
+    }
+}
+
+static void grant_many(struct fixture *f, int64_t first_id, size_t count, int64_t ttl_s)
+{
+    struct engine_lease *ops = calloc(count, sizeof(*ops));
+    assert_non_null(ops);
+    for (size_t i = 0; i < count; i++) {
+        ops[i] = (struct engine_lease){
+            .op = new_op(f), .id = first_id + (int64_t)i, .ttl_s = ttl_s + (int64_t)(count - i)};
+        engine_lease_grant(f->shard, &ops[i]);
+    }
+    wait_for(f, 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ops[i].op.status, ST_OK);
+    free(ops);
+}
+
+static enum status renew(struct fixture *f, int64_t id, int64_t *ret_ttl_s)
+{
+    struct engine_renewal item = {.id = id};
+    struct engine_renewals op = {.op = new_op(f), .items = &item, .count = 1};
+    engine_lease_renew(f->shard, &op);
+    wait_for(f, 0);
+    *ret_ttl_s = item.ttl_s;
+    return op.op.status;
+}
+
+static void put(struct fixture *f, const char *key, int64_t lease)
+{
+    struct pb_put_request request = {.key = slice_from_text(key), .lease = lease};
+    struct engine_write write = {.op = new_op(f)};
+    engine_put(f->shard, &write, &request);
+    wait_for(f, 0);
+    engine_write_close(&write);
+    assert_int_equal(write.op.status, ST_OK);
+}
+
+static void set_alarm(struct fixture *f, int32_t action, int32_t type)
+{
+    struct pb_alarm_request request = {.action = action, .member_id = 1, .alarm = type};
+    struct engine_alarm op = {.op = new_op(f)};
+    engine_alarm(f->shard, &op, &request);
+    wait_for(f, 0);
+    assert_int_equal(op.op.status, ST_OK);
+}
+
+static uint64_t leases(const struct fixture *f)
+{
+    struct engine_lease_stats stats;
+    engine_lease_stats(f->engine, &stats);
+    return stats.leases;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_mono_ns(clock_system());
+}
+
+/* Asleep as a whole, but the loop notices what time it is. */
+static void sleep_ms(struct fixture *f, int64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_PER_MS}, NULL);
+    loop_turn(f->loop, 0);
+}
+
+/* -- Tests -- */
+
+/* Nothing is deleted from a store that may be corrupt, by whoever asks. */
+static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void **state)
+{
+    struct fixture *f = *state;
+    int64_t ttl_s;
+    grant_many(f, 5, 1, 0);
+    put(f, "key", 5);
+    set_alarm(f, PB_ALARM_ACTION_ACTIVATE, ENGINE_ALARM_CORRUPT);
+    sleep_ms(f, 1100);
+    struct engine_status before, after;
+    engine_status_get(f->shard, &before);
+    assert_int_equal(renew(f, 5, &ttl_s), ST_CORRUPT);
+    engine_status_get(f->shard, &after);
+    assert_int_equal(after.revision, before.revision);
+    assert_int_equal(leases(f), 1);
+    set_alarm(f, PB_ALARM_ACTION_DEACTIVATE, ENGINE_ALARM_CORRUPT);
+    assert_int_equal(renew(f, 5, &ttl_s), ST_OK);
+    assert_int_equal(ttl_s, 0);
+    assert_int_equal(leases(f), 0);
+}
+
+/*
+ * A renewal that came in time, and waits behind questions that take the writer until the lease has
+ * expired. False: the machine was too slow for it to come in time.
+ */
+static bool renew_behind_questions(struct fixture *f, int64_t id)
+{
+    enum { QUESTIONS = 60 };
+    struct arena arena;
+    struct engine_lease *lists = calloc(QUESTIONS, sizeof(*lists));
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    int64_t lives_until_ns = now_ns() + NS_PER_S;
+    grant_many(f, id, 1, 0);
+    sleep_ms(f, (lives_until_ns - now_ns()) / NS_PER_MS - 100);
+    for (int i = 0; i < QUESTIONS; i++) {
+        lists[i] = (struct engine_lease){.op = new_op(f)};
+        lists[i].op.arena = &arena;
+        engine_lease_list(f->shard, &lists[i]);
+    }
+    engine_shard_turn_end(f->shard);
+    sleep_ms(f, 50);
+    struct engine_renewal item = {.id = id};
+    struct engine_renewals op = {.op = new_op(f), .items = &item, .count = 1};
+    engine_lease_renew(f->shard, &op);
+    engine_shard_turn_end(f->shard);
+    bool in_time = now_ns() < lives_until_ns;
+    wait_for(f, 0);
+    if (in_time)
+        assert_int_equal(item.ttl_s, 1);
+    arena_fini(&arena);
+    free(lists);
+    return in_time;
+}
+
+static void a_renewal_in_time_counts_however_long_it_waits_for_the_writer(void **state)
+{
+    enum { LEASES = 70000 /* one question for all of them is a turn of the writer */ };
+    struct fixture *f = *state;
+    grant_many(f, 1000, LEASES, 1000);
+    for (int64_t id = 1; id < 10 && !renew_behind_questions(f, id); id++)
+        ;
+}
+
+static void those_that_expire_first_are_listed_first(void **state)
+{
+    enum { LEASES = 1000 };
+    struct fixture *f = *state;
+    struct engine_lease list = {.op = new_op(f)};
+    engine_lease_list(f->shard, &list);
+    wait_for(f, 0);
+    assert_int_equal(list.id_count, 0);
+    grant_many(f, 1, LEASES, 1000); /* each for a second less than the one before */
+    list.op = new_op(f);
+    engine_lease_list(f->shard, &list);
+    wait_for(f, 0);
+    assert_int_equal(list.op.status, ST_OK);
+    assert_int_equal(list.id_count, LEASES);
+    for (int64_t i = 0; i < LEASES; i++)
+        assert_int_equal(list.ids[i], LEASES - i);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt),
+        TEST(a_renewal_in_time_counts_however_long_it_waits_for_the_writer),
+        TEST(those_that_expire_first_are_listed_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
