@@ -1,7 +1,10 @@
 #include "kube/api/call.h"
 
 #include "base/xalloc.h"
+#include "kube/api/discovery.h"
 #include "kube/api/pages.h"
+#include "kube/api/scope.h"
+#include "watch/cursor.h"
 
 #include <stdio.h>
 
@@ -19,6 +22,12 @@ void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
     if (add_field(call, "Cache-Control", "no-cache, private"))
         http_respond(call->exchange, code, SLICE_LITERAL("application/json"), json);
+}
+
+void kube_call_begin(struct kube_call *call, unsigned code)
+{
+    if (add_field(call, "Cache-Control", "no-cache, private"))
+        http_begin(call->exchange, code, SLICE_LITERAL("application/json"));
 }
 
 void kube_call_fail(struct kube_call *call)
@@ -135,10 +144,22 @@ static bool parse(struct kube_call *call, const struct http_request *request)
                      "only the following media types are accepted: application/json");
 }
 
+/* A name with watch=true is still a get; only the old paths watch one object. */
+static void dispatch_read(struct kube_call *call)
+{
+    if (call->path.watch || (call->query.watch && !call->path.name.len))
+        kube_watch(call);
+    else if (call->path.name.len)
+        kube_get(call);
+    else
+        kube_list(call);
+}
+
 static void dispatch(struct kube_call *call, const struct http_request *request)
 {
-    if (slice_equal(request->method, SLICE_LITERAL("GET")) && call->path.name.len) {
-        kube_get(call);
+    bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
+    if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
+        dispatch_read(call);
         return;
     }
     kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
@@ -148,6 +169,8 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
 
 static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
 {
+    if (kube_discovery(x, request))
+        return;
     struct kube_call *call = xcalloc(1, sizeof(*call));
     call->face = service;
     call->exchange = x;
@@ -163,6 +186,8 @@ static void on_end(struct http_exchange *x, void *service)
 {
     (void)service;
     struct kube_call *call = http_exchange_user(x);
+    if (!call)
+        return;
     if (call->on_end)
         call->on_end(call);
     call->exchange = NULL;
@@ -173,6 +198,8 @@ static void on_end(struct http_exchange *x, void *service)
 /* -- The face -- */
 
 static const struct http_route routes[] = {
+    {.path = "/api", .on_request = on_request, .on_end = on_end},
+    {.path = "/apis", .on_request = on_request, .on_end = on_end},
     {.path = "/api/", .on_request = on_request, .on_end = on_end},
     {.path = "/apis/", .on_request = on_request, .on_end = on_end},
 };
@@ -186,6 +213,8 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->engine = engine;
     face->shard = shard;
     face->loop = loop;
+    random_init(&face->random, random_seed_system());
+    watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     TRY(http_routes_new(&face->routes));
     TRY(kube_pages_add(face));
     TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));

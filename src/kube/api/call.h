@@ -8,6 +8,7 @@
 #ifndef VIGIL_KUBE_API_CALL_H
 #define VIGIL_KUBE_API_CALL_H
 
+#include "base/random.h"
 #include "kube/api/face.h"
 #include "kube/api/request.h"
 #include "kube/object/object.h"
@@ -20,6 +21,7 @@ struct kube_face {
     struct engine_shard *shard;
     struct loop *loop;
     struct http_routes *routes; /* owned */
+    struct random random;       /* for what should not happen at the same moment everywhere */
     size_t under_way;           /* operations the engine has not answered */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
     void *metrics_ctx;
@@ -50,6 +52,8 @@ struct kube_call {
 void kube_call_fail(struct kube_call *call);
 /* Answers with JSON bytes, which are copied; pretty if that was asked for. */
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
+/* The head of an answer whose JSON comes as it is made. */
+void kube_call_begin(struct kube_call *call, unsigned code);
 /* An object as it is stored, made ready for the wire in the arena. False: the status says why. */
 MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
@@ -75,5 +79,7 @@ bool kube_call_key(struct kube_call *call, struct slice *ret_key);
 /* -- The handlers, one file each -- */
 
 void kube_get(struct kube_call *call);
+void kube_list(struct kube_call *call);
+void kube_watch(struct kube_call *call);
 
 #endif

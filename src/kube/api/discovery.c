@@ -1,0 +1,417 @@
+#include "kube/api/discovery.h"
+
+#include "codec/json/writer.h"
+#include "kube/api/shape.h"
+
+#include <stdio.h>
+
+enum { STEPS_MAX = 3 };
+
+static const char *const all_verbs[] = {"create", "delete", "deletecollection", "get",
+                                        "list",   "patch",  "update",           "watch"};
+static const char *const part_verbs[] = {"get", "patch", "update"};
+
+/* -- Rows -- */
+
+static void member(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, key);
+    json_text(w, value);
+}
+
+static void write_names(struct json_writer *w, const char *key, const char *const *names,
+                        size_t count)
+{
+    if (!count)
+        return;
+    json_key(w, key);
+    json_begin_array(w);
+    for (size_t i = 0; i < count; i++)
+        json_text(w, names[i]);
+    json_end_array(w);
+}
+
+static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
+{
+    bool question = kind->flags & KUBE_CREATE_ONLY;
+    write_names(w, "verbs", all_verbs, question ? 1 : COUNT_OF(all_verbs));
+}
+
+static const struct {
+    enum kube_kind_flag flag;
+    const char *name, *group, *version, *kind;
+} parts[] = {
+    {KUBE_HAS_SCALE, "scale", "autoscaling", "v1", "Scale"},
+    {KUBE_HAS_STATUS, "status", NULL, NULL, NULL}, /* the kind itself */
+};
+
+static void write_resource(struct json_writer *w, const struct kube_kind *kind)
+{
+    json_begin_object(w);
+    member(w, "name", kind->plural);
+    member(w, "singularName", kind->singular);
+    json_key(w, "namespaced");
+    json_bool(w, kind->flags & KUBE_NAMESPACED);
+    member(w, "kind", kind->kind);
+    write_verbs(w, kind);
+    write_names(w, "shortNames", kind->short_names.names, kind->short_names.count);
+    write_names(w, "categories", kind->categories.names, kind->categories.count);
+    json_end_object(w);
+}
+
+static void write_part(struct json_writer *w, const struct kube_kind *kind, size_t part)
+{
+    char name[128];
+    snprintf(name, sizeof(name), "%s/%s", kind->plural, parts[part].name);
+    json_begin_object(w);
+    member(w, "name", name);
+    member(w, "singularName", "");
+    json_key(w, "namespaced");
+    json_bool(w, kind->flags & KUBE_NAMESPACED);
+    if (parts[part].group)
+        member(w, "group", parts[part].group);
+    if (parts[part].version)
+        member(w, "version", parts[part].version);
+    member(w, "kind", parts[part].kind ? parts[part].kind : kind->kind);
+    write_names(w, "verbs", part_verbs, COUNT_OF(part_verbs));
+    json_end_object(w);
+}
+
+/* -- Groups: runs of the table, which is ordered -- */
+
+struct run {
+    const struct kube_kind *at, *end;
+};
+
+static struct run all_kinds(void)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    return (struct run){kinds, kinds + count};
+}
+
+/* The kinds of the same group at the beginning of a run, which is cut by them. */
+static struct run take_group(struct run *rest)
+{
+    struct run group = {rest->at, rest->at};
+    while (group.end < rest->end && strcmp(group.end->group, group.at->group) == 0)
+        group.end++;
+    rest->at = group.end;
+    return group;
+}
+
+static struct run take_version(struct run *rest)
+{
+    struct run version = {rest->at, rest->at};
+    while (version.end < rest->end && strcmp(version.end->version, version.at->version) == 0)
+        version.end++;
+    rest->at = version.end;
+    return version;
+}
+
+/* v2 before v1 before v1beta1, as Kubernetes orders them. */
+static bool is_before(const char *a, const char *b)
+{
+    bool a_stable = !strpbrk(a + 1, "ab"), b_stable = !strpbrk(b + 1, "ab");
+    if (a_stable != b_stable)
+        return a_stable;
+    return strcmp(a, b) > 0;
+}
+
+static const struct kube_kind *preferred(struct run group)
+{
+    const struct kube_kind *best = group.at;
+    for (const struct kube_kind *kind = group.at; kind < group.end; kind++)
+        if (is_before(kind->version, best->version))
+            best = kind;
+    return best;
+}
+
+/* The versions of a group, the preferred one first. Returns how many. */
+enum { VERSIONS_MAX = 8 };
+static size_t versions_of(struct run group, struct run versions[VERSIONS_MAX])
+{
+    size_t count = 0;
+    while (group.at < group.end && count < VERSIONS_MAX) {
+        struct run version = take_version(&group);
+        size_t at = count++;
+        for (; at > 0 && is_before(version.at->version, versions[at - 1].at->version); at--)
+            versions[at] = versions[at - 1];
+        versions[at] = version;
+    }
+    return count;
+}
+
+static void write_version(struct json_writer *w, const struct kube_kind *kind)
+{
+    char text[KUBE_API_VERSION_BYTES];
+    json_begin_object(w);
+    member(w, "groupVersion", kube_api_version(kind, text));
+    member(w, "version", kind->version);
+    json_end_object(w);
+}
+
+static void write_group(struct json_writer *w, struct run group)
+{
+    struct run versions[VERSIONS_MAX];
+    size_t count = versions_of(group, versions);
+    member(w, "name", group.at->group);
+    json_key(w, "versions");
+    json_begin_array(w);
+    for (size_t i = 0; i < count; i++)
+        write_version(w, versions[i].at);
+    json_end_array(w);
+    json_key(w, "preferredVersion");
+    write_version(w, preferred(group));
+}
+
+/* -- Documents: the old ones -- */
+
+static void write_api_versions(struct json_writer *w, struct slice host)
+{
+    member(w, "kind", "APIVersions");
+    json_key(w, "versions");
+    json_begin_array(w);
+    json_text(w, "v1");
+    json_end_array(w);
+    json_key(w, "serverAddressByClientCIDRs");
+    json_begin_array(w);
+    json_begin_object(w);
+    member(w, "clientCIDR", "0.0.0.0/0");
+    json_key(w, "serverAddress");
+    json_string(w, host);
+    json_end_object(w);
+    json_end_array(w);
+}
+
+static void write_group_list(struct json_writer *w)
+{
+    struct run rest = all_kinds();
+    member(w, "kind", "APIGroupList");
+    member(w, "apiVersion", "v1");
+    json_key(w, "groups");
+    json_begin_array(w);
+    while (rest.at < rest.end) {
+        struct run group = take_group(&rest);
+        if (!*group.at->group)
+            continue;
+        json_begin_object(w);
+        write_group(w, group);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static bool write_one_group(struct json_writer *w, struct slice name)
+{
+    struct run rest = all_kinds();
+    while (rest.at < rest.end) {
+        struct run group = take_group(&rest);
+        if (!slice_equal(slice_from_text(group.at->group), name))
+            continue;
+        member(w, "kind", "APIGroup");
+        member(w, "apiVersion", "v1");
+        write_group(w, group);
+        return true;
+    }
+    return false;
+}
+
+static bool write_resources(struct json_writer *w, struct slice group, struct slice version)
+{
+    struct run run = all_kinds();
+    char text[KUBE_API_VERSION_BYTES];
+    bool found = false;
+    for (const struct kube_kind *kind = run.at; kind < run.end; kind++) {
+        if (!slice_equal(slice_from_text(kind->group), group) ||
+            !slice_equal(slice_from_text(kind->version), version))
+            continue;
+        if (!found) {
+            member(w, "kind", "APIResourceList");
+            member(w, "apiVersion", "v1");
+            member(w, "groupVersion", kube_api_version(kind, text));
+            json_key(w, "resources");
+            json_begin_array(w);
+        }
+        found = true;
+        write_resource(w, kind);
+        for (size_t i = 0; i < COUNT_OF(parts); i++)
+            if (kind->flags & (unsigned)parts[i].flag)
+                write_part(w, kind, i);
+    }
+    if (found)
+        json_end_array(w);
+    return found;
+}
+
+/* -- The new one: everything at once -- */
+
+static void write_response_kind(struct json_writer *w, const char *group, const char *version,
+                                const char *kind)
+{
+    json_key(w, "responseKind");
+    json_begin_object(w);
+    member(w, "group", group);
+    member(w, "version", version);
+    member(w, "kind", kind);
+    json_end_object(w);
+}
+
+static void write_parts_v2(struct json_writer *w, const struct kube_kind *kind)
+{
+    if (!(kind->flags & (KUBE_HAS_STATUS | KUBE_HAS_SCALE)))
+        return;
+    json_key(w, "subresources");
+    json_begin_array(w);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        if (!(kind->flags & (unsigned)parts[i].flag))
+            continue;
+        json_begin_object(w);
+        member(w, "subresource", parts[i].name);
+        write_response_kind(w, parts[i].kind ? parts[i].group : kind->group,
+                            parts[i].kind ? parts[i].version : kind->version,
+                            parts[i].kind ? parts[i].kind : kind->kind);
+        write_names(w, "verbs", part_verbs, COUNT_OF(part_verbs));
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void write_resource_v2(struct json_writer *w, const struct kube_kind *kind)
+{
+    json_begin_object(w);
+    member(w, "resource", kind->plural);
+    write_response_kind(w, kind->group, kind->version, kind->kind);
+    member(w, "scope", kind->flags & KUBE_NAMESPACED ? "Namespaced" : "Cluster");
+    member(w, "singularResource", kind->singular);
+    write_verbs(w, kind);
+    write_names(w, "shortNames", kind->short_names.names, kind->short_names.count);
+    write_names(w, "categories", kind->categories.names, kind->categories.count);
+    write_parts_v2(w, kind);
+    json_end_object(w);
+}
+
+static void write_version_v2(struct json_writer *w, struct run version)
+{
+    json_begin_object(w);
+    member(w, "version", version.at->version);
+    json_key(w, "resources");
+    json_begin_array(w);
+    for (const struct kube_kind *kind = version.at; kind < version.end; kind++)
+        write_resource_v2(w, kind);
+    json_end_array(w);
+    member(w, "freshness", "Current");
+    json_end_object(w);
+}
+
+static void write_group_v2(struct json_writer *w, struct run group)
+{
+    struct run versions[VERSIONS_MAX];
+    size_t count = versions_of(group, versions);
+    json_begin_object(w);
+    json_key(w, "metadata");
+    json_begin_object(w);
+    if (*group.at->group)
+        member(w, "name", group.at->group);
+    json_key(w, "creationTimestamp");
+    json_null(w);
+    json_end_object(w);
+    json_key(w, "versions");
+    json_begin_array(w);
+    for (size_t i = 0; i < count; i++)
+        write_version_v2(w, versions[i]);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void write_all_v2(struct json_writer *w, bool core)
+{
+    struct run rest = all_kinds();
+    member(w, "kind", "APIGroupDiscoveryList");
+    member(w, "apiVersion", "apidiscovery.k8s.io/v2");
+    json_key(w, "metadata");
+    json_begin_object(w);
+    json_end_object(w);
+    json_key(w, "items");
+    json_begin_array(w);
+    while (rest.at < rest.end) {
+        struct run group = take_group(&rest);
+        if (core == !*group.at->group)
+            write_group_v2(w, group);
+    }
+    json_end_array(w);
+}
+
+/* -- Requests -- */
+
+static size_t split(struct slice path, struct slice steps[STEPS_MAX + 1])
+{
+    size_t count = 0;
+    const uint8_t *at = path.ptr, *end = path.ptr + path.len;
+    while (at < end && count <= STEPS_MAX) {
+        const uint8_t *slash = memchr(at, '/', (size_t)(end - at));
+        const uint8_t *stop = slash ? slash : end;
+        if (stop > at)
+            steps[count++] = slice_of(at, (size_t)(stop - at));
+        at = stop + 1;
+    }
+    return count;
+}
+
+/* False: there is no such group or version. */
+static bool write_document(struct json_writer *w, const struct http_request *request,
+                           const struct slice *steps, size_t count, bool v2)
+{
+    bool core = slice_equal(steps[0], SLICE_LITERAL("api"));
+    bool found = true;
+    json_begin_object(w);
+    if (count == 1 && v2)
+        write_all_v2(w, core);
+    else if (count == 1 && core)
+        write_api_versions(w, request->host);
+    else if (count == 1)
+        write_group_list(w);
+    else if (core)
+        found = write_resources(w, SLICE_EMPTY, steps[1]);
+    else if (count == 2)
+        found = write_one_group(w, steps[1]);
+    else
+        found = write_resources(w, steps[1], steps[2]);
+    json_end_object(w);
+    return found;
+}
+
+static void respond(struct http_exchange *x, bool found, bool v2, struct slice text)
+{
+    struct slice type =
+        v2 ? SLICE_LITERAL("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+           : SLICE_LITERAL("application/json");
+    if (found)
+        http_respond(x, 200, type, text);
+    else
+        http_respond(x, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
+                     SLICE_LITERAL("404 page not found\n"));
+}
+
+bool kube_discovery(struct http_exchange *x, const struct http_request *request)
+{
+    struct slice steps[STEPS_MAX + 1], accept = SLICE_EMPTY;
+    struct kube_accept wanted;
+    size_t count = split(request->path, steps);
+    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
+    if (count == 0 || count > (core ? 2 : 3) || !slice_equal(request->method, SLICE_LITERAL("GET")))
+        return false;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
+    bool v2 =
+        count == 1 && kube_accept_parse(accept, 1u << KUBE_JSON, &wanted) && wanted.discovery_v2;
+    struct buf text = {0};
+    struct json_writer w;
+    json_writer_init(&w, &text);
+    bool found = write_document(&w, request, steps, count, v2);
+    if (json_writer_finish(&w) == ST_OK)
+        respond(x, found, v2, buf_slice(&text));
+    else
+        http_abort(x);
+    buf_fini(&text);
+    return true;
+}

@@ -1,0 +1,11 @@
+/* What this server has, told to clients that ask: groups, versions and resources. */
+#ifndef VIGIL_KUBE_API_DISCOVERY_H
+#define VIGIL_KUBE_API_DISCOVERY_H
+
+#include "kube/api/call.h"
+
+/* /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION; false: the path is none of these. */
+MUST_CHECK
+bool kube_discovery(struct http_exchange *x, const struct http_request *request);
+
+#endif

@@ -1,0 +1,390 @@
+/*
+ * GET of a collection: one range of the store at one revision, sent as it is walked. A short list
+ * is put together first, so that it can be pretty, has a length, and fails with a Status.
+ *
+ *     kube_list ─► (wait for a revision) ─► range ─► head ─► item… ─► end
+ */
+#include "base/log.h"
+#include "kube/api/continue.h"
+#include "kube/api/out.h"
+#include "kube/api/scope.h"
+#include "kube/api/shape.h"
+
+#include <stdio.h>
+
+enum {
+    SHORT_LIST_BYTES = 128 * 1024,
+    LOOKS_PER_TURN = 500, /* at objects that are not wanted */
+};
+#define WAIT_NS (3 * NS_PER_S)
+#define POLL_NS (20 * NS_PER_MS)
+
+enum phase { PHASE_HEAD, PHASE_ITEMS, PHASE_END, PHASE_DONE };
+
+struct list_state {
+    struct http_source source;
+    struct kube_call *call;
+    struct kube_scope scope;
+    struct kube_shaping shaping;
+    struct kube_out out;
+    struct timer timer; /* waits for a revision, or goes on looking in the next turn */
+    int64_t wait_until_ns;
+    struct pb_range_request request;
+    int64_t limit;        /* 0: none */
+    int64_t given;        /* items so far */
+    int64_t revision;     /* of the list */
+    struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
+    bool more;            /* there are items behind the limit */
+    bool range_open;
+    bool metadata_told;
+    enum phase phase;
+};
+
+static void close_range(struct list_state *list)
+{
+    if (list->range_open)
+        engine_range_close(&list->call->range);
+    list->range_open = false;
+}
+
+static void on_end(struct kube_call *call)
+{
+    struct list_state *list = call->handler;
+    loop_timer_cancel(call->face->loop, &list->timer);
+    close_range(list);
+    kube_out_fini(&list->out);
+}
+
+/* -- Parts -- */
+
+static enum status append_metadata(struct list_state *list, struct buf *to)
+{
+    struct kube_call *call = list->call;
+    TRY(buf_append_format(to, "\"metadata\":{\"resourceVersion\":\"%lld\"",
+                          (long long)list->revision));
+    if (list->more) {
+        struct slice token;
+        TRY(kube_continue_write(&call->arena, list->revision, list->goes_on, &token));
+        TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
+        if (!list->scope.selects)
+            TRY(buf_append_format(to, ",\"remainingItemCount\":%lld",
+                                  (long long)(call->range.count - list->limit)));
+    }
+    list->metadata_told = true;
+    return buf_append_text(to, "}");
+}
+
+/* Where it goes on is known after the last item only; then that stands at the end. */
+static enum status make_head(struct list_state *list)
+{
+    struct buf *to = &list->out.made;
+    bool known = !list->limit || (!list->scope.selects && !list->call->range.more);
+    TRY(buf_append_text(to, "{"));
+    TRY(kube_shape_list_head(&list->shaping, to));
+    if (known) {
+        TRY(append_metadata(list, to));
+        TRY(buf_append_text(to, ","));
+    }
+    TRY(kube_shape_list_items(&list->shaping, to));
+    list->phase = PHASE_ITEMS;
+    return ST_OK;
+}
+
+static enum status make_end(struct list_state *list)
+{
+    struct buf *to = &list->out.made;
+    close_range(list);
+    TRY(buf_append_text(to, "]"));
+    if (!list->metadata_told) {
+        TRY(buf_append_text(to, ","));
+        TRY(append_metadata(list, to));
+    }
+    list->phase = PHASE_DONE;
+    return buf_append_text(to, "}\n");
+}
+
+/* The item just given was the last that may be. */
+static enum status reach_limit(struct list_state *list, struct slice key)
+{
+    size_t prefix = list->scope.prefix.len;
+    uint8_t *suffix = arena_alloc(&list->call->arena, key.len - prefix + 1);
+    if (!suffix)
+        return ST_NOMEM;
+    slice_copy(suffix, slice_sub(key, prefix, key.len - prefix));
+    suffix[key.len - prefix] = 0;
+    list->goes_on = slice_of(suffix, key.len - prefix + 1);
+    return ST_OK;
+}
+
+/* Something to send of the next object; none when it is not wanted. ST_MALFORMED: it is none. */
+static enum status make_item(struct list_state *list, struct kube_kv kv)
+{
+    struct kube_object object;
+    if (kube_object_look(kv.value, &object) != ST_OK) {
+        log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
+                 LOG_I64("revision", kv.mod_revision));
+        return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
+    }
+    if (!kube_scope_matches(&list->scope, &object))
+        return ST_OK;
+    struct slice comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
+    if (list->given == list->limit)
+        TRY(reach_limit(list, kv.key));
+    if (list->shaping.shape == KUBE_WHOLE) {
+        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, true, SLICE_EMPTY);
+        return ST_OK;
+    }
+    TRY(buf_append(&list->out.made, comma));
+    TRY(kube_shape_item(&list->shaping, &object, kv.mod_revision, &list->out.made));
+    kube_out_set_made(&list->out);
+    return ST_OK;
+}
+
+static enum status next_item(struct list_state *list)
+{
+    struct engine_range *range = &list->call->range;
+    struct slice field;
+    bool full = list->limit && list->given == list->limit;
+    if (full && !list->scope.selects)
+        list->more = range->more;
+    if ((!full || list->scope.selects) && engine_range_next(range, &field)) {
+        if (!full)
+            return make_item(list, kube_kv_of(field));
+        list->more = true;
+    }
+    list->phase = PHASE_END;
+    return range->op.status;
+}
+
+static enum status step(struct list_state *list)
+{
+    switch (list->phase) {
+    case PHASE_HEAD:
+        TRY(make_head(list));
+        break;
+    case PHASE_ITEMS:
+        return next_item(list);
+    default:
+        TRY(make_end(list));
+        break;
+    }
+    kube_out_set_made(&list->out);
+    return ST_OK;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct list_state *list = CONTAINER_OF(source, struct list_state, source);
+    unsigned looks = LOOKS_PER_TURN;
+    size_t n = 0;
+    while (n < room) {
+        if (!kube_out_empty(&list->out)) {
+            n += kube_out_fill(&list->out, dst + n, room - n);
+            continue;
+        }
+        *ret_len = n;
+        if (list->phase == PHASE_DONE)
+            return HTTP_FILL_DONE;
+        if (!looks--) {
+            loop_timer_set(list->call->face->loop, &list->timer,
+                           loop_now_ns(list->call->face->loop));
+            return HTTP_FILL_PARKED;
+        }
+        if (step(list) != ST_OK) {
+            http_abort(list->call->exchange);
+            return HTTP_FILL_DONE;
+        }
+    }
+    *ret_len = n;
+    return HTTP_FILL_MORE;
+}
+
+/* -- Answers -- */
+
+static enum status make_whole(struct list_state *list, struct buf *to)
+{
+    while (list->phase != PHASE_DONE || !kube_out_empty(&list->out)) {
+        if (kube_out_empty(&list->out))
+            TRY(step(list));
+        size_t left = list->out.length - list->out.at;
+        TRY(buf_reserve(to, left));
+        to->len += kube_out_fill(&list->out, to->ptr + to->len, left);
+    }
+    return ST_OK;
+}
+
+static void answer_short(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    struct buf text = {0};
+    enum status status = make_whole(list, &text);
+    close_range(list);
+    if (status == ST_OK) {
+        kube_call_respond(call, 200, buf_slice(&text));
+    } else if (status == ST_MALFORMED) {
+        kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
+                  "Internal error occurred: what is stored here is no object in JSON");
+        kube_call_fail(call);
+    } else {
+        kube_fail_engine(&call->status, status);
+        kube_call_fail(call);
+    }
+    buf_fini(&text);
+}
+
+static void answer(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    if (call->range.kvs_bytes <= SHORT_LIST_BYTES) {
+        answer_short(list);
+        return;
+    }
+    http_make_bulk(call->exchange);
+    kube_call_begin(call, 200);
+    list->source.fill = fill;
+    http_set_source(call->exchange, &list->source);
+}
+
+/* The history up to the token's revision is gone: what is left can be had as it is now. */
+static void fail_expired(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    struct kube_continue from;
+    struct kube_status ignored;
+    if (!call->query.continue_token.len) {
+        kube_fail(&call->status, KUBE_EXPIRED,
+                  "The resourceVersion for the provided list is too old.");
+        return;
+    }
+    kube_fail(&call->status, KUBE_EXPIRED,
+              "The provided continue parameter is too old to display a consistent list result. You "
+              "can start a new list without the continue parameter, or use the continue token in "
+              "this response to retrieve the remainder of the results. Continuing with the "
+              "provided token results in an inconsistent list - objects that were created, "
+              "modified, or deleted between the time the first chunk was returned and now may show "
+              "up in the list.");
+    if (kube_continue_read(&call->arena, call->query.continue_token, &from, &ignored) &&
+        kube_continue_write(&call->arena, KUBE_AT_NEWEST, from.suffix,
+                            &call->status.continue_token) != ST_OK)
+        call->status.continue_token = SLICE_EMPTY;
+}
+
+static void on_range(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct list_state *list = call->handler;
+    list->range_open = op->status == ST_OK;
+    if (!call->exchange)
+        close_range(list);
+    if (!kube_call_done(call))
+        return;
+    if (op->status == ST_OK) {
+        list->revision = list->request.revision ? list->request.revision : op->revision;
+        answer(list);
+        return;
+    }
+    if (op->status == ST_COMPACTED)
+        fail_expired(list);
+    else
+        kube_fail_engine(&call->status, op->status);
+    kube_call_fail(call);
+}
+
+/* -- Which revision -- */
+
+static int64_t newest(const struct list_state *list)
+{
+    struct engine_status status;
+    engine_status_get(list->call->face->shard, &status);
+    return status.revision;
+}
+
+static void start(struct list_state *list)
+{
+    kube_call_range(list->call, &list->request, on_range);
+}
+
+static void on_timer(struct timer *timer)
+{
+    struct list_state *list = CONTAINER_OF(timer, struct list_state, timer);
+    struct kube_call *call = list->call;
+    struct loop *loop = call->face->loop;
+    if (list->phase != PHASE_HEAD) {
+        http_wake(call->exchange);
+    } else if (newest(list) >= list->scope.revision) {
+        start(list);
+    } else if (loop_now_ns(loop) < list->wait_until_ns) {
+        loop_timer_set(loop, &list->timer, loop_now_ns(loop) + POLL_NS);
+    } else {
+        kube_fail_future(&call->status, list->scope.revision, newest(list));
+        kube_call_fail(call);
+    }
+}
+
+static bool set_continue(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    struct kube_continue from;
+    struct slice prefix = list->scope.prefix;
+    if (list->scope.revision)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "specifying resource version is not allowed when using continue");
+    if (!kube_continue_read(&call->arena, call->query.continue_token, &from, &call->status))
+        return false;
+    uint8_t *key = arena_alloc(&call->arena, prefix.len + from.suffix.len);
+    if (!key)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    slice_copy(key, prefix);
+    slice_copy(key + prefix.len, from.suffix);
+    list->request.key = slice_of(key, prefix.len + from.suffix.len);
+    list->request.revision = from.revision == KUBE_AT_NEWEST ? 0 : from.revision;
+    return true;
+}
+
+static bool prepare(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    const struct kube_query *query = &call->query;
+    if (!kube_scope_init(&list->scope, call, false))
+        return false;
+    list->request.key = list->scope.key;
+    list->request.range_end = list->scope.range_end;
+    list->limit = query->limit;
+    if (query->continue_token.len)
+        return set_continue(list);
+    /* As in Kubernetes: whatever is there, and then all of it. */
+    if (list->scope.revision_given && !list->scope.revision && query->match != KUBE_MATCH_EXACT)
+        list->limit = 0;
+    bool exact = query->match == KUBE_MATCH_EXACT ||
+                 (query->match == KUBE_MATCH_UNSET && list->limit && list->scope.revision);
+    if (exact)
+        list->request.revision = list->scope.revision;
+    return true;
+}
+
+void kube_list(struct kube_call *call)
+{
+    struct list_state *list = arena_calloc(&call->arena, 1, sizeof(*list));
+    if (!list) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    list->call = call;
+    list->timer.fn = on_timer;
+    list->shaping = kube_shaping_of(call);
+    if (!prepare(list)) {
+        kube_call_fail(call);
+        return;
+    }
+    if (!list->scope.selects)
+        list->request.limit = list->limit;
+    call->handler = list;
+    call->on_end = on_end;
+    if (list->scope.revision <= newest(list)) {
+        start(list);
+        return;
+    }
+    list->wait_until_ns = loop_now_ns(call->face->loop) + WAIT_NS;
+    loop_timer_set(call->face->loop, &list->timer, loop_now_ns(call->face->loop) + POLL_NS);
+}

@@ -1,0 +1,55 @@
+/* The columns of each kind, as data: what kubectl prints. */
+#ifndef VIGIL_KUBE_API_PRINTERS_H
+#define VIGIL_KUBE_API_PRINTERS_H
+
+#include "codec/json/tree.h"
+#include "codec/json/writer.h"
+#include "kube/resource/kind.h"
+
+/* One row while it is printed. */
+struct kube_cells {
+    struct json_node *object; /* NULL: it could not be read */
+    struct json_writer *w;
+    struct arena arena;
+    int64_t now_s;
+};
+
+struct kube_column {
+    const char *name;
+    const char *type;        /* NULL: string */
+    const char *description; /* NULL: none */
+    bool is_name;
+    bool wide; /* only with -o wide */
+    /* Writes exactly one value. */
+    void (*print)(struct kube_cells *cells, const struct kube_column *column);
+    const char *path; /* for print, as it likes */
+    const char *fallback;
+};
+
+struct kube_printer {
+    const char *group, *plural;
+    const struct kube_column *columns;
+    size_t count;
+};
+
+/* Never NULL: the last resort is a name and an age. */
+const struct kube_printer *kube_printer_of(const struct kube_kind *kind);
+
+/* -- Printers that several have in common; each looks at column->path -- */
+
+/* A string as it is, or the fallback. */
+void kube_print_text(struct kube_cells *cells, const struct kube_column *column);
+/* A whole number; one that is not there is 0, or the fallback. */
+void kube_print_int(struct kube_cells *cells, const struct kube_column *column);
+/* How long ago that moment was, as "5d3h". */
+void kube_print_age(struct kube_cells *cells, const struct kube_column *column);
+/* How many members or items there are. */
+void kube_print_count(struct kube_cells *cells, const struct kube_column *column);
+
+/* "45s", "5d3h", as kubectl writes durations. */
+enum { KUBE_DURATION_BYTES = 32 };
+void kube_duration_text(int64_t seconds, char text[KUBE_DURATION_BYTES]);
+/* Seconds since 1970 of "2026-11-15T06:13:16Z". */
+bool kube_time_parse(struct slice text, int64_t *ret_s);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Which objects a list or a watch is about: a range of keys, and selectors for what the range has
+ * too many. Checks the options of both as Kubernetes does. Lives in the call's arena.
+ */
+#ifndef VIGIL_KUBE_API_SCOPE_H
+#define VIGIL_KUBE_API_SCOPE_H
+
+#include "kube/api/call.h"
+#include "kube/selector/field.h"
+#include "kube/selector/label.h"
+
+struct kube_scope {
+    struct slice prefix;         /* that continue tokens leave out */
+    struct slice key, range_end; /* range_end empty: one key */
+    struct slice tag;            /* what its events are found by instead of by key; may be empty */
+    const struct label_selector *labels;
+    const struct field_selector *fields;
+    bool selects;        /* one of them does */
+    int64_t revision;    /* that was asked for; 0: "" or "0" */
+    bool revision_given; /* not "" */
+};
+
+/* False: call->status says why. */
+MUST_CHECK
+bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
+
+bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object);
+
+/* The keys of indexed fields that an event has: a watch_tagger, for the face's hub. */
+struct watch_event;
+struct watch_history;
+size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct watch_event *event,
+                       struct slice ret_tags[]);
+
+#endif

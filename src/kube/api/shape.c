@@ -1,0 +1,160 @@
+#include "kube/api/shape.h"
+
+#include "base/clock.h"
+#include "kube/api/table.h"
+
+#include <stdio.h>
+
+struct kube_shaping kube_shaping_of(const struct kube_call *call)
+{
+    return (struct kube_shaping){
+        .kind = call->kind,
+        .shape = call->accept.shape,
+        .v1beta1 = call->accept.v1beta1,
+        .include_object = call->query.include_object,
+        .now_s = clock_real_ns(clock_system()) / NS_PER_S,
+    };
+}
+
+const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES])
+{
+    snprintf(text, KUBE_API_VERSION_BYTES, "%s%s%s", kind->group, *kind->group ? "/" : "",
+             kind->version);
+    return text;
+}
+
+static const char *meta_version(const struct kube_shaping *s)
+{
+    return s->v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
+}
+
+/* -- Pieces -- */
+
+static enum status append_metadata(const struct kube_object *object, int64_t revision,
+                                   struct buf *to)
+{
+    TRY(buf_append_format(to, "{\"resourceVersion\":\"%lld\"%s", (long long)revision,
+                          object->metadata_empty ? "" : ","));
+    return buf_append(to, slice_sub(object->metadata, 1, object->metadata.len - 1));
+}
+
+static enum status append_partial(const struct kube_shaping *s, const struct kube_object *object,
+                                  int64_t revision, bool item, struct buf *to)
+{
+    TRY(buf_append_text(to, "{"));
+    if (!item)
+        TRY(buf_append_format(to, "\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"%s\",",
+                              meta_version(s)));
+    TRY(buf_append_text(to, "\"metadata\":"));
+    TRY(append_metadata(object, revision, to));
+    return buf_append_text(to, "}");
+}
+
+static enum status append_whole(const struct kube_object *object, int64_t revision, struct buf *to)
+{
+    size_t size = kube_object_size(object, revision, false);
+    TRY(buf_reserve(to, size));
+    to->len += kube_object_copy(object, revision, false, 0, to->ptr + to->len, size);
+    return ST_OK;
+}
+
+static bool includes(const struct kube_shaping *s, const char *what)
+{
+    return slice_equal(s->include_object, slice_from_text(what));
+}
+
+static enum status append_row(const struct kube_shaping *s, const struct kube_object *object,
+                              int64_t revision, struct buf *to)
+{
+    TRY(buf_append_text(to, "{\"cells\":"));
+    TRY(kube_table_cells(s->kind, object->json, s->now_s, to));
+    TRY(buf_append_text(to, ",\"object\":"));
+    if (includes(s, "None"))
+        TRY(buf_append_text(to, "null"));
+    else if (includes(s, "Object"))
+        TRY(append_whole(object, revision, to));
+    else
+        TRY(append_partial(s, object, revision, false, to));
+    return buf_append_text(to, "}");
+}
+
+/* -- Lists -- */
+
+enum status kube_shape_list_head(const struct kube_shaping *s, struct buf *to)
+{
+    char version[KUBE_API_VERSION_BYTES];
+    switch (s->shape) {
+    case KUBE_TABLE:
+        return buf_append_format(to, "\"kind\":\"Table\",\"apiVersion\":\"%s\",", meta_version(s));
+    case KUBE_PARTIAL:
+        return buf_append_format(
+            to, "\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"%s\",", meta_version(s));
+    default:
+        return buf_append_format(to, "\"kind\":\"%s\",\"apiVersion\":\"%s\",", s->kind->list_kind,
+                                 kube_api_version(s->kind, version));
+    }
+}
+
+enum status kube_shape_list_items(const struct kube_shaping *s, struct buf *to)
+{
+    if (s->shape != KUBE_TABLE)
+        return buf_append_text(to, "\"items\":[");
+    TRY(buf_append_text(to, "\"columnDefinitions\":"));
+    TRY(kube_table_columns(s->kind, to));
+    return buf_append_text(to, ",\"rows\":[");
+}
+
+enum status kube_shape_item(const struct kube_shaping *s, const struct kube_object *object,
+                            int64_t revision, struct buf *to)
+{
+    if (s->shape == KUBE_TABLE)
+        return append_row(s, object, revision, to);
+    return append_partial(s, object, revision, true, to);
+}
+
+/* -- Single ones -- */
+
+static enum status append_table(const struct kube_shaping *s, int64_t revision, bool columns,
+                                struct buf *to)
+{
+    TRY(buf_append_text(to, "{"));
+    TRY(kube_shape_list_head(s, to));
+    TRY(buf_append_format(to, "\"metadata\":{\"resourceVersion\":\"%lld\"},\"columnDefinitions\":",
+                          (long long)revision));
+    if (columns)
+        TRY(kube_table_columns(s->kind, to));
+    else
+        TRY(buf_append_text(to, "null"));
+    return buf_append_text(to, ",\"rows\":[");
+}
+
+enum status kube_shape_single(const struct kube_shaping *s, const struct kube_object *object,
+                              int64_t revision, bool columns, struct buf *to)
+{
+    if (s->shape == KUBE_WHOLE)
+        return append_whole(object, revision, to);
+    if (s->shape == KUBE_PARTIAL)
+        return append_partial(s, object, revision, false, to);
+    TRY(append_table(s, revision, columns, to));
+    TRY(append_row(s, object, revision, to));
+    return buf_append_text(to, "]}");
+}
+
+enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, bool initial_end,
+                                struct buf *to)
+{
+    char version[KUBE_API_VERSION_BYTES];
+    const char *kind = s->kind->kind, *api_version = kube_api_version(s->kind, version);
+    if (s->shape == KUBE_TABLE) {
+        TRY(append_table(s, revision, false, to));
+        return buf_append_text(to, "]}");
+    }
+    if (s->shape == KUBE_PARTIAL) {
+        kind = "PartialObjectMetadata";
+        api_version = meta_version(s);
+    }
+    return buf_append_format(
+        to, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s}}",
+        kind, api_version, (long long)revision,
+        initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+}

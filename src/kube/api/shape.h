@@ -1,0 +1,45 @@
+/*
+ * The shapes an answer can be asked for in besides the objects themselves: rows of a Table as
+ * kubectl prints them, or their metadata only.
+ */
+#ifndef VIGIL_KUBE_API_SHAPE_H
+#define VIGIL_KUBE_API_SHAPE_H
+
+#include "kube/api/call.h"
+
+/* What every answer of a call has in common. */
+struct kube_shaping {
+    const struct kube_kind *kind;
+    enum kube_shape shape;
+    bool v1beta1;
+    struct slice include_object; /* None, Metadata, Object */
+    int64_t now_s;               /* of the wall clock, for ages */
+};
+
+struct kube_shaping kube_shaping_of(const struct kube_call *call);
+
+/* "v1", "apps/v1" */
+enum { KUBE_API_VERSION_BYTES = 128 };
+const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);
+
+/* `"kind":"PodList","apiVersion":"v1",`; without the brace before it. */
+MUST_CHECK
+enum status kube_shape_list_head(const struct kube_shaping *s, struct buf *to);
+/* The key of the items with its bracket: `"items":[`, or columns and `"rows":[`. */
+MUST_CHECK
+enum status kube_shape_list_items(const struct kube_shaping *s, struct buf *to);
+/* One of them; not for KUBE_WHOLE, whose objects are sent from where they lie. */
+MUST_CHECK
+enum status kube_shape_item(const struct kube_shaping *s, const struct kube_object *object,
+                            int64_t revision, struct buf *to);
+/* One for itself; of a table also its columns, if wanted. */
+MUST_CHECK
+enum status kube_shape_single(const struct kube_shaping *s, const struct kube_object *object,
+                              int64_t revision, bool columns, struct buf *to);
+/* What a bookmark carries: nothing but a revision, and an annotation at the end of what there was
+ * at the beginning. */
+MUST_CHECK
+enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, bool initial_end,
+                                struct buf *to);
+
+#endif
