@@ -10,6 +10,7 @@ struct command {
     const char *name;
     const char *help;
     int (*run)(int count, char **args); /* args[0] is the name of the command */
+    bool has_flags;                     /* shown by --help */
 };
 
 static int run_serve(int count, char **args)
@@ -61,12 +62,12 @@ static int run_completion(int count, char **args);
 static int run_help(int count, char **args);
 
 static const struct command commands[] = {
-    {"serve", "serve etcd's API from a data directory", run_serve},
-    {"bench", "put load on a server and measure it", run_bench},
-    {"version", "print the version", run_version},
-    {"man", "write the manual page: of serve, or of etcd (roff)", run_man},
-    {"completion", "write a completion script: bash, zsh or fish", run_completion},
-    {"help", "show this", run_help},
+    {"serve", "serve etcd's API from a data directory", run_serve, true},
+    {"bench", "put load on a server and measure it", run_bench, true},
+    {"version", "print the version", run_version, false},
+    {"man", "write the manual page: of serve, or of etcd (roff)", run_man, false},
+    {"completion", "write a completion script: bash, zsh or fish", run_completion, false},
+    {"help", "show this, or the flags of a command", run_help, false},
 };
 
 static void write_usage(FILE *to)
@@ -75,16 +76,24 @@ static void write_usage(FILE *to)
                 "Usage:\n  vigil COMMAND [flags]\n\nCommands:\n");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
-    fprintf(to, "\nvigil COMMAND --help shows the flags of a command. Begin with: vigil serve\n");
+    fprintf(to, "\nvigil help COMMAND shows the flags of a command. Begin with: vigil serve\n");
 }
 
 static const struct command *find_command(const char *name);
 
+static int refuse_command(const char *name)
+{
+    fprintf(stderr, "vigil: there is no command '%.100s'. See vigil --help.\n", name);
+    return EXIT_USAGE;
+}
+
 /* vigil help COMMAND is vigil COMMAND --help. */
 static int run_help(int count, char **args)
 {
-    const struct command *command = count > 1 ? find_command(args[1]) : NULL;
-    if (command && command->run != run_help) {
+    const struct command *command = find_command(count > 1 ? args[1] : "help");
+    if (!command)
+        return refuse_command(args[1]);
+    if (command->has_flags) {
         char *help[] = {args[1], "--help", NULL};
         return command->run(2, help);
     }
@@ -145,9 +154,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const struct command *command = find_command(argv[1]);
-    if (!command) {
-        fprintf(stderr, "vigil: there is no command '%.100s'. See vigil --help.\n", argv[1]);
-        return EXIT_USAGE;
-    }
+    if (!command)
+        return refuse_command(argv[1]);
     return command->run(argc - 1, argv + 1);
 }

@@ -92,9 +92,10 @@ enum status preflight_data_dir(const char *path, struct error *error)
     /* It is made with all that is missing above it: the first that exists decides. */
     while (access(parent, F_OK) != 0) {
         char *slash = strrchr(parent, '/');
-        if (!slash)
-            return check_directory(".", error);
-        slash[slash == parent] = 0;
+        if (slash)
+            slash[slash == parent] = 0;
+        else
+            strcpy(parent, ".");
         if (strcmp(parent, "/") == 0)
             break;
     }

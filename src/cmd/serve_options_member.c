@@ -20,7 +20,10 @@ static const struct option member[] = {
         .name = "listen-client-urls",
         .kind = OPTION_LIST,
         .fallback = "http://localhost:2379",
-        .help = "Where to take gRPC and HTTP from clients: http://HOST:PORT, or unix://FILE.",
+        .help =
+            "Where to take gRPC and HTTP from clients: http://HOST:PORT, https://HOST:PORT (with "
+            "--cert-file), unix://FILE or unixs://FILE. With port 0 one that is free, which the "
+            "log tells.",
         FIELD(listen_client_urls),
     },
     {

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum {
     SEGMENT_BYTES_FIRST = 1 << 20,
@@ -19,8 +20,18 @@ enum {
     LEASE_TTL_MIN_S = 2,
     WATCHERS_MAX = 10 * 1000 * 1000,
 };
-/* Address space, not memory: enough for a thousand million versions. */
-static const size_t checkpoint_map_bytes = (size_t)256 << 30;
+
+size_t local_map_bytes(uint64_t address_space)
+{
+    enum { SHARE = 4 };
+    return size_min((size_t)256 << 30, address_space / SHARE);
+}
+
+static uint64_t address_space(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
 
 _Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status)
 {
@@ -38,7 +49,8 @@ void local_warn(struct engine_local *engine, const char *what, enum status statu
     if (!engine->options.on_warning)
         return;
     char text[512];
-    snprintf(text, sizeof(text), "%s: %s %s", what, status_text(status), detail);
+    snprintf(text, sizeof(text), "%s: %s%s%s", what, status_text(status), *detail ? "; " : "",
+             detail);
     engine->options.on_warning(engine->options.ctx, text);
 }
 
@@ -173,7 +185,7 @@ enum status engine_local_open(const struct engine_local_options *options,
             .dir = options->data_dir,
             .segment_bytes_first = engine->options.segment_bytes_first,
             .segment_bytes_max = engine->options.segment_bytes_max,
-            .checkpoint_map_bytes = checkpoint_map_bytes,
+            .checkpoint_map_bytes = local_map_bytes(address_space()),
             .readers_max = engine->options.shards_max + 1, /* and the keeper */
             .salt = random_seed_system(),
             .cluster_id = options->cluster_id,

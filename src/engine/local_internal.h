@@ -116,6 +116,10 @@ _Noreturn void local_fatal(struct engine_local *engine, const char *what, enum s
 void local_warn(struct engine_local *engine, const char *what, enum status status,
                 const char *detail);
 
+/* For the checkpoint. Address space, not memory: enough for a thousand million versions. Where that
+ * is limited (ulimit -v) a quarter, so that there is some for the log and for threads. */
+size_t local_map_bytes(uint64_t address_space);
+
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);
 void local_answer_chain(struct local_shard *shard, const struct op_chain *chain);

@@ -126,7 +126,10 @@ static void prepare(struct local_keeper *keeper)
 {
     enum status status = keeper_prepare(keeper->keeper);
     if (status != ST_OK)
-        warn_and_wait(keeper, "no room for the next segment of the log", status, "");
+        warn_and_wait(keeper, "no next segment of the log could be made", status,
+                      status == ST_DISK_FULL ? "puts are refused until there is room: make some, "
+                                               "or delete keys and compact"
+                                             : "");
 }
 
 static enum status checkpoint(struct local_keeper *keeper)

@@ -1,5 +1,6 @@
 /* The local engine with its real threads, driven by one loop as a shard would. */
 #include "engine/local.h"
+#include "engine/local_internal.h"
 #include "engine/maintenance.h"
 
 #include "base/clock.h"
@@ -142,6 +143,13 @@ static int64_t list(struct fixture *f, const char *from, const char *to, int64_t
 }
 
 /* As the second of two pipelined requests is, when the first one's answer has been sent. */
+static void limited_address_space_leaves_room_for_the_log(void **state)
+{
+    (void)state;
+    assert_int_equal(local_map_bytes(UINT64_MAX), (size_t)256 << 30);
+    assert_int_equal(local_map_bytes(80 << 20), 20 << 20);
+}
+
 static void write_begun_while_sending_is_handed_over(void **state)
 {
     struct fixture *f = *state;
@@ -416,6 +424,7 @@ static void second_opening_of_a_directory_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limited_address_space_leaves_room_for_the_log),
         cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(write_begun_while_sending_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(many_in_flight_are_all_answered_and_survive_a_restart,

@@ -72,6 +72,13 @@ class Starts(LiveTest):
         self.serving(directory=path)
         self.assertEqual(path.stat().st_mode & 0o777, 0o700)
 
+    def test_missing_directories_of_a_relative_path_are_made(self):
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(self.scratch)
+        self.serving(directory="a/b")
+        self.assertTrue((self.scratch / "a/b/FORMAT").exists())
+
     def test_few_open_files_are_said(self):
         def limits():
             resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))

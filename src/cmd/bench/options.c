@@ -158,6 +158,14 @@ enum status bench_options_read(int argc, char **argv, struct bench_options *opti
     return ST_OK;
 }
 
+/* As the flag takes it. */
+static void print_time(uint64_t ns)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%gs", (double)ns / 1e9);
+    printf("%-16s", text);
+}
+
 void bench_options_print(const struct bench_options *options)
 {
     struct bench_options copy = *options;
@@ -170,9 +178,9 @@ void bench_options_print(const struct bench_options *options)
         else if (flag->kind == KIND_SWITCH)
             printf("%-16s", "");
         else if (flag->kind == KIND_TIME)
-            printf("%-16g", (double)*(uint64_t *)field / 1e9);
+            print_time(*(uint64_t *)field);
         else
             printf("%-16" PRIu64, *(uint64_t *)field);
-        printf(" %s%s\n", flag->help, flag->kind == KIND_TIME ? " (s)" : "");
+        printf(" %s\n", flag->help);
     }
 }
