@@ -320,6 +320,14 @@ static void change_done(struct engine_op *op)
         look_again(c);
 }
 
+bool claim_admit(struct grpc_call *call, const struct etcd_face *face, struct slice message)
+{
+    enum status status = etcd_check_size(face, message.len);
+    if (status != ST_OK)
+        grpc_call_fail_text(call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
+    return status == ST_OK;
+}
+
 /* The key is the prefix and the lease in hexadecimal. */
 static enum status name_key(struct claim *c)
 {

@@ -38,6 +38,9 @@ struct claim_kind {
 /* What a lease lives that is granted for who has none. */
 enum { CLAIM_LEASE_S = 60 };
 
+/* False: the request is too long for a write, and was told so in the words of etcd's client. */
+bool claim_admit(struct grpc_call *call, const struct etcd_face *face, struct slice message);
+
 /* The slices lie in the call's arena or message. */
 void claim_start(struct grpc_call *call, struct etcd_face *face, const struct claim_kind *kind,
                  struct slice name, struct slice value, int64_t lease);

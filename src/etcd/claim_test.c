@@ -168,6 +168,30 @@ static void failing_engine_is_told(void **state)
     }
 }
 
+/* They are writes like others, and end in the same log. */
+static void request_past_the_limit_of_writes_is_refused(void **state)
+{
+    (void)state;
+    static uint8_t name[64 * 1024];
+    struct peer *p = peer_new(5, 100);
+    memset(name, 'n', sizeof(name));
+    struct pb_lock_request lock = {.name = slice_of(name, sizeof(name))};
+    struct pb_unlock_request unlock = {.key = lock.name};
+    struct pb_campaign_request campaign = {.name = lock.name};
+    struct pb_leader_key leader = {.name = lock.name, .key = SLICE_LITERAL("k")};
+    struct pb_resign_request resign = {.leader = &leader};
+    uint32_t calls[] = {
+        peer_call(p, PB_LOCK_LOCK_PATH, &pb_lock_request_table, &lock),
+        peer_call(p, PB_LOCK_UNLOCK_PATH, &pb_unlock_request_table, &unlock),
+        peer_call(p, PB_ELECTION_CAMPAIGN_PATH, &pb_campaign_request_table, &campaign),
+        peer_call(p, PB_ELECTION_RESIGN_PATH, &pb_resign_request_table, &resign),
+    };
+    settle(p);
+    for (size_t i = 0; i < COUNT_OF(calls); i++)
+        assert_fails(p, calls[i], GRPC_UNKNOWN, status_text(ST_REQUEST_TOO_LARGE));
+    peer_free(p);
+}
+
 static void campaign_of_the_leader_proclaims(void **state)
 {
     (void)state;
@@ -287,6 +311,7 @@ int main(void)
         cmocka_unit_test(one_after_the_other),
         cmocka_unit_test(expired_waiter_is_told),
         cmocka_unit_test(failing_engine_is_told),
+        cmocka_unit_test(request_past_the_limit_of_writes_is_refused),
         cmocka_unit_test(campaign_of_the_leader_proclaims),
         cmocka_unit_test(peers_leave_at_any_point),
         cmocka_unit_test(observer_sees_each_leader),

@@ -17,15 +17,6 @@ static const char no_leader_given[] = "\"leader\" field must be provided";
 static const char not_leader[] = "election: not leader";
 static const char no_leader[] = "election: no leader";
 
-/* False: it is too long for a write, and was told so. */
-static bool admit(struct grpc_call *call, const struct etcd_face *face, struct slice message)
-{
-    enum status status = etcd_check_size(face, message.len);
-    if (status != ST_OK)
-        fail_text(call, status_text(status));
-    return status == ST_OK;
-}
-
 /* -- Campaign -- */
 
 static void campaign_reply(const struct claim_result *result,
@@ -49,7 +40,7 @@ static void campaign_on_message(struct grpc_call *call, void *service, struct sl
 {
     struct pb_campaign_request request;
     if (etcd_call_decode(call, &pb_campaign_request_table, message, &request) &&
-        admit(call, service, message))
+        claim_admit(call, service, message))
         claim_start(call, service, &candidacy, request.name, request.value, request.lease);
 }
 
@@ -127,7 +118,7 @@ static void proclaim_on_message(struct grpc_call *call, void *service, struct sl
     struct etcd_face *face = service;
     struct pb_proclaim_request request;
     if (!etcd_call_decode(call, &pb_proclaim_request_table, message, &request) ||
-        !admit(call, face, message))
+        !claim_admit(call, face, message))
         return;
     const struct pb_leader_key *leader = request.leader;
     struct leader_call *l = leader_call_new(call, face, leader);
@@ -142,7 +133,8 @@ static void resign_on_message(struct grpc_call *call, void *service, struct slic
 {
     struct etcd_face *face = service;
     struct pb_resign_request request;
-    if (!etcd_call_decode(call, &pb_resign_request_table, message, &request))
+    if (!etcd_call_decode(call, &pb_resign_request_table, message, &request) ||
+        !claim_admit(call, face, message))
         return;
     const struct pb_leader_key *leader = request.leader;
     struct leader_call *l = leader_call_new(call, face, leader);

@@ -22,7 +22,8 @@ static const struct claim_kind mutex = {
 static void lock_on_message(struct grpc_call *call, void *service, struct slice message)
 {
     struct pb_lock_request request;
-    if (etcd_call_decode(call, &pb_lock_request_table, message, &request))
+    if (etcd_call_decode(call, &pb_lock_request_table, message, &request) &&
+        claim_admit(call, service, message))
         claim_start(call, service, &mutex, request.name, SLICE_EMPTY, request.lease);
 }
 
@@ -66,7 +67,8 @@ static void unlock_on_message(struct grpc_call *call, void *service, struct slic
         grpc_call_fail(call, ST_NOMEM);
         return;
     }
-    if (!etcd_call_decode(call, &pb_unlock_request_table, message, &request))
+    if (!etcd_call_decode(call, &pb_unlock_request_table, message, &request) ||
+        !claim_admit(call, face, message))
         return;
     u->removal.key = request.key;
     enum status status = kv_check_delete_range(&u->removal);
