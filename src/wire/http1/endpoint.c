@@ -280,6 +280,13 @@ static bool step(struct http1_endpoint *e)
     return false;
 }
 
+/* It may wait for ever, and its peer's end must be seen: what comes behind it is read, up to what a
+ * head may have. */
+static bool waits_parked(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_ANSWERING && e->exchange.parks && !e->exchange.complete;
+}
+
 static void pump(struct http1_endpoint *e, int64_t now_ns)
 {
     e->now_ns = now_ns;
@@ -287,8 +294,10 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     while (step(e))
         continue;
     drop_taken(e);
-    if (e->input_ended && e->exchange.parks && !e->exchange.complete)
+    if (e->input_ended && waits_parked(e))
         http1_die(e, "closed by the client");
+    if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
+        http1_die(e, "too much behind an answer that waits");
     /* Whoever will send no more cannot finish what it began. */
     if (e->input_ended && e->reading != HTTP1_ANSWERING)
         e->reading = HTTP1_LEAVING;
@@ -330,7 +339,7 @@ bool http1_endpoint_wants_read(const struct http1_endpoint *e)
 {
     if (e->reading == HTTP1_LEAVING || e->input_ended)
         return false;
-    return e->reading != HTTP1_ANSWERING || e->in.len == 0;
+    return e->reading != HTTP1_ANSWERING || e->in.len == 0 || waits_parked(e);
 }
 
 bool http1_endpoint_wants_write(const struct http1_endpoint *e)

@@ -477,6 +477,25 @@ static void parked_answer_ends_with_its_peer(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
+/* Whoever sends more than one request and leaves must be seen to leave. */
+static void parked_answer_ends_with_its_peer_also_when_more_was_sent(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n");
+    assert_true(http1_endpoint_wants_read(f->endpoint));
+    http1_endpoint_feed_end(f->endpoint, f->now);
+    assert_true(http1_endpoint_over(f->endpoint));
+    restart(f);
+    exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
+    static uint8_t bytes[1024];
+    for (size_t i = 0; i < f->limits.head_bytes_max / sizeof(bytes); i++)
+        http1_endpoint_feed(f->endpoint, slice_of(bytes, sizeof(bytes)), f->now);
+    assert_false(http1_endpoint_over(f->endpoint));
+    http1_endpoint_feed(f->endpoint, slice_of(bytes, 1), f->now);
+    assert_true(http1_endpoint_over(f->endpoint));
+    assert_string_equal(http1_endpoint_reason(f->endpoint), "too much behind an answer that waits");
+}
+
 static void parked_answer_is_told_of_the_shutdown(void **state)
 {
     struct fixture *f = *state;
@@ -536,6 +555,7 @@ int main(void)
         TEST(broken_off_answer_ends_the_connection_without_its_end),
         TEST(parked_answer_waits_without_stalling),
         TEST(parked_answer_ends_with_its_peer),
+        TEST(parked_answer_ends_with_its_peer_also_when_more_was_sent),
         TEST(parked_answer_is_told_of_the_shutdown),
         TEST(request_that_was_coming_at_the_shutdown_does_not_park),
         TEST(stalled_source_ends_the_connection),
