@@ -85,6 +85,8 @@ static void put_character(struct log_line *line, struct slice character)
         put_text(line, "\\t");
     else if (c < 0x20 || c == 0x7f)
         put_format(line, "\\u%04x", c);
+    else if (c == 0xc2 && character.ptr[1] < 0xa0) /* U+0080 to U+009F: terminals obey them too */
+        put_format(line, "\\u%04x", character.ptr[1]);
     else
         put(line, (const char *)character.ptr, character.len);
 }

@@ -88,6 +88,9 @@ static void bytes_from_outside_cannot_break_the_line(void **state)
     log_info("x", LOG_SLICE("k", slice_of("a\"b\\c\nd\x01\xff\xc3\xa9\xed\xa0\x80\0", 15)));
     assert_non_null(strstr(close_log(), "\"k\":\"a\\\"b\\\\c\\nd\\u0001\\ufffd\u00e9\\ufffd"
                                         "\\ufffd\\ufffd\\u0000\"}\n"));
+    open_log(LOG_CONSOLE);
+    log_info("x", LOG_TEXT("k", "\xc2\x9b\x33\x31m\xc2\xa0")); /* red, in eight bits */
+    assert_non_null(strstr(close_log(), "\"\\u009b31m\xc2\xa0\"}\n"));
 }
 
 static void long_texts_and_long_lines_are_cut_and_stay_json(void **state)
