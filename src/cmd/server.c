@@ -32,6 +32,7 @@ struct server {
     bool kube_skipped;              /* its address is taken by somebody else */
     bool started;
     _Atomic bool has_compactor; /* the first shard to start has it */
+    _Atomic bool has_keeper;    /* and the one that keeps the namespaces */
 };
 
 /* What one shard has. Made, used and freed on its thread. */
@@ -96,6 +97,8 @@ static enum status start_faces(struct server *server, struct server_shard *shard
         return ST_OK;
     TRY(kube_face_new(&server->config->kube, server->engine, shard->engine, loop, &shard->kube));
     kube_face_set_metrics(shard->kube, write_metrics, shard->face);
+    if (!atomic_exchange(&server->has_keeper, true))
+        kube_face_keep(shard->kube);
     return ST_OK;
 }
 
@@ -123,6 +126,8 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
     struct server_shard *shard = net_shard_user(net_shard);
     if (shard->compactor)
         etcd_compactor_stop(shard->compactor);
+    if (shard->kube)
+        kube_face_stop(shard->kube);
     while (etcd_face_busy(shard->face) || (shard->kube && kube_face_busy(shard->kube)) ||
            (shard->compactor && etcd_compactor_busy(shard->compactor)))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);

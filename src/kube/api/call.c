@@ -2,8 +2,11 @@
 
 #include "base/xalloc.h"
 #include "kube/api/discovery.h"
+#include "kube/api/keeper.h"
 #include "kube/api/pages.h"
+#include "kube/api/purge.h"
 #include "kube/api/scope.h"
+#include "kube/api/write.h"
 #include "watch/cursor.h"
 
 #include <stdio.h>
@@ -75,6 +78,18 @@ void kube_call_range(struct kube_call *call, const struct pb_range_request *requ
     engine_range_start(call->face->shard, &call->range, request);
 }
 
+void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
+{
+    op_begin(call, &call->write.engine.op, done);
+    kube_storage_put(call->face->shard, &call->write);
+}
+
+void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op))
+{
+    op_begin(call, &call->write.engine.op, done);
+    kube_storage_delete(call->face->shard, &call->write);
+}
+
 struct kube_call *kube_call_of_range(struct engine_op *op)
 {
     return CONTAINER_OF(op, struct kube_call, range.op);
@@ -87,6 +102,8 @@ struct kube_call *kube_call_of_write(struct engine_op *op)
 
 static void call_free(struct kube_call *call)
 {
+    if (call->on_free)
+        call->on_free(call);
     arena_fini(&call->arena);
     free(call);
 }
@@ -149,6 +166,8 @@ static void dispatch_read(struct kube_call *call)
 {
     if (call->path.watch || (call->query.watch && !call->path.name.len))
         kube_watch(call);
+    else if (kube_is_scale(call))
+        kube_scale_get(call);
     else if (call->path.name.len)
         kube_get(call);
     else
@@ -162,6 +181,8 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
         dispatch_read(call);
         return;
     }
+    if (kube_mutate(call, request))
+        return;
     kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
               "the server does not allow this method on the requested resource");
     kube_call_fail(call);
@@ -215,6 +236,8 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->loop = loop;
     random_init(&face->random, random_seed_system());
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
+    face->clock = loop ? loop_clock(loop) : clock_system();
+    list_init(&face->purges);
     TRY(http_routes_new(&face->routes));
     TRY(kube_pages_add(face));
     TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
@@ -229,10 +252,28 @@ void kube_face_set_metrics(struct kube_face *face,
     face->metrics_ctx = ctx;
 }
 
+static void on_keep(struct deferred *deferred)
+{
+    kube_keeper_start(CONTAINER_OF(deferred, struct kube_face, keep));
+}
+
+void kube_face_keep(struct kube_face *face)
+{
+    face->keep.fn = on_keep;
+    loop_defer(face->loop, &face->keep);
+}
+
+void kube_face_stop(struct kube_face *face)
+{
+    loop_defer_cancel(&face->keep);
+    kube_purges_stop(face);
+}
+
 void kube_face_free(struct kube_face *face)
 {
     if (!face)
         return;
+    kube_face_stop(face);
     assert(face->under_way == 0);
     http_routes_free(face->routes);
     free(face);

@@ -21,10 +21,14 @@ struct kube_face {
     struct engine_shard *shard;
     struct loop *loop;
     struct http_routes *routes; /* owned */
-    struct random random;       /* for what should not happen at the same moment everywhere */
+    struct random random;       /* for uids, names, and what should not happen everywhere at once */
     size_t under_way;           /* operations the engine has not answered */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
     void *metrics_ctx;
+    struct clock *clock;  /* for the times in metadata */
+    struct list purges;   /* namespaces being emptied: struct kube_purge */
+    struct deferred keep; /* the keeper starts with the first turn */
+    bool stopped;         /* nothing is begun any more that nobody asks for */
 };
 
 /* What one request may make us hold besides its body. */
@@ -41,9 +45,10 @@ struct kube_call {
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
-    unsigned under_way;                     /* operations of this call */
-    void *handler;                          /* the handler's own, in the arena */
-    void (*on_end)(struct kube_call *call); /* the handler's; may be NULL */
+    unsigned under_way;                      /* operations of this call */
+    void *handler;                           /* the handler's own, in the arena */
+    void (*on_end)(struct kube_call *call);  /* the handler's; may be NULL */
+    void (*on_free)(struct kube_call *call); /* its last moment; may be NULL */
 };
 
 /* -- For handlers -- */
@@ -63,6 +68,9 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
  * kube_call_of_range. */
 void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
                      void (*done)(struct engine_op *op));
+/* Begins call->write, whose key, value and expected are set: a put, or a delete. */
+void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op));
+void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op));
 struct kube_call *kube_call_of_range(struct engine_op *op);
 struct kube_call *kube_call_of_write(struct engine_op *op);
 /*
@@ -81,5 +89,8 @@ bool kube_call_key(struct kube_call *call, struct slice *ret_key);
 void kube_get(struct kube_call *call);
 void kube_list(struct kube_call *call);
 void kube_watch(struct kube_call *call);
+/* POST, PUT, PATCH, DELETE (write.h); false: it is another method. */
+MUST_CHECK
+bool kube_mutate(struct kube_call *call, const struct http_request *request);
 
 #endif

@@ -10,10 +10,13 @@
 #include "engine/engine.h"
 #include "wire/http/routes.h"
 
+struct kube_schema;
+
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct kube_config {
-    const char *version;   /* of Vigil */
-    bool skip_undecodable; /* a watch passes over values that are no objects */
+    const char *version;              /* of Vigil */
+    bool skip_undecodable;            /* a watch passes over values that are no objects */
+    const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
 };
 
 /* Of a request, as in Kubernetes. */
@@ -28,7 +31,11 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
 /* Writes what /metrics answers. Before its first connection; without it there is no such page. */
 void kube_face_set_metrics(struct kube_face *face,
                            void (*write)(void *ctx, struct metric_page *page), void *ctx);
-/* Must not be busy. */
+/* Makes the default namespaces and goes on with those being emptied: for one face of a server. */
+void kube_face_keep(struct kube_face *face);
+/* Begins nothing more by itself; what is under way ends, see kube_face_busy. */
+void kube_face_stop(struct kube_face *face);
+/* Must be stopped and not busy. */
 void kube_face_free(struct kube_face *face);
 DEFINE_CLEANUP(struct kube_face *, kube_face_free)
 

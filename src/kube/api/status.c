@@ -28,6 +28,8 @@ static const struct {
     [KUBE_SERVICE_UNAVAILABLE] = {"ServiceUnavailable", 503},
     [KUBE_TIMEOUT] = {"Timeout", 504},
     [KUBE_STORAGE_READ_ERROR] = {"StorageReadError", 500},
+    [KUBE_UNPROCESSABLE] = {"", 422},
+    [KUBE_UNKNOWN] = {"", 500},
 };
 
 unsigned kube_status_code(const struct kube_status *status)
@@ -106,9 +108,34 @@ bool kube_fail_expired(struct kube_status *status, int64_t asked, int64_t oldest
                      (long long)asked, (long long)oldest);
 }
 
+bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
+                       struct slice name)
+{
+    char resource[256];
+    char *text = status->message;
+    size_t room = sizeof(status->message);
+    bool many = status->cause_count > 1;
+    int len = snprintf(text, room, "%s \"%.*s\" is invalid: %s", qualified(group, kind, resource),
+                       SLICE_ARGS(name), many ? "[" : "");
+    for (size_t i = 0; i < status->cause_count && (size_t)len < room; i++) {
+        const struct kube_cause *cause = &status->causes[i];
+        bool last = i + 1 == status->cause_count;
+        len +=
+            snprintf(text + len, room - (size_t)len, "%s%s%s%s", cause->field,
+                     cause->field[0] ? ": " : "", cause->message, last ? (many ? "]" : "") : ", ");
+    }
+    status->reason = KUBE_INVALID;
+    return with_details(status, group, kind, name);
+}
+
 bool kube_fail_engine(struct kube_status *status, enum status engine)
 {
     switch (engine) {
+    case ST_REQUEST_TOO_LARGE:
+        return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: %s",
+                         status_text(engine));
+    case ST_NO_SPACE:
+        return kube_fail(status, KUBE_UNKNOWN, "%s", status_text(engine));
     case ST_COMPACTED:
         return kube_fail(status, KUBE_EXPIRED,
                          "The resourceVersion for the provided watch is too old.");

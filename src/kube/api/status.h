@@ -30,13 +30,15 @@ enum kube_reason {
     KUBE_SERVICE_UNAVAILABLE,
     KUBE_TIMEOUT, /* 504 */
     KUBE_STORAGE_READ_ERROR,
+    KUBE_UNPROCESSABLE, /* 422 without a reason: a patch that cannot be applied */
+    KUBE_UNKNOWN,       /* 500 without a reason */
 };
 
-enum { KUBE_MESSAGE_BYTES = 1024, KUBE_CAUSES_MAX = 8 };
+enum { KUBE_MESSAGE_BYTES = 1024, KUBE_CAUSES_MAX = 4 };
 
 struct kube_cause {
     const char *reason; /* "FieldValueInvalid" */
-    char message[256];
+    char message[640];
     char field[128];
 };
 
@@ -70,6 +72,9 @@ bool kube_fail_conflict(struct kube_status *status, struct slice group, struct s
 bool kube_fail_future(struct kube_status *status, int64_t asked, int64_t current);
 /* A watch from a revision whose history is gone. */
 bool kube_fail_expired(struct kube_status *status, int64_t asked, int64_t oldest);
+/* After kube_status_cause told what is wrong: `Pod "A" is invalid: …`, from all causes. */
+bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
+                       struct slice name);
 /* An operation of the engine failed. */
 bool kube_fail_engine(struct kube_status *status, enum status engine);
 /* One of the things that are wrong with an invalid object. More than KUBE_CAUSES_MAX are dropped.

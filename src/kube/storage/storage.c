@@ -78,21 +78,27 @@ enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct sli
 
 /* -- Writes -- */
 
-static void begin(struct engine_shard *shard, struct kube_write *write)
+static struct pb_compare is_at(struct slice key, int64_t mod_revision)
 {
-    write->compare = (struct pb_compare){
+    return (struct pb_compare){
         .result = PB_COMPARE_RESULT_EQUAL,
         .target = PB_COMPARE_TARGET_MOD,
-        .key = write->key,
+        .key = key,
         .target_union_case = PB_COMPARE_MOD_REVISION,
-        .mod_revision = write->expected,
+        .mod_revision = mod_revision,
     };
+}
+
+static void begin(struct engine_shard *shard, struct kube_write *write)
+{
+    write->compares[0] = is_at(write->key, write->expected);
+    write->compares[1] = is_at(write->guard, write->guard_expected);
     write->range = (struct pb_range_request){.key = write->key};
     write->failure = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
                                             .request_range = &write->range};
     write->txn = (struct pb_txn_request){
-        .compare = &write->compare,
-        .compare_count = 1,
+        .compare = write->compares,
+        .compare_count = write->guard.len ? 2 : 1,
         .success = &write->success,
         .success_count = 1,
         .failure = &write->failure,

@@ -28,15 +28,18 @@ enum status kube_key_make(struct arena *arena, const char *prefix, struct slice 
 MUST_CHECK
 enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct slice *ret_end);
 
-/* A put or delete of one key, on the condition that its revision is still the one expected. */
+/* A put or delete of one key, on the condition that its revision is still the one expected, and
+ * that of its guard, such as the namespace it is put into. */
 struct kube_write {
     struct engine_write engine; /* first; its op.done and op.arena are the caller's to set */
     struct slice key;
-    struct slice value;        /* of a put */
-    int64_t expected;          /* mod_revision; 0: there must be none */
-    int64_t lease;             /* of a put */
+    struct slice value; /* of a put */
+    int64_t expected;   /* mod_revision; 0: there must be none */
+    int64_t lease;      /* of a put */
+    struct slice guard; /* another key, whose revision must be this too; empty: none */
+    int64_t guard_expected;
     struct pb_txn_request txn; /* the rest is private */
-    struct pb_compare compare;
+    struct pb_compare compares[2];
     struct pb_request_op success, failure;
     struct pb_put_request put;
     struct pb_delete_range_request delete_range;

@@ -1,0 +1,140 @@
+#include "kube/api/body.h"
+
+#include "kube/api/schema.h"
+#include "kube/yaml/yaml.h"
+
+#define UNKNOWN_FORMAT \
+    "the body of the request was in an unknown format - accepted media types include: "
+
+/* "application/json; charset=utf-8" without what follows the semicolon. */
+static struct slice media_type(const struct http_request *request)
+{
+    struct slice type;
+    if (!http_request_get(request, SLICE_LITERAL("content-type"), &type))
+        return SLICE_EMPTY;
+    const uint8_t *end = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.ptr);
+    while (type.len && type.ptr[type.len - 1] == ' ')
+        type.len--;
+    return type;
+}
+
+static bool check_size(struct kube_call *call, struct slice body)
+{
+    if (body.len <= KUBE_BODY_BYTES_MAX)
+        return true;
+    return kube_fail(&call->status, KUBE_TOO_LARGE, "Request entity too large: limit is %d",
+                     KUBE_BODY_BYTES_MAX);
+}
+
+/* As the first bytes are shown in an error: as they are if they begin an object, else in hex. */
+static const char *summary(struct slice body, char to[80])
+{
+    enum { SHOWN = 30 };
+    size_t len = size_min(body.len, SHOWN), at = 0;
+    if (!body.len)
+        return "<empty>";
+    for (size_t i = 0; i < len && body.ptr[0] == '{'; i++)
+        to[at++] = (char)body.ptr[i];
+    for (size_t i = 0; i < len && body.ptr[0] != '{'; i++) {
+        to[at++] = "0123456789abcdef"[body.ptr[i] >> 4];
+        to[at++] = "0123456789abcdef"[body.ptr[i] & 15];
+    }
+    memcpy(to + at, body.len > SHOWN ? " ..." : "", body.len > SHOWN ? 5 : 1);
+    return to;
+}
+
+static bool unreadable(struct kube_call *call, enum status status, struct slice body,
+                       const struct error *error)
+{
+    char shown[80];
+    if (status == ST_NOMEM)
+        return kube_fail(&call->status, KUBE_TOO_LARGE,
+                         "Request entity too large: it takes more memory than a request may");
+    return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "the object provided is unrecognized (must be of type %s): couldn't get "
+                     "version/kind; json parse error: %s (%s)",
+                     call->kind->kind, status == ST_LIMIT ? "exceeded max depth" : error->text,
+                     summary(body, shown));
+}
+
+static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
+{
+    const struct kube_schema *schema = call->face->config->schema;
+    if (schema && schema->read_protobuf && !(call->kind->flags & KUBE_CUSTOM))
+        return schema->read_protobuf(&call->arena, call->kind, body, ret_body, &call->status);
+    return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                     UNKNOWN_FORMAT "application/json, application/yaml");
+}
+
+bool kube_body_read(struct kube_call *call, const struct http_request *request,
+                    struct json_node **ret_body)
+{
+    struct slice type = media_type(request), body = request->body;
+    struct error error = {0};
+    enum status status;
+    if (!check_size(call, body))
+        return false;
+    *ret_body = NULL;
+    if (!body.len)
+        return true;
+    if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
+        return read_protobuf(call, body, ret_body);
+    if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
+        status = json_tree_read(&call->arena, body, ret_body, &error);
+    else if (slice_equal(type, SLICE_LITERAL("application/yaml")))
+        status = yaml_tree_read(&call->arena, body, ret_body, &error);
+    else
+        return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                         UNKNOWN_FORMAT
+                         "application/json, application/yaml, application/vnd.kubernetes.protobuf");
+    return status == ST_OK || unreadable(call, status, body, &error);
+}
+
+static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
+{
+    static const char *const types[] = {
+        [KUBE_PATCH_JSON] = "application/json-patch+json",
+        [KUBE_PATCH_MERGE] = "application/merge-patch+json",
+        [KUBE_PATCH_STRATEGIC] = "application/strategic-merge-patch+json",
+        [KUBE_PATCH_APPLY] = "application/apply-patch+yaml",
+    };
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (slice_equal(type, slice_from_text(types[i]))) {
+            *ret_type = (enum kube_patch_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those that can be applied to this kind. */
+static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
+{
+    const struct kube_schema *schema = call->face->config->schema;
+    if (type == KUBE_PATCH_STRATEGIC)
+        return schema && schema->patch && !(call->kind->flags & KUBE_CUSTOM);
+    return type != KUBE_PATCH_APPLY;
+}
+
+bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch)
+{
+    struct error error = {0};
+    if (!check_size(call, request->body))
+        return false;
+    if (!find_patch_type(media_type(request), ret_type) || !patch_known(call, *ret_type))
+        return kube_fail(
+            &call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+            UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s",
+            patch_known(call, KUBE_PATCH_STRATEGIC) ? ", application/strategic-merge-patch+json"
+                                                    : "");
+    enum status status = json_tree_read(&call->arena, request->body, ret_patch, &error);
+    if (status == ST_OK)
+        return true;
+    if (status == ST_NOMEM)
+        return unreadable(call, status, request->body, &error);
+    return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding patch: %s",
+                     status == ST_LIMIT ? "exceeded max depth" : error.text);
+}

@@ -1,0 +1,30 @@
+/*
+ * The body of a write as a tree: which formats there are, how large it may be, and what is said of
+ * one that cannot be read.
+ */
+#ifndef VIGIL_KUBE_API_BODY_H
+#define VIGIL_KUBE_API_BODY_H
+
+#include "codec/json/tree.h"
+#include "kube/api/call.h"
+
+/*
+ * By its Content-Type: JSON, YAML, or protobuf where schemas are known. In the call's arena; texts
+ * lie in the request. NULL with true: there was no body. False: call->status says why.
+ */
+MUST_CHECK
+bool kube_body_read(struct kube_call *call, const struct http_request *request,
+                    struct json_node **ret_body);
+
+enum kube_patch_type {
+    KUBE_PATCH_JSON,
+    KUBE_PATCH_MERGE,
+    KUBE_PATCH_STRATEGIC,
+    KUBE_PATCH_APPLY,
+};
+
+MUST_CHECK
+bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * One object changed or removed, whatever others do meanwhile: read, decide, write on the condition
+ * that nothing has changed, and else decide again over what is there now.
+ *
+ *     start ─► read ─► decide ─┬─► put or delete ─┬─► done
+ *                ▲             └─ keep, create ───┘
+ *                └──────────── the condition failed
+ *
+ * Lives in the arena of its call, one at a time; a fault answers the call. What decide makes lies
+ * in an arena of the attempt, so that many attempts take no more memory than one.
+ */
+#ifndef VIGIL_KUBE_API_CHANGE_H
+#define VIGIL_KUBE_API_CHANGE_H
+
+#include "kube/api/call.h"
+#include "kube/object/meta.h"
+
+enum kube_decision {
+    KUBE_DECIDE_FAIL,   /* call->status says why */
+    KUBE_DECIDE_KEEP,   /* nothing is written */
+    KUBE_DECIDE_PUT,    /* the object returned */
+    KUBE_DECIDE_DELETE, /* the object returned is what is told of it */
+};
+
+/* Each failed attempt means that somebody else's write went through. */
+enum { KUBE_CHANGE_TRIES_MAX = 100 };
+
+struct kube_change {
+    /* Set by the caller. */
+    struct kube_call *call;
+    struct slice name; /* of the object; the namespace is that of the path or of `namespace` */
+    struct slice namespace;
+    /* stored NULL: there is none. Called again for each attempt; must not change `stored`'s
+     * meaning for KEEP. */
+    enum kube_decision (*decide)(struct kube_change *change, struct json_node *stored,
+                                 struct json_node **ret_object);
+    void (*done)(struct kube_change *change);
+    void (*on_free)(struct kube_change *change); /* of the caller; may be NULL */
+    bool dry_run;
+
+    /* For decide and done. */
+    struct slice key;
+    struct kube_meta meta; /* its arena is that of the attempt */
+    enum kube_decision decision;
+    int64_t revision;   /* of what is stored; in done, of what was written */
+    struct slice value; /* in done: the object's bytes; empty: there was none */
+
+    /* Private. */
+    struct arena scratch;
+    struct buf encoded, key_bytes;
+    struct pb_range_request request;
+    struct slice stored;
+    unsigned tries;
+};
+
+/* A zeroed change with the first part set. */
+void kube_change_start(struct kube_change *change);
+/* To use it for another object, and at the end. */
+void kube_change_fini(struct kube_change *change);
+
+/* The rules of metadata for a call; arena is where what they make lies. */
+struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);
+
+/* Answers with the object of `done`. */
+void kube_change_respond(struct kube_change *change, unsigned code);
+
+#endif

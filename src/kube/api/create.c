@@ -1,0 +1,269 @@
+/*
+ * POST: a new object in a namespace that is there and stays. The namespace is read first and is the
+ * guard of the write, so that nothing appears in one that is being emptied.
+ *
+ *     prepare ─► read the namespace ─► put, if the key is free ─► 201
+ *                     ▲                   │ the namespace has changed, or a made-up name is taken
+ *                     └───────────────────┘
+ */
+#include "kube/api/body.h"
+#include "kube/api/change.h"
+#include "kube/api/write.h"
+#include "kube/object/strategy.h"
+
+#include <stdio.h>
+
+enum { TRIES_MAX = 8 }; /* names made up after generateName, as in Kubernetes */
+
+struct create {
+    struct json_node *object;
+    struct kube_meta meta;
+    struct slice name;
+    struct buf encoded;
+    struct slice guard;
+    int64_t guard_revision;
+    unsigned renamed, guarded;
+};
+
+static void on_free(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    buf_fini(&create->encoded);
+}
+
+static void fail_engine(struct kube_call *call, enum status status)
+{
+    kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+/* -- Preparing -- */
+
+static bool encode(struct kube_call *call, struct create *create)
+{
+    if (json_node_text(json_node_path(create->object, "metadata.name"), &call->arena,
+                       &create->name) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    buf_reset(&create->encoded, SIZE_MAX);
+    enum status status = json_tree_write(create->object, &create->encoded);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
+static bool prepare(struct kube_call *call, struct create *create)
+{
+    struct json_node *object = create->object;
+    create->meta = kube_call_meta(call, &call->arena);
+    return kube_meta_check(&create->meta, object) && kube_meta_create(&create->meta, object) &&
+           kube_strategy_create(&create->meta, object) && kube_meta_order(&create->meta, object) &&
+           encode(call, create);
+}
+
+/* -- Writing -- */
+
+static void read_namespace(struct kube_call *call);
+
+static void respond(struct kube_call *call, int64_t revision)
+{
+    struct create *create = call->handler;
+    struct slice json = buf_slice(&create->encoded);
+    if (!revision || kube_call_object(call, json, revision, &json))
+        kube_call_respond(call, 201, json);
+    else
+        kube_call_fail(call);
+}
+
+static void exists(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct slice group = slice_from_text(call->kind->group);
+    struct slice plural = slice_from_text(call->kind->plural);
+    bool made_up = json_node_path(create->object, "metadata.generateName");
+    if (made_up && create->renamed++ < TRIES_MAX &&
+        kube_meta_rename(&create->meta, create->object) && encode(call, create)) {
+        read_namespace(call);
+        return;
+    }
+    kube_fail_exists(&call->status, group, plural, create->name);
+    if (made_up) {
+        size_t len = strlen(call->status.message);
+        snprintf(call->status.message + len, sizeof(call->status.message) - len,
+                 ", the server was not able to generate a unique name for the object");
+        call->status.retry_after_s = 1;
+    }
+    kube_call_fail(call);
+}
+
+/* What is there after the write was refused, or what a dry run found: the key, or a namespace that
+ * has changed since it was read. */
+static void refused(struct kube_call *call, bool taken)
+{
+    struct create *create = call->handler;
+    if (taken)
+        exists(call);
+    else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
+        read_namespace(call);
+    else
+        fail_engine(call, ST_TIMEOUT);
+}
+
+static void on_put(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_write(op);
+    enum status status = op->status;
+    int64_t revision = op->revision;
+    struct kube_kv current = {0};
+    bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
+    bool taken = current.mod_revision;
+    engine_write_close(&call->write.engine);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        fail_engine(call, status);
+    else if (held)
+        respond(call, revision);
+    else
+        refused(call, taken);
+}
+
+static void on_looked(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    enum status status = op->status;
+    bool taken = status == ST_OK && call->range.count;
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        fail_engine(call, status);
+    else if (taken)
+        exists(call);
+    else
+        respond(call, 0);
+}
+
+static void put(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct slice key;
+    struct pb_range_request *request = arena_calloc(&call->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace,
+                                  create->name, &key) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    if (call->query.dry_run) {
+        request->key = key;
+        kube_call_range(call, request, on_looked);
+        return;
+    }
+    call->write = (struct kube_write){.key = key,
+                                      .value = buf_slice(&create->encoded),
+                                      .guard = create->guard,
+                                      .guard_expected = create->guard_revision};
+    kube_call_put(call, on_put);
+}
+
+/* -- The namespace -- */
+
+static bool terminating(struct kube_call *call, struct slice name)
+{
+    struct slice namespace = call->path.namespace;
+    const char *group = call->kind->group;
+    char text[160];
+    kube_fail(&call->status, KUBE_FORBIDDEN,
+              "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s "
+              "because it is being terminated",
+              call->kind->plural, group[0] ? "." : "", group, SLICE_ARGS(name),
+              SLICE_ARGS(namespace));
+    snprintf(text, sizeof(text), "namespace %.*s is being terminated",
+             (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
+    kube_status_cause(&call->status, "NamespaceTerminating", "metadata.namespace", text);
+    call->status.name = name;
+    call->status.group = slice_from_text(group);
+    call->status.kind = slice_from_text(call->kind->plural);
+    return false;
+}
+
+static bool look_at_namespace(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct kube_object object;
+    struct slice field, phase;
+    if (call->range.op.status != ST_OK)
+        return kube_fail_engine(&call->status, call->range.op.status);
+    if (!engine_range_next(&call->range, &field))
+        return kube_fail_not_found(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
+                                   call->path.namespace);
+    struct kube_kv kv = kube_kv_of(field);
+    create->guard_revision = kv.mod_revision;
+    if (kube_object_look(kv.value, &object) == ST_OK &&
+        kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
+        slice_equal(phase, SLICE_LITERAL("Terminating")))
+        return terminating(call, create->name);
+    return true;
+}
+
+static void on_namespace(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    bool fine = look_at_namespace(call);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (fine)
+        put(call);
+    else
+        kube_call_fail(call);
+}
+
+static void read_namespace(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct pb_range_request *request;
+    if (!call->path.namespace.len) {
+        put(call);
+        return;
+    }
+    request = arena_calloc(&call->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(&call->arena, "/registry/namespaces/", SLICE_EMPTY,
+                                  call->path.namespace, &create->guard) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    request->key = create->guard;
+    kube_call_range(call, request, on_namespace);
+}
+
+void kube_create_object(struct kube_call *call, struct json_node *object)
+{
+    struct create *create = arena_calloc(&call->arena, 1, sizeof(*create));
+    if (!create) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    create->object = object;
+    if (call->on_free)
+        call->on_free(call);
+    call->handler = create;
+    call->on_free = on_free;
+    if (prepare(call, create))
+        read_namespace(call);
+    else
+        kube_call_fail(call);
+}
+
+void kube_create(struct kube_call *call, const struct http_request *request)
+{
+    struct json_node *object;
+    if (kube_body_read(call, request, &object)) {
+        if (object) {
+            kube_create_object(call, object);
+            return;
+        }
+        kube_fail(&call->status, KUBE_BAD_REQUEST,
+                  "the object provided is unrecognized (must be of type %s): couldn't get "
+                  "version/kind; json parse error: unexpected end of JSON input (<empty>)",
+                  call->kind->kind);
+    }
+    kube_call_fail(call);
+}

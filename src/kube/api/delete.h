@@ -1,0 +1,27 @@
+/* How an object is deleted: at once, or by marking it for those whose finalizers it has. */
+#ifndef VIGIL_KUBE_API_DELETE_H
+#define VIGIL_KUBE_API_DELETE_H
+
+#include "kube/api/change.h"
+
+/* DeleteOptions, from the body or the query. */
+struct kube_delete_options {
+    int64_t grace_s; /* -1: not said */
+    enum { KUBE_POLICY_UNSET, KUBE_BACKGROUND, KUBE_FOREGROUND, KUBE_ORPHAN } policy;
+    struct json_node *preconditions; /* NULL: none */
+    bool dry_run;
+};
+
+MUST_CHECK
+bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,
+                              struct kube_delete_options *ret_options);
+
+/* What a change decides that deletes what is stored. */
+enum kube_decision kube_delete_decide(struct kube_change *change,
+                                      const struct kube_delete_options *options,
+                                      struct json_node *stored, struct json_node **ret_object);
+
+/* After it was done: a namespace that was marked is emptied from now on. */
+void kube_delete_follow(struct kube_change *change);
+
+#endif

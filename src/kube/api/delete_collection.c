@@ -1,0 +1,247 @@
+/*
+ * DELETE without a name: everything that the selectors match, page by page and one object after the
+ * other, each as a DELETE of its own would be. The answer is the list of what was deleted; past
+ * ITEMS_BYTES_MAX objects are deleted but no longer listed.
+ *
+ *     read a page of names ─► delete one ─► … ─► next page ─► … ─► answer
+ *
+ * Each step begins from the loop, so that nothing is nested however much is done without waiting.
+ */
+#include "kube/api/delete.h"
+#include "kube/api/write.h"
+#include "kube/selector/field.h"
+#include "kube/selector/label.h"
+
+#include <stdio.h>
+
+enum { PAGE_KEYS = 100, ITEMS_BYTES_MAX = 16 << 20 };
+
+struct collection {
+    struct kube_change change;
+    struct kube_delete_options options;
+    const struct label_selector *labels;
+    const struct field_selector *fields;
+    struct slice prefix, end;
+    struct buf from; /* where the next page begins */
+    struct pb_range_request request;
+    struct arena page;
+    struct slice names[PAGE_KEYS]; /* of this page, in its arena */
+    size_t count, at;
+    bool more;
+    struct buf items;
+    int64_t revision;
+    struct deferred next;
+};
+
+static struct collection *collection_of(struct kube_call *call)
+{
+    return CONTAINER_OF(call->handler, struct collection, change);
+}
+
+static void on_free(struct kube_change *change)
+{
+    struct collection *c = CONTAINER_OF(change, struct collection, change);
+    arena_fini(&c->page);
+    buf_fini(&c->from);
+    buf_fini(&c->items);
+}
+
+static void fail_engine(struct kube_call *call, enum status status)
+{
+    kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+/* -- The answer -- */
+
+static enum status add_item(struct collection *c)
+{
+    struct kube_object object;
+    if (kube_object_look(c->change.value, &object) != ST_OK)
+        return ST_OK;
+    size_t size = kube_object_size(&object, c->change.revision, true);
+    if (c->items.len + size > ITEMS_BYTES_MAX)
+        return ST_OK;
+    if (c->items.len)
+        TRY(buf_append_text(&c->items, ","));
+    TRY(buf_reserve(&c->items, size));
+    kube_object_copy(&object, c->change.revision, true, 0, c->items.ptr + c->items.len, size);
+    c->items.len += size;
+    return ST_OK;
+}
+
+static void respond(struct collection *c)
+{
+    struct kube_call *call = c->change.call;
+    const struct kube_kind *kind = call->kind;
+    struct buf text = {0};
+    bool made = buf_append_format(&text,
+                                  "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":{"
+                                  "\"resourceVersion\":\"%lld\"},\"items\":[",
+                                  kind->list_kind, kind->group, kind->group[0] ? "/" : "",
+                                  kind->version, (long long)c->revision) == ST_OK &&
+                buf_append(&text, buf_slice(&c->items)) == ST_OK &&
+                buf_append_text(&text, "]}") == ST_OK;
+    if (made)
+        kube_call_respond(call, 200, buf_slice(&text));
+    else
+        fail_engine(call, ST_NOMEM);
+    buf_fini(&text);
+}
+
+/* -- Steps -- */
+
+/* The next step comes from the loop; until then it is an operation like any other. */
+static void step_later(struct collection *c)
+{
+    struct kube_call *call = c->change.call;
+    call->under_way++;
+    call->face->under_way++;
+    loop_defer(call->face->loop, &c->next);
+}
+
+static bool matches(struct collection *c, struct slice value)
+{
+    struct kube_object object;
+    return kube_object_look(value, &object) == ST_OK &&
+           label_selector_matches(c->labels, object.labels) &&
+           field_selector_matches(c->fields, &object);
+}
+
+static enum status take_page(struct collection *c)
+{
+    struct engine_range *range = &c->change.call->range;
+    struct slice field;
+    TRY(range->op.status);
+    arena_fini(&c->page);
+    arena_init(&c->page, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    c->count = c->at = 0;
+    c->more = range->more;
+    if (!c->revision)
+        c->revision = range->op.revision;
+    while (engine_range_next(range, &field)) {
+        struct kube_kv kv = kube_kv_of(field);
+        buf_reset(&c->from, SIZE_MAX);
+        TRY(buf_append(&c->from, kv.key));
+        TRY(buf_append(&c->from, slice_of("", 1)));
+        struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
+        if (matches(c, kv.value))
+            TRY(arena_dup(&c->page, name, &c->names[c->count++]));
+    }
+    return range->op.status;
+}
+
+static void on_page(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct collection *c = collection_of(call);
+    enum status status = take_page(c);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK)
+        step_later(c);
+    else
+        fail_engine(call, status);
+}
+
+static void read_page(struct collection *c)
+{
+    c->request = (struct pb_range_request){.key = c->from.len ? buf_slice(&c->from) : c->prefix,
+                                           .range_end = c->end,
+                                           .limit = PAGE_KEYS};
+    kube_call_range(c->change.call, &c->request, on_page);
+}
+
+static void on_next(struct deferred *deferred)
+{
+    struct collection *c = CONTAINER_OF(deferred, struct collection, next);
+    if (!kube_call_done(c->change.call))
+        return;
+    if (c->at < c->count) {
+        c->change.name = c->names[c->at++];
+        kube_change_start(&c->change);
+    } else if (c->more) {
+        read_page(c);
+    } else {
+        respond(c);
+    }
+}
+
+/* -- One object -- */
+
+static enum kube_decision decide(struct kube_change *change, struct json_node *stored,
+                                 struct json_node **ret_object)
+{
+    struct collection *c = CONTAINER_OF(change, struct collection, change);
+    if (!stored)
+        return KUBE_DECIDE_KEEP;
+    return kube_delete_decide(change, &c->options, stored, ret_object);
+}
+
+static void done(struct kube_change *change)
+{
+    struct collection *c = CONTAINER_OF(change, struct collection, change);
+    if (change->value.len && add_item(c) != ST_OK)
+        fail_engine(change->call, ST_NOMEM);
+    else
+        step_later(c);
+}
+
+/* -- Beginning -- */
+
+static bool parse_selectors(struct kube_call *call, struct collection *c)
+{
+    struct error error = {0};
+    if (label_selector_parse(&call->arena, call->query.label_selector, &c->labels, &error) !=
+            ST_OK ||
+        field_selector_parse(&call->arena, call->query.field_selector, &call->kind->fields,
+                             &c->fields, &error) != ST_OK)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+    return true;
+}
+
+static bool begin(struct kube_call *call, const struct http_request *request, struct collection *c)
+{
+    bool namespaced = call->kind->flags & KUBE_NAMESPACED;
+    if ((namespaced && !call->path.namespace.len) || kube_is_namespaces(call->kind))
+        return kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                         "the server does not allow this method on the requested resource");
+    if (!parse_selectors(call, c) || !kube_delete_options_read(call, request, &c->options))
+        return false;
+    if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace, SLICE_EMPTY,
+                      &c->prefix) != ST_OK ||
+        kube_prefix_end(&call->arena, c->prefix, &c->end) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    c->next = (struct deferred){.fn = on_next};
+    c->change = (struct kube_change){
+        .call = call,
+        .namespace = call->path.namespace,
+        .decide = decide,
+        .done = done,
+        .on_free = on_free,
+        .dry_run = c->options.dry_run,
+    };
+    return true;
+}
+
+static void call_free(struct kube_call *call)
+{
+    struct collection *c = collection_of(call);
+    on_free(&c->change);
+    kube_change_fini(&c->change);
+}
+
+void kube_delete_collection(struct kube_call *call, const struct http_request *request)
+{
+    struct collection *c = arena_calloc(&call->arena, 1, sizeof(*c));
+    if (!c)
+        kube_fail_engine(&call->status, ST_NOMEM);
+    if (!c || !begin(call, request, c)) {
+        kube_call_fail(call);
+        return;
+    }
+    call->handler = &c->change;
+    call->on_free = call_free;
+    read_page(c);
+}

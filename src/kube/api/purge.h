@@ -1,0 +1,26 @@
+/*
+ * What happens to namespaces without being asked each time: the default ones are made, and those
+ * marked for deletion are emptied, object by object, and removed when nothing is left.
+ *
+ *     each kind ─► each page ─► each object: delete, or mark if it has finalizers ─┐
+ *        ▲   something is left: later, 1 s doubling to 30 s                        │
+ *        └────────────────────────────────────────────────────────────────────────┤
+ *                       nothing is left: take the finalizer "kubernetes" away ◄────┘
+ *
+ * On the thread of its face. One operation at a time, each begun from the loop: emptying a large
+ * namespace delays nobody.
+ */
+#ifndef VIGIL_KUBE_API_PURGE_H
+#define VIGIL_KUBE_API_PURGE_H
+
+#include "base/slice.h"
+
+struct kube_face;
+
+/* Begins, or goes on at once if it has begun. Does nothing while the face stops. */
+void kube_purge_start(struct kube_face *face, struct slice namespace);
+
+/* Gives up what waits; what is under way ends by itself. Nothing is begun afterwards. */
+void kube_purges_stop(struct kube_face *face);
+
+#endif

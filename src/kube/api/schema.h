@@ -1,0 +1,22 @@
+/*
+ * What only somebody who knows the schemas of kinds can do. Functions of kube_config's `schema`;
+ * each may be NULL: then clients are told that there is no such format.
+ */
+#ifndef VIGIL_KUBE_API_SCHEMA_H
+#define VIGIL_KUBE_API_SCHEMA_H
+
+#include "codec/json/tree.h"
+#include "kube/api/status.h"
+#include "kube/resource/kind.h"
+
+struct kube_schema {
+    /* Changes the object by a strategic merge patch; it may be changed on the way. */
+    bool (*patch)(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
+                  struct json_node *patch, struct json_node **ret_object,
+                  struct kube_status *status);
+    /* Reads "k8s\0" and what follows; texts may lie in the bytes. */
+    bool (*read_protobuf)(struct arena *arena, const struct kube_kind *kind, struct slice bytes,
+                          struct json_node **ret_object, struct kube_status *status);
+};
+
+#endif

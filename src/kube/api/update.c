@@ -1,0 +1,336 @@
+/*
+ * PUT and PATCH of an object, of its status, of its scale, and of the finalizers of a namespace. A
+ * PUT brings what shall be there, a PATCH makes it from what is; from there on they are the same.
+ */
+#include "kube/api/body.h"
+#include "kube/api/change.h"
+#include "kube/api/schema.h"
+#include "kube/api/write.h"
+#include "kube/object/strategy.h"
+#include "kube/patch/patch.h"
+
+#include <stdio.h>
+
+struct update {
+    struct kube_change change;
+    struct json_node *body; /* the object of a PUT, or the patch; not changed */
+    bool patches;
+    enum kube_patch_type patch_type;
+    bool creates; /* it was not there: done goes on with creating it */
+};
+
+static bool no_memory(struct kube_change *change)
+{
+    return kube_fail_engine(&change->call->status, ST_NOMEM);
+}
+
+/* A member of `from` in place of that of `to`, or none. */
+static bool replace(struct kube_change *change, struct json_node *to, struct json_node *from,
+                    const char *key)
+{
+    struct json_node *value = json_node_named(from, key), *had = json_node_named(to, key);
+    if (!value) {
+        if (had)
+            json_node_remove(to, had);
+        return true;
+    }
+    value = json_node_copy(&change->scratch, value);
+    if (value && json_node_set(&change->scratch, to, slice_from_text(key), value) == ST_OK)
+        return true;
+    return no_memory(change);
+}
+
+/* -- Patches -- */
+
+static bool apply_json(struct kube_change *change, struct json_node *base, struct json_node *patch,
+                       struct json_node **ret_object)
+{
+    struct kube_status *status = &change->call->status;
+    struct error error = {0};
+    if (patch->type == JSON_TYPE_ARRAY && patch->count > PATCH_OPERATIONS_MAX)
+        return kube_fail(status, KUBE_TOO_LARGE,
+                         "Request entity too large: The allowed maximum operations in a JSON patch "
+                         "is %d, got %zu",
+                         PATCH_OPERATIONS_MAX, patch->count);
+    switch (patch_json(&change->scratch, base, patch, ret_object, &error)) {
+    case ST_OK:
+        return true;
+    case ST_MALFORMED:
+        return kube_fail(status, KUBE_BAD_REQUEST, "error decoding patch: %s", error.text);
+    case ST_INVALID:
+        return kube_fail(status, KUBE_UNPROCESSABLE, "%s", error.text);
+    default:
+        return kube_fail(
+            status, KUBE_TOO_LARGE,
+            "Request entity too large: the patch takes more memory than a request may");
+    }
+}
+
+static bool apply(struct update *update, struct json_node *base, struct json_node **ret_object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    switch (update->patch_type) {
+    case KUBE_PATCH_JSON:
+        return apply_json(change, base, update->body, ret_object);
+    case KUBE_PATCH_STRATEGIC:
+        return call->face->config->schema->patch(&change->scratch, call->kind, base, update->body,
+                                                 ret_object, &call->status);
+    default:
+        if (update->body->type != JSON_TYPE_OBJECT)
+            return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                             "error decoding patch: json: cannot unmarshal into Go value of type "
+                             "map[string]interface {}");
+        return patch_merge(&change->scratch, base, update->body, ret_object) == ST_OK ||
+               no_memory(change);
+    }
+}
+
+/* What the client sees, to be patched: the object with its resourceVersion, or its scale. */
+static bool make_base(struct update *update, struct json_node *stored, struct json_node **ret_base)
+{
+    struct kube_change *change = &update->change;
+    char version[24];
+    if (kube_is_scale(change->call))
+        return kube_scale_make(&change->scratch, stored, change->revision, ret_base,
+                               &change->call->status);
+    struct json_node *base = json_node_copy(&change->scratch, stored);
+    struct json_node *metadata = json_node_named(base, "metadata");
+    snprintf(version, sizeof(version), "%lld", (long long)change->revision);
+    if (!metadata)
+        return no_memory(change);
+    *ret_base = base;
+    return kube_meta_set_text(&change->meta, metadata, "resourceVersion", slice_from_text(version));
+}
+
+/* What shall be there, as the client says it. */
+static bool make_wanted(struct update *update, struct json_node *stored,
+                        struct json_node **ret_wanted)
+{
+    struct kube_change *change = &update->change;
+    struct json_node *base;
+    if (update->patches) {
+        if (!make_base(update, stored, &base) || !apply(update, base, ret_wanted))
+            return false;
+    } else {
+        *ret_wanted = json_node_copy(&change->scratch, update->body);
+        if (!*ret_wanted)
+            return no_memory(change);
+    }
+    return kube_is_scale(change->call) || kube_meta_check(&change->meta, *ret_wanted);
+}
+
+/* -- Subresources -- */
+
+/* The stored object with these members of the wanted one's metadata. */
+static bool with_identity(struct kube_change *change, struct json_node *stored,
+                          struct json_node *wanted, struct json_node **ret_object)
+{
+    static const char *const members[] = {"name",   "namespace",  "uid", "resourceVersion",
+                                          "labels", "annotations"};
+    bool more =
+        kube_is_status(change->call) && kube_strategy(change->call->kind) & KUBE_META_BY_STATUS;
+    struct json_node *object = json_node_copy(&change->scratch, stored);
+    struct json_node *metadata = json_node_named(object, "metadata");
+    if (!metadata)
+        return no_memory(change);
+    for (size_t i = 0; i < (more ? COUNT_OF(members) : 4); i++) {
+        if (!replace(change, metadata, json_node_named(wanted, "metadata"), members[i]))
+            return false;
+    }
+    *ret_object = object;
+    return true;
+}
+
+static bool take_spec(struct kube_change *change, struct json_node *object, struct json_node *from,
+                      const char *key)
+{
+    struct json_node *spec;
+    return kube_meta_object(&change->meta, object, "spec", &spec) &&
+           replace(change, spec, json_node_named(from, "spec"), key);
+}
+
+static bool scaled(struct kube_change *change, struct json_node *stored, struct json_node *wanted,
+                   struct json_node **ret_object)
+{
+    int64_t replicas = 0;
+    struct json_node *node = json_node_path(wanted, "spec.replicas");
+    if (wanted->type != JSON_TYPE_OBJECT || (node && !json_node_int(node, &replicas)))
+        return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
+                         "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "
+                         "no whole number");
+    if (replicas < 0 || replicas > INT32_MAX) {
+        char message[80];
+        snprintf(message, sizeof(message),
+                 "Invalid value: %lld: must be greater than or equal to 0", (long long)replicas);
+        kube_status_cause(&change->call->status, "FieldValueInvalid", "spec.replicas", message);
+        return kube_fail_invalid(&change->call->status, SLICE_LITERAL("autoscaling"),
+                                 SLICE_LITERAL("Scale"), change->name);
+    }
+    if (!with_identity(change, stored, wanted, ret_object))
+        return false;
+    struct json_node *spec;
+    return kube_meta_object(&change->meta, *ret_object, "spec", &spec) &&
+           kube_meta_set_int(&change->meta, spec, "replicas", replicas);
+}
+
+/* The object as it would be stored, but for the rules of metadata. */
+static bool make_object(struct kube_change *change, struct json_node *stored,
+                        struct json_node *wanted, struct json_node **ret_object)
+{
+    struct kube_call *call = change->call;
+    *ret_object = wanted;
+    if (kube_is_scale(call))
+        return scaled(change, stored, wanted, ret_object);
+    if (kube_is_status(call))
+        return with_identity(change, stored, wanted, ret_object) &&
+               replace(change, *ret_object, wanted, "status");
+    if (kube_is_finalize(call))
+        return with_identity(change, stored, wanted, ret_object) &&
+               take_spec(change, *ret_object, wanted, "finalizers");
+    if (call->kind->flags & KUBE_HAS_STATUS && !replace(change, wanted, stored, "status"))
+        return false;
+    return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
+}
+
+/* -- Deciding -- */
+
+static bool check_version_given(struct update *update, struct json_node *wanted)
+{
+    struct kube_call *call = update->change.call;
+    struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
+    bool given = version && version->type == JSON_TYPE_STRING && version->text.len;
+    if (given || update->patches || !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
+        return true;
+    kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
+                      "Invalid value: 0x0: must be specified for an update");
+    return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
+                             slice_from_text(call->kind->plural), update->change.name);
+}
+
+/* An object that waits for its finalizers goes with the last of them. */
+static bool is_over(struct kube_change *change, struct json_node *object)
+{
+    int64_t grace_s = 0;
+    struct json_node *grace = json_node_path(object, "metadata.deletionGracePeriodSeconds");
+    struct json_node *held = json_node_path(object, "spec.finalizers");
+    if (!kube_meta_is_deleting(object) || kube_meta_has_finalizers(object) ||
+        (grace && json_node_int(grace, &grace_s) && grace_s > 0))
+        return false;
+    return !kube_is_namespaces(change->call->kind) || !held || held->type != JSON_TYPE_ARRAY ||
+           !held->first;
+}
+
+static enum kube_decision missing(struct update *update)
+{
+    struct kube_call *call = update->change.call;
+    struct json_node *metadata = json_node_named(update->body, "metadata");
+    struct json_node *uid = json_node_named(metadata, "uid");
+    update->creates = !update->patches && !call->path.subresource.len && !uid &&
+                      kube_strategy(call->kind) & KUBE_CREATES_ON_PUT;
+    if (update->creates)
+        return KUBE_DECIDE_KEEP;
+    kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
+                        slice_from_text(call->kind->plural), call->path.name);
+    return KUBE_DECIDE_FAIL;
+}
+
+static enum kube_decision decide(struct kube_change *change, struct json_node *stored,
+                                 struct json_node **ret_object)
+{
+    struct update *update = CONTAINER_OF(change, struct update, change);
+    struct json_node *wanted;
+    if (!stored)
+        return missing(update);
+    if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
+        !make_object(change, stored, wanted, ret_object) ||
+        !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
+        !kube_meta_order(&change->meta, *ret_object))
+        return KUBE_DECIDE_FAIL;
+    if (is_over(change, *ret_object))
+        return KUBE_DECIDE_DELETE;
+    return json_node_equal(stored, *ret_object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
+}
+
+/* -- Answering -- */
+
+static void respond_scale(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    struct json_node *object, *scale;
+    struct error error;
+    struct buf text = {0};
+    bool made = json_tree_read(&call->arena, change->value, &object, &error) == ST_OK &&
+                kube_scale_make(&call->arena, object, change->revision, &scale, &call->status) &&
+                json_tree_write(scale, &text) == ST_OK;
+    if (made) {
+        kube_call_respond(call, 200, buf_slice(&text));
+    } else {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+    }
+    buf_fini(&text);
+}
+
+static void done(struct kube_change *change)
+{
+    struct update *update = CONTAINER_OF(change, struct update, change);
+    if (update->creates)
+        kube_create_object(change->call, update->body);
+    else if (kube_is_scale(change->call))
+        respond_scale(change);
+    else
+        kube_change_respond(change, 200);
+}
+
+static struct update *update_new(struct kube_call *call)
+{
+    struct update *update = arena_calloc(&call->arena, 1, sizeof(*update));
+    if (!update) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        return NULL;
+    }
+    update->change = (struct kube_change){
+        .call = call,
+        .name = call->path.name,
+        .namespace = call->path.namespace,
+        .decide = decide,
+        .done = done,
+        .dry_run = call->query.dry_run,
+    };
+    return update;
+}
+
+static bool read_object(struct kube_call *call, const struct http_request *request,
+                        struct json_node **ret_body)
+{
+    struct kube_meta meta = kube_call_meta(call, &call->arena);
+    if (!kube_body_read(call, request, ret_body))
+        return false;
+    if (!*ret_body)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "the object provided is unrecognized (must be of type %s): couldn't get "
+                         "version/kind; json parse error: unexpected end of JSON input (<empty>)",
+                         call->kind->kind);
+    return kube_is_scale(call) || kube_meta_check(&meta, *ret_body);
+}
+
+void kube_update(struct kube_call *call, const struct http_request *request)
+{
+    struct update *update = update_new(call);
+    if (update && read_object(call, request, &update->body))
+        kube_change_start(&update->change);
+    else
+        kube_call_fail(call);
+}
+
+void kube_patch(struct kube_call *call, const struct http_request *request)
+{
+    struct update *update = update_new(call);
+    if (!update || !kube_body_read_patch(call, request, &update->patch_type, &update->body)) {
+        kube_call_fail(call);
+        return;
+    }
+    update->patches = true;
+    kube_change_start(&update->change);
+}

@@ -1,0 +1,301 @@
+/* What may stand in metadata: types first, as Go's decoder would find them wrong, then values. */
+#include "kube/object/meta.h"
+
+#include "kube/object/strategy.h"
+#include "kube/selector/name.h"
+
+#include <stdio.h>
+
+/* -- Types -- */
+
+static const char *type_name(const struct json_node *node)
+{
+    static const char *const names[] = {
+        [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
+        [JSON_TYPE_STRING] = "string", [JSON_TYPE_ARRAY] = "array", [JSON_TYPE_OBJECT] = "object",
+    };
+    return names[node->type];
+}
+
+static bool cannot_handle(const struct kube_meta *meta, const char *why)
+{
+    return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                     "%s in version \"%s\" cannot be handled as a %s: %s", meta->kind->kind,
+                     meta->kind->version, meta->kind->kind, why);
+}
+
+static bool wrong_type(const struct kube_meta *meta, const struct json_node *node,
+                       const char *field, const char *go_type)
+{
+    char why[192];
+    snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %s of type %s",
+             type_name(node), field, go_type);
+    return cannot_handle(meta, why);
+}
+
+static void drop_nulls(struct json_node *object)
+{
+    struct json_node *next;
+    for (struct json_node *member = object->first; member; member = next) {
+        next = member->next;
+        if (member->type == JSON_TYPE_NULL)
+            json_node_remove(object, member);
+    }
+}
+
+static const struct field {
+    const char *name, *go_type;
+    enum json_type type;
+    enum json_type items; /* of an array or object; JSON_TYPE_NULL: it is neither */
+    const char *items_go_type;
+} fields[] = {
+    {"name", "string", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"generateName", "string", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"namespace", "string", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"uid", "types.UID", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"resourceVersion", "string", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"creationTimestamp", "v1.Time", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"deletionTimestamp", "v1.Time", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
+    {"generation", "int64", JSON_TYPE_NUMBER, JSON_TYPE_NULL, NULL},
+    {"deletionGracePeriodSeconds", "int64", JSON_TYPE_NUMBER, JSON_TYPE_NULL, NULL},
+    {"labels", "map[string]string", JSON_TYPE_OBJECT, JSON_TYPE_STRING, "string"},
+    {"annotations", "map[string]string", JSON_TYPE_OBJECT, JSON_TYPE_STRING, "string"},
+    {"finalizers", "[]string", JSON_TYPE_ARRAY, JSON_TYPE_STRING, "string"},
+    {"ownerReferences", "[]v1.OwnerReference", JSON_TYPE_ARRAY, JSON_TYPE_OBJECT,
+     "v1.OwnerReference"},
+};
+
+static bool check_field(const struct kube_meta *meta, struct json_node *metadata,
+                        const struct field *field)
+{
+    struct json_node *node = json_node_named(metadata, field->name);
+    char path[64];
+    snprintf(path, sizeof(path), "ObjectMeta.metadata.%s", field->name);
+    if (!node)
+        return true;
+    if (node->type != field->type)
+        return wrong_type(meta, node, path, field->go_type);
+    if (field->items == JSON_TYPE_NULL)
+        return true;
+    if (field->type == JSON_TYPE_OBJECT)
+        drop_nulls(node);
+    for (struct json_node *item = node->first; item; item = item->next) {
+        if (item->type != field->items)
+            return wrong_type(meta, item, path, field->items_go_type);
+    }
+    return true;
+}
+
+static bool check_metadata(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    if (metadata && metadata->type != JSON_TYPE_OBJECT && metadata->type != JSON_TYPE_NULL) {
+        char path[80];
+        snprintf(path, sizeof(path), "%.60s.metadata", meta->kind->kind);
+        return wrong_type(meta, metadata, path, "v1.ObjectMeta");
+    }
+    if (!kube_meta_object(meta, object, "metadata", &metadata))
+        return false;
+    drop_nulls(metadata);
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        if (!check_field(meta, metadata, &fields[i]))
+            return false;
+    }
+    return true;
+}
+
+/* "core" of "", "apps" of "apps", "rbac" of "rbac.authorization.k8s.io". */
+static struct slice internal_group(const struct kube_kind *kind)
+{
+    const char *group = kind->group[0] ? kind->group : "core";
+    return slice_of(group, strcspn(group, "."));
+}
+
+static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct slice api_version)
+{
+    const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
+    size_t at = slash ? (size_t)(slash - api_version.ptr) + 1 : 0;
+    struct slice version = slice_sub(api_version, at, api_version.len - at);
+    struct slice group = internal_group(meta->kind);
+    if (slice_equal(kind, slice_from_text(meta->kind->kind)))
+        return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                         "the API version in the data (%.*s) does not match the expected API "
+                         "version (%s%s%s)",
+                         SLICE_ARGS(api_version), meta->kind->group,
+                         meta->kind->group[0] ? "/" : "", meta->kind->version);
+    return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                     "%.*s in version \"%.*s\" cannot be handled as a %s: converting (%.*s.%.*s) "
+                     "to (%.*s.%s): unknown conversion",
+                     SLICE_ARGS(kind), SLICE_ARGS(version), meta->kind->kind, SLICE_ARGS(version),
+                     SLICE_ARGS(kind), SLICE_ARGS(group), meta->kind->kind);
+}
+
+static bool check_kind(const struct kube_meta *meta, struct json_node *object)
+{
+    char expected[192];
+    struct slice kind, version;
+    if (json_node_text(json_node_named(object, "kind"), meta->arena, &kind) != ST_OK ||
+        json_node_text(json_node_named(object, "apiVersion"), meta->arena, &version) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    snprintf(expected, sizeof(expected), "%s%s%s", meta->kind->group,
+             meta->kind->group[0] ? "/" : "", meta->kind->version);
+    if (!kind.len)
+        kind = slice_from_text(meta->kind->kind);
+    if (!version.len)
+        version = slice_from_text(expected);
+    if (!slice_equal(kind, slice_from_text(meta->kind->kind)) ||
+        !slice_equal(version, slice_from_text(expected)))
+        return wrong_kind(meta, kind, version);
+    return kube_meta_set_text(meta, object, "kind", kind) &&
+           kube_meta_set_text(meta, object, "apiVersion", version);
+}
+
+bool kube_meta_check(const struct kube_meta *meta, struct json_node *object)
+{
+    if (object->type != JSON_TYPE_OBJECT)
+        return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                         "couldn't get version/kind; json parse error: json: cannot unmarshal %s "
+                         "into Go value of type struct { APIVersion string "
+                         "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+                         "\"json:\\\"kind,omitempty\\\"\" }",
+                         type_name(object));
+    return check_kind(meta, object) && check_metadata(meta, object);
+}
+
+/* -- Values -- */
+
+static void invalid(const struct kube_meta *meta, const char *field, struct slice value,
+                    const char *why)
+{
+    char message[640];
+    snprintf(message, sizeof(message), "Invalid value: \"%.*s\": %s", (int)size_min(value.len, 200),
+             (const char *)value.ptr, why);
+    kube_status_cause(meta->status, "FieldValueInvalid", field, message);
+}
+
+static bool validate_name(const struct kube_meta *meta, struct json_node *metadata)
+{
+    struct slice name, base;
+    char why[NAME_FAULT_BYTES];
+    if (json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK ||
+        json_node_text(json_node_named(metadata, "generateName"), meta->arena, &base) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    /* A trailing dash becomes part of a name when something is put behind it. */
+    struct slice checked = base;
+    if (base.len > 1 && base.ptr[base.len - 1] == '-')
+        checked.len--;
+    if (base.len && !kube_name_valid(meta->kind, checked, why))
+        invalid(meta, "metadata.generateName", base, why);
+    if (!name.len)
+        kube_status_cause(meta->status, "FieldValueRequired", "metadata.name",
+                          "Required value: name or generateName is required");
+    else if (!kube_name_valid(meta->kind, name, why))
+        invalid(meta, "metadata.name", name, why);
+    return true;
+}
+
+static bool validate_labels(const struct kube_meta *meta, struct json_node *labels)
+{
+    char why[NAME_FAULT_BYTES];
+    struct json_node *label = labels ? labels->first : NULL;
+    for (; label; label = label->next) {
+        struct slice value;
+        if (json_node_text(label, meta->arena, &value) != ST_OK)
+            return kube_fail_engine(meta->status, ST_NOMEM);
+        if (!label_key_valid(label->key, why))
+            invalid(meta, "metadata.labels", label->key, why);
+        if (!label_value_valid(value, why))
+            invalid(meta, "metadata.labels", value, why);
+    }
+    return true;
+}
+
+static void validate_annotations(const struct kube_meta *meta, struct json_node *annotations)
+{
+    char why[NAME_FAULT_BYTES];
+    size_t bytes = 0;
+    struct json_node *annotation = annotations ? annotations->first : NULL;
+    for (; annotation; annotation = annotation->next) {
+        bytes += annotation->key.len + annotation->text.len;
+        /* Keys may have upper case in their prefix here; few do, and labels' rule says the rest. */
+        if (!label_key_valid(annotation->key, why))
+            invalid(meta, "metadata.annotations", annotation->key, why);
+    }
+    if (bytes > KUBE_ANNOTATIONS_BYTES_MAX)
+        kube_status_cause(meta->status, "FieldValueTooLong", "metadata.annotations",
+                          "Too long: may not be more than 262144 bytes");
+}
+
+static void validate_finalizers(const struct kube_meta *meta, struct json_node *object,
+                                struct json_node *old)
+{
+    char why[NAME_FAULT_BYTES], message[320];
+    struct json_node *list = json_node_path(object, "metadata.finalizers");
+    struct json_node *had = old ? json_node_path(old, "metadata.finalizers") : NULL;
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+        struct json_node *same = had ? had->first : NULL;
+        while (same && !json_node_equal(same, item))
+            same = same->next;
+        if (!label_key_valid(item->text, why))
+            invalid(meta, "metadata.finalizers", item->text, why);
+        if (old && kube_meta_is_deleting(old) && !same) {
+            snprintf(message, sizeof(message),
+                     "Forbidden: no new finalizers can be added if the object is being deleted, "
+                     "found new finalizers []string{\"%.*s\"}",
+                     (int)size_min(item->text.len, 128), (const char *)item->text.ptr);
+            kube_status_cause(meta->status, "FieldValueForbidden", "metadata.finalizers", message);
+        }
+    }
+}
+
+static void validate_owners(const struct kube_meta *meta, struct json_node *owners)
+{
+    static const char *const needed[] = {"apiVersion", "kind", "name", "uid"};
+    char field[64];
+    size_t at = 0;
+    struct json_node *owner = owners ? owners->first : NULL;
+    for (; owner; owner = owner->next, at++) {
+        for (size_t i = 0; i < COUNT_OF(needed); i++) {
+            struct json_node *text = json_node_named(owner, needed[i]);
+            if (text && text->type == JSON_TYPE_STRING && text->text.len)
+                continue;
+            snprintf(field, sizeof(field), "metadata.ownerReferences[%zu].%s", at, needed[i]);
+            kube_status_cause(meta->status, "FieldValueRequired", field,
+                              "Required value: must not be empty");
+        }
+    }
+}
+
+static bool few_items(const struct kube_meta *meta, struct json_node *list, const char *field)
+{
+    if (!list || list->count <= KUBE_META_ITEMS_MAX)
+        return true;
+    char path[64], message[64];
+    snprintf(path, sizeof(path), "metadata.%s", field);
+    snprintf(message, sizeof(message), "Too many: %zu: must have at most %d items", list->count,
+             KUBE_META_ITEMS_MAX);
+    kube_status_cause(meta->status, "FieldValueTooMany", path, message);
+    return false;
+}
+
+bool kube_meta_validate(const struct kube_meta *meta, struct json_node *object,
+                        struct json_node *old)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    struct json_node *owners = json_node_named(metadata, "ownerReferences");
+    struct slice name;
+    meta->status->cause_count = 0;
+    if ((!old && !validate_name(meta, metadata)) ||
+        !validate_labels(meta, json_node_named(metadata, "labels")) ||
+        json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    validate_annotations(meta, json_node_named(metadata, "annotations"));
+    if (few_items(meta, json_node_named(metadata, "finalizers"), "finalizers"))
+        validate_finalizers(meta, object, old);
+    if (few_items(meta, owners, "ownerReferences"))
+        validate_owners(meta, owners);
+    if (!meta->status->cause_count)
+        return true;
+    return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
+                             slice_from_text(meta->kind->kind), name);
+}

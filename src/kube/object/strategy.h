@@ -1,0 +1,36 @@
+/*
+ * What Kubernetes' registries do differently from kind to kind: a table of exceptions, read where
+ * the general way forks.
+ */
+#ifndef VIGIL_KUBE_OBJECT_STRATEGY_H
+#define VIGIL_KUBE_OBJECT_STRATEGY_H
+
+#include "kube/object/meta.h"
+#include "kube/selector/name.h"
+
+enum kube_strategy_flag {
+    KUBE_RETURNS_DELETED = 1 << 0,  /* DELETE answers with the object, not with a Status */
+    KUBE_NEEDS_VERSION = 1 << 1,    /* an update must say its resourceVersion */
+    KUBE_CREATES_ON_PUT = 1 << 2,   /* PUT of what is not there creates it */
+    KUBE_KEEPS_STATUS = 1 << 3,     /* the status of a new object is its creator's */
+    KUBE_META_BY_STATUS = 1 << 4,   /* a write to status may change labels and annotations too */
+    KUBE_NAME_DNS_LABEL = 1 << 5,   /* instead of a subdomain */
+    KUBE_NAME_DNS_1035 = 1 << 6,    /* a label that begins with a letter */
+    KUBE_NAME_PATH_SEGMENT = 1 << 7 /* whatever can stand in a path: "system:node" */
+};
+
+unsigned kube_strategy(const struct kube_kind *kind);
+
+/* False: `why` says why not. */
+bool kube_name_valid(const struct kube_kind *kind, struct slice name, char why[NAME_FAULT_BYTES]);
+
+/* A new object: its status goes, or becomes that of a new one; namespaces get their finalizer. */
+MUST_CHECK
+bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object);
+
+/* How long a pod stays after a delete: as asked (-1: not said), or as its spec says; 0: any other
+ * kind, and pods that no node has. */
+int64_t kube_strategy_grace_s(const struct kube_kind *kind, struct json_node *object,
+                              int64_t asked_s);
+
+#endif

@@ -1,0 +1,345 @@
+#include "kube/yaml/yaml.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <yaml.h>
+
+struct anchor {
+    struct slice name;
+    struct json_node *node;
+};
+
+struct level {
+    struct json_node *node; /* an array or object under construction */
+    struct slice key;       /* of the next value */
+    bool has_key;
+};
+
+struct reader {
+    struct arena *arena;
+    struct error *error;
+    yaml_parser_t parser;
+    yaml_event_t event;
+    struct level levels[JSON_TREE_DEPTH_MAX];
+    size_t depth;
+    struct anchor anchors[YAML_ANCHORS_MAX];
+    size_t anchor_count, alias_count;
+    struct json_node *root;
+};
+
+static enum status fault(struct reader *r, const char *what)
+{
+    return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s", r->event.start_mark.line + 1,
+                     what);
+}
+
+/* -- Scalars -- */
+
+static bool is_one_of(struct slice text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(text, slice_from_text(words[i])))
+            return true;
+    }
+    return false;
+}
+
+static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+static const char *const trues[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+                                    "on",   "On",   "ON",   "y",   "Y"};
+static const char *const falses[] = {"false", "False", "FALSE", "no", "No", "NO",
+                                     "off",   "Off",   "OFF",   "n",  "N"};
+
+/* Without its underscores, as a C text; false: too long for a number. */
+static bool plain_digits(struct slice text, char to[64])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '_')
+            continue;
+        if (len == 63)
+            return false;
+        to[len++] = (char)text.ptr[i];
+    }
+    to[len] = '\0';
+    return len;
+}
+
+/* "0x1f", "0b11", "0o17" and the old "017"; decimal else. */
+static bool parse_int(const char *digits, int64_t *ret_value)
+{
+    bool negative = *digits == '-';
+    int base = 10;
+    char *end;
+    if (*digits == '-' || *digits == '+')
+        digits++;
+    if (digits[0] == '0' && digits[1]) {
+        char mark = digits[1];
+        base = mark == 'x' || mark == 'X' ? 16 : mark == 'b' || mark == 'B' ? 2 : 8;
+        digits += base != 8 || mark == 'o' ? 2 : 1;
+    }
+    if (*digits == '-' || *digits == '+' || *digits == ' ' || !*digits)
+        return false;
+    unsigned long long value = strtoull(digits, &end, base);
+    if (*end || value > (unsigned long long)INT64_MAX)
+        return false;
+    *ret_value = negative ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
+static bool is_float(const char *s)
+{
+    size_t digits = 0;
+    s += *s == '-' || *s == '+';
+    for (; *s >= '0' && *s <= '9'; s++)
+        digits++;
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9'; s++)
+            digits++;
+    if (!digits)
+        return false;
+    if (*s == 'e' || *s == 'E') {
+        s++;
+        s += *s == '-' || *s == '+';
+        if (!*s)
+            return false;
+        while (*s >= '0' && *s <= '9')
+            s++;
+    }
+    return !*s;
+}
+
+static struct json_node *new_float(struct reader *r, const char *digits)
+{
+    double value = strtod(digits, NULL);
+    char text[40];
+    struct json_node *node = json_node_new(r->arena, JSON_TYPE_NUMBER);
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof(text), "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    if (!node || arena_dup(r->arena, slice_from_text(text), &node->text) != ST_OK)
+        return NULL;
+    return node;
+}
+
+static struct json_node *new_bool(struct reader *r, bool truth)
+{
+    struct json_node *node = json_node_new(r->arena, JSON_TYPE_BOOL);
+    if (node)
+        node->truth = truth;
+    return node;
+}
+
+/* NULL: no memory. */
+static struct json_node *resolve(struct reader *r, struct slice text)
+{
+    char digits[64];
+    int64_t number;
+    if (is_one_of(text, nulls, COUNT_OF(nulls)))
+        return json_node_new(r->arena, JSON_TYPE_NULL);
+    if (is_one_of(text, trues, COUNT_OF(trues)))
+        return new_bool(r, true);
+    if (is_one_of(text, falses, COUNT_OF(falses)))
+        return new_bool(r, false);
+    if (strchr("0123456789+-.", text.ptr[0]) && plain_digits(text, digits)) {
+        if (parse_int(digits, &number))
+            return json_node_new_int(r->arena, number);
+        if (is_float(digits) && strtod(digits, NULL) - strtod(digits, NULL) == 0)
+            return new_float(r, digits);
+    }
+    return json_node_new_text(r->arena, text);
+}
+
+static bool is_text(const yaml_event_t *event)
+{
+    const char *tag = (const char *)event->data.scalar.tag;
+    if (tag)
+        return strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0;
+    return event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+}
+
+static struct slice event_text(const yaml_event_t *event)
+{
+    return slice_of(event->data.scalar.value, event->data.scalar.length);
+}
+
+/* -- Building -- */
+
+/* What "<<" brings does not replace what is there. */
+static enum status merge(struct reader *r, struct json_node *to, struct json_node *from)
+{
+    if (from->type != JSON_TYPE_OBJECT)
+        return fault(r, "map merge requires map or sequence of maps as the value");
+    for (struct json_node *member = from->first; member; member = member->next) {
+        if (json_node_member(to, member->key))
+            continue;
+        struct json_node *copy = json_node_copy(r->arena, member);
+        if (!copy)
+            return ST_NOMEM;
+        TRY(json_node_set(r->arena, to, member->key, copy));
+    }
+    return ST_OK;
+}
+
+static enum status merge_keys(struct reader *r, struct json_node *object)
+{
+    struct json_node *from = json_node_named(object, "<<");
+    if (!from)
+        return ST_OK;
+    json_node_remove(object, from);
+    if (from->type != JSON_TYPE_ARRAY)
+        return merge(r, object, from);
+    for (struct json_node *item = from->first; item; item = item->next)
+        TRY(merge(r, object, item));
+    return ST_OK;
+}
+
+static enum status put(struct reader *r, struct json_node *node)
+{
+    if (!node)
+        return ST_NOMEM;
+    if (!r->depth) {
+        r->root = node;
+        return ST_OK;
+    }
+    struct level *level = &r->levels[r->depth - 1];
+    if (level->node->type == JSON_TYPE_ARRAY) {
+        json_node_insert(level->node, NULL, node);
+        return ST_OK;
+    }
+    level->has_key = false;
+    return json_node_set(r->arena, level->node, level->key, node);
+}
+
+static enum status keep_anchor(struct reader *r, const yaml_char_t *name, struct json_node *node)
+{
+    if (!name)
+        return ST_OK;
+    if (r->anchor_count == YAML_ANCHORS_MAX)
+        return fault(r, "document has too many anchors");
+    struct anchor *anchor = &r->anchors[r->anchor_count++];
+    anchor->node = node;
+    return arena_dup(r->arena, slice_from_text((const char *)name), &anchor->name);
+}
+
+static enum status open_level(struct reader *r, enum json_type type, const yaml_char_t *anchor)
+{
+    struct json_node *node = json_node_new(r->arena, type);
+    if (r->depth == JSON_TREE_DEPTH_MAX)
+        return ST_LIMIT;
+    TRY(put(r, node));
+    TRY(keep_anchor(r, anchor, node));
+    r->levels[r->depth++] = (struct level){.node = node};
+    return ST_OK;
+}
+
+static bool wants_key(const struct reader *r)
+{
+    return r->depth && r->levels[r->depth - 1].node->type == JSON_TYPE_OBJECT &&
+           !r->levels[r->depth - 1].has_key;
+}
+
+static enum status take_key(struct reader *r)
+{
+    struct level *level = &r->levels[r->depth - 1];
+    struct slice text = event_text(&r->event);
+    if (!is_text(&r->event) && is_one_of(text, trues, COUNT_OF(trues)))
+        text = SLICE_LITERAL("true");
+    else if (!is_text(&r->event) && is_one_of(text, falses, COUNT_OF(falses)))
+        text = SLICE_LITERAL("false");
+    level->has_key = true;
+    return arena_dup(r->arena, text, &level->key);
+}
+
+static enum status take_scalar(struct reader *r)
+{
+    struct slice text = event_text(&r->event);
+    if (wants_key(r))
+        return take_key(r);
+    struct json_node *node =
+        is_text(&r->event) ? json_node_new_text(r->arena, text) : resolve(r, text);
+    TRY(put(r, node));
+    return keep_anchor(r, r->event.data.scalar.anchor, node);
+}
+
+static enum status take_alias(struct reader *r)
+{
+    struct slice name = slice_from_text((const char *)r->event.data.alias.anchor);
+    if (wants_key(r))
+        return fault(r, "an alias cannot be a key here");
+    if (++r->alias_count > YAML_ALIASES_MAX)
+        return fault(r, "document contains excessive aliasing");
+    for (size_t i = r->anchor_count; i > 0; i--) {
+        if (!slice_equal(r->anchors[i - 1].name, name))
+            continue;
+        for (size_t open = 0; open < r->depth; open++) {
+            if (r->levels[open].node == r->anchors[i - 1].node)
+                return fault(r, "an anchor contains itself");
+        }
+        return put(r, json_node_copy(r->arena, r->anchors[i - 1].node));
+    }
+    return fault(r, "unknown anchor referenced");
+}
+
+static enum status take_event(struct reader *r)
+{
+    switch (r->event.type) {
+    case YAML_SCALAR_EVENT:
+        return take_scalar(r);
+    case YAML_ALIAS_EVENT:
+        return take_alias(r);
+    case YAML_SEQUENCE_START_EVENT:
+        if (wants_key(r))
+            return fault(r, "a key must be a scalar");
+        return open_level(r, JSON_TYPE_ARRAY, r->event.data.sequence_start.anchor);
+    case YAML_MAPPING_START_EVENT:
+        if (wants_key(r))
+            return fault(r, "a key must be a scalar");
+        return open_level(r, JSON_TYPE_OBJECT, r->event.data.mapping_start.anchor);
+    case YAML_SEQUENCE_END_EVENT:
+        r->depth--;
+        return ST_OK;
+    case YAML_MAPPING_END_EVENT:
+        return merge_keys(r, r->levels[--r->depth].node);
+    default:
+        return ST_OK;
+    }
+}
+
+static enum status read_document(struct reader *r)
+{
+    for (;;) {
+        yaml_event_delete(&r->event);
+        if (!yaml_parser_parse(&r->parser, &r->event)) {
+            const char *why = r->parser.problem ? r->parser.problem : "cannot be read";
+            return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s",
+                             r->parser.problem_mark.line + 1, why);
+        }
+        if (r->event.type == YAML_DOCUMENT_END_EVENT || r->event.type == YAML_STREAM_END_EVENT)
+            return ST_OK;
+        TRY(take_event(r));
+    }
+}
+
+enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
+                           struct error *error)
+{
+    struct reader *r = arena_calloc(arena, 1, sizeof(*r));
+    if (!r)
+        return ST_NOMEM;
+    r->arena = arena;
+    r->error = error;
+    if (!yaml_parser_initialize(&r->parser))
+        return ST_NOMEM;
+    yaml_parser_set_input_string(&r->parser, text.ptr, text.len);
+    enum status status = read_document(r);
+    yaml_event_delete(&r->event);
+    yaml_parser_delete(&r->parser);
+    TRY(status);
+    if (!r->root)
+        r->root = json_node_new(arena, JSON_TYPE_NULL);
+    *ret_root = r->root;
+    return r->root ? ST_OK : ST_NOMEM;
+}

@@ -1,0 +1,18 @@
+/*
+ * YAML as a JSON tree, as Kubernetes reads it: YAML 1.1, so that yes and on are true; keys are made
+ * texts; the first document counts. Bounds: nesting as JSON's, YAML_ALIASES_MAX uses of anchors,
+ * and the arena, which copies of anchored values fill.
+ */
+#ifndef VIGIL_KUBE_YAML_YAML_H
+#define VIGIL_KUBE_YAML_YAML_H
+
+#include "codec/json/tree.h"
+
+enum { YAML_ALIASES_MAX = 1000, YAML_ANCHORS_MAX = 256 };
+
+/* Everything is copied into the arena. ST_MALFORMED with what is wrong; ST_LIMIT, ST_NOMEM. */
+MUST_CHECK
+enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
+                           struct error *error);
+
+#endif
