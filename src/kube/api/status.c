@@ -28,7 +28,7 @@ static const struct {
     [KUBE_SERVICE_UNAVAILABLE] = {"ServiceUnavailable", 503},
     [KUBE_TIMEOUT] = {"Timeout", 504},
     [KUBE_STORAGE_READ_ERROR] = {"StorageReadError", 500},
-    [KUBE_UNPROCESSABLE] = {"", 422},
+    [KUBE_UNPROCESSABLE] = {"Invalid", 422},
     [KUBE_UNKNOWN] = {"", 500},
 };
 
@@ -190,7 +190,7 @@ static void write_causes(const struct kube_status *status, struct json_writer *w
 static void write_details(const struct kube_status *status, struct json_writer *w)
 {
     if (!status->name.len && !status->group.len && !status->kind.len && !status->uid.len &&
-        !status->cause_count && !status->retry_after_s)
+        !status->cause_count && !status->retry_after_s && status->reason != KUBE_UNPROCESSABLE)
         return;
     json_key(w, "details");
     json_begin_object(w);

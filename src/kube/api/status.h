@@ -30,7 +30,7 @@ enum kube_reason {
     KUBE_SERVICE_UNAVAILABLE,
     KUBE_TIMEOUT, /* 504 */
     KUBE_STORAGE_READ_ERROR,
-    KUBE_UNPROCESSABLE, /* 422 without a reason: a patch that cannot be applied */
+    KUBE_UNPROCESSABLE, /* Invalid with empty details: a patch that cannot be applied */
     KUBE_UNKNOWN,       /* 500 without a reason */
 };
 

@@ -58,7 +58,8 @@ static bool apply_json(struct kube_change *change, struct json_node *base, struc
     case ST_MALFORMED:
         return kube_fail(status, KUBE_BAD_REQUEST, "error decoding patch: %s", error.text);
     case ST_INVALID:
-        return kube_fail(status, KUBE_UNPROCESSABLE, "%s", error.text);
+        return kube_fail(status, KUBE_UNPROCESSABLE,
+                         "the server rejected our request due to an error in our request");
     default:
         return kube_fail(
             status, KUBE_TOO_LARGE,
