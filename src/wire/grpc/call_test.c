@@ -2,6 +2,7 @@
 
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
+#include "wire/http/gzip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,6 +418,28 @@ static void unfinished_requests_are_limited_together(void **state)
     assert_ended(f, 13, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests");
 }
 
+/* The window bounds what is sent, not what becomes of it. */
+static void unanswered_requests_are_limited_by_what_they_unpack_to(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t zeros[40000];
+    AUTO(buf_fini) struct buf framed = {0};
+    uint8_t prefix[GRPC_PREFIX_BYTES] = {0};
+    test_put(&framed, slice_of(prefix, sizeof(prefix)));
+    assert_int_equal(http_gzip(slice_of(zeros, sizeof(zeros)), &framed), ST_OK);
+    grpc_prefix_write(framed.ptr, (uint32_t)(framed.len - sizeof(prefix)));
+    framed.ptr[0] = 1;
+    f->limits.grpc.unfinished_bytes_max = 100000;
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        test_call_with(&f->in, id, "/t.T/Wait", 0, EXTRA("grpc-encoding", "gzip"));
+        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, buf_slice(&framed));
+    }
+    exchange(f);
+    assert_int_equal(status_of(f, 3), -1);
+    assert_int_equal(f->service.messages, 2);
+    assert_ended(f, 5, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests");
+}
+
 static void reading_stops_for_answers_that_could_go_but_do_not(void **state)
 {
     struct fixture *f = *state;
@@ -657,6 +680,7 @@ int main(void)
         TEST(stalled_answer_is_ended_and_a_parked_one_is_not),
         TEST(request_that_never_comes_whole_is_ended),
         TEST(unfinished_requests_are_limited_together),
+        TEST(unanswered_requests_are_limited_by_what_they_unpack_to),
         TEST(reading_stops_for_answers_that_could_go_but_do_not),
         TEST(reading_goes_on_for_answers_without_window),
         TEST(answer_past_the_hard_limit_is_refused),

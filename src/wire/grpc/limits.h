@@ -6,8 +6,10 @@
 #include <stdint.h>
 
 struct grpc_limits {
-    uint32_t receive_bytes_max;  /* one request message: etcd's max-request-bytes + 512 KiB */
-    size_t unfinished_bytes_max; /* all messages of a connection that have not fully arrived */
+    uint32_t receive_bytes_max; /* one request message: etcd's max-request-bytes + 512 KiB */
+    /* All messages of a connection that have not fully arrived. And unanswered ones, for one that
+     * came compressed. */
+    size_t unfinished_bytes_max;
     size_t held_bytes_soft;      /* of unanswered calls: the peer gets no more window */
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
     size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */

@@ -32,6 +32,19 @@ static void deliver_one_of_many(struct grpc_call *call, struct slice message)
     buf_fini(&pieces);
 }
 
+static void fail_for_unfinished(struct grpc_call *call)
+{
+    grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
+                          "vigil: too many unfinished requests on this connection");
+}
+
+/* The window bounds what a peer sends, but that may unpack to a thousand times as much. */
+static bool may_hold(const struct grpc_call *call, size_t bytes)
+{
+    return call->method->client_streams ||
+           call->endpoint->held_bytes + bytes <= call->server->limits->unfinished_bytes_max;
+}
+
 /* False: it was not, and the call has failed. */
 static bool unpack(struct grpc_call *call, struct slice message, struct buf *plain)
 {
@@ -46,7 +59,9 @@ static bool unpack(struct grpc_call *call, struct slice message, struct buf *pla
                               reason);
     else if (status != ST_OK)
         grpc_call_fail(call, status);
-    return status == ST_OK;
+    else if (!may_hold(call, plain->len))
+        fail_for_unfinished(call);
+    return !call->finished;
 }
 
 static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
@@ -127,8 +142,7 @@ static bool keep_piece(struct grpc_call *call, struct slice piece)
 {
     struct grpc_endpoint *endpoint = call->endpoint;
     if (endpoint->unfinished_bytes + piece.len > call->server->limits->unfinished_bytes_max) {
-        grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
-                              "vigil: too many unfinished requests on this connection");
+        fail_for_unfinished(call);
         return false;
     }
     if (buf_append(&call->message, piece) != ST_OK) {
