@@ -88,6 +88,11 @@ size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
     return range->op.shard->engine->ops->range_fill(range, dst, room);
 }
 
+void engine_range_give_up(struct engine_range *range)
+{
+    range->given_up = true; /* whoever works on it is on the same thread and sees it */
+}
+
 void engine_range_close(struct engine_range *range)
 {
     if (range->op.shard)

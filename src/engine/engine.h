@@ -61,6 +61,8 @@ size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
 MUST_CHECK
 bool engine_range_next(struct engine_range *range, struct slice *ret_field);
 
+/* It is not done, and nobody waits for it: it need not be. It is still to be waited for. */
+void engine_range_give_up(struct engine_range *range);
 /* Unpins. Does nothing for a range that failed or was closed. */
 void engine_range_close(struct engine_range *range);
 

@@ -158,20 +158,35 @@ static void finish(struct engine_op *op, enum status status)
  */
 enum { PLAIN_GET_BYTES_MAX = 16 << 10, REPIN_AFTER_S = 1, GIVE_UP_AFTER_S = 60 };
 
+/* Some more of a list's keys are looked up in the newer state. True: the old one is let go. */
+static bool repin_go_on(struct local_shard *shard, struct engine_range *range)
+{
+    size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
+    bool done = range_rebase_step(range->state, &left);
+    shard->range_keys_left -= keys - left;
+    if (!done)
+        return false;
+    unpin(shard, &range->op);
+    range->op.pinned = range->pinned_newer;
+    range->pinned_newer = 0;
+    return true;
+}
+
 static void repin(struct engine_range *range, int64_t now_ns)
 {
     struct local_shard *shard = shard_of(range->op.shard);
     struct engine_op newer = {0};
     struct range_state state = pin(shard, &newer);
-    if (range_rebase(range->state, &state)) {
-        uint64_t old = range->op.pinned;
-        range->op.pinned = newer.pinned;
-        newer.pinned = old;
-        range->pinned_ns = now_ns;
-    } else if (now_ns - range->started_ns > GIVE_UP_AFTER_S * NS_PER_S) {
-        range->op.status = ST_COMPACTED;
+    if (!range_rebase_begin(range->state, &state)) {
+        unpin(shard, &newer);
+        if (now_ns - range->started_ns > GIVE_UP_AFTER_S * NS_PER_S)
+            range->op.status = ST_COMPACTED;
+        return;
     }
-    unpin(shard, &newer);
+    range->pinned_newer = newer.pinned;
+    range->pinned_ns = now_ns;
+    if (!repin_go_on(shard, range))
+        list_push_back(&shard->ranges, &range->in_shard);
 }
 
 /* Some of what is to be looked at before the first byte can be sent. True: that is done. */
@@ -179,7 +194,7 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
 {
     struct range *held = range->state;
     size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
-    enum status status = range_step(held, &left);
+    enum status status = range->given_up ? ST_CANCELED : range_step(held, &left);
     shard->range_keys_left -= keys - left;
     if (status == ST_AGAIN)
         return false;
@@ -188,6 +203,7 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
         range->more = held->more;
         range->kvs = held->kvs;
         range->kvs_bytes = held->kvs_bytes;
+        range->started_ns = loop_now_ns(shard->loop); /* so far it was not the reader who is slow */
     } else {
         range_fini(held);
         range->state = NULL;
@@ -204,7 +220,7 @@ static void ranges_turn(struct local_shard *shard)
     while (shard->range_keys_left && !list_empty(&shard->ranges)) {
         struct engine_range *range =
             LIST_ENTRY(list_pop_front(&shard->ranges), struct engine_range, in_shard);
-        if (!range_go_on(shard, range))
+        if (!(range->pinned_newer ? repin_go_on : range_go_on)(shard, range))
             list_push_back(&shard->ranges, &range->in_shard);
     }
 }
@@ -242,6 +258,8 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     range->kvs_bytes = 0;
     range->more = false;
     range->state = NULL;
+    range->pinned_newer = 0;
+    range->given_up = false;
     range->field = SLICE_EMPTY;
     if (is_plain_get(request) && plain_get(range, &state, request)) {
         finish(&range->op, ST_OK);
@@ -255,7 +273,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
         return;
     }
     range->state = held;
-    range->started_ns = range->pinned_ns = loop_now_ns(shard->loop);
+    range->pinned_ns = loop_now_ns(shard->loop);
     if (!range_go_on(shard, range))
         list_push_back(&shard->ranges, &range->in_shard);
 }
@@ -275,7 +293,7 @@ void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *r
 static bool keep_up(struct engine_range *range)
 {
     int64_t now_ns = loop_now_ns(shard_of(range->op.shard)->loop);
-    if (now_ns - range->pinned_ns > REPIN_AFTER_S * NS_PER_S)
+    if (now_ns - range->pinned_ns > REPIN_AFTER_S * NS_PER_S && !range->pinned_newer)
         repin(range, now_ns);
     return range->op.status == ST_OK;
 }
@@ -301,10 +319,16 @@ size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 
 void local_range_close(struct engine_range *range)
 {
+    struct local_shard *shard = shard_of(range->op.shard);
     if (range->state)
         range_fini(range->state);
     range->state = NULL;
-    unpin(shard_of(range->op.shard), &range->op);
+    if (range->pinned_newer) {
+        list_remove(&range->in_shard);
+        epoch_unpin(shard->slot, range->pinned_newer);
+        range->pinned_newer = 0;
+    }
+    unpin(shard, &range->op);
 }
 
 /* -- Writing -- */

@@ -185,6 +185,130 @@ static void list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up(vo
     assert_int_equal(bed->range.op.status, ST_COMPACTED);
 }
 
+/* -- Many keys -- */
+
+enum { MANY = 10000 };
+
+static unsigned waiting;
+
+static void count_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+    waiting--;
+}
+
+static void put_many(void)
+{
+    static struct engine_write writes[MANY];
+    static struct pb_put_request requests[MANY];
+    static char names[MANY][24];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "many/%05d", i);
+        requests[i] = (struct pb_put_request){.key = slice_from_text(names[i]),
+                                              .value = slice_from_text(names[i])};
+        writes[i] = (struct engine_write){.op = {.done = count_done}};
+        waiting++;
+        engine_put(bed->shard, &writes[i], &requests[i]);
+    }
+    engine_shard_turn_end(bed->shard);
+    while (waiting)
+        loop_turn(bed->loop, 10 * NS_PER_S);
+}
+
+static void turn(void)
+{
+    loop_turn(bed->loop, 0);
+    engine_shard_turn_begin(bed->shard);
+    engine_shard_turn_end(bed->shard);
+    engine_shard_flushed(bed->shard);
+}
+
+static struct pb_range_request many(void)
+{
+    return (struct pb_range_request){.key = SLICE_LITERAL("many/"),
+                                     .range_end = SLICE_LITERAL("many0")};
+}
+
+static void start_range(struct engine_range *range, const struct pb_range_request *request)
+{
+    *range = (struct engine_range){.op = {.done = count_done, .arena = &bed->arena}};
+    waiting++;
+    engine_range_start(bed->shard, range, request);
+}
+
+/* However long the server takes to find it: what was found is sent. */
+static void a_search_that_takes_minutes_is_not_taken_for_a_slow_reader(void **state)
+{
+    (void)state;
+    uint8_t piece[1000];
+    put_many();
+    struct pb_range_request request = many();
+    request.max_mod_revision = KEYS + 2; /* the first of them */
+    struct engine_range range;
+    start_range(&range, &request);
+    assert_int_equal(waiting, 1);
+    compact(put(1));
+    advance(90);
+    while (waiting)
+        turn();
+    assert_int_equal(range.kvs, 1);
+    assert_int_equal(engine_range_fill(&range, piece, sizeof(piece)), range.kvs_bytes);
+    engine_range_close(&range);
+}
+
+static void a_sorted_list_goes_over_to_newer_states_in_turns(void **state)
+{
+    (void)state;
+    put_many();
+    engine_range_close(&bed->range);
+    struct pb_range_request request = many();
+    request.sort_order = PB_SORT_ORDER_DESCEND;
+    request.sort_target = PB_SORT_TARGET_VALUE;
+    struct engine_range range;
+    start_range(&range, &request);
+    while (waiting)
+        turn();
+    uint8_t piece[100];
+    uint64_t got = 0;
+    for (int i = 0; i < 50; i++) {
+        got += engine_range_fill(&range, piece, sizeof(piece));
+        put(i % KEYS);
+        advance(2);
+        turn();
+        uint64_t behind = pinned_behind();
+        got += engine_range_fill(&range, piece, sizeof(piece));
+        assert_true(pinned_behind() >= behind); /* not all at once */
+        for (int turns = 0; pinned_behind() > 1; turns++) {
+            assert_true(turns < 10);
+            turn();
+        }
+    }
+    assert_int_equal(got, 100 * sizeof(piece));
+    put(1);
+    advance(2);
+    turn();
+    assert_int_equal(engine_range_fill(&range, piece, sizeof(piece)), sizeof(piece));
+    engine_range_close(&range); /* in the middle of it */
+    assert_int_equal(pinned_behind(), 0);
+}
+
+static void a_range_that_is_given_up_is_not_searched_to_its_end(void **state)
+{
+    (void)state;
+    put_many();
+    struct pb_range_request request = many();
+    request.keys_only = true;
+    struct engine_range range = {.op = {.done = note_done, .arena = &bed->arena}};
+    bed->done = false;
+    engine_range_start(bed->shard, &range, &request);
+    assert_false(bed->done);
+    engine_range_give_up(&range);
+    turn();
+    assert_true(bed->done);
+    assert_int_equal(range.op.status, ST_CANCELED);
+    engine_range_close(&range);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +318,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(quick_list_keeps_its_state, setup, teardown),
         cmocka_unit_test_setup_teardown(
             list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_search_that_takes_minutes_is_not_taken_for_a_slow_reader,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sorted_list_goes_over_to_newer_states_in_turns, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_range_that_is_given_up_is_not_searched_to_its_end, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

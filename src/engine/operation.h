@@ -63,7 +63,9 @@ struct engine_range {
     void *state;         /* the engine's, as is the rest */
     struct slice field;  /* the only one, of a range of one key that is held nowhere else */
     int64_t started_ns, pinned_ns;
-    struct list in_shard; /* of those that are not done yet */
+    uint64_t pinned_newer; /* the state it is going over to; 0: it is not */
+    bool given_up;         /* nobody waits for it */
+    struct list in_shard;  /* of those that are not done yet, or go over to a newer state */
 };
 
 /*

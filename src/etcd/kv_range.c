@@ -321,8 +321,9 @@ void kv_range_on_end(struct grpc_call *call, void *face)
     if (!r)
         return; /* refused before the engine heard of it */
     r->ended = true;
-    if (r->pending)
+    if (r->pending) {
+        engine_range_give_up(&r->range);
         grpc_call_hold(call);
-    else
+    } else
         engine_range_close(&r->range);
 }

@@ -519,23 +519,39 @@ static bool walk_rebase(struct range *range, const struct range_state *state)
     return true;
 }
 
-bool range_rebase(struct range *range, const struct range_state *state)
+bool range_rebase_begin(struct range *range, const struct range_state *state)
 {
     if (state->compact_revision > range->revision)
         return false;
     if (!range->picks && range->left > 0 && !walk_rebase(range, state))
         return false;
-    for (int64_t i = 0; range->picks && i < range->left; i++) {
-        struct range_pick *pick =
-            (struct range_pick *)(uintptr_t)pick_at(range, range->next_pick + i);
-        pick->kv = find_again(range, state, pick->kv.item);
+    range->state = *state;
+    range->rebased = 0;
+    return true;
+}
+
+static void field_rebase(struct range *range)
+{
+    size_t done = range->field_done;
+    if (done == field_bytes(range))
+        return;
+    struct range_kv kv = find_again(range, &range->state, range->item);
+    field_begin(range, &kv);
+    range->field_done = done;
+}
+
+bool range_rebase_step(struct range *range, size_t *keys)
+{
+    int64_t end = range->picks ? range->next_pick + range->left : 0;
+    if (range->rebased < range->next_pick)
+        range->rebased = range->next_pick; /* sent meanwhile */
+    for (; range->rebased < end; range->rebased++, --*keys) {
+        if (!*keys)
+            return false;
+        struct range_pick *pick = (struct range_pick *)(uintptr_t)pick_at(range, range->rebased);
+        pick->kv = find_again(range, &range->state, pick->kv.item);
     }
-    if (range->field_done < field_bytes(range)) {
-        size_t done = range->field_done;
-        struct range_kv kv = find_again(range, state, range->item);
-        field_begin(range, &kv);
-        range->field_done = done;
-    }
+    field_rebase(range);
     return true;
 }
 

@@ -55,11 +55,12 @@ struct range {
     bool keep_lease; /* keys_only that leaves the lease in (sorted by value) */
     enum range_phase phase;
     const struct pb_range_request *request; /* until it is READY */
-    struct range_state state;               /* the same */
+    struct range_state state;               /* the same; and the newer one it goes over to */
     struct range_pick *picks;               /* owned; NULL when walking */
     struct range_picking picking;
     struct step_sort sort; /* its items are the order of the picks, if they were sorted */
     int64_t next_pick;
+    int64_t rebased;            /* picks before this are those of the newer state */
     int64_t left;               /* key-values not begun yet */
     int64_t in_window;          /* of those, how many fill may begin */
     uint8_t head[16], tail[16]; /* of the field under way, around body */
@@ -101,11 +102,14 @@ bool range_take(struct range *range, struct slice *ret_field);
 
 /*
  * Goes over to a newer state, which shows the same at the range's revision, so that a slow reader
- * need not keep the old one: both must be readable during the call, afterwards only the new one.
+ * need not keep the old one. Both must be readable until that is done; meanwhile it can be read.
  * False, and nothing is changed, when the revision is compacted there or memory is lacking.
  */
 MUST_CHECK
-bool range_rebase(struct range *range, const struct range_state *state);
+bool range_rebase_begin(struct range *range, const struct range_state *state);
+/* Looks up so many keys at most; *keys is reduced. True: it is done, the old state may go. */
+MUST_CHECK
+bool range_rebase_step(struct range *range, size_t *keys);
 
 /*
  * The whole answer at once, for a range inside a transaction. Fields point to where the log's bytes
