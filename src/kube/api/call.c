@@ -1,6 +1,7 @@
 #include "kube/api/call.h"
 
 #include "base/xalloc.h"
+#include "codec/json/pretty.h"
 #include "kube/api/discovery.h"
 #include "kube/api/keeper.h"
 #include "kube/api/pages.h"
@@ -8,6 +9,7 @@
 #include "kube/api/scope.h"
 #include "kube/api/write.h"
 #include "watch/cursor.h"
+#include "wire/http/gzip.h"
 
 #include <stdio.h>
 
@@ -21,10 +23,48 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
     return false;
 }
 
+/* People who look by hand get it indented, unless they say otherwise. */
+static bool wants_pretty(const struct kube_call *call)
+{
+    static const char *const people[] = {"curl", "Wget", "Mozilla/5.0"};
+    struct slice agent = SLICE_EMPTY;
+    if (call->query.pretty_given)
+        return call->query.pretty;
+    (void)http_request_get(http_exchange_request(call->exchange), SLICE_LITERAL("user-agent"),
+                           &agent);
+    for (size_t i = 0; i < COUNT_OF(people); i++) {
+        struct slice name = slice_from_text(people[i]);
+        if (agent.len >= name.len && slice_equal(slice_sub(agent, 0, name.len), name))
+            return true;
+    }
+    return false;
+}
+
+/* The body is worth the work of packing it, as in Kubernetes. */
+enum { GZIP_BYTES_MIN = 128 * 1024 };
+
+static enum status respond(struct kube_call *call, unsigned code, struct slice json)
+{
+    AUTO(buf_fini) struct buf pretty = {0};
+    AUTO(buf_fini) struct buf packed = {0};
+    if (wants_pretty(call)) {
+        TRY(json_pretty(json, &pretty));
+        json = buf_slice(&pretty);
+    }
+    if (json.len > GZIP_BYTES_MIN && http_accepts_gzip(http_exchange_request(call->exchange))) {
+        TRY(http_gzip(json, &packed));
+        TRY(http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"),
+                           SLICE_LITERAL("gzip")));
+        json = buf_slice(&packed);
+    }
+    http_respond(call->exchange, code, SLICE_LITERAL("application/json"), json);
+    return ST_OK;
+}
+
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
-    if (add_field(call, "Cache-Control", "no-cache, private"))
-        http_respond(call->exchange, code, SLICE_LITERAL("application/json"), json);
+    if (add_field(call, "Cache-Control", "no-cache, private") && respond(call, code, json) != ST_OK)
+        http_abort(call->exchange);
 }
 
 void kube_call_begin(struct kube_call *call, unsigned code)

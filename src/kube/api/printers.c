@@ -2,26 +2,482 @@
 
 #include "base/macros.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-#define NAME                                                                               \
-    {                                                                                      \
-        .name = "Name", .is_name = true, .print = kube_print_text, .path = "metadata.name" \
-    }
-#define AGE                                                                          \
-    {                                                                                \
-        .name = "Age", .print = kube_print_age, .path = "metadata.creationTimestamp" \
-    }
+/* -- Printers of one kind that are short -- */
 
-static const struct kube_column generic[] = {
+static struct json_node *items_of(struct kube_cells *cells, const char *path)
+{
+    struct json_node *node = json_node_path(cells->object, path);
+    return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
+}
+
+/* "2/3": ready ones of those that are wanted, which is one if nobody says. */
+static void print_ready(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[64];
+    int64_t wanted = 1;
+    if (!json_node_int(json_node_path(cells->object, "spec.replicas"), &wanted))
+        wanted = 1;
+    snprintf(text, sizeof(text), "%lld/%lld", (long long)kube_cell_int(cells->object, column->path),
+             (long long)wanted);
+    json_text(cells->w, text);
+}
+
+static void print_node_status(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct kube_joined joined = {0};
+    bool known = false;
+    (void)column;
+    for (struct json_node *at = items_of(cells, "status.conditions"); at; at = at->next)
+        known |= json_node_is_text(json_node_named(at, "type"), "Ready");
+    kube_joined_add(&joined, !known                                ? SLICE_LITERAL("Unknown")
+                             : kube_cell_condition(cells, "Ready") ? SLICE_LITERAL("Ready")
+                                                                   : SLICE_LITERAL("NotReady"));
+    const struct json_node *off = json_node_path(cells->object, "spec.unschedulable");
+    if (off && off->type == JSON_TYPE_BOOL && off->truth)
+        kube_joined_add(&joined, SLICE_LITERAL("SchedulingDisabled"));
+    kube_joined_write(&joined, cells, NULL);
+}
+
+static void print_node_roles(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct slice prefix = SLICE_LITERAL("node-role.kubernetes.io/"), role;
+    struct kube_joined joined = {0};
+    struct json_node *labels = json_node_path(cells->object, "metadata.labels");
+    (void)column;
+    for (struct json_node *at = labels && labels->type == JSON_TYPE_OBJECT ? labels->first : NULL;
+         at; at = at->next) {
+        if (at->key.len > prefix.len && slice_equal(slice_sub(at->key, 0, prefix.len), prefix))
+            kube_joined_add(&joined, slice_sub(at->key, prefix.len, at->key.len - prefix.len));
+        else if (slice_equal(at->key, SLICE_LITERAL("kubernetes.io/role")) &&
+                 json_node_text(at, &cells->arena, &role) == ST_OK && role.len)
+            kube_joined_add(&joined, role);
+    }
+    kube_joined_write(&joined, cells, "<none>");
+}
+
+/* path: the type of the address. */
+static void print_node_address(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct slice address = SLICE_LITERAL("<none>");
+    for (struct json_node *at = items_of(cells, "status.addresses"); at; at = at->next)
+        if (json_node_is_text(json_node_named(at, "type"), column->path)) {
+            address = kube_cell_text(cells, at, "address");
+            break;
+        }
+    json_string(cells->w, address);
+}
+
+/* How many of the conditions that must be True besides are so. */
+static void print_gates(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[64] = "<none>";
+    size_t met = 0, all = 0;
+    (void)column;
+    for (struct json_node *at = items_of(cells, "spec.readinessGates"); at; at = at->next, all++) {
+        char type[320];
+        struct slice name = kube_cell_text(cells, at, "conditionType");
+        snprintf(type, sizeof(type), "%.*s", SLICE_ARGS(name));
+        met += kube_cell_condition(cells, type);
+    }
+    if (all)
+        snprintf(text, sizeof(text), "%zu/%zu", met, all);
+    json_text(cells->w, text);
+}
+
+/* The first of several, or the one. */
+static void print_pod_ip(struct kube_cells *cells, const struct kube_column *column)
+{
+    (void)column;
+    struct slice ip = kube_cell_text(cells, items_of(cells, "status.podIPs"), "ip");
+    if (!ip.len)
+        ip = kube_cell_text(cells, cells->object, "status.podIP");
+    json_string(cells->w, ip.len ? ip : SLICE_LITERAL("<none>"));
+}
+
+static void print_ports(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct kube_joined joined = {0};
+    for (struct json_node *at = items_of(cells, column->path); at; at = at->next) {
+        char text[96], node_port[32] = "";
+        struct slice protocol = kube_cell_text(cells, at, "protocol");
+        if (kube_cell_int(at, "nodePort"))
+            snprintf(node_port, sizeof(node_port), ":%lld",
+                     (long long)kube_cell_int(at, "nodePort"));
+        snprintf(text, sizeof(text), "%lld%s/%.*s", (long long)kube_cell_int(at, "port"), node_port,
+                 SLICE_ARGS(protocol.len ? protocol : SLICE_LITERAL("TCP")));
+        kube_joined_add(&joined, slice_from_text(text));
+    }
+    kube_joined_write(&joined, cells, "<none>");
+}
+
+static void add_texts(struct kube_cells *cells, struct kube_joined *joined, const char *path)
+{
+    for (struct json_node *at = items_of(cells, path); at; at = at->next) {
+        struct slice text;
+        if (json_node_text(at, &cells->arena, &text) == ST_OK && text.len)
+            kube_joined_add(joined, text);
+    }
+}
+
+static void print_external_ip(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct kube_joined joined = {0};
+    struct slice type = kube_cell_text(cells, cells->object, "spec.type");
+    bool balanced = slice_equal(type, SLICE_LITERAL("LoadBalancer"));
+    (void)column;
+    for (struct json_node *at = balanced ? items_of(cells, "status.loadBalancer.ingress") : NULL;
+         at; at = at->next) {
+        struct slice ip = kube_cell_text(cells, at, "ip");
+        kube_joined_add(&joined, ip.len ? ip : kube_cell_text(cells, at, "hostname"));
+    }
+    if (slice_equal(type, SLICE_LITERAL("ExternalName")))
+        kube_joined_add(&joined, kube_cell_text(cells, cells->object, "spec.externalName"));
+    else
+        add_texts(cells, &joined, "spec.externalIPs");
+    kube_joined_write(&joined, cells, balanced ? "<pending>" : "<none>");
+}
+
+static void print_cluster_ip(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct slice ip = kube_cell_text(cells, cells->object, column->path);
+    json_string(cells->w, ip.len ? ip : SLICE_LITERAL("<none>"));
+}
+
+static void print_job_status(struct kube_cells *cells, const struct kube_column *column)
+{
+    static const char *const ends[] = {"Complete", "Failed"};
+    static const char *const others[] = {"Suspended", "FailureTarget", "SuccessCriteriaMet"};
+    (void)column;
+    const char *status = NULL;
+    for (size_t i = 0; i < COUNT_OF(ends) && !status; i++)
+        status = kube_cell_condition(cells, ends[i]) ? ends[i] : NULL;
+    if (!status && kube_cell_text(cells, cells->object, "metadata.deletionTimestamp").len)
+        status = "Terminating";
+    for (size_t i = 0; i < COUNT_OF(others) && !status; i++)
+        status = kube_cell_condition(cells, others[i]) ? others[i] : NULL;
+    json_text(cells->w, status ? status : "Running");
+}
+
+static void print_completions(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[96];
+    int64_t wanted, beside = kube_cell_int(cells->object, "spec.parallelism");
+    long long done = kube_cell_int(cells->object, "status.succeeded");
+    (void)column;
+    if (json_node_int(json_node_path(cells->object, "spec.completions"), &wanted))
+        snprintf(text, sizeof(text), "%lld/%lld", done, (long long)wanted);
+    else if (beside > 1)
+        snprintf(text, sizeof(text), "%lld/1 of %lld", done, (long long)beside);
+    else
+        snprintf(text, sizeof(text), "%lld/1", done);
+    json_text(cells->w, text);
+}
+
+static void print_job_duration(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[KUBE_DURATION_BYTES] = "";
+    int64_t from_s, to_s;
+    (void)column;
+    if (!kube_time_parse(kube_cell_text(cells, cells->object, "status.completionTime"), &to_s))
+        to_s = cells->now_s;
+    if (kube_time_parse(kube_cell_text(cells, cells->object, "status.startTime"), &from_s))
+        kube_duration_text(to_s - from_s, text);
+    json_text(cells->w, text);
+}
+
+/* The first of these moments that is known. path and fallback: two of them. */
+static void print_seen(struct kube_cells *cells, const struct kube_column *column)
+{
+    const char *const paths[] = {"series.lastObservedTime", column->path, column->fallback,
+                                 "eventTime"};
+    char text[KUBE_DURATION_BYTES] = "<unknown>";
+    bool first = strcmp(column->path, "firstTimestamp") == 0;
+    for (size_t i = first ? 1 : 0; i < COUNT_OF(paths); i++) {
+        int64_t at_s;
+        if (!kube_time_parse(kube_cell_text(cells, cells->object, paths[i]), &at_s))
+            continue;
+        kube_duration_text(cells->now_s - at_s, text);
+        break;
+    }
+    json_text(cells->w, text);
+}
+
+static void print_event_object(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[320];
+    (void)column;
+    struct slice kind = kube_cell_text(cells, cells->object, "involvedObject.kind");
+    struct slice name = kube_cell_text(cells, cells->object, "involvedObject.name");
+    int len = snprintf(text, sizeof(text), "%.*s%s%.*s", (int)size_min(kind.len, 60), kind.ptr,
+                       name.len ? "/" : "", (int)size_min(name.len, 253), name.ptr);
+    for (int i = 0; i < len && text[i] != '/'; i++)
+        text[i] = (char)tolower((unsigned char)text[i]);
+    json_text(cells->w, text);
+}
+
+static void print_event_count(struct kube_cells *cells, const struct kube_column *column)
+{
+    (void)column;
+    int64_t count = kube_cell_int(cells->object, "count");
+    if (json_node_path(cells->object, "series"))
+        count = kube_cell_int(cells->object, "series.count");
+    json_i64(cells->w, count ? count : 1);
+}
+
+static void print_role(struct kube_cells *cells, const struct kube_column *column)
+{
+    char text[384];
+    (void)column;
+    struct slice kind = kube_cell_text(cells, cells->object, "roleRef.kind");
+    struct slice name = kube_cell_text(cells, cells->object, "roleRef.name");
+    snprintf(text, sizeof(text), "%.*s/%.*s", SLICE_ARGS(kind), SLICE_ARGS(name));
+    json_text(cells->w, text);
+}
+
+static void print_hosts(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct kube_joined joined = {0};
+    (void)column;
+    for (struct json_node *at = items_of(cells, "spec.rules"); at; at = at->next) {
+        struct slice host = kube_cell_text(cells, at, "host");
+        if (host.len)
+            kube_joined_add(&joined, host);
+    }
+    kube_joined_write(&joined, cells, "*");
+}
+
+/* -- Columns -- */
+
+#define CELL(n, fn, where)                          \
+    {                                               \
+        .name = (n), .print = (fn), .path = (where) \
+    }
+#define NUMBER(n, where)                                                         \
+    {                                                                            \
+        .name = (n), .type = "integer", .print = kube_print_int, .path = (where) \
+    }
+#define OR(n, where, otherwise)                                                         \
+    {                                                                                   \
+        .name = (n), .print = kube_print_text, .path = (where), .fallback = (otherwise) \
+    }
+#define WIDE(n, fn, where)                                        \
+    {                                                             \
+        .name = (n), .wide = true, .print = (fn), .path = (where) \
+    }
+#define WIDE_OR(n, where, otherwise)                                          \
+    {                                                                         \
+        .name = (n), .wide = true, .print = kube_print_text, .path = (where), \
+        .fallback = (otherwise)                                               \
+    }
+#define NAME                                                                                \
+    {                                                                                       \
+        .name = "Name", .is_name = true, .print = kube_print_text, .path = "metadata.name", \
+        .description = "Name must be unique within a namespace."                            \
+    }
+#define AGE CELL("Age", kube_print_age, "metadata.creationTimestamp")
+#define TEMPLATE_COLUMNS                                                   \
+    WIDE("Containers", kube_print_names, "spec.template.spec.containers"), \
+        WIDE("Images", kube_print_images, "spec.template.spec.containers")
+#define SELECTOR WIDE("Selector", kube_print_labels, "spec.selector.matchLabels")
+
+static const struct kube_column generic[] = {NAME, AGE};
+static const struct kube_column pods[] = {
     NAME,
-    {.name = "Age", .type = "date", .print = kube_print_age, .path = "metadata.creationTimestamp"},
+    CELL("Ready", kube_print_pod_ready, ""),
+    CELL("Status", kube_print_pod_status, ""),
+    CELL("Restarts", kube_print_pod_restarts, ""),
+    AGE,
+    WIDE("IP", print_pod_ip, ""),
+    WIDE_OR("Node", "spec.nodeName", "<none>"),
+    WIDE_OR("Nominated Node", "status.nominatedNodeName", "<none>"),
+    WIDE("Readiness Gates", print_gates, ""),
+};
+static const struct kube_column services[] = {
+    NAME,
+    OR("Type", "spec.type", "ClusterIP"),
+    CELL("Cluster-IP", print_cluster_ip, "spec.clusterIP"),
+    CELL("External-IP", print_external_ip, ""),
+    CELL("Port(s)", print_ports, "spec.ports"),
+    AGE,
+    WIDE("Selector", kube_print_labels, "spec.selector"),
+};
+static const struct kube_column deployments[] = {
+    NAME,
+    CELL("Ready", print_ready, "status.readyReplicas"),
+    CELL("Up-to-date", kube_print_int, "status.updatedReplicas"),
+    CELL("Available", kube_print_int, "status.availableReplicas"),
+    AGE,
+    TEMPLATE_COLUMNS,
+    SELECTOR,
+};
+static const struct kube_column statefulsets[] = {
+    NAME,
+    CELL("Ready", print_ready, "status.readyReplicas"),
+    AGE,
+    TEMPLATE_COLUMNS,
+};
+static const struct kube_column replicasets[] = {
+    NAME,
+    NUMBER("Desired", "spec.replicas"),
+    NUMBER("Current", "status.replicas"),
+    NUMBER("Ready", "status.readyReplicas"),
+    AGE,
+    TEMPLATE_COLUMNS,
+    SELECTOR,
+};
+static const struct kube_column daemonsets[] = {
+    NAME,
+    NUMBER("Desired", "status.desiredNumberScheduled"),
+    NUMBER("Current", "status.currentNumberScheduled"),
+    NUMBER("Ready", "status.numberReady"),
+    NUMBER("Up-to-date", "status.updatedNumberScheduled"),
+    NUMBER("Available", "status.numberAvailable"),
+    CELL("Node Selector", kube_print_labels, "spec.template.spec.nodeSelector"),
+    AGE,
+    TEMPLATE_COLUMNS,
+    SELECTOR,
+};
+static const struct kube_column jobs[] = {
+    NAME,
+    CELL("Status", print_job_status, ""),
+    CELL("Completions", print_completions, ""),
+    CELL("Duration", print_job_duration, ""),
+    AGE,
+    TEMPLATE_COLUMNS,
+    SELECTOR,
+};
+static const struct kube_column cronjobs[] = {
+    NAME,
+    CELL("Schedule", kube_print_text, "spec.schedule"),
+    OR("Timezone", "spec.timeZone", "<none>"),
+    {.name = "Suspend", .type = "boolean", .print = kube_print_bool, .path = "spec.suspend"},
+    {.name = "Active", .type = "integer", .print = kube_print_count, .path = "status.active"},
+    {.name = "Last Schedule",
+     .print = kube_print_age,
+     .path = "status.lastScheduleTime",
+     .fallback = "<none>"},
+    AGE,
+};
+static const struct kube_column nodes[] = {
+    NAME,
+    CELL("Status", print_node_status, ""),
+    CELL("Roles", print_node_roles, ""),
+    AGE,
+    CELL("Version", kube_print_text, "status.nodeInfo.kubeletVersion"),
+    WIDE("Internal-IP", print_node_address, "InternalIP"),
+    WIDE("External-IP", print_node_address, "ExternalIP"),
+    WIDE_OR("OS-Image", "status.nodeInfo.osImage", "<unknown>"),
+    WIDE_OR("Kernel-Version", "status.nodeInfo.kernelVersion", "<unknown>"),
+    WIDE_OR("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", "<unknown>"),
+};
+static const struct kube_column namespaces[] = {
+    NAME,
+    CELL("Status", kube_print_text, "status.phase"),
+    AGE,
+};
+static const struct kube_column configmaps[] = {
+    NAME,
+    CELL("Data", kube_print_count, "data"),
+    AGE,
+};
+static const struct kube_column secrets[] = {
+    NAME,
+    CELL("Type", kube_print_text, "type"),
+    CELL("Data", kube_print_count, "data"),
+    AGE,
+};
+static const struct kube_column events[] = {
+    {.name = "Last Seen",
+     .print = print_seen,
+     .path = "lastTimestamp",
+     .fallback = "firstTimestamp"},
+    CELL("Type", kube_print_text, "type"),
+    CELL("Reason", kube_print_text, "reason"),
+    CELL("Object", print_event_object, ""),
+    WIDE("Subobject", kube_print_text, "involvedObject.fieldPath"),
+    WIDE("Source", kube_print_text, "source.component"),
+    CELL("Message", kube_print_text, "message"),
+    {.name = "First Seen",
+     .wide = true,
+     .print = print_seen,
+     .path = "firstTimestamp",
+     .fallback = "eventTime"},
+    WIDE("Count", print_event_count, ""),
+    {.name = "Name",
+     .is_name = true,
+     .wide = true,
+     .print = kube_print_text,
+     .path = "metadata.name"},
+};
+static const struct kube_column leases[] = {
+    NAME,
+    CELL("Holder", kube_print_text, "spec.holderIdentity"),
+    AGE,
+};
+static const struct kube_column bindings[] = {
+    NAME,
+    CELL("Role", print_role, ""),
+    AGE,
+};
+static const struct kube_column ingresses[] = {
+    NAME,
+    OR("Class", "spec.ingressClassName", "<none>"),
+    CELL("Hosts", print_hosts, ""),
+    AGE,
+};
+static const struct kube_column claims[] = {
+    NAME,
+    CELL("Status", kube_print_text, "status.phase"),
+    CELL("Volume", kube_print_text, "spec.volumeName"),
+    CELL("Capacity", kube_print_text, "status.capacity.storage"),
+    CELL("StorageClass", kube_print_text, "spec.storageClassName"),
+    AGE,
+    WIDE_OR("VolumeMode", "spec.volumeMode", "<unset>"),
+};
+static const struct kube_column volumes[] = {
+    NAME,
+    CELL("Capacity", kube_print_text, "spec.capacity.storage"),
+    CELL("Reclaim Policy", kube_print_text, "spec.persistentVolumeReclaimPolicy"),
+    CELL("Status", kube_print_text, "status.phase"),
+    CELL("StorageClass", kube_print_text, "spec.storageClassName"),
+    CELL("Reason", kube_print_text, "status.reason"),
+    AGE,
+    WIDE_OR("VolumeMode", "spec.volumeMode", "<unset>"),
 };
 
-static const struct kube_printer fallback = {"", "", generic, COUNT_OF(generic)};
+static const struct kube_printer printers[] = {
+    {"", "configmaps", configmaps, COUNT_OF(configmaps)},
+    {"", "events", events, COUNT_OF(events)},
+    {"", "namespaces", namespaces, COUNT_OF(namespaces)},
+    {"", "nodes", nodes, COUNT_OF(nodes)},
+    {"", "persistentvolumeclaims", claims, COUNT_OF(claims)},
+    {"", "persistentvolumes", volumes, COUNT_OF(volumes)},
+    {"", "pods", pods, COUNT_OF(pods)},
+    {"", "replicationcontrollers", replicasets, COUNT_OF(replicasets)},
+    {"", "secrets", secrets, COUNT_OF(secrets)},
+    {"", "services", services, COUNT_OF(services)},
+    {"apps", "daemonsets", daemonsets, COUNT_OF(daemonsets)},
+    {"apps", "deployments", deployments, COUNT_OF(deployments)},
+    {"apps", "replicasets", replicasets, COUNT_OF(replicasets)},
+    {"apps", "statefulsets", statefulsets, COUNT_OF(statefulsets)},
+    {"batch", "cronjobs", cronjobs, COUNT_OF(cronjobs)},
+    {"batch", "jobs", jobs, COUNT_OF(jobs)},
+    {"coordination.k8s.io", "leases", leases, COUNT_OF(leases)},
+    {"networking.k8s.io", "ingresses", ingresses, COUNT_OF(ingresses)},
+    {"rbac.authorization.k8s.io", "clusterrolebindings", bindings, COUNT_OF(bindings)},
+    {"rbac.authorization.k8s.io", "rolebindings", bindings, COUNT_OF(bindings)},
+};
 
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind)
 {
-    (void)kind;
+    static const struct kube_printer fallback = {"", "", generic, COUNT_OF(generic)};
+    for (size_t i = 0; i < COUNT_OF(printers); i++)
+        if (strcmp(printers[i].group, kind->group) == 0 &&
+            strcmp(printers[i].plural, kind->plural) == 0)
+            return &printers[i];
     return &fallback;
 }

@@ -2,6 +2,7 @@
 #ifndef VIGIL_KUBE_API_PRINTERS_H
 #define VIGIL_KUBE_API_PRINTERS_H
 
+#include "base/buf.h"
 #include "codec/json/tree.h"
 #include "codec/json/writer.h"
 #include "kube/resource/kind.h"
@@ -12,6 +13,7 @@ struct kube_cells {
     struct json_writer *w;
     struct arena arena;
     int64_t now_s;
+    void *summary; /* what a kind's printers have found out together; in the arena */
 };
 
 struct kube_column {
@@ -45,6 +47,36 @@ void kube_print_int(struct kube_cells *cells, const struct kube_column *column);
 void kube_print_age(struct kube_cells *cells, const struct kube_column *column);
 /* How many members or items there are. */
 void kube_print_count(struct kube_cells *cells, const struct kube_column *column);
+
+/* `member` of each item of the array at the path, with commas between; or the fallback. */
+void kube_print_names(struct kube_cells *cells, const struct kube_column *column);
+void kube_print_images(struct kube_cells *cells, const struct kube_column *column);
+/* "a=b,c=d" of an object at the path. */
+void kube_print_labels(struct kube_cells *cells, const struct kube_column *column);
+/* A bool, false when it is not there. */
+void kube_print_bool(struct kube_cells *cells, const struct kube_column *column);
+
+/* -- Those of one kind -- */
+
+void kube_print_pod_ready(struct kube_cells *cells, const struct kube_column *column);
+void kube_print_pod_status(struct kube_cells *cells, const struct kube_column *column);
+void kube_print_pod_restarts(struct kube_cells *cells, const struct kube_column *column);
+
+/* -- For printers -- */
+
+/* A string without its escapes; empty when there is none. */
+struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, const char *path);
+/* A whole number; 0 when there is none. */
+int64_t kube_cell_int(struct json_node *node, const char *path);
+/* status.conditions has one of that type with status True. */
+bool kube_cell_condition(struct kube_cells *cells, const char *type);
+/* Joins parts by commas; the text is written by kube_joined_write. */
+struct kube_joined {
+    struct buf text;
+    enum status status;
+};
+void kube_joined_add(struct kube_joined *joined, struct slice part);
+void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback);
 
 /* "45s", "5d3h", as kubectl writes durations. */
 enum { KUBE_DURATION_BYTES = 32 };

@@ -43,12 +43,56 @@ bool kube_time_parse(struct slice text, int64_t *ret_s)
     return true;
 }
 
-static struct slice text_at(struct kube_cells *cells, const char *path)
+struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, const char *path)
 {
     struct slice text = SLICE_EMPTY;
-    if (json_node_text(json_node_path(cells->object, path), &cells->arena, &text) != ST_OK)
+    if (json_node_text(json_node_path(node, path), &cells->arena, &text) != ST_OK)
         return SLICE_EMPTY;
     return text;
+}
+
+int64_t kube_cell_int(struct json_node *node, const char *path)
+{
+    int64_t value;
+    return json_node_int(json_node_path(node, path), &value) ? value : 0;
+}
+
+static struct slice text_at(struct kube_cells *cells, const char *path)
+{
+    return kube_cell_text(cells, cells->object, path);
+}
+
+static struct json_node *first_of(struct json_node *node, enum json_type type)
+{
+    return node && node->type == type ? node->first : NULL;
+}
+
+bool kube_cell_condition(struct kube_cells *cells, const char *type)
+{
+    struct json_node *conditions = json_node_path(cells->object, "status.conditions");
+    for (struct json_node *at = first_of(conditions, JSON_TYPE_ARRAY); at; at = at->next)
+        if (json_node_is_text(json_node_named(at, "type"), type))
+            return json_node_is_text(json_node_named(at, "status"), "True");
+    return false;
+}
+
+void kube_joined_add(struct kube_joined *joined, struct slice part)
+{
+    if (joined->status == ST_OK && joined->text.len)
+        joined->status = buf_append_text(&joined->text, ",");
+    if (joined->status == ST_OK)
+        joined->status = buf_append(&joined->text, part);
+}
+
+void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback)
+{
+    if (joined->text.len || !fallback)
+        json_string(cells->w, buf_slice(&joined->text));
+    else
+        json_text(cells->w, fallback);
+    if (cells->w->status == ST_OK)
+        cells->w->status = joined->status;
+    buf_fini(&joined->text);
 }
 
 void kube_print_text(struct kube_cells *cells, const struct kube_column *column)
@@ -70,8 +114,9 @@ void kube_print_int(struct kube_cells *cells, const struct kube_column *column)
 
 void kube_print_age(struct kube_cells *cells, const struct kube_column *column)
 {
-    char text[KUBE_DURATION_BYTES] = "<unknown>";
+    char text[KUBE_DURATION_BYTES];
     int64_t at_s;
+    snprintf(text, sizeof(text), "%s", column->fallback ? column->fallback : "<unknown>");
     if (kube_time_parse(text_at(cells, column->path), &at_s))
         kube_duration_text(cells->now_s - at_s, text);
     json_text(cells->w, text);
@@ -82,4 +127,46 @@ void kube_print_count(struct kube_cells *cells, const struct kube_column *column
     const struct json_node *node = json_node_path(cells->object, column->path);
     bool counts = node && (node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT);
     json_i64(cells->w, counts ? (int64_t)node->count : 0);
+}
+
+static void print_members(struct kube_cells *cells, const struct kube_column *column,
+                          const char *member)
+{
+    struct kube_joined joined = {0};
+    struct json_node *items = json_node_path(cells->object, column->path);
+    for (struct json_node *at = first_of(items, JSON_TYPE_ARRAY); at; at = at->next)
+        kube_joined_add(&joined, kube_cell_text(cells, at, member));
+    kube_joined_write(&joined, cells, column->fallback);
+}
+
+void kube_print_names(struct kube_cells *cells, const struct kube_column *column)
+{
+    print_members(cells, column, "name");
+}
+
+void kube_print_images(struct kube_cells *cells, const struct kube_column *column)
+{
+    print_members(cells, column, "image");
+}
+
+void kube_print_labels(struct kube_cells *cells, const struct kube_column *column)
+{
+    struct kube_joined joined = {0};
+    struct json_node *labels = json_node_path(cells->object, column->path);
+    for (struct json_node *at = first_of(labels, JSON_TYPE_OBJECT); at; at = at->next) {
+        struct buf part = {0};
+        struct slice value = SLICE_EMPTY;
+        if (json_node_text(at, &cells->arena, &value) != ST_OK ||
+            buf_append_format(&part, "%.*s=%.*s", SLICE_ARGS(at->key), SLICE_ARGS(value)) != ST_OK)
+            joined.status = ST_NOMEM;
+        kube_joined_add(&joined, buf_slice(&part));
+        buf_fini(&part);
+    }
+    kube_joined_write(&joined, cells, "<none>");
+}
+
+void kube_print_bool(struct kube_cells *cells, const struct kube_column *column)
+{
+    const struct json_node *node = json_node_path(cells->object, column->path);
+    json_bool(cells->w, node && node->type == JSON_TYPE_BOOL && node->truth);
 }

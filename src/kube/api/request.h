@@ -38,7 +38,7 @@ struct kube_query {
     int64_t timeout_s; /* 0: not said */
     bool dry_run;
     bool force;
-    bool pretty;
+    bool pretty, pretty_given;
     struct slice field_manager, field_validation;
     struct slice propagation_policy;
     int64_t grace_period_s;      /* -1: not said */

@@ -1,0 +1,52 @@
+#include "codec/json/pretty.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void assert_pretty(const char *text, const char *expected)
+{
+    struct buf to = {0};
+    assert_int_equal(json_pretty(slice_from_text(text), &to), ST_OK);
+    assert_int_equal(buf_append(&to, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)to.ptr, expected);
+    buf_fini(&to);
+}
+
+static void values_are_indented_as_go_does(void **state)
+{
+    (void)state;
+    assert_pretty("{\"a\":[1,{\"b\":null}],\"c\":{},\"d\":[ ]}",
+                  "{\n  \"a\": [\n    1,\n    {\n      \"b\": null\n    }\n  ],\n  \"c\": "
+                  "{},\n  \"d\": []\n}\n");
+    assert_pretty(" 1 \n", "1\n");
+}
+
+static void strings_stay_as_they_are(void **state)
+{
+    (void)state;
+    assert_pretty("{\"{\\\"[,:\":\"a b\\\\\"}", "{\n  \"{\\\"[,:\": \"a b\\\\\"\n}\n");
+}
+
+static void text_that_is_cut_off_is_not_read_past_its_end(void **state)
+{
+    (void)state;
+    static const char *const cut[] = {"{\"a", "\"\\", "[", "}", "]]", ""};
+    for (size_t i = 0; i < COUNT_OF(cut); i++) {
+        struct buf to = {0};
+        assert_int_equal(json_pretty(slice_from_text(cut[i]), &to), ST_OK);
+        buf_fini(&to);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_indented_as_go_does),
+        cmocka_unit_test(strings_stay_as_they_are),
+        cmocka_unit_test(text_that_is_cut_off_is_not_read_past_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
