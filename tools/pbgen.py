@@ -303,6 +303,12 @@ def header(file):
             macro = f"PB_{snake(service)}_{snake(method)}_PATH".upper()
             lines.append(f'#define {macro} "/{file.package}.{service}/{method}"')
         lines.append("")
+    if file.services:
+        names = [f"{snake(service)}_{snake(method)}".upper()
+                 for service, methods in file.services for method, _request, _response in methods]
+        lines.append("/* Every method of the file: X(KV_RANGE) stands for PB_KV_RANGE_PATH. */")
+        lines.append(f"#define PB_METHODS_OF_{file.name.upper()}(X) \\")
+        lines += [f"    X({name}) \\" for name in names[:-1]] + [f"    X({names[-1]})", ""]
     for enum in file.enums:
         lines += enum_lines(enum) + [f"extern const struct pb_enum {enum.c_name}_names;", ""]
     lines += [f"struct {message.c_name};" for message in file.messages] + [""]

@@ -1,0 +1,107 @@
+#include "auth/check.h"
+
+static MUST_CHECK
+enum status may(const struct auth_asker *asker, enum auth_access access, struct slice key,
+                struct slice range_end)
+{
+    return auth_rights_check(asker->rights, &asker->principal, access, key, range_end);
+}
+
+enum status auth_check_range(const struct auth_asker *asker, const struct pb_range_request *request)
+{
+    return may(asker, AUTH_READ, request->key, request->range_end);
+}
+
+/* -- Leases -- */
+
+struct lease_question {
+    const struct auth_asker *asker;
+    enum auth_access access;
+};
+
+static enum status lease_key(void *ctx, struct slice key)
+{
+    const struct lease_question *question = ctx;
+    return may(question->asker, question->access, key, SLICE_EMPTY);
+}
+
+static MUST_CHECK
+enum status check_lease(const struct auth_asker *asker, int64_t lease, enum auth_access access)
+{
+    struct lease_question question = {.asker = asker, .access = access};
+    if (auth_rights_check_admin(asker->rights, &asker->principal) == ST_OK)
+        return ST_OK;
+    TRY(auth_rights_check_user(asker->rights, &asker->principal));
+    return asker->leases.each_key(asker->leases.ctx, lease, lease_key, &question);
+}
+
+enum status auth_check_lease_write(const struct auth_asker *asker, int64_t lease)
+{
+    return check_lease(asker, lease, AUTH_WRITE);
+}
+
+enum status auth_check_lease_read(const struct auth_asker *asker, int64_t lease)
+{
+    return check_lease(asker, lease, AUTH_READ);
+}
+
+/* -- Writes -- */
+
+/*
+ * Who attaches a key to a lease must be able to write all that hang on it: else the key could be
+ * taken away with a lease that its writer cannot revoke.
+ */
+enum status auth_check_put(const struct auth_asker *asker, const struct pb_put_request *request)
+{
+    TRY(may(asker, AUTH_WRITE, request->key, SLICE_EMPTY));
+    if (request->lease)
+        TRY(auth_check_lease_write(asker, request->lease));
+    return request->prev_kv ? may(asker, AUTH_READ, request->key, SLICE_EMPTY) : ST_OK;
+}
+
+enum status auth_check_delete_range(const struct auth_asker *asker,
+                                    const struct pb_delete_range_request *request)
+{
+    TRY(may(asker, AUTH_WRITE, request->key, request->range_end));
+    return request->prev_kv ? may(asker, AUTH_READ, request->key, request->range_end) : ST_OK;
+}
+
+static MUST_CHECK
+enum status check_op(const struct auth_asker *asker, const struct pb_request_op *op)
+{
+    switch (op->request_case) {
+    case PB_REQUEST_OP_REQUEST_RANGE:
+        return auth_check_range(asker, op->request_range);
+    case PB_REQUEST_OP_REQUEST_PUT:
+        return auth_check_put(asker, op->request_put);
+    case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
+        return auth_check_delete_range(asker, op->request_delete_range);
+    case PB_REQUEST_OP_REQUEST_TXN:
+        return auth_check_txn(asker, op->request_txn);
+    case PB_REQUEST_OP_REQUEST_NONE:
+        break;
+    }
+    /* Nothing that we know: the face has refused it, and so do we. */
+    return auth_rights_check_admin(asker->rights, &asker->principal);
+}
+
+/* As deep as the decoder lets a request be (PB_DEPTH_MAX). */
+enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_request *request)
+{
+    for (size_t i = 0; i < request->compare_count; i++)
+        TRY(may(asker, AUTH_READ, request->compare[i].key, request->compare[i].range_end));
+    for (size_t i = 0; i < request->success_count; i++)
+        TRY(check_op(asker, &request->success[i]));
+    for (size_t i = 0; i < request->failure_count; i++)
+        TRY(check_op(asker, &request->failure[i]));
+    /* One that touches nothing still has to come from somebody. */
+    return auth_rights_check_user(asker->rights, &asker->principal);
+}
+
+/* The end is looked at as it came: once "\0" has become "no end" it reads like a single key. */
+enum status auth_check_watch(const struct auth_asker *asker,
+                             const struct pb_watch_create_request *request)
+{
+    struct slice first = slice_of("", 1);
+    return may(asker, AUTH_READ, request->key.len ? request->key : first, request->range_end);
+}

@@ -1,0 +1,88 @@
+#include "auth/password.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const uint8_t salt[AUTH_SALT_BYTES] = "0123456789abcdef";
+
+static struct slice hash_of(const char *password, uint8_t *hash)
+{
+    assert_int_equal(auth_password_hash(slice_from_text(password), salt, 4, hash), ST_OK);
+    return slice_of(hash, AUTH_HASH_BYTES);
+}
+
+static void a_password_is_known_again_and_others_are_not(void **state)
+{
+    (void)state;
+    uint8_t bytes[AUTH_HASH_BYTES];
+    struct slice hash = hash_of("secret", bytes);
+    assert_memory_equal(hash.ptr, "$2a$04$", 7);
+    assert_int_equal(auth_password_check(SLICE_LITERAL("secret"), hash), ST_OK);
+    assert_int_equal(auth_password_check(SLICE_LITERAL("Secret"), hash), ST_AUTH_FAILED);
+    assert_int_equal(auth_password_check(SLICE_LITERAL("secre"), hash), ST_AUTH_FAILED);
+    assert_int_equal(auth_password_check(SLICE_EMPTY, hash), ST_AUTH_FAILED);
+}
+
+/* Made by golang.org/x/crypto/bcrypt, which etcd uses. */
+static void hashes_of_etcd_are_understood(void **state)
+{
+    (void)state;
+    struct slice hash =
+        SLICE_LITERAL("$2a$10$w4mhIXiCGc.4cPP9AmVpE.MwAh/1LoCeqofVm2SI4eSFhkWd0YrXO");
+    assert_int_equal(auth_password_check(SLICE_LITERAL("from etcd"), hash), ST_OK);
+    assert_int_equal(auth_password_check(SLICE_LITERAL("from etcd "), hash), ST_AUTH_FAILED);
+}
+
+static void what_follows_a_nul_is_not_left_out(void **state)
+{
+    (void)state;
+    uint8_t bytes[AUTH_HASH_BYTES];
+    struct slice hash = hash_of("a", bytes);
+    assert_int_equal(auth_password_check(slice_of("a\0b", 3), hash), ST_AUTH_FAILED);
+    assert_int_equal(auth_password_hash(slice_of("a\0b", 3), salt, 4, bytes), ST_INVALID);
+}
+
+static void a_password_too_long_for_bcrypt_is_refused(void **state)
+{
+    (void)state;
+    uint8_t bytes[AUTH_HASH_BYTES];
+    char password[AUTH_PASSWORD_BYTES_MAX + 2];
+    memset(password, 'p', sizeof(password));
+    struct slice longest = slice_of(password, AUTH_PASSWORD_BYTES_MAX);
+    struct slice longer = slice_of(password, AUTH_PASSWORD_BYTES_MAX + 1);
+    assert_int_equal(auth_password_hash(longer, salt, 4, bytes), ST_INVALID);
+    assert_int_equal(auth_password_hash(longest, salt, 4, bytes), ST_OK);
+    assert_int_equal(auth_password_check(longest, slice_of(bytes, sizeof(bytes))), ST_OK);
+}
+
+static void what_is_no_hash_fits_no_password(void **state)
+{
+    (void)state;
+    uint8_t bytes[AUTH_HASH_BYTES];
+    struct slice hash = hash_of("", bytes);
+    assert_int_equal(auth_password_check(SLICE_EMPTY, hash), ST_OK);
+    assert_int_equal(auth_password_check(SLICE_EMPTY, SLICE_EMPTY), ST_AUTH_FAILED);
+    assert_int_equal(auth_password_check(SLICE_EMPTY, slice_sub(hash, 0, 59)), ST_AUTH_FAILED);
+    for (size_t i = 0; i < AUTH_HASH_BYTES - 1; i++) {
+        uint8_t bent[AUTH_HASH_BYTES];
+        memcpy(bent, bytes, sizeof(bent));
+        bent[i] = i == 5 ? '5' : '*'; /* the cost: another one, not 4* */
+        assert_int_equal(auth_password_check(SLICE_EMPTY, slice_of(bent, sizeof(bent))),
+                         ST_AUTH_FAILED);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_password_is_known_again_and_others_are_not),
+        cmocka_unit_test(hashes_of_etcd_are_understood),
+        cmocka_unit_test(what_follows_a_nul_is_not_left_out),
+        cmocka_unit_test(a_password_too_long_for_bcrypt_is_refused),
+        cmocka_unit_test(what_is_no_hash_fits_no_password),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
