@@ -1,0 +1,198 @@
+#include "kube/schema/schema.h"
+
+#include <stdlib.h>
+
+/* The words of the table. */
+enum {
+    STRING = KUBE_VALUE_STRING,
+    BOOL = KUBE_VALUE_BOOL,
+    INT32 = KUBE_VALUE_INT32,
+    INT64 = KUBE_VALUE_INT64,
+    DOUBLE = KUBE_VALUE_DOUBLE,
+    BYTES = KUBE_VALUE_BYTES,
+    MESSAGE = KUBE_VALUE_MESSAGE,
+    TIME = KUBE_VALUE_TIME,
+    MICROTIME = KUBE_VALUE_MICROTIME,
+    QUANTITY = KUBE_VALUE_QUANTITY,
+    INTORSTRING = KUBE_VALUE_INTORSTRING,
+    RAW = KUBE_VALUE_RAW,
+    SCHEMA_OR_BOOL = KUBE_VALUE_SCHEMA_OR_BOOL,
+    SCHEMA_OR_ARRAY = KUBE_VALUE_SCHEMA_OR_ARRAY,
+    SCHEMA_OR_STRINGS = KUBE_VALUE_SCHEMA_OR_STRINGS,
+    ONE = KUBE_SHAPE_ONE,
+    LIST = KUBE_SHAPE_LIST,
+    MAP = KUBE_SHAPE_MAP,
+    MAP_OF_LISTS = KUBE_SHAPE_MAP_OF_LISTS,
+    POINTER = KUBE_FIELD_POINTER,
+    OMIT_EMPTY = KUBE_FIELD_OMIT_EMPTY,
+    OMIT_ZERO = KUBE_FIELD_OMIT_ZERO,
+    INLINE = KUBE_FIELD_INLINE,
+    REQUIRED = KUBE_FIELD_REQUIRED,
+    MERGE = KUBE_FIELD_MERGE,
+    REPLACE = KUBE_FIELD_REPLACE,
+    RETAIN_KEYS = KUBE_FIELD_RETAIN_KEYS,
+    LIST_NONE = KUBE_LIST_NONE,
+    LIST_ATOMIC = KUBE_LIST_ATOMIC,
+    LIST_SET = KUBE_LIST_SET,
+    LIST_MAP = KUBE_LIST_MAP,
+};
+
+struct list_row {
+    uint16_t merge_key;
+    uint8_t type; /* enum kube_list_type */
+    uint16_t keys;
+};
+
+static const struct kube_field fields[] = {
+#define KUBE_SCHEMA_FIELDS
+#include "kube/schema/schema_rows.inc"
+};
+static const struct kube_type types[] = {
+#define KUBE_SCHEMA_TYPES
+#include "kube/schema/schema_rows.inc"
+};
+static const struct kube_type_kind kinds[] = {
+#define KUBE_SCHEMA_KINDS
+#include "kube/schema/schema_rows.inc"
+};
+static const struct list_row lists[] = {
+#define KUBE_SCHEMA_LISTS
+#include "kube/schema/schema_rows.inc"
+};
+static const char *const packages[] = {
+#define KUBE_SCHEMA_PACKAGES
+#include "kube/schema/schema_rows.inc"
+};
+static const char pool[] =
+#define KUBE_SCHEMA_POOL
+#include "kube/schema/schema_rows.inc"
+    ;
+
+static struct slice text_at(uint16_t at)
+{
+    return slice_of(pool + at + 1, (uint8_t)pool[at]);
+}
+
+/* -- Types -- */
+
+struct wanted {
+    struct slice api_version, kind;
+};
+
+static int compare(const void *key, const void *row)
+{
+    const struct wanted *wanted = key;
+    const struct kube_type_kind *kind = row;
+    int order = slice_compare(wanted->api_version, text_at(kind->api_version));
+    return order ? order : slice_compare(wanted->kind, text_at(kind->kind));
+}
+
+const struct kube_type *kube_type_find(struct slice api_version, struct slice kind)
+{
+    struct wanted wanted = {api_version, kind};
+    if (slice_equal(kind, SLICE_LITERAL("DeleteOptions")))
+        wanted.api_version = SLICE_LITERAL("v1");
+    const struct kube_type_kind *row =
+        bsearch(&wanted, kinds, COUNT_OF(kinds), sizeof(kinds[0]), compare);
+    return row ? &types[row->type] : NULL;
+}
+
+const struct kube_type_kind *kube_type_kinds(size_t *ret_count)
+{
+    *ret_count = COUNT_OF(kinds);
+    return kinds;
+}
+
+struct slice kube_type_kind_version(const struct kube_type_kind *kind)
+{
+    return text_at(kind->api_version);
+}
+
+struct slice kube_type_kind_name(const struct kube_type_kind *kind)
+{
+    return text_at(kind->kind);
+}
+
+const char *kube_type_name(const struct kube_type *type)
+{
+    return pool + type->name + 1;
+}
+
+const char *kube_type_package(const struct kube_type *type)
+{
+    return packages[type->package];
+}
+
+size_t kube_type_index(const struct kube_type *type)
+{
+    return (size_t)(type - types);
+}
+
+const struct kube_type *kube_type_at(size_t index)
+{
+    assert(index < COUNT_OF(types));
+    return &types[index];
+}
+
+size_t kube_type_count(void)
+{
+    return COUNT_OF(types);
+}
+
+/* -- Fields -- */
+
+const struct kube_field *kube_type_fields(const struct kube_type *type)
+{
+    return &fields[type->first];
+}
+
+const struct kube_field *kube_type_field(const struct kube_type *type, struct slice name)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (field->flags & KUBE_FIELD_INLINE) {
+            const struct kube_field *inner = kube_type_field(&types[field->type], name);
+            if (inner)
+                return inner;
+        } else if (slice_equal(text_at(field->name), name)) {
+            return field;
+        }
+    }
+    return NULL;
+}
+
+const struct kube_field *kube_type_number(const struct kube_type *type, uint64_t number)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (field->number == number)
+            return number ? field : NULL;
+    }
+    return NULL;
+}
+
+struct slice kube_field_name(const struct kube_field *field)
+{
+    return text_at(field->name);
+}
+
+const struct kube_type *kube_field_type(const struct kube_field *field)
+{
+    bool message = field->value == KUBE_VALUE_MESSAGE || field->value >= KUBE_VALUE_SCHEMA_OR_BOOL;
+    return message ? &types[field->type] : NULL;
+}
+
+struct slice kube_field_merge_key(const struct kube_field *field)
+{
+    return text_at(lists[field->list].merge_key);
+}
+
+enum kube_list_type kube_field_list_type(const struct kube_field *field)
+{
+    return (enum kube_list_type)lists[field->list].type;
+}
+
+struct slice kube_field_list_keys(const struct kube_field *field)
+{
+    return text_at(lists[field->list].keys);
+}
