@@ -1,0 +1,486 @@
+#include "kube/schema/protobuf.h"
+
+#include "codec/base64.h"
+#include "codec/pb/wire.h"
+#include "kube/schema/time.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct slice magic = {(const uint8_t *)"k8s\0", 4};
+
+struct decoder {
+    struct arena *arena;
+    struct error *error;
+    unsigned depth;
+};
+
+/* One field as it lies on the wire. */
+struct wire_field {
+    uint64_t number;
+    enum pb_wire wire;
+    uint64_t varint;    /* also of fixed width */
+    struct slice bytes; /* PB_WIRE_LEN */
+};
+
+static enum status malformed(struct decoder *d, const char *what)
+{
+    return error_set(d->error, ST_MALFORMED, "proto: %s", what);
+}
+
+static enum status no_memory(struct decoder *d)
+{
+    return error_set(d->error, ST_NOMEM, "too large to be taken apart");
+}
+
+/* -- The wire -- */
+
+static enum status read_fixed(struct decoder *d, struct slice *bytes, size_t width,
+                              struct wire_field *ret_field)
+{
+    if (bytes->len < width)
+        return malformed(d, "unexpected EOF");
+    for (size_t i = width; i-- > 0;)
+        ret_field->varint = ret_field->varint << 8 | bytes->ptr[i];
+    *bytes = slice_sub(*bytes, width, bytes->len - width);
+    return ST_OK;
+}
+
+/* Takes one field off the bytes. Groups are not used by Kubernetes and refused. */
+static enum status read_field(struct decoder *d, struct slice *bytes, struct wire_field *ret_field)
+{
+    const uint8_t *p = bytes->ptr, *end = p + bytes->len;
+    uint64_t tag;
+    *ret_field = (struct wire_field){0};
+    p = pb_varint_read(p, end, &tag);
+    if (!p || tag >> 3 == 0 || tag >> 3 > PB_NUMBER_MAX)
+        return malformed(d, p ? "illegal tag" : "unexpected EOF");
+    ret_field->number = tag >> 3;
+    ret_field->wire = (enum pb_wire)(tag & 7);
+    if (ret_field->wire == PB_WIRE_VARINT) {
+        p = pb_varint_read(p, end, &ret_field->varint);
+    } else if (ret_field->wire == PB_WIRE_LEN) {
+        p = pb_len_read(p, end, &ret_field->bytes.len);
+        ret_field->bytes.ptr = p;
+        p = p ? p + ret_field->bytes.len : NULL;
+    }
+    if (!p)
+        return malformed(d, "unexpected EOF");
+    *bytes = slice_of(p, (size_t)(end - p));
+    if (ret_field->wire == PB_WIRE_I64)
+        return read_fixed(d, bytes, 8, ret_field);
+    if (ret_field->wire == PB_WIRE_I32)
+        return read_fixed(d, bytes, 4, ret_field);
+    if (ret_field->wire != PB_WIRE_VARINT && ret_field->wire != PB_WIRE_LEN)
+        return malformed(d, "wiretype end group for non-group");
+    return ST_OK;
+}
+
+static enum pb_wire wire_of(enum kube_value value)
+{
+    switch (value) {
+    case KUBE_VALUE_BOOL:
+    case KUBE_VALUE_INT32:
+    case KUBE_VALUE_INT64:
+        return PB_WIRE_VARINT;
+    case KUBE_VALUE_DOUBLE:
+        return PB_WIRE_I64;
+    default:
+        return PB_WIRE_LEN;
+    }
+}
+
+/* -- Values -- */
+
+static enum status message(struct decoder *d, const struct kube_type *type, struct slice bytes,
+                           struct json_node **ret_node);
+
+static enum status made(struct decoder *d, struct json_node *node, struct json_node **ret_node)
+{
+    *ret_node = node;
+    return node ? ST_OK : no_memory(d);
+}
+
+/* Lies where it was read. */
+static enum status text_node(struct decoder *d, struct slice text, struct json_node **ret_node)
+{
+    struct json_node *node = json_node_new(d->arena, JSON_TYPE_STRING);
+    if (node)
+        node->text = text;
+    return made(d, node, ret_node);
+}
+
+static enum status null_node(struct decoder *d, struct json_node **ret_node)
+{
+    return made(d, json_node_new(d->arena, JSON_TYPE_NULL), ret_node);
+}
+
+static enum status bool_node(struct decoder *d, bool truth, struct json_node **ret_node)
+{
+    struct json_node *node = json_node_new(d->arena, JSON_TYPE_BOOL);
+    if (node)
+        node->truth = truth;
+    return made(d, node, ret_node);
+}
+
+static enum status double_node(struct decoder *d, uint64_t bits, struct json_node **ret_node)
+{
+    double number;
+    char digits[32];
+    memcpy(&number, &bits, sizeof(number));
+    if (!isfinite(number))
+        return malformed(d, "a number that JSON does not have");
+    int len = 0;
+    for (int precision = 15; precision <= 17; precision++) { /* the shortest that means it */
+        len = snprintf(digits, sizeof(digits), "%.*g", precision, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+    struct json_node *node = json_node_new_text(d->arena, slice_of(digits, (size_t)len));
+    if (node)
+        node->type = JSON_TYPE_NUMBER;
+    return made(d, node, ret_node);
+}
+
+static enum status bytes_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+{
+    size_t len = base64_encoded_len(bytes.len);
+    uint8_t *text = arena_alloc(d->arena, len + 1);
+    if (!text)
+        return no_memory(d);
+    base64_encode(bytes, text);
+    return text_node(d, slice_of(text, len), ret_node);
+}
+
+/* The fields of a small message of numbers and texts, by number. */
+enum { SMALL_FIELDS = 4 };
+static enum status read_small(struct decoder *d, struct slice bytes,
+                              struct wire_field fields[SMALL_FIELDS])
+{
+    memset(fields, 0, SMALL_FIELDS * sizeof(fields[0]));
+    while (bytes.len) {
+        struct wire_field field;
+        TRY(read_field(d, &bytes, &field));
+        if (field.number < SMALL_FIELDS)
+            fields[field.number] = field;
+    }
+    return ST_OK;
+}
+
+static enum status time_node(struct decoder *d, struct slice bytes, bool micro,
+                             struct json_node **ret_node)
+{
+    struct wire_field fields[SMALL_FIELDS];
+    char text[KUBE_TIME_BYTES];
+    TRY(read_small(d, bytes, fields));
+    int64_t seconds = (int64_t)fields[1].varint;
+    int32_t nanos = micro ? (int32_t)fields[2].varint : 0; /* of a Time they do not count */
+    if (!bytes.len || (seconds == KUBE_TIME_NONE && nanos == 0))
+        return null_node(d, ret_node);
+    if (!kube_time_write(seconds, nanos, micro, text))
+        return malformed(d, "a time outside of the years 1 to 9999");
+    return made(d, json_node_new_text(d->arena, slice_from_text(text)), ret_node);
+}
+
+static enum status quantity_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+{
+    struct wire_field fields[SMALL_FIELDS];
+    TRY(read_small(d, bytes, fields));
+    return text_node(d, fields[1].bytes.len ? fields[1].bytes : SLICE_LITERAL("0"), ret_node);
+}
+
+static enum status int_or_string_node(struct decoder *d, struct slice bytes,
+                                      struct json_node **ret_node)
+{
+    struct wire_field fields[SMALL_FIELDS];
+    TRY(read_small(d, bytes, fields));
+    if (fields[1].varint > 1)
+        return malformed(d, "impossible IntOrString.Type");
+    if (fields[1].varint == 1)
+        return text_node(d, fields[3].bytes, ret_node);
+    return made(d, json_node_new_int(d->arena, (int32_t)fields[2].varint), ret_node);
+}
+
+static enum status raw_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+{
+    struct wire_field fields[SMALL_FIELDS];
+    TRY(read_small(d, bytes, fields));
+    if (!fields[1].bytes.len)
+        return null_node(d, ret_node);
+    if (kube_protobuf_is(fields[1].bytes))
+        return malformed(d, "protobuf inside of what has to be JSON");
+    return json_tree_read(d->arena, fields[1].bytes, ret_node, d->error);
+}
+
+/* JSONSchemaPropsOrArray, OrBool, OrStringArray: one or the other. */
+static enum status schema_node(struct decoder *d, const struct kube_field *of, struct slice bytes,
+                               struct json_node **ret_node)
+{
+    bool or_bool = of->value == KUBE_VALUE_SCHEMA_OR_BOOL;
+    struct json_node *schema = NULL, *item, *list = json_node_new(d->arena, JSON_TYPE_ARRAY);
+    bool allows = false;
+    if (!list)
+        return no_memory(d);
+    while (bytes.len) {
+        struct wire_field field;
+        TRY(read_field(d, &bytes, &field));
+        if (field.number > 2)
+            continue;
+        if (field.wire == PB_WIRE_VARINT) {
+            allows = field.varint != 0;
+        } else if (field.number == (or_bool ? 2u : 1u)) {
+            TRY(message(d, kube_field_type(of), field.bytes, &schema));
+        } else {
+            TRY(of->value == KUBE_VALUE_SCHEMA_OR_STRINGS
+                    ? text_node(d, field.bytes, &item)
+                    : message(d, kube_field_type(of), field.bytes, &item));
+            json_node_insert(list, NULL, item);
+        }
+    }
+    *ret_node = list->count ? list : schema;
+    if (*ret_node)
+        return ST_OK;
+    return or_bool ? bool_node(d, allows, ret_node) : null_node(d, ret_node);
+}
+
+static enum status value_node(struct decoder *d, const struct kube_field *of,
+                              const struct wire_field *field, struct json_node **ret_node)
+{
+    if (field->wire != wire_of((enum kube_value)of->value))
+        return error_set(d->error, ST_MALFORMED, "proto: wrong wireType = %d for field %.*s",
+                         (int)field->wire, SLICE_ARGS(kube_field_name(of)));
+    switch ((enum kube_value)of->value) {
+    case KUBE_VALUE_STRING:
+        return text_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_BOOL:
+        return bool_node(d, field->varint != 0, ret_node);
+    case KUBE_VALUE_INT32:
+        return made(d, json_node_new_int(d->arena, (int32_t)field->varint), ret_node);
+    case KUBE_VALUE_INT64:
+        return made(d, json_node_new_int(d->arena, (int64_t)field->varint), ret_node);
+    case KUBE_VALUE_DOUBLE:
+        return double_node(d, field->varint, ret_node);
+    case KUBE_VALUE_BYTES:
+        return bytes_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_MESSAGE:
+        return message(d, kube_field_type(of), field->bytes, ret_node);
+    case KUBE_VALUE_TIME:
+    case KUBE_VALUE_MICROTIME:
+        return time_node(d, field->bytes, of->value == KUBE_VALUE_MICROTIME, ret_node);
+    case KUBE_VALUE_QUANTITY:
+        return quantity_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_INTORSTRING:
+        return int_or_string_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_RAW:
+        return raw_node(d, field->bytes, ret_node);
+    case KUBE_VALUE_SCHEMA_OR_BOOL:
+    case KUBE_VALUE_SCHEMA_OR_ARRAY:
+    case KUBE_VALUE_SCHEMA_OR_STRINGS:
+        return schema_node(d, of, field->bytes, ret_node);
+    }
+    return ST_INTERNAL;
+}
+
+/* A list in a message of its own: its items are field 1. */
+static enum status wrapped_list(struct decoder *d, const struct kube_field *of, struct slice bytes,
+                                struct json_node **ret_node)
+{
+    TRY(made(d, json_node_new(d->arena, JSON_TYPE_ARRAY), ret_node));
+    while (bytes.len) {
+        struct wire_field field;
+        struct json_node *item;
+        TRY(read_field(d, &bytes, &field));
+        if (field.number != 1)
+            continue;
+        TRY(value_node(d, of, &field, &item));
+        json_node_insert(*ret_node, NULL, item);
+    }
+    return ST_OK;
+}
+
+static enum status map_entry(struct decoder *d, const struct kube_field *of, struct slice bytes,
+                             struct json_node *map)
+{
+    struct wire_field key = {0}, value = {.wire = wire_of((enum kube_value)of->value)}, field;
+    struct json_node *node;
+    while (bytes.len) {
+        TRY(read_field(d, &bytes, &field));
+        if (field.number == 1)
+            key = field;
+        else if (field.number == 2)
+            value = field;
+    }
+    if (of->shape == KUBE_SHAPE_MAP_OF_LISTS)
+        TRY(wrapped_list(d, of, value.bytes, &node));
+    else
+        TRY(value_node(d, of, &value, &node));
+    return json_node_set(d->arena, map, key.bytes, node) == ST_OK ? ST_OK : no_memory(d);
+}
+
+/* -- Messages -- */
+
+static enum status add_value(struct decoder *d, const struct kube_field *of,
+                             const struct wire_field *field, struct json_node **node)
+{
+    struct json_node *item;
+    if (of->shape == KUBE_SHAPE_ONE)
+        return value_node(d, of, field, node);
+    bool list = of->shape == KUBE_SHAPE_LIST;
+    if (!*node)
+        TRY(made(d, json_node_new(d->arena, list ? JSON_TYPE_ARRAY : JSON_TYPE_OBJECT), node));
+    if (!list)
+        return map_entry(d, of, field->bytes, *node);
+    TRY(value_node(d, of, field, &item));
+    json_node_insert(*node, NULL, item);
+    return ST_OK;
+}
+
+static bool is_struct(const struct kube_field *field)
+{
+    return field->shape == KUBE_SHAPE_ONE && field->value >= KUBE_VALUE_MESSAGE;
+}
+
+/* Go's zero value of a field that was not sent. */
+static enum status zero_node(struct decoder *d, const struct kube_field *of,
+                             struct json_node **ret_node)
+{
+    struct wire_field zero = {.wire = wire_of((enum kube_value)of->value)};
+    if (of->flags & KUBE_FIELD_POINTER || of->shape != KUBE_SHAPE_ONE ||
+        of->value == KUBE_VALUE_BYTES)
+        return null_node(d, ret_node);
+    return value_node(d, of, &zero, ret_node);
+}
+
+/* Whether Go's omitempty leaves a value out that was sent. */
+static bool is_empty(const struct kube_field *of, const struct json_node *node)
+{
+    if (of->flags & KUBE_FIELD_POINTER)
+        return false;
+    switch ((enum json_type)node->type) {
+    case JSON_TYPE_NULL:
+        return of->flags & KUBE_FIELD_OMIT_ZERO;
+    case JSON_TYPE_BOOL:
+        return !is_struct(of) && !node->truth;
+    case JSON_TYPE_NUMBER:
+        return !is_struct(of) && slice_equal(node->text, SLICE_LITERAL("0"));
+    case JSON_TYPE_STRING:
+        return !is_struct(of) && !node->text.len;
+    default:
+        return false;
+    }
+}
+
+static enum status move_members(struct decoder *d, struct json_node *from, struct json_node *to)
+{
+    while (from->first) {
+        struct json_node *member = from->first;
+        struct slice key = member->key;
+        json_node_remove(from, member);
+        if (json_node_set(d->arena, to, key, member) != ST_OK)
+            return no_memory(d);
+    }
+    return ST_OK;
+}
+
+/* Puts the value of a field into the object as Go would. */
+static enum status put_field(struct decoder *d, const struct kube_field *of,
+                             struct json_node *value, struct json_node *object)
+{
+    bool omits = of->flags & (KUBE_FIELD_OMIT_EMPTY | KUBE_FIELD_OMIT_ZERO);
+    if (!of->number)
+        return ST_OK; /* TypeMeta: in the envelope */
+    if (!value) {
+        bool stays = is_struct(of) && !(of->flags & (KUBE_FIELD_POINTER | KUBE_FIELD_OMIT_ZERO));
+        if (omits && !stays)
+            return ST_OK;
+        TRY(zero_node(d, of, &value));
+    }
+    if (of->flags & KUBE_FIELD_INLINE)
+        return value->type == JSON_TYPE_OBJECT ? move_members(d, value, object) : ST_OK;
+    if (omits && is_empty(of, value))
+        return ST_OK;
+    return json_node_set(d->arena, object, kube_field_name(of), value) == ST_OK ? ST_OK
+                                                                                : no_memory(d);
+}
+
+static enum status read_fields(struct decoder *d, const struct kube_type *type, struct slice bytes,
+                               struct json_node *values[KUBE_TYPE_FIELDS_MAX])
+{
+    const struct kube_field *first = kube_type_fields(type);
+    while (bytes.len) {
+        struct wire_field field;
+        TRY(read_field(d, &bytes, &field));
+        const struct kube_field *of = kube_type_number(type, field.number);
+        if (of)
+            TRY(add_value(d, of, &field, &values[of - first]));
+    }
+    return ST_OK;
+}
+
+static enum status message(struct decoder *d, const struct kube_type *type, struct slice bytes,
+                           struct json_node **ret_node)
+{
+    struct json_node *values[KUBE_TYPE_FIELDS_MAX] = {0}, *object;
+    assert(type->field_count <= KUBE_TYPE_FIELDS_MAX);
+    if (d->depth == KUBE_PROTOBUF_DEPTH_MAX)
+        return error_set(d->error, ST_LIMIT, "nested deeper than %d messages",
+                         KUBE_PROTOBUF_DEPTH_MAX);
+    d->depth++;
+    TRY(made(d, json_node_new(d->arena, JSON_TYPE_OBJECT), &object));
+    TRY(read_fields(d, type, bytes, values));
+    const struct kube_field *field = kube_type_fields(type);
+    for (size_t i = 0; i < type->field_count; i++)
+        TRY(put_field(d, &field[i], values[i], object));
+    d->depth--;
+    *ret_node = object;
+    return ST_OK;
+}
+
+enum status kube_protobuf_decode_type(struct arena *arena, const struct kube_type *type,
+                                      struct slice bytes, struct json_node **ret_object,
+                                      struct error *error)
+{
+    struct decoder d = {.arena = arena, .error = error};
+    return message(&d, type, bytes, ret_object);
+}
+
+/* -- The envelope -- */
+
+bool kube_protobuf_is(struct slice bytes)
+{
+    return slice_has_prefix(bytes, magic);
+}
+
+static enum status put_type(struct decoder *d, struct slice key, struct slice text,
+                            struct json_node *object)
+{
+    struct json_node *node;
+    TRY(text_node(d, text, &node));
+    return json_node_set_first(d->arena, object, key, node) == ST_OK ? ST_OK : no_memory(d);
+}
+
+enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
+                                 struct json_node **ret_object, struct error *error)
+{
+    struct decoder d = {.arena = arena, .error = error};
+    struct wire_field unknown[SMALL_FIELDS], meta[SMALL_FIELDS];
+    if (!kube_protobuf_is(bytes))
+        return error_set(error, ST_MALFORMED,
+                         "provided data does not appear to be a protobuf message, expected prefix "
+                         "[107 56 115 0]");
+    TRY(read_small(&d, slice_sub(bytes, magic.len, bytes.len - magic.len), unknown));
+    TRY(read_small(&d, unknown[1].bytes, meta));
+    const struct kube_type *type = kube_type_find(meta[1].bytes, meta[2].bytes);
+    if (!type)
+        return error_set(error, ST_NOT_FOUND,
+                         "no kind \"%.*s\" is registered for version \"%.*s\" in scheme",
+                         (int)size_min(meta[2].bytes.len, 128), (const char *)meta[2].bytes.ptr,
+                         (int)size_min(meta[1].bytes.len, 128), (const char *)meta[1].bytes.ptr);
+    struct json_node *object;
+    TRY(message(&d, type, unknown[2].bytes, &object));
+    TRY(put_type(&d, SLICE_LITERAL("apiVersion"), meta[1].bytes, object));
+    TRY(put_type(&d, SLICE_LITERAL("kind"), meta[2].bytes, object));
+    *ret_object = object;
+    return ST_OK;
+}

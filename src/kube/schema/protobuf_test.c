@@ -1,0 +1,251 @@
+/* By example, and what a hostile peer may send. tests/kube_oracle.py compares with Kubernetes. */
+#include "kube/schema/protobuf.h"
+
+#include "kube/schema/time.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct arena arena;
+    struct error error;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    arena_init(&f->arena, NULL, 0, 4 << 20);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    arena_fini(&f->arena);
+    free(f);
+    return 0;
+}
+
+static enum status encode(struct fixture *f, const char *json, struct buf *out)
+{
+    struct json_node *object;
+    assert_int_equal(json_tree_read(&f->arena, slice_from_text(json), &object, &f->error), ST_OK);
+    return kube_protobuf_encode(&f->arena, object, out, &f->error);
+}
+
+static void assert_decodes(struct fixture *f, struct slice bytes, const char *json)
+{
+    struct json_node *object;
+    struct buf text = {0};
+    assert_int_equal(kube_protobuf_decode(&f->arena, bytes, &object, &f->error), ST_OK);
+    assert_int_equal(json_tree_write(object, &text), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)text.ptr, json);
+    buf_fini(&text);
+}
+
+static void objects_come_back_as_go_writes_them(void **state)
+{
+    struct fixture *f = *state;
+    struct buf out = {0};
+    assert_int_equal(
+        encode(f,
+               "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"a\","
+               "\"creationTimestamp\":\"2026-11-15T07:16:03+01:00\"},\"spec\":{"
+               "\"ports\":[{\"port\":80,\"targetPort\":\"http\"}],\"unknown\":1}}",
+               &out),
+        ST_OK);
+    assert_decodes(
+        f, buf_slice(&out),
+        "{\"kind\":\"Service\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\","
+        "\"creationTimestamp\":\"2026-11-15T06:16:03Z\"},\"spec\":{\"ports\":[{\"port\":80,"
+        "\"targetPort\":\"http\"}]},\"status\":{\"loadBalancer\":{}}}");
+    buf_fini(&out);
+}
+
+static void an_event_of_a_watch_has_its_length_before_it(void **state)
+{
+    struct fixture *f = *state;
+    struct buf out = {0};
+    struct json_node *object;
+    struct slice json = SLICE_LITERAL("{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"}");
+    assert_int_equal(json_tree_read(&f->arena, json, &object, &f->error), ST_OK);
+    assert_int_equal(kube_protobuf_encode_event(&f->arena, "ADDED", object, &out, &f->error),
+                     ST_OK);
+    assert_int_equal(out.ptr[3], out.len - 4);
+    assert_memory_equal(out.ptr + 4,
+                        "\x0a\x05"
+                        "ADDED\x12",
+                        8);
+    buf_fini(&out);
+}
+
+static void values_of_another_type_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":{}}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":[]}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":[{\"port\":\"x\"}]}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":[{\"port\":3000000000}]}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"data\":{\"a\":\"!\"}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"creationTimestamp\":\"today\"}"
+        "}",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct buf out = {0};
+        assert_int_equal(encode(*state, bad[i], &out), ST_INVALID);
+        assert_int_equal(out.len, 0);
+        buf_fini(&out);
+    }
+}
+
+static void bytes_that_are_no_object_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct json_node *object;
+    static const struct {
+        struct slice bytes;
+        enum status status;
+    } cases[] = {
+        {SLICE_LITERAL("{}"), ST_MALFORMED},
+        {SLICE_LITERAL(""), ST_MALFORMED},
+        {SLICE_LITERAL("k8s\0"), ST_NOT_FOUND},
+        {SLICE_LITERAL("k8s\0\x0a\xff\xff\xff\xff\x0f"), ST_MALFORMED},
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x05"), ST_MALFORMED},
+        /* metadata as a number */
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x08\x05"), ST_MALFORMED},
+        /* a group */
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x01\x0b"), ST_MALFORMED},
+        /* the number 0 */
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x00\x00"), ST_MALFORMED},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(kube_protobuf_decode(&f->arena, cases[i].bytes, &object, &f->error),
+                         cases[i].status);
+}
+
+/* JSONSchemaProps inside each other, by `items`. */
+static void nesting_and_memory_have_limits(void **state)
+{
+    struct fixture *f = *state;
+    const struct kube_type *crd = kube_type_find(SLICE_LITERAL("apiextensions.k8s.io/v1"),
+                                                 SLICE_LITERAL("CustomResourceDefinition"));
+    const struct kube_type *spec = kube_field_type(kube_type_field(crd, SLICE_LITERAL("spec")));
+    struct json_node *object;
+    uint8_t deep[1024];
+    const struct kube_type *version =
+        kube_field_type(kube_type_field(spec, SLICE_LITERAL("versions")));
+    const struct kube_type *validation =
+        kube_field_type(kube_type_field(version, SLICE_LITERAL("schema")));
+    const struct kube_field *props = kube_type_field(validation, SLICE_LITERAL("openAPIV3Schema"));
+    const struct kube_field *not_field =
+        kube_type_field(kube_field_type(props), SLICE_LITERAL("not"));
+    size_t at = sizeof(deep), levels = 0;
+    while (levels <= KUBE_PROTOBUF_DEPTH_MAX) { /* {"not":{"not":…}} from the inside */
+        size_t len = sizeof(deep) - at;
+        if (len >= 0x80)
+            deep[--at] = (uint8_t)(len >> 7);
+        deep[--at] = (uint8_t)(len >= 0x80 ? (len & 0x7f) | 0x80 : len);
+        uint32_t tag = (uint32_t)not_field->number << 3 | 2;
+        if (tag >= 0x80)
+            deep[--at] = (uint8_t)(tag >> 7);
+        deep[--at] = (uint8_t)(tag >= 0x80 ? (tag & 0x7f) | 0x80 : tag);
+        levels++;
+    }
+    assert_int_equal(kube_protobuf_decode_type(&f->arena, kube_field_type(props),
+                                               slice_of(deep + at, sizeof(deep) - at), &object,
+                                               &f->error),
+                     ST_LIMIT);
+
+    /* A million empty containers of two bytes each pass the arena's limit, and no more. */
+    size_t len = 2 << 20;
+    uint8_t *empty = malloc(len);
+    const struct kube_type *pod = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"));
+    const struct kube_type *pod_spec = kube_field_type(kube_type_field(pod, SLICE_LITERAL("spec")));
+    for (size_t i = 0; i < len; i += 2) {
+        empty[i] = 0x12;
+        empty[i + 1] = 0;
+    }
+    assert_int_equal(
+        kube_protobuf_decode_type(&f->arena, pod_spec, slice_of(empty, len), &object, &f->error),
+        ST_NOMEM);
+    free(empty);
+}
+
+static void every_cut_of_an_object_is_refused_or_read(void **state)
+{
+    struct fixture *f = *state;
+    struct buf out = {0};
+    assert_int_equal(encode(f,
+                            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\","
+                            "\"labels\":{\"x\":\"y\"}},\"spec\":{\"containers\":[{\"name\":\"c\","
+                            "\"resources\":{\"limits\":{\"cpu\":1}}}]}}",
+                            &out),
+                     ST_OK);
+    for (size_t len = 0; len < out.len; len++) {
+        uint8_t *cut = malloc(len + 1);
+        struct json_node *object;
+        memcpy(cut, out.ptr, len);
+        enum status status =
+            kube_protobuf_decode(&f->arena, slice_of(cut, len), &object, &f->error);
+        assert_true(status == ST_OK || status == ST_MALFORMED || status == ST_NOT_FOUND);
+        free(cut);
+    }
+    buf_fini(&out);
+}
+
+static void times_are_read_and_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds;
+        int32_t nanos;
+    } good[] = {
+        {"1970-01-01T00:00:00Z", 0, 0},
+        {"0001-01-01T00:00:00Z", KUBE_TIME_NONE, 0},
+        {"9999-12-31T23:59:59Z", 253402300799, 0},
+        {"2024-02-29T12:00:00.5+02:00", 1709200800, 500000000},
+    };
+    static const char *const bad[] = {"",
+                                      "2023-02-29T12:00:00Z",
+                                      "2024-02-29T24:00:00Z",
+                                      "2024-02-29 12:00:00Z",
+                                      "2024-02-29T12:00:00",
+                                      "2024-02-29T12:00:00.Z",
+                                      "2024-13-01T12:00:00Z",
+                                      "2024-02-29T12:00:00ZZ"};
+    int64_t seconds;
+    int32_t nanos;
+    char text[KUBE_TIME_BYTES];
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        assert_true(kube_time_read(slice_from_text(good[i].text), &seconds, &nanos));
+        assert_int_equal(seconds, good[i].seconds);
+        assert_int_equal(nanos, good[i].nanos);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_false(kube_time_read(slice_from_text(bad[i]), &seconds, &nanos));
+    assert_true(kube_time_write(1709200800, 123456789, true, text));
+    assert_string_equal(text, "2024-02-29T10:00:00.123456Z");
+    assert_false(kube_time_write(INT64_MAX, 0, false, text));
+    assert_false(kube_time_write(INT64_MIN, 0, false, text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(objects_come_back_as_go_writes_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_event_of_a_watch_has_its_length_before_it, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(values_of_another_type_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(bytes_that_are_no_object_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(nesting_and_memory_have_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_cut_of_an_object_is_refused_or_read, setup, teardown),
+        cmocka_unit_test(times_are_read_and_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
