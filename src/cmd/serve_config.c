@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
+#include "kube/api/schema.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -100,6 +101,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     config->server.kube = (struct kube_config){
         .version = VIGIL_VERSION,
         .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
+        .schema = &kube_builtin_schema,
     };
     return check_kube_urls(config, options, error);
 }

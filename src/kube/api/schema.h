@@ -19,4 +19,7 @@ struct kube_schema {
                           struct json_node **ret_object, struct kube_status *status);
 };
 
+/* Of the built-in kinds: from the table of kube/schema/schema.h. */
+extern const struct kube_schema kube_builtin_schema;
+
 #endif

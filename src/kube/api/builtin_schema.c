@@ -1,0 +1,58 @@
+#include "kube/api/schema.h"
+#include "kube/patch/patch.h"
+#include "kube/schema/protobuf.h"
+
+#include <stdio.h>
+
+static struct slice api_version(const struct kube_kind *kind, char text[256])
+{
+    int len = snprintf(text, 256, "%s%s%s", kind->group, kind->group[0] ? "/" : "", kind->version);
+    return slice_of(text, (size_t)len);
+}
+
+/* As the API server sorts the errors of apimachinery. */
+static bool patch_fails(enum status fault, const struct error *error, struct kube_status *status)
+{
+    switch (fault) {
+    case ST_MALFORMED:
+        return kube_fail(status, KUBE_BAD_REQUEST, "%s", error->text);
+    case ST_INVALID:
+        return kube_fail(status, KUBE_INVALID, "%s", error->text);
+    case ST_WRONG_FORMAT:
+        return kube_fail(status, KUBE_INTERNAL_ERROR, "%s", error->text);
+    default:
+        return kube_fail(status, KUBE_TOO_LARGE,
+                         "Request entity too large: it takes more memory than a request may");
+    }
+}
+
+static bool patch(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
+                  struct json_node *change, struct json_node **ret_object,
+                  struct kube_status *status)
+{
+    char text[256];
+    struct error error = {0};
+    const struct kube_type *type =
+        kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
+    if (!type)
+        return kube_fail(status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                         "strategic merge patch format is not supported");
+    enum status fault = patch_strategic(arena, type, object, change, ret_object, &error);
+    return fault == ST_OK || patch_fails(fault, &error, status);
+}
+
+static bool read_protobuf(struct arena *arena, const struct kube_kind *kind, struct slice bytes,
+                          struct json_node **ret_object, struct kube_status *status)
+{
+    struct error error = {0};
+    enum status fault = kube_protobuf_decode(arena, bytes, ret_object, &error);
+    if (fault == ST_OK)
+        return true;
+    if (fault == ST_NOMEM || fault == ST_LIMIT)
+        return kube_fail(status, KUBE_TOO_LARGE,
+                         "Request entity too large: it takes more memory than a request may");
+    return kube_fail(status, KUBE_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                     kind->kind, kind->version, kind->kind, error.text);
+}
+
+const struct kube_schema kube_builtin_schema = {.patch = patch, .read_protobuf = read_protobuf};

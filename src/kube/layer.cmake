@@ -1,0 +1,9 @@
+# Included by vigil_layer(kube): the program that is compared with Kubernetes' own code (tests/kube_oracle.py).
+
+add_executable(kube_oracle ${CMAKE_SOURCE_DIR}/tests/kube_oracle.c)
+target_link_libraries(kube_oracle PRIVATE vigil_kube)
+set_target_properties(kube_oracle PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
+set_property(GLOBAL APPEND PROPERTY vigil_tests_of_kube kube_oracle)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME kube/oracle COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/kube_oracle.py $<TARGET_FILE:kube_oracle>)
+set_tests_properties(kube/oracle PROPERTIES TIMEOUT 300)

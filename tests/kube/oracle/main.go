@@ -1,0 +1,206 @@
+// Kubernetes' own code as the judge of ours: random objects of the built-in kinds through protobuf and JSON, random
+// strategic merge patches, and those that kubectl apply makes.
+//
+//	go run ./oracle check PROGRAM COUNT SEED    asks kube_oracle and compares
+//	go run ./oracle record COUNT SEED           writes cases and right answers for tests/kube_oracle.py
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log"
+	"math/rand"
+	"os"
+	"reflect"
+	"sort"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+var kinds = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Event"}, {Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "PersistentVolume"}, {Version: "v1", Kind: "ServiceAccount"},
+	{Version: "v1", Kind: "Endpoints"}, {Version: "v1", Kind: "PodList"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
+	{Group: "batch", Version: "v1", Kind: "Job"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+	{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"},
+	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"},
+	{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceSlice"},
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+}
+
+// A case for the program, and what it must answer.
+type request struct {
+	Op      string          `json:"op"`
+	Version string          `json:"apiVersion,omitempty"`
+	Kind    string          `json:"kind,omitempty"`
+	Bytes   []byte          `json:"bytes,omitempty"`  // of d
+	Object  json.RawMessage `json:"object,omitempty"` // of e and p
+	Patch   json.RawMessage `json:"patch,omitempty"`
+	Want    json.RawMessage `json:"want,omitempty"`
+	Error   string          `json:"error,omitempty"`
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func toJSON(object any) []byte {
+	text, err := json.Marshal(object)
+	must(err)
+	return text
+}
+
+func newObject(r *rand.Rand, gvk schema.GroupVersionKind) runtime.Object {
+	object, err := scheme.Scheme.New(gvk)
+	must(err)
+	(&filler{r: r}).fill(reflect.ValueOf(object).Elem(), 0)
+	object.GetObjectKind().SetGroupVersionKind(gvk)
+	return object
+}
+
+// JSON as Go reads it: a pointer that is null is not there.
+func throughJSON(like runtime.Object, text []byte) []byte {
+	object := reflect.New(reflect.TypeOf(like).Elem()).Interface()
+	must(json.Unmarshal(text, object))
+	return toJSON(object)
+}
+
+var codec = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+func protobufCase(r *rand.Rand) request {
+	object := newObject(r, kinds[r.Intn(len(kinds))])
+	var wire bytes.Buffer
+	must(codec.Encode(object, &wire))
+	// Read again, as the server would: what is lost on the way is not ours to keep.
+	read, _, err := codec.Decode(wire.Bytes(), nil, nil)
+	must(err)
+	return request{Op: "d", Bytes: wire.Bytes(), Want: toJSON(read)}
+}
+
+func main() {
+	addTypes()
+	if len(os.Args) < 2 {
+		log.Fatal("check PROGRAM COUNT SEED, or record COUNT SEED")
+	}
+	number := func(at int) int {
+		n, err := strconv.Atoi(os.Args[at])
+		must(err)
+		return n
+	}
+	switch os.Args[1] {
+	case "check":
+		check(os.Args[2], number(3), int64(number(4)))
+	case "record":
+		out := json.NewEncoder(os.Stdout)
+		for _, c := range cases(number(2), int64(number(3))) {
+			must(out.Encode(c))
+		}
+	}
+}
+
+func cases(count int, seed int64) []request {
+	r := rand.New(rand.NewSource(seed))
+	found := applyCases()
+	for i := 0; i < count; i++ {
+		if i%2 == 0 {
+			found = append(found, protobufCase(r))
+		} else {
+			found = append(found, patchCase(r))
+		}
+	}
+	return found
+}
+
+// Without nulls and directives: what is left when Go's types are filled with a patched object.
+func normal(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if member == nil || key[:min(1, len(key))] == "$" {
+				delete(v, key)
+			} else {
+				v[key] = normal(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	}
+	return value
+}
+
+func parse(text []byte) any {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return fmt.Sprintf("no JSON: %v: %s", err, text)
+	}
+	return value
+}
+
+func check(path string, count int, seed int64) {
+	p := startProgram(path)
+	wrong := 0
+	failures := map[string]int{}
+	complain := func(c request, got string) {
+		wrong++
+		if wrong <= 5 {
+			text, _ := json.Marshal(c)
+			fmt.Printf("WRONG %s\n  got %s\n", text, got)
+		}
+	}
+	for _, c := range cases(count, seed) {
+		switch c.Op {
+		case "d":
+			ok, got := p.ask('d', c.Bytes)
+			if !ok || !reflect.DeepEqual(parse(got), parse(c.Want)) {
+				complain(c, string(got))
+				continue
+			}
+			ok, wire := p.ask('e', c.Want)
+			if !ok {
+				complain(c, string(wire))
+				continue
+			}
+			back, _, err := codec.Decode(wire, nil, nil)
+			if err != nil || !reflect.DeepEqual(parse(toJSON(back)), parse(throughJSON(back, c.Want))) {
+				complain(c, fmt.Sprintf("encoded: %v %s", err, toJSON(back)))
+			}
+		case "p":
+			ok, got := p.ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)
+			if c.Error != "" {
+				failures[c.Error[:min(30, len(c.Error))]]++
+			}
+			if ok != (c.Error == "") || ok && !reflect.DeepEqual(parse(got), parse(c.Want)) {
+				complain(c, string(got))
+			}
+		}
+	}
+	var texts []string
+	for text, n := range failures {
+		texts = append(texts, fmt.Sprintf("%d %s", n, text))
+	}
+	sort.Strings(texts)
+	fmt.Printf("%d cases, %d wrong; errors: %q\n", count, wrong, texts)
+	if wrong > 0 {
+		os.Exit(1)
+	}
+}
