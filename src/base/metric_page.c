@@ -16,23 +16,34 @@ static void put(struct metric_page *page, const char *text)
         page->status = buf_append_text(&page->text, text);
 }
 
+/* By hand: a page has a thousand of them, and whoever can reach it may ask for it all day. */
 static void put_count(struct metric_page *page, uint64_t value)
 {
-    char digits[24];
-    snprintf(digits, sizeof(digits), " %llu\n", (unsigned long long)value);
-    put(page, digits);
+    char text[24], *first = text + sizeof(text);
+    *--first = '\0';
+    *--first = '\n';
+    do
+        *--first = (char)('0' + value % 10);
+    while (value /= 10);
+    *--first = ' ';
+    put(page, first);
+}
+
+static bool reads_back(double value, int digits, char dst[32])
+{
+    snprintf(dst, 32, "%.*g", digits, value);
+    return strtod(dst, NULL) == value;
 }
 
 /* The shortest text that reads back as the same number. */
 static const char *real_text(double value, char dst[32])
 {
+    enum { ENOUGH_FOR_DECIMALS = 15, ENOUGH_FOR_ALL = 17 };
     if (isinf(value))
         return value > 0 ? "+Inf" : "-Inf";
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(dst, 32, "%.*g", digits, value);
-        if (strtod(dst, NULL) == value)
-            break;
-    }
+    int digits = reads_back(value, ENOUGH_FOR_DECIMALS, dst) ? 1 : ENOUGH_FOR_DECIMALS + 1;
+    while (!reads_back(value, digits, dst) && digits < ENOUGH_FOR_ALL)
+        digits++;
     return dst;
 }
 
@@ -96,17 +107,25 @@ static double in_units(const struct metric_buckets *buckets, uint64_t value)
     return (double)value / (double)buckets->per_unit;
 }
 
+static void write_bounds(struct metric_page *page, const struct metric_buckets *buckets)
+{
+    assert(buckets->count <= METRIC_BOUNDS_MAX);
+    if (page->bounds_of == buckets)
+        return;
+    page->bounds_of = buckets;
+    for (unsigned i = 0; i < buckets->count; i++)
+        real_text(in_units(buckets, (uint64_t)buckets->bounds[i]), page->bounds[i]);
+}
+
 void metric_page_row_histogram(struct metric_page *page, const char *name, const char *labels,
                                const struct metric_buckets *buckets,
                                const uint64_t slots[METRIC_SLOTS])
 {
     uint64_t below = 0;
+    write_bounds(page, buckets);
     for (unsigned i = 0; i <= buckets->count; i++) {
-        char text[32];
         below += slots[i];
-        double bound =
-            i < buckets->count ? in_units(buckets, (uint64_t)buckets->bounds[i]) : INFINITY;
-        put_name(page, name, "_bucket", labels, real_text(bound, text));
+        put_name(page, name, "_bucket", labels, i < buckets->count ? page->bounds[i] : "+Inf");
         put_count(page, below);
     }
     put_real(page, name, "_sum", labels, in_units(buckets, slots[METRIC_SUM_SLOT]));

@@ -16,6 +16,9 @@ enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metric_page {
     struct buf text;
     enum status status; /* ST_NOMEM: it is not whole */
+    /* The bounds as text, of the buckets written last: most histograms share theirs. */
+    const struct metric_buckets *bounds_of;
+    char bounds[METRIC_BOUNDS_MAX][32];
 };
 
 void metric_page_fini(struct metric_page *page);
