@@ -126,6 +126,12 @@ static enum status write_pem(const char *path, X509 *certificate, EVP_PKEY *key,
     return fail_at(path, error);
 }
 
+static const char *last_reason(void)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    return reason ? reason : "OpenSSL does not say why";
+}
+
 static enum status make(const struct tls_auto *paths, const char *names, int64_t now_s,
                         int64_t years, struct error *error)
 {
@@ -133,8 +139,7 @@ static enum status make(const struct tls_auto *paths, const char *names, int64_t
     EVP_PKEY *key = EVP_EC_gen("P-256");
     enum status status = ST_OK;
     if (!certificate || !key || !build(certificate, key, names, now_s, years))
-        status = error_set(error, ST_INTERNAL, "cannot make a certificate: %s",
-                           ERR_reason_error_string(ERR_peek_last_error()));
+        status = error_set(error, ST_INTERNAL, "cannot make a certificate: %s", last_reason());
     if (status == ST_OK)
         status = write_pem(paths->key_file, NULL, key, error);
     if (status == ST_OK)

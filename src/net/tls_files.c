@@ -59,7 +59,9 @@ bool tls_files_fresh(const struct tls_files_mark *mark)
     int64_t now = clock_real_ns(clock_system()); /* the file system knows no other */
     for (int i = 0; i < TLS_FILE_COUNT; i++) {
         struct timespec at = mark->of[i].changed;
-        if (at.tv_sec != 0 && now - (at.tv_sec * NS_PER_S + at.tv_nsec) < FRESH_NS)
+        int64_t age = now - (at.tv_sec * NS_PER_S + at.tv_nsec);
+        /* One from the future, of a clock that was set back, shows every change. */
+        if (at.tv_sec != 0 && age > -FRESH_NS && age < FRESH_NS)
             return true;
     }
     return false;
