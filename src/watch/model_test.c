@@ -411,20 +411,26 @@ static void pull(struct peer *peer)
     receive(peer);
 }
 
-/* A large message whose rest was compacted: the call ends, and a new one begins. */
+/* The call ends, whatever is on its way, and a new one begins. */
+static void reopen(struct peer *peer)
+{
+    client_close(&peer->client);
+    peer->control_first = peer->control_count = 0;
+    while (peer->watches)
+        watch_end(peer, peer->watches);
+    peer->fragmented = NULL;
+    peer->fragment_events = 0;
+    client_open(&peer->client, world->hub);
+}
+
+/* A large message whose rest was compacted. */
 static void reopen_if_broken(struct peer *peer)
 {
     if (watch_stream_status(peer->client.stream) == ST_OK)
         return;
     assert_true(world->large_values || world->fragment_bytes < 1000);
     assert_int_equal(watch_stream_status(peer->client.stream), ST_COMPACTED);
-    client_close(&peer->client);
-    peer->control_count = 0;
-    while (peer->watches)
-        watch_end(peer, peer->watches);
-    peer->fragmented = NULL;
-    peer->fragment_events = 0;
-    client_open(&peer->client, world->hub);
+    reopen(peer);
 }
 
 static void peer_step(struct peer *peer)
@@ -438,6 +444,8 @@ static void peer_step(struct peer *peer)
     if (random_chance(&world->random, 1, 20))
         assert_int_equal(watch_stream_progress(peer->client.stream), ST_OK);
     pull(peer);
+    if (random_chance(&world->random, 1, 150))
+        reopen(peer);
     reopen_if_broken(peer);
 }
 
@@ -485,6 +493,17 @@ static void settle(void)
     }
 }
 
+/* A past of several stretches, which take turns. */
+static void write_long_past(void)
+{
+    enum { REVISIONS = 9000 };
+    for (int i = 0; i < REVISIONS; i++) {
+        memory_begin(&world->memory);
+        draw_change();
+    }
+    memory_publish(&world->memory);
+}
+
 static void world_open(uint64_t seed)
 {
     world = xcalloc(1, sizeof(*world));
@@ -496,6 +515,8 @@ static void world_open(uint64_t seed)
     memory_init(&world->memory);
     if (random_chance(&world->random, 1, 3))
         world->memory.again_every = 7;
+    if (random_chance(&world->random, 1, 8))
+        write_long_past();
     world->hub = watch_hub_new(&(struct watch_hub_options){
         .history = &world->memory.history,
         .fragment_bytes = world->fragment_bytes,

@@ -180,6 +180,10 @@ func (s *Server) arguments() []string {
 		}
 	} else {
 		flags = append([]string{"serve"}, flags...)
+		kube := func(arg string) bool { return strings.HasPrefix(arg, "--listen-kube-urls") }
+		if !slices.ContainsFunc(s.Options.Args, kube) {
+			flags = append(flags, "--listen-kube-urls=") // which keeps keys of its own in the store
+		}
 	}
 	return append(flags, s.Options.Args...)
 }
