@@ -218,8 +218,8 @@ static enum status find_record(const struct local_history *h, struct log_reader 
     for (;;) {
         struct log_reader before = *reader;
         struct log_record record;
-        TRY(log_reader_next(reader, h->view->log_index, &record));
-        if (record.type != LOG_RECORD_KV || record.revision < from)
+        TRY(change_record_next(reader, h->view->log_index, &record));
+        if (record.revision < from)
             continue;
         if (record.revision > last) {
             *reader = before;

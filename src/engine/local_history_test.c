@@ -133,6 +133,54 @@ static void revisions_come_in_order_and_whole(void **state)
     end(bed);
 }
 
+static void write_rows(struct bed *bed, int count)
+{
+    for (int64_t id = 0; id < count; id++) {
+        struct row row = {.table = ROW_LEASE, .key = slice_of(&id, sizeof(id))};
+        enum status status = apply_rows(store_apply(bed->f->store), &row, 1, NULL, 0, NULL);
+        assert_int_equal(status, ST_OK);
+        if (id % 100 == 0)
+            fixture_commit(bed->f);
+    }
+}
+
+/* Of many segments, and not read one by one: who reads on, and who comes from elsewhere. */
+static void stretches_without_revisions_are_leapt_over(void **state)
+{
+    struct bed *bed = *state;
+    struct watch_place from_start = {.revision = 1}, standing = {.revision = 1};
+    const int counts[] = {0, 1, 255, 256, 257, 511, 512, 5000};
+    char expected[8][64];
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        int64_t revision = fixture_put(bed->f, "a", "x");
+        snprintf(expected[i], sizeof(expected[i]), "%lld: %sa=x@2.%lld.%zu<", (long long)revision,
+                 i ? "" : "+", (long long)revision, i + 1);
+        write_rows(bed, counts[i]);
+        begin(bed);
+        struct watch_batch batch;
+        assert_int_equal(next(bed, &standing, &batch), ST_OK);
+        assert_int_equal(batch.revision, revision);
+        assert_end(bed, &standing);
+        end(bed);
+    }
+    begin(bed);
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        struct watch_batch batch;
+        assert_int_equal(next(bed, &from_start, &batch), ST_OK);
+        assert_memory_equal(batch_text(bed, &batch), expected[i], strlen(expected[i]));
+    }
+    assert_end(bed, &from_start);
+    end(bed);
+    /* Compaction goes the same way, also once the rows are gone from the log. */
+    assert_int_equal(apply_compact(store_apply(bed->f->store), 5), ST_OK);
+    fixture_settle(bed->f);
+    assert_int_equal(store_view(bed->f->store)->trimmed, 5);
+    assert_int_equal(apply_compact(store_apply(bed->f->store), 9), ST_OK);
+    fixture_settle(bed->f);
+    assert_int_equal(store_view(bed->f->store)->trimmed, 9);
+    assert_int_equal(store_view(bed->f->store)->db_bytes_in_use, apply_db_bytes(14));
+}
+
 static void place_at_the_end_goes_on_with_what_comes(void **state)
 {
     struct bed *bed = *state;
@@ -489,6 +537,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(revisions_come_in_order_and_whole),
+        TEST(stretches_without_revisions_are_leapt_over),
         TEST(place_at_the_end_goes_on_with_what_comes),
         TEST(what_comes_after_last_is_left_for_later),
         TEST(what_was_handed_out_lasts_as_long_as_the_turn),

@@ -117,6 +117,22 @@ struct slice change_message_without_value(const struct change_head *head)
     return slice_of(message.ptr, (size_t)(after - message.ptr));
 }
 
+enum status change_record_next(struct log_reader *reader, uint64_t last_index,
+                               struct log_record *ret_record)
+{
+    enum { WALKED_MAX = 256 };
+    for (unsigned walked = 1;; walked++) {
+        struct log_record record;
+        TRY(log_reader_next(reader, last_index, &record));
+        if (record.type == LOG_RECORD_KV) {
+            *ret_record = record;
+            return ST_OK;
+        }
+        if (walked % WALKED_MAX == 0 && record.revision)
+            log_reader_seek_revision(reader, reader->log, record.revision + 1);
+    }
+}
+
 enum status change_walk_init(struct change_walk *walk, struct slice body)
 {
     if (body.len < CHANGE_BODY_HEAD_BYTES)

@@ -14,6 +14,7 @@
 
 #include "base/slice.h"
 #include "base/status.h"
+#include "store/log/reader.h"
 
 enum log_record_type {
     LOG_RECORD_KV = 1,      /* body as above */
@@ -84,6 +85,14 @@ struct slice change_message(const struct change_head *head);
  * what keys_only sends.
  */
 struct slice change_message_without_value(const struct change_head *head);
+
+/*
+ * The next record that changed keys, up to last_index. A long stretch of others, of leases that
+ * come and go, is leapt over by the revision that they carry. ST_END; ST_DAMAGED.
+ */
+MUST_CHECK
+enum status change_record_next(struct log_reader *reader, uint64_t last_index,
+                               struct log_record *ret_record);
 
 /* -- Walking a body: checks bounds, since a body may come from a disk -- */
 

@@ -116,9 +116,7 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
     if (!compaction->reading)
         log_reader_seek_revision(&compaction->reader, compaction->apply->log, compaction->trimmed);
     compaction->reading = true;
-    do
-        TRY(log_reader_next(&compaction->reader, last_index, &compaction->record));
-    while (compaction->record.type != LOG_RECORD_KV);
+    TRY(change_record_next(&compaction->reader, last_index, &compaction->record));
     return compaction->record.revision <= revision_max ? ST_OK : ST_END;
 }
 
