@@ -234,7 +234,7 @@ static enum status refuse_shared(const struct url *url, enum server_role role, s
 static void make_spoken(struct server *server)
 {
     server->kube_limits = server->config->wire;
-    server->kube_limits.http.body_bytes_max = KUBE_BODY_BYTES_MAX;
+    server->kube_limits.http.body_bytes_max = KUBE_BODY_BYTES_READ;
     for (int role = 0; role < SERVER_ROLES; role++) {
         struct spoken *spoken = &server->spoken[role];
         spoken->limits = role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;

@@ -181,6 +181,8 @@ struct reader {
     size_t depth;
     struct slice key; /* of the next value */
     struct json_node *root;
+    struct buf *repeats; /* where keys that come again are told; NULL: nowhere */
+    size_t repeat_count;
 };
 
 static enum status read_fault(struct reader *reader)
@@ -211,6 +213,23 @@ static enum status check_text(struct reader *reader)
     return ST_OK;
 }
 
+static enum status tell_repeat(struct reader *reader, struct slice key)
+{
+    struct buf *to = reader->repeats;
+    if (!to || reader->repeat_count++ >= JSON_REPEATS_MAX)
+        return ST_OK;
+    TRY(buf_append_format(to, "%sduplicate field \"", to->len ? ", " : ""));
+    for (size_t i = 1; i < reader->depth; i++) {
+        const struct json_node *parent = reader->open[i - 1];
+        if (parent->type == JSON_TYPE_ARRAY)
+            TRY(buf_append_format(to, "[%zu]", parent->count - 1));
+        else
+            TRY(buf_append_format(to, "%s%.*s", i > 1 ? "." : "",
+                                  SLICE_ARGS(reader->open[i]->key)));
+    }
+    return buf_append_format(to, "%s%.*s\"", reader->depth > 1 ? "." : "", SLICE_ARGS(key));
+}
+
 /* Of a key that comes again the last value counts; it stands where the first stood. */
 static enum status add_member(struct reader *reader, struct json_node *object,
                               struct json_node *member)
@@ -222,7 +241,7 @@ static enum status add_member(struct reader *reader, struct json_node *object,
             object->index->slots[slot_of(object->index, member->key)] = member;
         take_out(object, same);
         link_before(object, before, member);
-        return ST_OK;
+        return tell_repeat(reader, member->key);
     }
     link_before(object, NULL, member);
     if (object->index && 2 * (object->index->used + 1) <= object->index->capacity) {
@@ -308,7 +327,14 @@ static enum status read_all(struct reader *reader)
 enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error)
 {
-    struct reader reader = {.arena = arena, .error = error};
+    return json_tree_read_strict(arena, text, ret_root, NULL, error);
+}
+
+enum status json_tree_read_strict(struct arena *arena, struct slice text,
+                                  struct json_node **ret_root, struct buf *repeats,
+                                  struct error *error)
+{
+    struct reader reader = {.arena = arena, .error = error, .repeats = repeats};
     json_scanner_init(&reader.scanner, text);
     enum status status = read_all(&reader);
     if (status == ST_NOMEM)

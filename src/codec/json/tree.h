@@ -51,6 +51,14 @@ MUST_CHECK
 enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
 
+/* The same, and says which keys came twice: `duplicate field "data.a", duplicate field "b"`, as
+ * Kubernetes does; the first JSON_REPEATS_MAX of them. */
+enum { JSON_REPEATS_MAX = 16 };
+MUST_CHECK
+enum status json_tree_read_strict(struct arena *arena, struct slice text,
+                                  struct json_node **ret_root, struct buf *repeats,
+                                  struct error *error);
+
 /* Compact, members in their order. ST_LIMIT: it is nested too deeply. */
 MUST_CHECK
 enum status json_tree_write(const struct json_node *root, struct buf *to);

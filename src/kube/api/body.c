@@ -1,7 +1,13 @@
 #include "kube/api/body.h"
 
 #include "kube/api/schema.h"
+#include "kube/object/meta.h"
 #include "kube/yaml/yaml.h"
+
+#include <stdio.h>
+
+#define NO_KIND "couldn't get version/kind; json parse error: "
+enum { WARNING_BYTES_MAX = 1024 };
 
 #define UNKNOWN_FORMAT \
     "the body of the request was in an unknown format - accepted media types include: "
@@ -45,18 +51,97 @@ static const char *summary(struct slice body, char to[80])
     return to;
 }
 
-static bool unreadable(struct kube_call *call, enum status status, struct slice body,
-                       const struct error *error)
+static bool too_large(struct kube_call *call)
+{
+    return kube_fail(&call->status, KUBE_TOO_LARGE,
+                     "Request entity too large: it takes more memory than a request may");
+}
+
+/* Go has two names for the end, and two for depth; here it is encoding/json that speaks. */
+static const char *go_text(enum status status, const struct error *error)
+{
+    if (status == ST_LIMIT)
+        return "exceeded max depth";
+    return strcmp(error->text, "unexpected EOF") == 0 ? "unexpected end of JSON input"
+                                                      : error->text;
+}
+
+static bool unreadable(struct kube_call *call, const char *prefix, const char *why,
+                       struct slice body)
 {
     char shown[80];
-    if (status == ST_NOMEM)
-        return kube_fail(&call->status, KUBE_TOO_LARGE,
-                         "Request entity too large: it takes more memory than a request may");
     return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                     "the object provided is unrecognized (must be of type %s): couldn't get "
-                     "version/kind; json parse error: %s (%s)",
-                     call->kind->kind, status == ST_LIMIT ? "exceeded max depth" : error->text,
-                     summary(body, shown));
+                     "the object provided is unrecognized (must be of type %s): %s%s (%s)",
+                     call->kind->kind, prefix, why, summary(body, shown));
+}
+
+static bool no_object(struct kube_call *call, const struct json_node *root, struct slice body)
+{
+    char why[256];
+    snprintf(why, sizeof(why),
+             "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
+             "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+             "\"json:\\\"kind,omitempty\\\"\" }",
+             kube_type_name(root));
+    return unreadable(call, NO_KIND, why, body);
+}
+
+/* Keys that came twice: Strict refuses them, Warn (which is what nothing said means) tells. */
+static bool settle_repeats(struct kube_call *call, struct slice repeats)
+{
+    struct slice mode = call->query.field_validation;
+    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+        return true;
+    if (slice_equal(mode, SLICE_LITERAL("Strict")))
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
+                         "%.*s",
+                         call->kind->kind, call->kind->version, call->kind->kind,
+                         SLICE_ARGS(repeats));
+    struct buf text = {0};
+    enum status status = buf_append_text(&text, "299 - \"");
+    for (size_t i = 0; i < repeats.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {
+        if (repeats.ptr[i] == '"' || repeats.ptr[i] == '\\')
+            status = buf_append_text(&text, "\\");
+        if (status == ST_OK)
+            status = buf_append(&text, slice_sub(repeats, i, 1));
+    }
+    if (status == ST_OK)
+        status = buf_append_text(&text, "\"");
+    /* A key with bytes that no field may have is not worth failing for. */
+    if (status == ST_OK)
+        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), buf_slice(&text));
+    buf_fini(&text);
+    return true;
+}
+
+static bool read_json(struct kube_call *call, struct slice body, struct json_node **ret_body)
+{
+    struct error error = {0};
+    struct buf repeats = {0};
+    enum status status = json_tree_read_strict(&call->arena, body, ret_body, &repeats, &error);
+    bool fine;
+    if (status == ST_NOMEM)
+        fine = too_large(call);
+    else if (status != ST_OK)
+        fine = unreadable(call, NO_KIND, go_text(status, &error), body);
+    else if ((*ret_body)->type != JSON_TYPE_OBJECT)
+        fine = no_object(call, *ret_body, body);
+    else
+        fine = settle_repeats(call, buf_slice(&repeats));
+    buf_fini(&repeats);
+    return fine;
+}
+
+static bool read_yaml(struct kube_call *call, struct slice body, struct json_node **ret_body)
+{
+    struct error error = {0};
+    enum status status = yaml_tree_read(&call->arena, body, ret_body, &error);
+    if (status == ST_NOMEM)
+        return too_large(call);
+    if (status != ST_OK)
+        return unreadable(call, "", go_text(status, &error), body);
+    return (*ret_body)->type == JSON_TYPE_OBJECT || no_object(call, *ret_body, body);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
@@ -72,8 +157,6 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
                     struct json_node **ret_body)
 {
     struct slice type = media_type(request), body = request->body;
-    struct error error = {0};
-    enum status status;
     if (!check_size(call, body))
         return false;
     *ret_body = NULL;
@@ -82,14 +165,12 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
     if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
         return read_protobuf(call, body, ret_body);
     if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
-        status = json_tree_read(&call->arena, body, ret_body, &error);
-    else if (slice_equal(type, SLICE_LITERAL("application/yaml")))
-        status = yaml_tree_read(&call->arena, body, ret_body, &error);
-    else
-        return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
-                         UNKNOWN_FORMAT
-                         "application/json, application/yaml, application/vnd.kubernetes.protobuf");
-    return status == ST_OK || unreadable(call, status, body, &error);
+        return read_json(call, body, ret_body);
+    if (slice_equal(type, SLICE_LITERAL("application/yaml")))
+        return read_yaml(call, body, ret_body);
+    return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                     UNKNOWN_FORMAT
+                     "application/json, application/yaml, application/vnd.kubernetes.protobuf");
 }
 
 static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
@@ -124,7 +205,10 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
     struct error error = {0};
     if (!check_size(call, request->body))
         return false;
-    if (!find_patch_type(media_type(request), ret_type) || !patch_known(call, *ret_type))
+    if (!find_patch_type(media_type(request), ret_type))
+        return kube_fail_bare(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                              "415: Unsupported Media Type");
+    if (!patch_known(call, *ret_type))
         return kube_fail(
             &call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
             UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s",
@@ -134,7 +218,7 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
     if (status == ST_OK)
         return true;
     if (status == ST_NOMEM)
-        return unreadable(call, status, request->body, &error);
+        return too_large(call);
     return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding patch: %s",
-                     status == ST_LIMIT ? "exceeded max depth" : error.text);
+                     go_text(status, &error));
 }

@@ -178,8 +178,8 @@ static bool find_kind(struct kube_call *call)
     bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
     if (scoped)
         return true;
-    return kube_fail(&call->status, KUBE_NOT_FOUND,
-                     "the server could not find the requested resource");
+    return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                          "the server could not find the requested resource");
 }
 
 static bool parse(struct kube_call *call, const struct http_request *request)
@@ -188,8 +188,8 @@ static bool parse(struct kube_call *call, const struct http_request *request)
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
     enum status status = kube_path_parse(&call->arena, request->path, &call->path);
     if (status == ST_NOT_FOUND)
-        return kube_fail(&call->status, KUBE_NOT_FOUND,
-                         "the server could not find the requested resource");
+        return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                              "the server could not find the requested resource");
     if (status != ST_OK)
         return kube_fail_engine(&call->status, status);
     if (!find_kind(call) ||
@@ -223,8 +223,8 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
     }
     if (kube_mutate(call, request))
         return;
-    kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
-              "the server does not allow this method on the requested resource");
+    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                   "the server does not allow this method on the requested resource");
     kube_call_fail(call);
 }
 

@@ -61,9 +61,15 @@ static bool read_body(struct kube_call *call, struct json_node *body,
     struct json_node *grace = json_node_named(body, "gracePeriodSeconds");
     struct json_node *orphan = json_node_named(body, "orphanDependents");
     struct slice policy;
-    if (body->type != JSON_TYPE_OBJECT || (kind && !json_node_is_text(kind, "DeleteOptions")))
+    struct slice name, version;
+    if (json_node_text(kind, &call->arena, &name) != ST_OK ||
+        json_node_text(json_node_named(body, "apiVersion"), &call->arena, &version) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (kind && !slice_equal(name, SLICE_LITERAL("DeleteOptions")))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                         "decoded object cannot be converted to DeleteOptions");
+                         "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                         "\"pkg/runtime/scheme.go:111\"",
+                         SLICE_ARGS(name), SLICE_ARGS(version));
     if (grace && grace->type != JSON_TYPE_NULL && !json_node_int(grace, &options->grace_s))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
                          "json: cannot unmarshal into Go struct field "
@@ -180,8 +186,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     struct kube_call *call = change->call;
     bool namespaces = kube_is_namespaces(call->kind);
     if ((namespaces && !may_be_deleted(call, change->name)) ||
-        !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision,
-                                 change->key))
+        !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision))
         return KUBE_DECIDE_FAIL;
     struct json_node *object = json_node_copy(&change->scratch, stored);
     if (!object || !json_node_named(object, "metadata")) {

@@ -20,7 +20,11 @@ struct kube_config {
 };
 
 /* Of a request, as in Kubernetes. */
-enum { KUBE_BODY_BYTES_MAX = 3 * 1024 * 1024 };
+enum {
+    KUBE_BODY_BYTES_MAX = 3 * 1024 * 1024,
+    /* What is read at all: who sends a little too much is told so in a Status. */
+    KUBE_BODY_BYTES_READ = KUBE_BODY_BYTES_MAX + 1024 * 1024,
+};
 
 struct kube_face;
 

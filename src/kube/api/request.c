@@ -182,14 +182,12 @@ static bool parse_match(struct slice text, struct kube_query *query, struct kube
     return true;
 }
 
-static bool parse_dry_run(struct slice text, struct kube_query *query, struct kube_status *status)
+/* Whether it is known is asked by those who write, in whose options it stands. */
+static bool parse_dry_run(struct slice text, struct kube_query *query)
 {
     query->dry_run = is(text, "All");
-    if (query->dry_run || !text.len)
-        return true;
-    return kube_fail(status, KUBE_INVALID,
-                     "dryRun: Unsupported value: \"%.*s\": supported values: \"All\"",
-                     SLICE_ARGS(text));
+    query->dry_run_text = text;
+    return true;
 }
 
 static bool parse_option(struct slice name, struct slice value, struct kube_query *query,
@@ -221,7 +219,7 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
     if (is(name, "resourceVersionMatch"))
         return parse_match(value, query, status);
     if (is(name, "dryRun"))
-        return parse_dry_run(value, query, status);
+        return parse_dry_run(value, query);
     for (size_t i = 0; i < COUNT_OF(options); i++) {
         if (!is(name, options[i].name))
             continue;

@@ -37,6 +37,7 @@ struct kube_query {
     bool send_initial_events, send_initial_events_given;
     int64_t timeout_s; /* 0: not said */
     bool dry_run;
+    struct slice dry_run_text; /* as sent; only "All" is known */
     bool force;
     bool pretty, pretty_given;
     struct slice field_manager, field_validation;

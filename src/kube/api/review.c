@@ -103,8 +103,8 @@ static bool answer(struct kube_call *call, const struct http_request *request,
         return set_bool(call, status, "allowed", true) &&
                kube_meta_set_text(&meta, status, "reason",
                                   SLICE_LITERAL("there are no rules: everyone may do everything"));
-    return kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                     "the server does not allow this method on the requested resource");
+    return kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                          "the server does not allow this method on the requested resource");
 }
 
 void kube_review(struct kube_call *call, const struct http_request *request)

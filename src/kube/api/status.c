@@ -28,7 +28,6 @@ static const struct {
     [KUBE_SERVICE_UNAVAILABLE] = {"ServiceUnavailable", 503},
     [KUBE_TIMEOUT] = {"Timeout", 504},
     [KUBE_STORAGE_READ_ERROR] = {"StorageReadError", 500},
-    [KUBE_UNPROCESSABLE] = {"Invalid", 422},
     [KUBE_UNKNOWN] = {"", 500},
 };
 
@@ -44,6 +43,13 @@ bool kube_fail(struct kube_status *status, enum kube_reason reason, const char *
     va_start(args, format);
     vsnprintf(status->message, sizeof(status->message), format, args);
     va_end(args);
+    return false;
+}
+
+bool kube_fail_bare(struct kube_status *status, enum kube_reason reason, const char *text)
+{
+    kube_fail(status, reason, "%s", text);
+    status->bare = true;
     return false;
 }
 
@@ -190,7 +196,7 @@ static void write_causes(const struct kube_status *status, struct json_writer *w
 static void write_details(const struct kube_status *status, struct json_writer *w)
 {
     if (!status->name.len && !status->group.len && !status->kind.len && !status->uid.len &&
-        !status->cause_count && !status->retry_after_s && status->reason != KUBE_UNPROCESSABLE)
+        !status->cause_count && !status->retry_after_s && !status->bare)
         return;
     json_key(w, "details");
     json_begin_object(w);

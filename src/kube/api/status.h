@@ -30,8 +30,7 @@ enum kube_reason {
     KUBE_SERVICE_UNAVAILABLE,
     KUBE_TIMEOUT, /* 504 */
     KUBE_STORAGE_READ_ERROR,
-    KUBE_UNPROCESSABLE, /* Invalid with empty details: a patch that cannot be applied */
-    KUBE_UNKNOWN,       /* 500 without a reason */
+    KUBE_UNKNOWN, /* 500 without a reason */
 };
 
 enum { KUBE_MESSAGE_BYTES = 1024, KUBE_CAUSES_MAX = 4 };
@@ -47,6 +46,7 @@ struct kube_status {
     enum kube_reason reason;
     char message[KUBE_MESSAGE_BYTES];
     struct slice name, group, kind, uid; /* details; borrowed */
+    bool bare;                           /* details are there, but empty */
     struct kube_cause causes[KUBE_CAUSES_MAX];
     size_t cause_count;
     unsigned retry_after_s;      /* 0: not said */
@@ -61,6 +61,8 @@ unsigned kube_status_code(const struct kube_status *status);
  */
 bool kube_fail(struct kube_status *status, enum kube_reason reason, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* The same with empty details: what is said of requests that lead nowhere. */
+bool kube_fail_bare(struct kube_status *status, enum kube_reason reason, const char *text);
 bool kube_fail_not_found(struct kube_status *status, struct slice group, struct slice plural,
                          struct slice name);
 bool kube_fail_exists(struct kube_status *status, struct slice group, struct slice plural,

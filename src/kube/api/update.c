@@ -52,14 +52,19 @@ static bool apply_json(struct kube_change *change, struct json_node *base, struc
                          "Request entity too large: The allowed maximum operations in a JSON patch "
                          "is %d, got %zu",
                          PATCH_OPERATIONS_MAX, patch->count);
+    if (patch->type != JSON_TYPE_ARRAY)
+        return kube_fail(status, KUBE_BAD_REQUEST,
+                         "error decoding patch: json: cannot unmarshal %s into Go value of type "
+                         "[]handlers.jsonPatchOp",
+                         kube_type_name(patch));
     switch (patch_json(&change->scratch, base, patch, ret_object, &error)) {
     case ST_OK:
         return true;
     case ST_MALFORMED:
         return kube_fail(status, KUBE_BAD_REQUEST, "error decoding patch: %s", error.text);
     case ST_INVALID:
-        return kube_fail(status, KUBE_UNPROCESSABLE,
-                         "the server rejected our request due to an error in our request");
+        return kube_fail_bare(status, KUBE_INVALID,
+                              "the server rejected our request due to an error in our request");
     default:
         return kube_fail(
             status, KUBE_TOO_LARGE,
@@ -80,8 +85,9 @@ static bool apply(struct update *update, struct json_node *base, struct json_nod
     default:
         if (update->body->type != JSON_TYPE_OBJECT)
             return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                             "error decoding patch: json: cannot unmarshal into Go value of type "
-                             "map[string]interface {}");
+                             "error decoding patch: json: cannot unmarshal %s into Go value of "
+                             "type map[string]interface {}",
+                             kube_type_name(update->body));
         return patch_merge(&change->scratch, base, update->body, ret_object) == ST_OK ||
                no_memory(change);
     }
@@ -204,7 +210,7 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
     if (given || update->patches || !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
         return true;
     kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
-                      "Invalid value: 0x0: must be specified for an update");
+                      "Invalid value: 0: must be specified for an update");
     return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
                              slice_from_text(call->kind->plural), update->change.name);
 }
@@ -241,6 +247,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
 {
     struct update *update = CONTAINER_OF(change, struct update, change);
     struct json_node *wanted;
+    change->meta.patched = update->patches;
     if (!stored)
         return missing(update);
     if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||

@@ -1,5 +1,7 @@
 #include "kube/api/write.h"
 
+#include <stdio.h>
+
 static bool has_subresource(const struct kube_call *call, const char *name, unsigned flag)
 {
     return slice_equal(call->path.subresource, slice_from_text(name)) && call->kind->flags & flag;
@@ -28,16 +30,57 @@ bool kube_is_finalize(const struct kube_call *call)
 
 static void not_found(struct kube_call *call)
 {
-    kube_fail(&call->status, KUBE_NOT_FOUND, "the server could not find the requested resource");
+    kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                   "the server could not find the requested resource");
     kube_call_fail(call);
 }
 
 static void not_allowed(struct kube_call *call)
 {
-    kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
-              "the server does not allow this method on the requested resource");
+    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                   "the server does not allow this method on the requested resource");
     kube_call_fail(call);
 }
+
+/* -- Options -- */
+
+static const char *options_kind(struct slice method)
+{
+    if (slice_equal(method, SLICE_LITERAL("POST")))
+        return "CreateOptions";
+    if (slice_equal(method, SLICE_LITERAL("PUT")))
+        return "UpdateOptions";
+    return slice_equal(method, SLICE_LITERAL("PATCH")) ? "PatchOptions" : "DeleteOptions";
+}
+
+static void unsupported(struct kube_call *call, const char *field, const char *open,
+                        struct slice value, const char *close, const char *supported)
+{
+    char message[256];
+    snprintf(message, sizeof(message), "Unsupported value: %s\"%.*s\"%s: supported values: %s",
+             open, (int)size_min(value.len, 64), (const char *)value.ptr, close, supported);
+    kube_status_cause(&call->status, "FieldValueNotSupported", field, message);
+}
+
+static bool check_options(struct kube_call *call, struct slice method)
+{
+    static const char *const known[] = {"", "Ignore", "Strict", "Warn"};
+    const struct kube_query *query = &call->query;
+    bool found = false;
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
+    if (query->dry_run_text.len && !query->dry_run)
+        unsupported(call, "dryRun", "[", query->dry_run_text, "]", "\"All\"");
+    if (!found && !slice_equal(method, SLICE_LITERAL("DELETE")))
+        unsupported(call, "fieldValidation", "", query->field_validation, "",
+                    "\"\", \"Ignore\", \"Strict\", \"Warn\"");
+    if (!call->status.cause_count)
+        return true;
+    return kube_fail_invalid(&call->status, SLICE_LITERAL("meta.k8s.io"),
+                             slice_from_text(options_kind(method)), SLICE_EMPTY);
+}
+
+/* -- Handlers -- */
 
 typedef void handler(struct kube_call *call, const struct http_request *request);
 
@@ -45,6 +88,9 @@ typedef void handler(struct kube_call *call, const struct http_request *request)
 static handler *handler_of(const struct kube_call *call, struct slice method)
 {
     bool named = call->path.name.len, sub = call->path.subresource.len;
+    bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
+    if (everywhere)
+        return NULL;
     if (call->kind->flags & KUBE_CREATE_ONLY)
         return slice_equal(method, SLICE_LITERAL("POST")) && !named ? kube_review : NULL;
     if (slice_equal(method, SLICE_LITERAL("POST")))
@@ -72,7 +118,9 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
         not_found(call);
     else if (!handle || call->path.watch)
         not_allowed(call);
-    else
+    else if (check_options(call, request->method))
         handle(call, request);
+    else
+        kube_call_fail(call);
     return true;
 }

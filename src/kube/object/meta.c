@@ -214,42 +214,58 @@ static bool conflict(const struct kube_meta *meta, const char *why)
                               slice_from_text(meta->kind->plural), meta->name, why);
 }
 
-static bool precondition_failed(const struct kube_meta *meta, const char *what, struct slice wanted,
-                                struct slice has, struct slice key)
-{
-    char why[KUBE_MESSAGE_BYTES];
-    snprintf(why, sizeof(why),
-             "StorageError: invalid object, Code: 4, Key: %.*s, ResourceVersion: 0, "
-             "AdditionalErrorMsg: Precondition failed: %s in precondition: %.*s, %s in object "
-             "meta: %.*s",
-             SLICE_ARGS(key), what, SLICE_ARGS(wanted), what, SLICE_ARGS(has));
-    return conflict(meta, why);
-}
-
 static bool check_uid(const struct kube_meta *meta, struct json_node *old, struct slice wanted,
                       struct slice key)
 {
     struct slice has;
+    char why[KUBE_MESSAGE_BYTES];
     if (!get_text(meta, metadata_of(old), "uid", &has))
         return false;
     if (!wanted.len || slice_equal(wanted, has))
         return true;
-    return precondition_failed(meta, "UID", wanted, has, key);
+    if (meta->patched) {
+        snprintf(why, sizeof(why), "Invalid value: \"%.*s\": field is immutable",
+                 SLICE_ARGS(wanted));
+        kube_status_cause(meta->status, "FieldValueInvalid", "metadata.uid", why);
+        return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
+                                 slice_from_text(meta->kind->kind), meta->name);
+    }
+    snprintf(why, sizeof(why),
+             "StorageError: invalid object, Code: 4, Key: %.*s, ResourceVersion: 0, "
+             "AdditionalErrorMsg: Precondition failed: UID in precondition: %.*s, UID in object "
+             "meta: %.*s",
+             SLICE_ARGS(key), SLICE_ARGS(wanted), SLICE_ARGS(has));
+    return conflict(meta, why);
+}
+
+/* Conflicts of a delete name the kind and not the resource. */
+static bool differs_from(const struct kube_meta *meta, const char *what, struct slice wanted,
+                         struct slice has, const char *hint)
+{
+    char why[KUBE_MESSAGE_BYTES];
+    snprintf(why, sizeof(why),
+             "the %s in the precondition (%.*s) does not match the %s in record (%.*s). The object "
+             "might have been %s",
+             what, SLICE_ARGS(wanted), what, SLICE_ARGS(has), hint);
+    return kube_fail_conflict(meta->status, slice_from_text(meta->kind->group),
+                              slice_from_text(meta->kind->kind), meta->name, why);
 }
 
 bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old,
-                             struct json_node *preconditions, int64_t revision, struct slice key)
+                             struct json_node *preconditions, int64_t revision)
 {
-    struct slice uid, version;
-    char has[24];
+    struct slice uid, version, has;
+    char now[24];
     if (!get_text(meta, preconditions, "uid", &uid) ||
         !get_text(meta, preconditions, "resourceVersion", &version) ||
-        !check_uid(meta, old, uid, key))
+        !get_text(meta, metadata_of(old), "uid", &has))
         return false;
-    snprintf(has, sizeof(has), "%lld", (long long)revision);
-    if (!version.len || slice_equal(version, slice_from_text(has)))
+    if (uid.len && !slice_equal(uid, has))
+        return differs_from(meta, "UID", uid, has, "deleted and then recreated");
+    snprintf(now, sizeof(now), "%lld", (long long)revision);
+    if (!version.len || slice_equal(version, slice_from_text(now)))
         return true;
-    return precondition_failed(meta, "ResourceVersion", version, slice_from_text(has), key);
+    return differs_from(meta, "ResourceVersion", version, slice_from_text(now), "modified");
 }
 
 static bool parse_version(const struct kube_meta *meta, struct slice text, int64_t *ret_version)
@@ -270,9 +286,8 @@ static bool parse_version(const struct kube_meta *meta, struct slice text, int64
 /* The object is the one that the path names. */
 static bool check_identity(const struct kube_meta *meta, struct json_node *metadata)
 {
-    struct slice name, namespace;
-    if (!get_text(meta, metadata, "name", &name) ||
-        !get_text(meta, metadata, "namespace", &namespace))
+    struct slice name;
+    if (!get_text(meta, metadata, "name", &name))
         return false;
     if (!name.len)
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
@@ -283,11 +298,6 @@ static bool check_identity(const struct kube_meta *meta, struct json_node *metad
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                          SLICE_ARGS(name), SLICE_ARGS(meta->name));
-    if (namespace.len && meta->namespace.len && !slice_equal(namespace, meta->namespace))
-        return kube_fail(meta->status, KUBE_BAD_REQUEST,
-                         "the namespace of the object (%.*s) does not match the namespace on the "
-                         "request (%.*s)",
-                         SLICE_ARGS(namespace), SLICE_ARGS(meta->namespace));
     return settle_namespace(meta, metadata);
 }
 

@@ -25,6 +25,7 @@ struct kube_meta {
     int64_t now_s;          /* since 1970 */
     struct random *random;
     struct kube_status *status;
+    bool patched; /* the object was made by a patch: another uid in it is no precondition */
 };
 
 /* Of all annotations together, as in Kubernetes; and of each list in metadata. */
@@ -53,7 +54,7 @@ bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struc
 /* Preconditions as a delete has them: {"uid":…,"resourceVersion":…}; may be NULL. */
 MUST_CHECK
 bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old,
-                             struct json_node *preconditions, int64_t revision, struct slice key);
+                             struct json_node *preconditions, int64_t revision);
 
 /* deletionTimestamp and deletionGracePeriodSeconds, and a generation of its own. */
 MUST_CHECK
@@ -82,6 +83,9 @@ bool kube_meta_set_int(const struct kube_meta *meta, struct json_node *object, c
 MUST_CHECK
 bool kube_meta_object(const struct kube_meta *meta, struct json_node *parent, const char *key,
                       struct json_node **ret_object);
+
+/* "array", as Go's decoder names it. */
+const char *kube_type_name(const struct json_node *node);
 
 enum { KUBE_TIME_BYTES = 32 };
 /* "2026-11-15T06:15:00Z" */

@@ -8,7 +8,7 @@
 
 /* -- Types -- */
 
-static const char *type_name(const struct json_node *node)
+const char *kube_type_name(const struct json_node *node)
 {
     static const char *const names[] = {
         [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
@@ -29,7 +29,7 @@ static bool wrong_type(const struct kube_meta *meta, const struct json_node *nod
 {
     char why[192];
     snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %s of type %s",
-             type_name(node), field, go_type);
+             kube_type_name(node), field, go_type);
     return cannot_handle(meta, why);
 }
 
@@ -111,13 +111,36 @@ static struct slice internal_group(const struct kube_kind *kind)
     return slice_of(group, strcspn(group, "."));
 }
 
+/* Some built-in kind is called so. */
+static bool is_registered(struct slice kind, struct slice group, struct slice version)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(kind, slice_from_text(kinds[i].kind)) &&
+            slice_equal(group, slice_from_text(kinds[i].group)) &&
+            slice_equal(version, slice_from_text(kinds[i].version)))
+            return true;
+    }
+    return false;
+}
+
 static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct slice api_version)
 {
     const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
-    size_t at = slash ? (size_t)(slash - api_version.ptr) + 1 : 0;
+    size_t at = slash ? (size_t)(slash - api_version.ptr) : 0;
+    struct slice group = slice_sub(api_version, 0, at);
+    at += slash ? 1 : 0;
     struct slice version = slice_sub(api_version, at, api_version.len - at);
-    struct slice group = internal_group(meta->kind);
-    if (slice_equal(kind, slice_from_text(meta->kind->kind)))
+    const char *ours = meta->kind->kind;
+    struct slice internal = internal_group(meta->kind);
+    if (!is_registered(kind, group, version))
+        return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                         "%.*s in version \"%.*s\" cannot be handled as a %s: no kind \"%.*s\" is "
+                         "registered for version \"%.*s\" in scheme \"pkg/runtime/scheme.go:111\"",
+                         SLICE_ARGS(kind), SLICE_ARGS(version), ours, SLICE_ARGS(kind),
+                         SLICE_ARGS(api_version));
+    if (slice_equal(kind, slice_from_text(ours)))
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the API version in the data (%.*s) does not match the expected API "
                          "version (%s%s%s)",
@@ -126,8 +149,8 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
     return kube_fail(meta->status, KUBE_BAD_REQUEST,
                      "%.*s in version \"%.*s\" cannot be handled as a %s: converting (%.*s.%.*s) "
                      "to (%.*s.%s): unknown conversion",
-                     SLICE_ARGS(kind), SLICE_ARGS(version), meta->kind->kind, SLICE_ARGS(version),
-                     SLICE_ARGS(kind), SLICE_ARGS(group), meta->kind->kind);
+                     SLICE_ARGS(kind), SLICE_ARGS(version), ours, SLICE_ARGS(version),
+                     SLICE_ARGS(kind), SLICE_ARGS(internal), ours);
 }
 
 static bool check_kind(const struct kube_meta *meta, struct json_node *object)
@@ -153,24 +176,26 @@ static bool check_kind(const struct kube_meta *meta, struct json_node *object)
 bool kube_meta_check(const struct kube_meta *meta, struct json_node *object)
 {
     if (object->type != JSON_TYPE_OBJECT)
-        return kube_fail(meta->status, KUBE_BAD_REQUEST,
-                         "couldn't get version/kind; json parse error: json: cannot unmarshal %s "
-                         "into Go value of type struct { APIVersion string "
-                         "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-                         "\"json:\\\"kind,omitempty\\\"\" }",
-                         type_name(object));
+        return kube_fail(meta->status, KUBE_BAD_REQUEST, "a %s is an object, not %s",
+                         meta->kind->kind, kube_type_name(object));
     return check_kind(meta, object) && check_metadata(meta, object);
 }
 
 /* -- Values -- */
 
+/* One cause for each of the reasons, between which stands a semicolon. */
 static void invalid(const struct kube_meta *meta, const char *field, struct slice value,
                     const char *why)
 {
     char message[640];
-    snprintf(message, sizeof(message), "Invalid value: \"%.*s\": %s", (int)size_min(value.len, 200),
-             (const char *)value.ptr, why);
-    kube_status_cause(meta->status, "FieldValueInvalid", field, message);
+    while (why) {
+        const char *end = strstr(why, "; ");
+        int len = end ? (int)(end - why) : (int)strlen(why);
+        snprintf(message, sizeof(message), "Invalid value: \"%.*s\": %.*s",
+                 (int)size_min(value.len, 320), (const char *)value.ptr, len, why);
+        kube_status_cause(meta->status, "FieldValueInvalid", field, message);
+        why = end ? end + 2 : NULL;
+    }
 }
 
 static bool validate_name(const struct kube_meta *meta, struct json_node *metadata)
@@ -226,18 +251,34 @@ static void validate_annotations(const struct kube_meta *meta, struct json_node 
                           "Too long: may not be more than 262144 bytes");
 }
 
+/* Those without a domain are Kubernetes' own. */
+static void validate_finalizer(const struct kube_meta *meta, struct slice name, size_t at)
+{
+    static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
+    char why[NAME_FAULT_BYTES], field[64];
+    bool known = name.len && memchr(name.ptr, '/', name.len);
+    for (size_t i = 0; i < COUNT_OF(standard); i++)
+        known = known || slice_equal(name, slice_from_text(standard[i]));
+    snprintf(field, sizeof(field), "metadata.finalizers[%zu]", at);
+    if (!label_key_valid(name, why))
+        invalid(meta, "metadata.finalizers", name, why);
+    else if (!known)
+        invalid(meta, field, name,
+                "name is neither a standard finalizer name nor is it fully qualified");
+}
+
 static void validate_finalizers(const struct kube_meta *meta, struct json_node *object,
                                 struct json_node *old)
 {
-    char why[NAME_FAULT_BYTES], message[320];
+    char message[320];
+    size_t at = 0;
     struct json_node *list = json_node_path(object, "metadata.finalizers");
     struct json_node *had = old ? json_node_path(old, "metadata.finalizers") : NULL;
     for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
         struct json_node *same = had ? had->first : NULL;
         while (same && !json_node_equal(same, item))
             same = same->next;
-        if (!label_key_valid(item->text, why))
-            invalid(meta, "metadata.finalizers", item->text, why);
+        validate_finalizer(meta, item->text, at++);
         if (old && kube_meta_is_deleting(old) && !same) {
             snprintf(message, sizeof(message),
                      "Forbidden: no new finalizers can be added if the object is being deleted, "
@@ -250,18 +291,18 @@ static void validate_finalizers(const struct kube_meta *meta, struct json_node *
 
 static void validate_owners(const struct kube_meta *meta, struct json_node *owners)
 {
-    static const char *const needed[] = {"apiVersion", "kind", "name", "uid"};
-    char field[64];
-    size_t at = 0;
+    static const char *const needed[][2] = {
+        {"metadata.ownerReferences.apiVersion", "version must not be empty"},
+        {"metadata.ownerReferences.kind", "must not be empty"},
+        {"metadata.ownerReferences.name", "must not be empty"},
+        {"metadata.ownerReferences.uid", "must not be empty"},
+    };
     struct json_node *owner = owners ? owners->first : NULL;
-    for (; owner; owner = owner->next, at++) {
+    for (; owner; owner = owner->next) {
         for (size_t i = 0; i < COUNT_OF(needed); i++) {
-            struct json_node *text = json_node_named(owner, needed[i]);
-            if (text && text->type == JSON_TYPE_STRING && text->text.len)
-                continue;
-            snprintf(field, sizeof(field), "metadata.ownerReferences[%zu].%s", at, needed[i]);
-            kube_status_cause(meta->status, "FieldValueRequired", field,
-                              "Required value: must not be empty");
+            struct json_node *text = json_node_named(owner, strrchr(needed[i][0], '.') + 1);
+            if (!text || text->type != JSON_TYPE_STRING || !text->text.len)
+                invalid(meta, needed[i][0], SLICE_LITERAL(""), needed[i][1]);
         }
     }
 }

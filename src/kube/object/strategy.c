@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#define NETWORK_NAME "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-
 static const struct {
     const char *group, *plural; /* plural NULL: the whole group */
     unsigned flags;
@@ -19,7 +17,7 @@ static const struct {
     {"", "podtemplates", KUBE_RETURNS_DELETED},
     {"", "resourcequotas", KUBE_RETURNS_DELETED},
     {"", "serviceaccounts", KUBE_RETURNS_DELETED},
-    {"", "services", KUBE_RETURNS_DELETED | KUBE_CREATES_ON_PUT | KUBE_NAME_DNS_1035},
+    {"", "services", KUBE_RETURNS_DELETED | KUBE_CREATES_ON_PUT | KUBE_NAME_DNS_LABEL},
     {"admissionregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
     {"apiextensions.k8s.io", NULL, KUBE_NEEDS_VERSION},
     {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
@@ -61,28 +59,11 @@ static bool path_segment_valid(struct slice name, char why[NAME_FAULT_BYTES])
     return !why[0];
 }
 
-static bool dns_1035_valid(struct slice name, char why[NAME_FAULT_BYTES])
-{
-    if (dns_label_valid(name, why) && name.ptr[0] >= 'a')
-        return true;
-    if (name.len > 63)
-        snprintf(why, NAME_FAULT_BYTES, "must be no more than 63 bytes");
-    else
-        snprintf(why, NAME_FAULT_BYTES,
-                 NETWORK_NAME
-                 "start with an alphabetic character, and end with an alphanumeric character "
-                 "(e.g. 'my-name',  or 'abc-123', regex used for validation is "
-                 "'[a-z]([-a-z0-9]*[a-z0-9])?')");
-    return false;
-}
-
 bool kube_name_valid(const struct kube_kind *kind, struct slice name, char why[NAME_FAULT_BYTES])
 {
     unsigned flags = kube_strategy(kind);
     if (flags & KUBE_NAME_DNS_LABEL)
         return dns_label_valid(name, why);
-    if (flags & KUBE_NAME_DNS_1035)
-        return dns_1035_valid(name, why);
     if (flags & KUBE_NAME_PATH_SEGMENT)
         return path_segment_valid(name, why);
     return subdomain_valid(name, why);

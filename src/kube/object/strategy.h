@@ -15,8 +15,7 @@ enum kube_strategy_flag {
     KUBE_KEEPS_STATUS = 1 << 3,     /* the status of a new object is its creator's */
     KUBE_META_BY_STATUS = 1 << 4,   /* a write to status may change labels and annotations too */
     KUBE_NAME_DNS_LABEL = 1 << 5,   /* instead of a subdomain */
-    KUBE_NAME_DNS_1035 = 1 << 6,    /* a label that begins with a letter */
-    KUBE_NAME_PATH_SEGMENT = 1 << 7 /* whatever can stand in a path: "system:node" */
+    KUBE_NAME_PATH_SEGMENT = 1 << 6 /* whatever can stand in a path: "system:node" */
 };
 
 unsigned kube_strategy(const struct kube_kind *kind);

@@ -67,7 +67,7 @@ static void add_too_long(char why[NAME_FAULT_BYTES], const char *part, struct sl
     char rule[64];
     if (text.len <= (size_t)max)
         return;
-    snprintf(rule, sizeof(rule), "must be no more than %d bytes", max);
+    snprintf(rule, sizeof(rule), "must be no more than %d characters", max);
     add(why, part, rule);
 }
 
@@ -90,7 +90,7 @@ bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES])
     why[0] = '\0';
     add_too_long(why, "", name, LABEL_BYTES_MAX);
     if (!is_made_of(name, is_lower, "-"))
-        add(why, "", DNS_LABEL_RULE);
+        add(why, "", is_subdomain(name) ? "must not contain dots" : DNS_LABEL_RULE);
     return !why[0];
 }
 

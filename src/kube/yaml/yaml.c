@@ -308,14 +308,23 @@ static enum status take_event(struct reader *r)
     }
 }
 
+/* Lines as go-yaml counts them, which names none for the first. */
+static enum status parser_fault(struct reader *r)
+{
+    const char *why = r->parser.problem ? r->parser.problem : "cannot be read";
+    size_t line = r->parser.problem_mark.line;
+    if (!line)
+        return error_set(r->error, ST_MALFORMED, "yaml: %s", why);
+    return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s",
+                     line + (r->parser.error == YAML_SCANNER_ERROR ? 1 : 0), why);
+}
+
 static enum status read_document(struct reader *r)
 {
     for (;;) {
         yaml_event_delete(&r->event);
         if (!yaml_parser_parse(&r->parser, &r->event)) {
-            const char *why = r->parser.problem ? r->parser.problem : "cannot be read";
-            return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s",
-                             r->parser.problem_mark.line + 1, why);
+            return parser_fault(r);
         }
         if (r->event.type == YAML_DOCUMENT_END_EVENT || r->event.type == YAML_STREAM_END_EVENT)
             return ST_OK;

@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+"""The same writes to a real kube-apiserver and to Vigil's own Kubernetes face: every code and every Status
+must be the same, and so must metadata and what has no schema. tools/build-kube builds the real one."""
+import json
+import pathlib
+import re
+import ssl
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/live"))
+sys.path.insert(0, str(ROOT / "tests/kube"))
+from apiserver_test import Apiserver, READY_SECONDS  # noqa: E402
+from server import Server, free_port  # noqa: E402
+
+UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RECORD = re.compile(r"record \(\d+\)")
+CMS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+LONG = "x" * 64
+
+# (method, path, body, content type). A body that is a text is sent as it is.
+CASES = [
+    ("POST", CMS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}}),
+    ("POST", CMS, {"metadata": {"name": "a"}}),
+    ("POST", CMS, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "fin", "finalizers": ["e.com/x"]}}),
+    ("POST", CMS, {"metadata": {"name": "A_"}}),
+    ("POST", CMS, {"metadata": {"name": LONG * 4}}),
+    ("POST", CMS, {"metadata": {}}),
+    ("POST", CMS, {}),
+    ("POST", CMS, {"metadata": {"name": "b", "namespace": "other"}}),
+    ("POST", CMS, {"metadata": {"name": "b", "labels": {"-a": "y"}}}),
+    ("POST", CMS, {"metadata": {"name": "b", "labels": {"a": "y/"}}}),
+    ("POST", CMS, {"metadata": {"name": "b", "labels": {"a": 1}}}),
+    ("POST", CMS, {"metadata": {"name": 7}}),
+    ("POST", CMS, {"metadata": "x"}),
+    ("POST", CMS, {"metadata": {"name": "b", "annotations": {"/": "y"}}}),
+    ("POST", CMS, {"metadata": {"name": "b", "annotations": {"a": "y" * 262145}}}),
+    ("POST", CMS, {"metadata": {"name": "b", "finalizers": ["nodomain"]}}),
+    ("POST", CMS, {"metadata": {"name": "b", "finalizers": ["-/x"]}}),
+    ("POST", CMS, {"metadata": {"name": "b", "ownerReferences": [{}]}}),
+    ("POST", CMS, {"metadata": {"name": "b", "resourceVersion": "5"}}),
+    ("POST", CMS, {"metadata": {"generateName": "G_", "name": "b"}}),
+    ("POST", CMS, {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}}),
+    ("POST", CMS, {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "b"}}),
+    ("POST", CMS, {"kind": "Nothing", "apiVersion": "v1", "metadata": {"name": "b"}}),
+    ("POST", CMS, "{bad"),
+    ("POST", CMS, ""),
+    ("POST", CMS, "[]"),
+    ("POST", CMS, "{}", "text/plain"),
+    ("POST", CMS, "metadata: {name: yam}\ndata: {a: 'yes'}\n", "application/yaml"),
+    ("POST", CMS, "{", "application/yaml"),
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "dry"}}),
+    ("POST", CMS + "?dryRun=Some", {"metadata": {"name": "dry"}}),
+    ("POST", CMS + "?fieldValidation=Nope", {"metadata": {"name": "dry"}}),
+    ("POST", CMS + "?fieldValidation=Strict", '{"metadata":{"name":"dup","name":"dup"},"data":{"a":"1","a":"2"}}'),
+    ("POST", "/api/v1/namespaces/nope/configmaps", {"metadata": {"name": "a"}}),
+    ("POST", "/api/v1/configmaps", {"metadata": {"name": "a"}}),
+    ("POST", "/api/v1/namespaces", {"metadata": {"name": "a.b"}}),
+    ("POST", "/api/v1/namespaces", {"metadata": {"name": "gone"}}),
+    ("POST", CMS + "/a", {"metadata": {"name": "a"}}),
+    ("POST", "/api/v1/namespaces/default/nothings", {"metadata": {"name": "a"}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "a", "resourceVersion": "1"}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "a", "resourceVersion": "x"}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "a", "uid": "other"}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "b"}}),
+    ("PUT", CMS + "/a", {"metadata": {}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "a", "namespace": "b"}}),
+    ("PUT", CMS + "/a", {"metadata": {"name": "a", "labels": {"z": "z"}}, "data": {"k": "v2"}}),
+    ("PUT", CMS + "/a", {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}),
+    ("PUT", CMS + "/zz", {"metadata": {"name": "zz"}}),
+    ("PUT", CMS, {"metadata": {"name": "zz"}}),
+    ("PUT", "/api/v1/namespaces/default/endpoints/made", {"metadata": {"name": "made"}}),
+    ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/made", {"metadata": {"name": "made"}}),
+    ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/made", {"metadata": {"name": "made"}}),
+    ("PATCH", CMS + "/a", {"data": {"k": "w"}}, MERGE),
+    ("PATCH", CMS + "/a", {"data": {"k": "w"}}, MERGE),
+    ("PATCH", CMS + "/a", {"metadata": {"resourceVersion": "1"}}, MERGE),
+    ("PATCH", CMS + "/a", {"metadata": {"name": "q"}}, MERGE),
+    ("PATCH", CMS + "/a", {"metadata": {"uid": "q"}}, MERGE),
+    ("PATCH", CMS + "/a", {"metadata": {"labels": {"a": "-"}}}, MERGE),
+    ("PATCH", CMS + "/a", {"metadata": None}, MERGE),
+    ("PATCH", CMS + "/a", "[]", MERGE),
+    ("PATCH", CMS + "/a", "{", MERGE),
+    ("PATCH", CMS + "/zz", {"data": {"k": "w"}}, MERGE),
+    ("PATCH", CMS + "/a", {"data": {"k": "w"}}, "application/json"),
+    ("PATCH", CMS + "/a", [{"op": "test", "path": "/data/k", "value": "no"}], JSON_PATCH),
+    ("PATCH", CMS + "/a", [{"op": "remove", "path": "/data/none"}], JSON_PATCH),
+    ("PATCH", CMS + "/a", [{"op": "add", "path": "/data/n", "value": "1"}], JSON_PATCH),
+    ("PATCH", CMS + "/a", {}, JSON_PATCH),
+    ("PATCH", CMS + "/a", [{"op": "test", "path": "/data/k", "value": "no"}] * 10001, JSON_PATCH),
+    ("PATCH", CMS + "/a?dryRun=All", {"data": {"k": "dry"}}, MERGE),
+    ("DELETE", CMS + "/zz"),
+    ("DELETE", CMS + "/a", {"preconditions": {"uid": "other"}}),
+    ("DELETE", CMS + "/a", {"preconditions": {"resourceVersion": "1"}}),
+    ("DELETE", CMS + "/a?propagationPolicy=Some"),
+    ("DELETE", CMS + "/a", {"propagationPolicy": "Some"}),
+    ("DELETE", CMS + "/a", {"kind": "Pod", "apiVersion": "v1"}),
+    ("DELETE", CMS + "/a?dryRun=All"),
+    ("DELETE", CMS + "/a", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}),
+    ("DELETE", CMS + "/a"),
+    ("DELETE", CMS + "/fin"),
+    ("DELETE", CMS + "/fin"),
+    ("PATCH", CMS + "/fin", {"metadata": {"finalizers": ["e.com/x", "e.com/y"]}}, MERGE),
+    ("PATCH", CMS + "/fin", {"metadata": {"finalizers": None}}, MERGE),
+    ("DELETE", CMS + "/fin"),
+    ("POST", CMS, {"metadata": {"name": "fore"}}),
+    ("DELETE", CMS + "/fore?propagationPolicy=Foreground"),
+    ("POST", CMS, {"metadata": {"name": "orph"}}),
+    ("DELETE", CMS + "/orph?propagationPolicy=Orphan"),
+    ("DELETE", "/api/v1/configmaps"),
+    ("DELETE", "/api/v1/namespaces"),
+    ("DELETE", "/api/v1/namespaces/default"),
+    ("POST", "/api/v1/namespaces/gone/configmaps", {"metadata": {"name": "stays", "finalizers": ["e.com/x"]}}),
+    ("DELETE", "/api/v1/namespaces/gone"),
+    ("POST", "/api/v1/namespaces/gone/configmaps", {"metadata": {"name": "a"}}),
+    ("POST", "/apis/apps/v1/namespaces/gone/deployments",
+     {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+         "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}),
+    ("DELETE", CMS + "?labelSelector=no%3Done"),
+    ("DELETE", CMS + "?labelSelector=!!"),
+    ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+     {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}),
+    ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+    ("POST", CMS, {"metadata": {"name": "large"}, "data": {"a": "x" * (3 << 20)}}),
+    ("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "1a"}, "spec": {"ports": [{"port": 1}]}}),
+]
+
+
+def normal(value):
+    """Without what no two servers agree on."""
+    if isinstance(value, dict):
+        out = {}
+        for key, item in value.items():
+            if key == "managedFields":
+                continue
+            if key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp") and item:
+                item = "*"
+            out[key] = normal(item)
+        if "causes" in out:  # it tells those of an update twice
+            out["causes"] = [c for i, c in enumerate(out["causes"]) if c not in out["causes"][:i]]
+        return out
+    if isinstance(value, str):
+        return UID.sub("U", RECORD.sub("record (N)", value))
+    return [normal(item) for item in value] if isinstance(value, list) else value
+
+
+class Client:
+    def __init__(self, url, token=None):
+        self.url, self.token = url, token
+        self.context = ssl._create_unverified_context() if url.startswith("https") else None
+
+    def send(self, method, path, body=None, content_type="application/json"):
+        data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method,
+                                         headers={"Content-Type": content_type, "Accept": "application/json"})
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=self.context) as response:
+                return response.status, json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            try:
+                return error.code, json.loads(text)
+            except ValueError:
+                return error.code, text.decode(errors="replace")
+
+
+def what_counts(answer):
+    code, body = answer
+    body = normal(body)
+    if isinstance(body, dict) and body.get("kind") not in ("Status", "ConfigMap", "ConfigMapList", None):
+        body = {"kind": body["kind"], "metadata": body.get("metadata")}
+    return code, body
+
+
+class SameWrites(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        root = pathlib.Path(cls.directory.name)
+        port = free_port()
+        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
+        cls.server.start()
+        cls.behind = Server(str(root / "behind"))
+        cls.behind.start()
+        cls.apiserver = Apiserver(root, cls.behind.url, ("--request-timeout=30s",))
+        cls.ours = Client(f"http://127.0.0.1:{port}")
+        cls.theirs = Client(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
+        end = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                if cls.theirs.send("GET", "/api/v1/namespaces/default")[0] == 200:
+                    break
+            except OSError:
+                pass
+            if time.monotonic() > end:
+                raise AssertionError("the apiserver does not become ready")
+            time.sleep(0.2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.apiserver.stop()
+        cls.server.stop()
+        cls.behind.stop()
+        cls.directory.cleanup()
+
+    def test_every_answer_is_that_of_a_real_apiserver(self):
+        for case in CASES:
+            theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
+            with self.subTest(case=str(case)[:160]):
+                self.assertEqual(ours, theirs)
+
+
+if __name__ == "__main__":
+    unittest.main()
