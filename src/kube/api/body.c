@@ -82,7 +82,7 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
              "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
              "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
              "\"json:\\\"kind,omitempty\\\"\" }",
-             kube_type_name(root));
+             kube_json_type(root));
     return unreadable(call, NO_KIND, why, body);
 }
 

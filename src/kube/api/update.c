@@ -56,7 +56,7 @@ static bool apply_json(struct kube_change *change, struct json_node *base, struc
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "error decoding patch: json: cannot unmarshal %s into Go value of type "
                          "[]handlers.jsonPatchOp",
-                         kube_type_name(patch));
+                         kube_json_type(patch));
     switch (patch_json(&change->scratch, base, patch, ret_object, &error)) {
     case ST_OK:
         return true;
@@ -87,7 +87,7 @@ static bool apply(struct update *update, struct json_node *base, struct json_nod
             return kube_fail(&call->status, KUBE_BAD_REQUEST,
                              "error decoding patch: json: cannot unmarshal %s into Go value of "
                              "type map[string]interface {}",
-                             kube_type_name(update->body));
+                             kube_json_type(update->body));
         return patch_merge(&change->scratch, base, update->body, ret_object) == ST_OK ||
                no_memory(change);
     }

@@ -85,7 +85,7 @@ bool kube_meta_object(const struct kube_meta *meta, struct json_node *parent, co
                       struct json_node **ret_object);
 
 /* "array", as Go's decoder names it. */
-const char *kube_type_name(const struct json_node *node);
+const char *kube_json_type(const struct json_node *node);
 
 enum { KUBE_TIME_BYTES = 32 };
 /* "2026-11-15T06:15:00Z" */

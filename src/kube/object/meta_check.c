@@ -8,7 +8,7 @@
 
 /* -- Types -- */
 
-const char *kube_type_name(const struct json_node *node)
+const char *kube_json_type(const struct json_node *node)
 {
     static const char *const names[] = {
         [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
@@ -29,7 +29,7 @@ static bool wrong_type(const struct kube_meta *meta, const struct json_node *nod
 {
     char why[192];
     snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %s of type %s",
-             kube_type_name(node), field, go_type);
+             kube_json_type(node), field, go_type);
     return cannot_handle(meta, why);
 }
 
@@ -177,7 +177,7 @@ bool kube_meta_check(const struct kube_meta *meta, struct json_node *object)
 {
     if (object->type != JSON_TYPE_OBJECT)
         return kube_fail(meta->status, KUBE_BAD_REQUEST, "a %s is an object, not %s",
-                         meta->kind->kind, kube_type_name(object));
+                         meta->kind->kind, kube_json_type(object));
     return check_kind(meta, object) && check_metadata(meta, object);
 }
 
