@@ -4,6 +4,7 @@
 #include "codec/json/pretty.h"
 #include "kube/api/discovery.h"
 #include "kube/api/keeper.h"
+#include "kube/api/openapi.h"
 #include "kube/api/pages.h"
 #include "kube/api/purge.h"
 #include "kube/api/scope.h"
@@ -280,6 +281,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     list_init(&face->purges);
     TRY(http_routes_new(&face->routes));
     TRY(kube_pages_add(face));
+    TRY(kube_openapi_add(face));
     TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
     *ret_face = TAKE(face);
     return ST_OK;

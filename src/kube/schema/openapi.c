@@ -1,0 +1,548 @@
+#include "kube/schema/openapi.h"
+
+#include "base/crc32c.h"
+#include "codec/json/writer.h"
+#include "kube/resource/kind.h"
+#include "kube/schema/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WRITTEN_AS "1" /* to be counted up with each change of what is written here */
+#define REF "#/components/schemas/"
+
+enum { NAME_BYTES = 256, PATH_BYTES = 512 };
+
+enum phase { PHASE_HEAD, PHASE_PATHS, PHASE_MIDDLE, PHASE_SCHEMAS, PHASE_TAIL, PHASE_DONE };
+
+struct kube_openapi {
+    char api_version[128];
+    enum phase phase;
+    size_t at;        /* the kind or type that comes next */
+    struct buf piece; /* made and not yet read */
+    size_t read;
+    struct json_writer writer;
+    bool uses[]; /* of each type */
+};
+
+/* -- Names -- */
+
+static const char *version_of(const struct kube_kind *kind, char text[NAME_BYTES])
+{
+    snprintf(text, NAME_BYTES, "%s%s%s", kind->group, kind->group[0] ? "/" : "", kind->version);
+    return text;
+}
+
+static const char *document_of(const struct kube_kind *kind, char text[NAME_BYTES])
+{
+    snprintf(text, NAME_BYTES, "%s%s%s%s", kind->group[0] ? "apis/" : "api", kind->group, "/",
+             kind->version);
+    return text;
+}
+
+const char *kube_openapi_hash(void)
+{
+    static _Thread_local char text[32];
+    uint32_t hash = crc32c(0, SLICE_LITERAL(WRITTEN_AS));
+    if (text[0])
+        return text;
+    for (size_t i = 0; i < kube_type_count(); i++) {
+        const struct kube_type *type = kube_type_at(i);
+        const struct kube_field *fields = kube_type_fields(type);
+        hash = crc32c(hash, slice_from_text(kube_type_name(type)));
+        for (size_t f = 0; f < type->field_count; f++) {
+            uint8_t facts[] = {fields[f].value, fields[f].shape, fields[f].flags};
+            hash = crc32c(hash, kube_field_name(&fields[f]));
+            hash = crc32c(hash, slice_of(facts, sizeof(facts)));
+        }
+    }
+    snprintf(text, sizeof(text), "%08X", hash);
+    return text;
+}
+
+/* -- The index -- */
+
+enum status kube_openapi_index(struct buf *out)
+{
+    struct json_writer w;
+    size_t count;
+    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64];
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    json_writer_init(&w, out);
+    json_begin_object(&w);
+    json_key(&w, "paths");
+    json_begin_object(&w);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(document_of(&kinds[i], name), last) == 0)
+            continue;
+        memcpy(last, name, sizeof(last));
+        snprintf(url, sizeof(url), "/openapi/v3/%s?hash=%s", name, kube_openapi_hash());
+        json_key(&w, name);
+        json_begin_object(&w);
+        json_key(&w, "serverRelativeURL");
+        json_text(&w, url);
+        json_end_object(&w);
+    }
+    json_end_object(&w);
+    json_end_object(&w);
+    return json_writer_finish(&w);
+}
+
+/* -- Schemas -- */
+
+static void write_pair(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    json_text(w, text);
+}
+
+static void write_ref(struct json_writer *w, const struct kube_type *type)
+{
+    char text[NAME_BYTES];
+    snprintf(text, sizeof(text), REF "%s.%s", kube_type_package(type), kube_type_name(type));
+    json_key(w, "allOf");
+    json_begin_array(w);
+    json_begin_object(w);
+    write_pair(w, "$ref", text);
+    json_end_object(w);
+    json_end_array(w);
+}
+
+static void write_one_of(struct json_writer *w, const char *first, const char *second)
+{
+    json_key(w, "oneOf");
+    json_begin_array(w);
+    json_begin_object(w);
+    write_pair(w, "type", first);
+    json_end_object(w);
+    json_begin_object(w);
+    write_pair(w, "type", second);
+    json_end_object(w);
+    json_end_array(w);
+}
+
+/* The members of the schema of one value. */
+static void write_value(struct json_writer *w, const struct kube_field *field)
+{
+    static const char *const names[][2] = {
+        [KUBE_VALUE_STRING] = {"string", NULL},
+        [KUBE_VALUE_BOOL] = {"boolean", NULL},
+        [KUBE_VALUE_INT32] = {"integer", "int32"},
+        [KUBE_VALUE_INT64] = {"integer", "int64"},
+        [KUBE_VALUE_DOUBLE] = {"number", "double"},
+        [KUBE_VALUE_BYTES] = {"string", "byte"},
+        [KUBE_VALUE_TIME] = {"string", "date-time"},
+        [KUBE_VALUE_MICROTIME] = {"string", "date-time"},
+        [KUBE_VALUE_INTORSTRING] = {NULL, "int-or-string"},
+    };
+    if (field->value < COUNT_OF(names) && names[field->value][0])
+        write_pair(w, "type", names[field->value][0]);
+    if (field->value < COUNT_OF(names) && names[field->value][1])
+        write_pair(w, "format", names[field->value][1]);
+    if (field->value == KUBE_VALUE_MESSAGE)
+        write_ref(w, kube_field_type(field));
+    else if (field->value == KUBE_VALUE_QUANTITY)
+        write_one_of(w, "string", "number");
+    else if (field->value == KUBE_VALUE_INTORSTRING)
+        write_one_of(w, "integer", "string");
+}
+
+static void write_extensions(struct json_writer *w, const struct kube_field *field)
+{
+    static const char *const lists[] = {NULL, "atomic", "set", "map"};
+    struct slice merge_key = kube_field_merge_key(field), keys = kube_field_list_keys(field);
+    unsigned flags = field->flags;
+    const char *strategy = flags & KUBE_FIELD_REPLACE ? "replace"
+                           : flags & KUBE_FIELD_MERGE
+                               ? (flags & KUBE_FIELD_RETAIN_KEYS ? "merge,retainKeys" : "merge")
+                           : flags & KUBE_FIELD_RETAIN_KEYS ? "retainKeys"
+                                                            : NULL;
+    const char *list = lists[kube_field_list_type(field)];
+    if (list)
+        write_pair(
+            w, field->shape == KUBE_SHAPE_LIST ? "x-kubernetes-list-type" : "x-kubernetes-map-type",
+            list);
+    if (keys.len) {
+        json_key(w, "x-kubernetes-list-map-keys");
+        json_begin_array(w);
+        while (keys.len) {
+            const uint8_t *comma = memchr(keys.ptr, ',', keys.len);
+            size_t len = comma ? (size_t)(comma - keys.ptr) : keys.len;
+            json_string(w, slice_sub(keys, 0, len));
+            keys = slice_sub(keys, size_min(len + 1, keys.len),
+                             keys.len - size_min(len + 1, keys.len));
+        }
+        json_end_array(w);
+    }
+    if (strategy)
+        write_pair(w, "x-kubernetes-patch-strategy", strategy);
+    if (merge_key.len)
+        write_pair(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
+}
+
+static void write_property(struct json_writer *w, const struct kube_field *field)
+{
+    bool map = field->shape >= KUBE_SHAPE_MAP;
+    json_key(w, (const char *)kube_field_name(field).ptr);
+    json_begin_object(w);
+    if (map) {
+        write_pair(w, "type", "object");
+        json_key(w, "additionalProperties");
+        json_begin_object(w);
+    }
+    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_MAP_OF_LISTS) {
+        write_pair(w, "type", "array");
+        json_key(w, "items");
+        json_begin_object(w);
+    }
+    write_value(w, field);
+    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_MAP_OF_LISTS)
+        json_end_object(w);
+    if (map)
+        json_end_object(w);
+    write_extensions(w, field);
+    json_end_object(w);
+}
+
+static void write_properties(struct json_writer *w, const struct kube_type *type)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (field->flags & KUBE_FIELD_INLINE)
+            write_properties(w, kube_field_type(field));
+        else
+            write_property(w, field);
+    }
+}
+
+static void write_required(struct json_writer *w, const struct kube_type *type)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    bool any = false;
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (!(field->flags & KUBE_FIELD_REQUIRED))
+            continue;
+        if (!any) {
+            json_key(w, "required");
+            json_begin_array(w);
+        }
+        any = true;
+        json_text(w, (const char *)kube_field_name(field).ptr);
+    }
+    if (any)
+        json_end_array(w);
+}
+
+static void write_gvk(struct json_writer *w, struct slice api_version, struct slice kind)
+{
+    const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
+    size_t group = slash ? (size_t)(slash - api_version.ptr) : 0, skip = slash ? group + 1 : 0;
+    json_begin_object(w);
+    json_key(w, "group");
+    json_string(w, slice_sub(api_version, 0, group));
+    json_key(w, "kind");
+    json_string(w, kind);
+    json_key(w, "version");
+    json_string(w, slice_sub(api_version, skip, api_version.len - skip));
+    json_end_object(w);
+}
+
+/* The kinds that are of this type, if any. */
+static void write_kinds(struct json_writer *w, const struct kube_type *type)
+{
+    size_t count;
+    const struct kube_type_kind *kinds = kube_type_kinds(&count);
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (kinds[i].type != kube_type_index(type))
+            continue;
+        if (!any) {
+            json_key(w, "x-kubernetes-group-version-kind");
+            json_begin_array(w);
+        }
+        any = true;
+        write_gvk(w, kube_type_kind_version(&kinds[i]), kube_type_kind_name(&kinds[i]));
+    }
+    if (any)
+        json_end_array(w);
+}
+
+static void write_schema(struct json_writer *w, const struct kube_type *type)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof(name), "%s.%s", kube_type_package(type), kube_type_name(type));
+    json_key(w, name);
+    json_begin_object(w);
+    write_pair(w, "type", "object");
+    write_required(w, type);
+    json_key(w, "properties");
+    json_begin_object(w);
+    write_properties(w, type);
+    json_end_object(w);
+    write_kinds(w, type);
+    if (type->atomic)
+        write_pair(w, "x-kubernetes-map-type", "atomic");
+    json_end_object(w);
+}
+
+/* -- Paths -- */
+
+struct operation {
+    const char *method, *action;
+    bool writes; /* takes dryRun, fieldManager and fieldValidation */
+};
+
+static void write_parameter(struct json_writer *w, const char *name, const char *type)
+{
+    json_begin_object(w);
+    write_pair(w, "name", name);
+    write_pair(w, "in", "query");
+    json_key(w, "schema");
+    json_begin_object(w);
+    write_pair(w, "type", type);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_parameters(struct json_writer *w, const struct operation *operation)
+{
+    json_key(w, "parameters");
+    json_begin_array(w);
+    if (operation->writes) {
+        write_parameter(w, "dryRun", "string");
+        write_parameter(w, "fieldManager", "string");
+        write_parameter(w, "fieldValidation", "string");
+    }
+    json_end_array(w);
+}
+
+/* The ways in which a PATCH may come: kubectl looks for the one it would use. */
+static void write_patch_types(struct json_writer *w)
+{
+    static const char *const types[] = {
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+    };
+    json_key(w, "requestBody");
+    json_begin_object(w);
+    json_key(w, "content");
+    json_begin_object(w);
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        json_key(w, types[i]);
+        json_begin_object(w);
+        json_end_object(w);
+    }
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_operation(struct json_writer *w, const struct kube_kind *kind,
+                            const struct operation *operation)
+{
+    char version[NAME_BYTES];
+    const struct kube_type *type =
+        kube_type_find(slice_from_text(version_of(kind, version)), slice_from_text(kind->kind));
+    json_key(w, operation->method);
+    json_begin_object(w);
+    write_parameters(w, operation);
+    if (strcmp(operation->method, "patch") == 0)
+        write_patch_types(w);
+    json_key(w, "responses");
+    json_begin_object(w);
+    json_key(w, "200");
+    json_begin_object(w);
+    write_pair(w, "description", "OK");
+    if (type) {
+        json_key(w, "content");
+        json_begin_object(w);
+        json_key(w, "application/json");
+        json_begin_object(w);
+        json_key(w, "schema");
+        json_begin_object(w);
+        write_ref(w, type);
+        json_end_object(w);
+        json_end_object(w);
+        json_end_object(w);
+    }
+    json_end_object(w);
+    json_end_object(w);
+    write_pair(w, "x-kubernetes-action", operation->action);
+    json_key(w, "x-kubernetes-group-version-kind");
+    write_gvk(w, slice_from_text(version), slice_from_text(kind->kind));
+    json_end_object(w);
+}
+
+static void write_path(struct json_writer *w, const struct kube_kind *kind, const char *path,
+                       const struct operation *operations, size_t count)
+{
+    json_key(w, path);
+    json_begin_object(w);
+    for (size_t i = 0; i < count; i++)
+        write_operation(w, kind, &operations[i]);
+    json_end_object(w);
+}
+
+static void write_paths(struct json_writer *w, const struct kube_kind *kind)
+{
+    static const struct operation make = {"post", "post", true};
+    static const struct operation collection[] = {
+        {"get", "list", false}, {"post", "post", true}, {"delete", "deletecollection", false}};
+    static const struct operation object[] = {{"get", "get", false},
+                                              {"put", "put", true},
+                                              {"patch", "patch", true},
+                                              {"delete", "delete", false}};
+    char path[PATH_BYTES], sub[PATH_BYTES + 16], document[NAME_BYTES];
+    bool namespaced = kind->flags & KUBE_NAMESPACED;
+    document_of(kind, document);
+    if (namespaced && !(kind->flags & KUBE_CREATE_ONLY)) {
+        snprintf(path, sizeof(path), "/%s/%s", document, kind->plural);
+        write_path(w, kind, path, collection, 1);
+    }
+    snprintf(path, sizeof(path), "/%s/%s%s", document, namespaced ? "namespaces/{namespace}/" : "",
+             kind->plural);
+    if (kind->flags & KUBE_CREATE_ONLY) {
+        write_path(w, kind, path, &make, 1);
+        return;
+    }
+    write_path(w, kind, path, collection, COUNT_OF(collection));
+    snprintf(sub, sizeof(sub), "%s/{name}", path);
+    write_path(w, kind, sub, object, COUNT_OF(object));
+    if (kind->flags & KUBE_HAS_STATUS) {
+        snprintf(sub, sizeof(sub), "%s/{name}/status", path);
+        write_path(w, kind, sub, object, 3);
+    }
+}
+
+/* -- Documents -- */
+
+/* Everything the type is made of. Recursion ends where all was seen: as deep as types go. */
+static void use(struct kube_openapi *d, const struct kube_type *type)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    if (d->uses[kube_type_index(type)])
+        return;
+    d->uses[kube_type_index(type)] = true;
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (kube_field_type(field))
+            use(d, kube_field_type(field));
+    }
+}
+
+static bool is_of(const struct kube_openapi *d, const struct kube_kind *kind)
+{
+    char version[NAME_BYTES];
+    return strcmp(version_of(kind, version), d->api_version) == 0;
+}
+
+enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document)
+{
+    size_t count, found = 0;
+    AUTO(kube_openapi_closep)
+    struct kube_openapi *d = calloc(1, sizeof(*d) + kube_type_count() * sizeof(d->uses[0]));
+    if (!d)
+        return ST_NOMEM;
+    if (api_version.len >= sizeof(d->api_version))
+        return ST_NOT_FOUND;
+    slice_copy(d->api_version, api_version);
+    json_writer_init(&d->writer, &d->piece);
+    const struct kube_type_kind *kinds = kube_type_kinds(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(kube_type_kind_version(&kinds[i]), api_version))
+            use(d, kube_type_at(kinds[i].type));
+    }
+    const struct kube_kind *builtin = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        found += is_of(d, &builtin[i]);
+    if (!found)
+        return ST_NOT_FOUND;
+    *ret_document = TAKE(d);
+    return ST_OK;
+}
+
+void kube_openapi_close(struct kube_openapi *document)
+{
+    if (!document)
+        return;
+    buf_fini(&document->piece);
+    free(document);
+}
+
+static void make_head(struct kube_openapi *d)
+{
+    struct json_writer *w = &d->writer;
+    json_begin_object(w);
+    write_pair(w, "openapi", "3.0.0");
+    json_key(w, "info");
+    json_begin_object(w);
+    write_pair(w, "title", "Kubernetes");
+    write_pair(w, "version", "v1.36");
+    json_end_object(w);
+    json_key(w, "paths");
+    json_begin_object(w);
+}
+
+static void make_middle(struct kube_openapi *d)
+{
+    json_end_object(&d->writer);
+    json_key(&d->writer, "components");
+    json_begin_object(&d->writer);
+    json_key(&d->writer, "schemas");
+    json_begin_object(&d->writer);
+}
+
+/* Makes what comes next, at most one kind's paths or one schema: maybe nothing. */
+static void make_piece(struct kube_openapi *d)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    switch (d->phase) {
+    case PHASE_HEAD:
+        make_head(d);
+        break;
+    case PHASE_PATHS:
+        if (is_of(d, &kinds[d->at]))
+            write_paths(&d->writer, &kinds[d->at]);
+        if (++d->at < count)
+            return;
+        break;
+    case PHASE_MIDDLE:
+        make_middle(d);
+        break;
+    case PHASE_SCHEMAS:
+        if (d->uses[d->at])
+            write_schema(&d->writer, kube_type_at(d->at));
+        if (++d->at < kube_type_count())
+            return;
+        break;
+    case PHASE_TAIL:
+        for (int i = 0; i < 3; i++)
+            json_end_object(&d->writer);
+        break;
+    case PHASE_DONE:
+        return;
+    }
+    d->at = 0;
+    d->phase++;
+}
+
+enum status kube_openapi_read(struct kube_openapi *d, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    size_t len = 0;
+    while (len < room) {
+        if (d->read == d->piece.len) {
+            if (d->phase == PHASE_DONE)
+                break;
+            d->piece.len = d->read = 0;
+            make_piece(d);
+            TRY(d->writer.status);
+            continue;
+        }
+        size_t n = size_min(room - len, d->piece.len - d->read);
+        slice_copy(dst + len, slice_of(d->piece.ptr + d->read, n));
+        d->read += n;
+        len += n;
+    }
+    *ret_len = len;
+    return ST_OK;
+}

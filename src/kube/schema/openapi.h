@@ -1,0 +1,36 @@
+/*
+ * OpenAPI v3 of the built-in kinds, made from the schema table while it is sent: a document of any
+ * size holds a few kilobytes. It says what kubectl asks it: which parameters a PATCH takes, the
+ * members of each kind and their types, and how lists are merged. There are no descriptions.
+ *
+ *     /openapi/v3                 which documents there are
+ *     /openapi/v3/apis/apps/v1    paths and schemas of one group and version
+ */
+#ifndef VIGIL_KUBE_SCHEMA_OPENAPI_H
+#define VIGIL_KUBE_SCHEMA_OPENAPI_H
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+/* Another table or another way to write it has another. Hexadecimal; never changes while we run. */
+const char *kube_openapi_hash(void);
+
+/* {"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=…"},…}} */
+MUST_CHECK
+enum status kube_openapi_index(struct buf *out);
+
+/* A document that is being read. One owner, one thread. */
+struct kube_openapi;
+
+/* "v1", "apps/v1". ST_NOT_FOUND, ST_NOMEM. */
+MUST_CHECK
+enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document);
+void kube_openapi_close(struct kube_openapi *document);
+DEFINE_CLEANUP(struct kube_openapi *, kube_openapi_close)
+
+/* Writes the next bytes, at most room; *ret_len 0: that was all. ST_NOMEM. */
+MUST_CHECK
+enum status kube_openapi_read(struct kube_openapi *document, uint8_t *dst, size_t room,
+                              size_t *ret_len);
+
+#endif
