@@ -11,6 +11,9 @@ struct alarm_key {
     uint64_t member_id_be;
 };
 
+/* Left for what the server itself raises, however many alarms clients have thought of. */
+enum { OWN_ALARMS = 2 };
+
 #define DOWNGRADE_KEY SLICE_LITERAL("downgrade")
 
 void local_notices_init(struct local_notices *notices)
@@ -141,7 +144,7 @@ static enum status change_one(struct local_notices *notices, struct apply *apply
     *ret_show = raise || found;
     if (found == raise)
         return ST_OK;
-    if (raise && notices->alarm_count == ENGINE_ALARMS_MAX)
+    if (raise && notices->alarm_count >= ENGINE_ALARMS_MAX - OWN_ALARMS)
         return ST_LIMIT;
     TRY(write_alarm(apply, row, !raise));
     if (raise)

@@ -186,6 +186,28 @@ static void full_store_raises_the_alarm_which_lasts(void **state)
     assert_int_equal(rows[0].type, ENGINE_ALARM_NOSPACE);
 }
 
+static void alarms_of_clients_leave_room_for_the_servers_own(void **state)
+{
+    struct fixture *f = *state;
+    enum { SOME = 7 };
+    enum status status = ST_OK;
+    uint64_t raised = 0;
+    for (; status == ST_OK; raised++) {
+        struct pb_alarm_request request = {
+            .action = PB_ALARM_ACTION_ACTIVATE, .member_id = raised, .alarm = SOME};
+        struct engine_alarm op = {.op = new_op(f)};
+        engine_alarm(f->shard, &op, &request);
+        wait_all(f);
+        status = op.op.status;
+    }
+    assert_int_equal(status, ST_LIMIT);
+    fill(f);
+    assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE | 1u << SOME);
+    close_engine(f);
+    open_engine(f);
+    assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE | 1u << SOME);
+}
+
 static void room_must_be_made_and_the_alarm_disarmed(void **state)
 {
     struct fixture *f = *state;
@@ -267,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(full_store_raises_the_alarm_which_lasts),
+        TEST(alarms_of_clients_leave_room_for_the_servers_own),
         TEST(room_must_be_made_and_the_alarm_disarmed),
         TEST(corrupt_refuses_deletes_and_compactions_too),
         TEST(many_ask_to_defragment_and_some_give_up),

@@ -243,12 +243,12 @@ class Alarms(Space):
 
     @only_vigil
     def test_alarms_have_a_limit(self):
-        for member in range(64):
+        for member in range(62):
             self.assertEqual(self.alarm(ACTIVATE, 1000 + member, CORRUPT), [(1000 + member, CORRUPT)])
         more = self.outcome(lambda: self.alarm(ACTIVATE, 5, NOSPACE))
         self.assertEqual(more[0], grpc.StatusCode.RESOURCE_EXHAUSTED)
-        self.assertEqual(len(self.alarm()), 64)
-        self.assertEqual(len(self.status()["errors"]), 64)
+        self.assertEqual(len(self.alarm()), 62)
+        self.assertEqual(len(self.status()["errors"]), 62)
 
 
 class Defragment(Space):
