@@ -30,6 +30,8 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     stream->recv_window = (int32_t)window;
     stream->recv_owed = 0;
     stream->body_left = headers->content_length;
+    stream->headers_bytes = headers->bytes;
+    s->headers_bytes += headers->bytes;
     stream->place = H2_NOWHERE;
     stream->head_sent = stream->body_ended = stream->remote_closed = false;
     list_push_back(&s->open, &stream->in_open);
@@ -41,6 +43,13 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     return stream;
 }
 
+/* A header that lies in the table takes one byte to send again, and is held in full. */
+static bool has_room(const struct h2_session *s, const struct h2_headers *headers)
+{
+    return s->table.count < s->limits->streams_max &&
+           s->headers_bytes + headers->bytes <= s->limits->headers_bytes_max;
+}
+
 static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h2_headers *headers)
 {
     if (s->phase == H2_LEAVING) /* it will hear of our GOAWAY and go elsewhere */
@@ -50,7 +59,7 @@ static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h
         refusal = H2_FRAME_SIZE_ERROR; /* as grpc-go */
     else if (headers->malformed || (ends && headers->content_length > 0))
         refusal = H2_PROTOCOL_ERROR;
-    else if (s->table.count >= s->limits->streams_max)
+    else if (!has_room(s, headers))
         refusal = H2_REFUSED_STREAM;
     if (refusal != H2_NO_ERROR) {
         h2_stream_fault(s, id, NULL, refusal);

@@ -13,6 +13,7 @@
 struct h2_headers {
     uint32_t refs;
     uint32_t count;
+    uint32_t bytes;         /* of memory, all told */
     uint32_t malformed : 1; /* breaks RFC 9113 section 8: the stream is reset */
     uint32_t too_large : 1; /* past a limit; fields holds what came before */
     int64_t content_length; /* -1 when not given */

@@ -188,12 +188,14 @@ static enum status inflate(struct hpack_decoder *decoder, struct slice block,
 static struct h2_headers *headers_from(const struct gathered *g, struct slice block)
 {
     size_t fields_bytes = g->count * sizeof(struct http_field);
-    struct h2_headers *h = malloc(sizeof(*h) + fields_bytes + g->bytes_len + block.len);
+    size_t all_bytes = sizeof(struct h2_headers) + fields_bytes + g->bytes_len + block.len;
+    struct h2_headers *h = malloc(all_bytes);
     if (!h)
         return NULL;
     uint8_t *bytes = (uint8_t *)h + sizeof(*h) + fields_bytes;
     *h = (struct h2_headers){.refs = 1,
                              .count = g->count,
+                             .bytes = (uint32_t)all_bytes,
                              .too_large = g->too_large,
                              .content_length = -1,
                              .block = {bytes + g->bytes_len, block.len}};

@@ -14,6 +14,7 @@ struct h2_limits {
     uint32_t streams_max;         /* at the same time; more are refused (REFUSED_STREAM) */
     uint32_t header_list_bytes;   /* of one request, decoded, 32 extra per field as HPACK counts */
     uint32_t header_fields_max;   /* of one request */
+    uint32_t headers_bytes_max;   /* of all streams that are open: more are refused */
     uint32_t continuations_max;   /* CONTINUATION frames of one header block */
     uint32_t control_bytes_soft;  /* queued control frames: reading stops */
     uint32_t control_bytes_hard;  /* and here the connection ends: ENHANCE_YOUR_CALM */
@@ -37,6 +38,7 @@ struct h2_limits {
         .streams_max = 32768,                      \
         .header_list_bytes = 16 * 1024,            \
         .header_fields_max = 128,                  \
+        .headers_bytes_max = 64 * 1024 * 1024,     \
         .continuations_max = 8,                    \
         .control_bytes_soft = 16 * 1024,           \
         .control_bytes_hard = 64 * 1024,           \

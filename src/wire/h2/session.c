@@ -60,6 +60,7 @@ void h2_stream_close(struct h2_stream *stream, enum h2_error code, bool by_us)
     h2_stream_unschedule(stream);
     h2_table_remove(&s->table, stream);
     list_remove(&stream->in_open);
+    s->headers_bytes -= stream->headers_bytes;
     if (!stream->bulk)
         s->open_plain--;
     if (s->data_stream == stream)

@@ -16,6 +16,32 @@ static void stream_past_the_limit_is_refused(void **state)
     assert_int_equal(test_error(out_of(f), 19), -1);
 }
 
+/* One byte each for a field of 3000: what is held counts, not what was sent. */
+static void streams_are_refused_past_the_limit_of_all_headers(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(buf_fini) struct buf block = {0};
+    static uint8_t value[3000];
+    memset(value, 'v', sizeof(value));
+    f->limits.headers_bytes_max = 20000;
+    f->hold = true;
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST "\x40\1n\x7f\xb9\x16"));
+    test_put(&block, slice_of(value, sizeof(value)));
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, buf_slice(&block));
+    for (uint32_t id = 3; id <= 21; id += 2)
+        test_headers(&f->in, id, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST "\xbe"));
+    exchange(f);
+    assert_int_equal(test_error(out_of(f), 7), -1);
+    assert_int_equal(test_error(out_of(f), 21), H2_REFUSED_STREAM);
+    size_t open = h2_session_streams(f->session);
+    assert_in_range(open, 3, 6);
+    /* What ends makes room. */
+    test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
+    test_headers(&f->in, 23, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST "\xbe"));
+    exchange(f);
+    assert_int_equal(h2_session_streams(f->session), open);
+}
+
 static void header_list_past_the_limit_resets_its_stream_only(void **state)
 {
     struct fixture *f = *state;
@@ -368,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(stream_past_the_limit_is_refused),
+        TEST(streams_are_refused_past_the_limit_of_all_headers),
         TEST(header_list_past_the_limit_resets_its_stream_only),
         TEST(header_fields_past_the_limit_reset_their_stream),
         TEST(header_bomb_ends_the_connection),

@@ -60,10 +60,11 @@ struct h2_stream {
     int32_t send_window; /* may be negative after a SETTINGS of the peer */
     int32_t recv_window; /* what the peer may still send */
     uint32_t recv_owed;  /* consumed, not yet given back */
-    int64_t body_left;   /* of the announced content-length; -1 when none was */
-    uint8_t place;       /* enum h2_stream_place */
-    bool bulk : 1;       /* set by the embedder before it is ready */
-    bool head_only : 1;  /* set by the embedder: the head ends the stream */
+    uint32_t headers_bytes;
+    int64_t body_left;  /* of the announced content-length; -1 when none was */
+    uint8_t place;      /* enum h2_stream_place */
+    bool bulk : 1;      /* set by the embedder before it is ready */
+    bool head_only : 1; /* set by the embedder: the head ends the stream */
     bool head_sent : 1;
     bool body_ended : 1; /* data said END: only trailers are left */
     bool remote_closed : 1;
