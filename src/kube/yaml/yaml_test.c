@@ -1,0 +1,96 @@
+#include "kube/yaml/yaml.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* What it becomes as JSON, or "!" and what is wrong. */
+static void assert_becomes(const char *text, const char *expected)
+{
+    struct arena arena;
+    struct json_node *root;
+    struct error error = {0};
+    struct buf json = {0};
+    arena_init(&arena, NULL, 0, 4 << 20);
+    enum status status = yaml_tree_read(&arena, slice_from_text(text), &root, &error);
+    if (status == ST_OK)
+        assert_int_equal(json_tree_write(root, &json), ST_OK);
+    else
+        assert_int_equal(
+            buf_append_format(&json, "!%s",
+                              status == ST_MALFORMED ? error.text : status_name(status)),
+            ST_OK);
+    assert_int_equal(buf_append(&json, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)json.ptr, expected);
+    buf_fini(&json);
+    arena_fini(&arena);
+}
+
+static void scalars_are_what_yaml_1_1_says(void **state)
+{
+    (void)state;
+    assert_becomes("[yes, No, on, OFF, true, y]", "[true,false,true,false,true,true]");
+    assert_becomes("['yes', \"1\", !!str 2]", "[\"yes\",\"1\",\"2\"]");
+    assert_becomes("[~, null, '', ]", "[null,null,\"\"]");
+    assert_becomes("[1, -2, +3, 0x1f, 0b11, 0o17, 017, 1_000]", "[1,-2,3,31,3,15,15,1000]");
+    assert_becomes("[1.5, .5, 1e3, -0.25, 1.2.3, 1-2]", "[1.5,0.5,1000,-0.25,\"1.2.3\",\"1-2\"]");
+    assert_becomes("[.inf, .nan, 1e999]", "[\".inf\",\".nan\",\"1e999\"]");
+    assert_becomes("2026-01-01T00:00:00Z", "\"2026-01-01T00:00:00Z\"");
+}
+
+static void objects_and_lists_nest(void **state)
+{
+    (void)state;
+    assert_becomes(
+        "a:\n  b: [1, {c: d}]\n  e: |\n    x\n    y\n1: z\nyes: q\n",
+        "{\"a\":{\"b\":[1,{\"c\":\"d\"}],\"e\":\"x\\ny\\n\"},\"1\":\"z\",\"true\":\"q\"}");
+    assert_becomes("a: 1\na: 2\n", "{\"a\":2}");
+    assert_becomes("a: 1\n---\nb: 2\n", "{\"a\":1}");
+    assert_becomes("", "null");
+}
+
+static void anchors_are_copied_and_merged(void **state)
+{
+    (void)state;
+    assert_becomes("a: &x {b: 1}\nc: *x\nd: {<<: *x, e: 2}\n",
+                   "{\"a\":{\"b\":1},\"c\":{\"b\":1},\"d\":{\"e\":2,\"b\":1}}");
+    assert_becomes("a: *no\n", "!yaml: line 1: unknown anchor referenced");
+    assert_becomes("a: &x [*x]\n", "!yaml: line 1: an anchor contains itself");
+    assert_becomes("d: {<<: 3}\n",
+                   "!yaml: line 1: map merge requires map or sequence of maps as the value");
+}
+
+static void bombs_do_not_go_off(void **state)
+{
+    (void)state;
+    char deep[2 * JSON_TREE_DEPTH_MAX + 8];
+    memset(deep, '[', sizeof(deep));
+    deep[sizeof(deep) - 1] = '\0';
+    assert_becomes(deep, "!LIMIT");
+    assert_becomes("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+                   "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+                   "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
+                   "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
+                   "!NOMEM");
+    struct buf many = {0};
+    assert_int_equal(buf_append_text(&many, "a: &a 1\nb: ["), ST_OK);
+    for (int i = 0; i <= YAML_ALIASES_MAX; i++)
+        assert_int_equal(buf_append_text(&many, "*a ,"), ST_OK);
+    assert_int_equal(buf_append(&many, slice_of("]", 2)), ST_OK);
+    assert_becomes((const char *)many.ptr, "!yaml: line 2: document contains excessive aliasing");
+    buf_fini(&many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scalars_are_what_yaml_1_1_says),
+        cmocka_unit_test(objects_and_lists_nest),
+        cmocka_unit_test(anchors_are_copied_and_merged),
+        cmocka_unit_test(bombs_do_not_go_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
