@@ -1,0 +1,155 @@
+"""Speaks to the Kubernetes face of a server under test as plain HTTP, and puts objects into its store through etcd's."""
+import base64
+import http.client
+import json
+import os
+import threading
+import time
+import urllib.parse
+
+from server import Server, free_port
+
+WAIT_SECONDS = 20
+NAMESPACES = 4
+
+
+class KubeServer(Server):
+    def __init__(self, directory, args=(), **more):
+        self.kube_port = more.pop("kube_port", None) or free_port()
+        self.kube_url = f"http://127.0.0.1:{self.kube_port}"
+        self.namespace = "default"  # of what is put
+        self.store = None
+        self.watches = []
+        # Memory that was freed shall count as freed.
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
+        super().__init__(directory, ["--listen-kube-urls", self.kube_url, *args],
+                         env={"ASAN_OPTIONS": asan}, **more)
+
+    def start(self):
+        """Comes back when the namespaces that every server has are there: nothing else is written then."""
+        self.store = None
+        super().start()
+        end = time.monotonic() + WAIT_SECONDS
+        while len(self.list("/api/v1/namespaces")["items"]) < NAMESPACES:
+            assert time.monotonic() < end, self.log
+            time.sleep(0.01)
+        return self
+
+    @property
+    def kubeconfig(self):
+        return f"{self.directory}/kubeconfig"
+
+    # -- the store --
+
+    def call(self, path, **request):
+        if not self.store:
+            self.store = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS)
+        self.store.request("POST", path, json.dumps(request))
+        response = self.store.getresponse()
+        answer = json.loads(response.read())
+        assert response.status == 200, answer
+        return answer
+
+    def put_raw(self, key, value, lease=0):
+        answer = self.call("/v3/kv/put", key=text64(key), value=text64(value), lease=lease)
+        return int(answer["header"]["revision"])
+
+    def put(self, prefix, name, namespace=None, **fields):
+        namespace = namespace or self.namespace
+        return self.put_raw(key_of(prefix, name, namespace), json.dumps(thing(name, namespace, **fields)))
+
+    def delete(self, prefix, name):
+        answer = self.call("/v3/kv/deleterange", key=text64(key_of(prefix, name, self.namespace)))
+        return int(answer["header"]["revision"])
+
+    def compact(self, revision):
+        self.call("/v3/kv/compaction", revision=revision)
+
+    # -- the face --
+
+    def get(self, path, headers=None, host=None, **query):
+        """Code, headers and body; the body as JSON where it is."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=WAIT_SECONDS)
+        fields = dict(headers or {})
+        if host:
+            fields["Host"] = host
+        connection.request("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""), headers=fields)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        if "json" in response.getheader("Content-Type", ""):
+            body = json.loads(body)
+        return response.status, response.headers, body
+
+    def list(self, path, **query):
+        code, _, body = self.get(path, **query)
+        assert code == 200, body
+        return body
+
+    def close(self):
+        """All that is open on our side."""
+        for watch in self.watches:
+            watch.close()
+        self.watches = []
+        if self.store:
+            self.store.close()
+        self.store = None
+
+    def watch(self, path, **query):
+        return Watch(self, path, query)
+
+
+def text64(text):
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def key_of(prefix, name, namespace):
+    return f"/registry/{prefix}/{namespace}/{name}" if namespace else f"/registry/{prefix}/{name}"
+
+
+def thing(name, namespace="default", kind="Pod", api="v1", labels=None, **fields):
+    metadata = {"name": name, "creationTimestamp": "2026-11-15T06:00:00Z"}
+    if namespace:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = labels
+    return {"kind": kind, "apiVersion": api, "metadata": metadata, **fields}
+
+
+class Watch:
+    """A watch under way: its events in order, until the server ends it."""
+
+    def __init__(self, server, path, query):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=WAIT_SECONDS)
+        headers = query.pop("headers", {})
+        query.setdefault("timeoutSeconds", 30)
+        self.connection.request("GET", f"{path}?" + urllib.parse.urlencode({"watch": 1, **query}), headers=headers)
+        self.response = self.connection.getresponse()
+        server.watches.append(self)
+
+    def next(self):
+        """None: it has ended, and not in the middle of an event."""
+        line = self.response.readline()
+        return json.loads(line) if line else None
+
+    def take(self, count):
+        return [self.next() for _ in range(count)]
+
+    def rest(self):
+        return list(iter(self.next, None))
+
+    def close(self):
+        self.response.close()
+        self.connection.close()
+
+
+def told(event):
+    """What an event says, in short."""
+    metadata = event["object"]["metadata"]
+    return event["type"], metadata.get("name"), int(metadata["resourceVersion"])
+
+
+def in_background(function):
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    return thread
