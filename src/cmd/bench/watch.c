@@ -62,11 +62,12 @@ static enum status wait_created(struct watching *watching)
 {
     struct error *error = &watching->context->error;
     uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS;
-    while (watching->counts->created < watching->watchers + watching->behind) {
+    uint64_t wanted = watching->watchers + watching->behind;
+    while (watching->counts->created < wanted) {
         if (bench_now_ns() > give_up_ns)
             return error_set(error, ST_IO, "only %llu of %llu watchers were created in 60 s",
                              (unsigned long long)watching->counts->created,
-                             (unsigned long long)(watching->watchers + watching->behind));
+                             (unsigned long long)wanted);
         TRY(bench_watch_client_turn(watching->client, WAIT_NS, error));
     }
     return ST_OK;

@@ -165,16 +165,14 @@ static enum status parse_list(struct parser *p, struct requirement *r)
     advance(p);
     if (!is_word(p) && p->token != TOKEN_COMMA && p->token != TOKEN_CLOSE)
         return expected(p, "',', ')' or identifier");
-    for (bool empty = true;;) {
+    for (;;) {
         if (is_word(p)) {
             TRY(add_value(p, r, p->text));
             advance(p);
             if (p->token != TOKEN_COMMA && p->token != TOKEN_CLOSE)
                 return expected(p, "',' or ')'");
-            empty = false;
         } else if (p->token == TOKEN_COMMA || p->token == TOKEN_CLOSE) {
-            if (empty)
-                TRY(add_value(p, r, SLICE_EMPTY));
+            TRY(add_value(p, r, SLICE_EMPTY));
         } else {
             return expected(p, "',', or identifier");
         }
@@ -182,7 +180,6 @@ static enum status parse_list(struct parser *p, struct requirement *r)
         advance(p);
         if (last)
             return ST_OK;
-        empty = true;
     }
 }
 
