@@ -1,0 +1,118 @@
+#include "auth/method.h"
+
+#include "auth/fixture_test.h"
+#include "codec/pb/rpc.pb.h"
+
+static enum status ask(struct auth_rights *rights, const char *path,
+                       struct auth_principal principal)
+{
+    return auth_method_check(TEXT(path), rights, &principal);
+}
+
+/* CVE-2026-33413: members, alarms, leases and compaction were anybody's. */
+static void nobody_may_call_more_than_what_logging_in_takes(void **state)
+{
+    static const char *const open[] = {
+        "/etcdserverpb.Auth/AuthStatus", "/etcdserverpb.Auth/Authenticate",
+        "/etcdserverpb.Watch/Watch", /* each watch is asked for by itself */
+        "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"};
+    struct world *w = *state;
+    guard(w);
+    AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+    size_t opened = 0;
+    for (size_t i = 0; i < auth_method_count; i++) {
+        bool is_open = false;
+        for (size_t k = 0; k < COUNT_OF(open); k++)
+            is_open |= strcmp(open[k], auth_methods[i].path) == 0;
+        opened += is_open;
+        assert_int_equal(ask(rights, auth_methods[i].path, (struct auth_principal){0}),
+                         is_open ? ST_OK : ST_USER_EMPTY);
+    }
+    assert_int_equal(opened, COUNT_OF(open));
+}
+
+/* Who is not root, with no rights at all, gets through to what looks at the contents only. */
+static void what_changes_the_server_needs_root(void **state)
+{
+    static const char *const for_users[] = {PB_CLUSTER_MEMBER_LIST_PATH,
+                                            PB_MAINTENANCE_STATUS_PATH,
+                                            PB_MAINTENANCE_ALARM_PATH,
+                                            PB_LEASE_LEASE_GRANT_PATH,
+                                            PB_LEASE_LEASE_REVOKE_PATH,
+                                            PB_LEASE_LEASE_KEEP_ALIVE_PATH,
+                                            PB_LEASE_LEASE_TIME_TO_LIVE_PATH,
+                                            PB_LEASE_LEASE_LEASES_PATH,
+                                            PB_KV_RANGE_PATH,
+                                            PB_KV_RANGE_STREAM_PATH,
+                                            PB_KV_PUT_PATH,
+                                            PB_KV_DELETE_RANGE_PATH,
+                                            PB_KV_TXN_PATH,
+                                            PB_AUTH_USER_GET_PATH,
+                                            PB_AUTH_ROLE_GET_PATH,
+                                            "/v3lockpb.Lock/Lock",
+                                            "/v3lockpb.Lock/Unlock",
+                                            "/v3electionpb.Election/Campaign",
+                                            "/v3electionpb.Election/Proclaim",
+                                            "/v3electionpb.Election/Leader",
+                                            "/v3electionpb.Election/Observe",
+                                            "/v3electionpb.Election/Resign"};
+    struct world *w = *state;
+    guard(w);
+    OK(user_add(w, "u"));
+    AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+    size_t found = 0;
+    for (size_t i = 0; i < auth_method_count; i++) {
+        enum auth_need need = auth_methods[i].need;
+        bool is_users = need == AUTH_NEED_NOTHING || need == AUTH_NEED_WATCH;
+        for (size_t k = 0; k < COUNT_OF(for_users); k++) {
+            bool same = strcmp(for_users[k], auth_methods[i].path) == 0;
+            found += same;
+            is_users |= same;
+        }
+        assert_int_equal(ask(rights, auth_methods[i].path, who(w, "u")),
+                         is_users ? ST_OK : ST_PERMISSION_DENIED);
+        assert_int_equal(ask(rights, auth_methods[i].path, who(w, "root")), ST_OK);
+    }
+    assert_int_equal(found, COUNT_OF(for_users));
+}
+
+static void everything_is_open_while_access_is_not_controlled(void **state)
+{
+    struct world *w = *state;
+    AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+    for (size_t i = 0; i < auth_method_count; i++)
+        OK(ask(rights, auth_methods[i].path, (struct auth_principal){0}));
+}
+
+static void a_method_that_is_not_in_the_table_is_refused_to_all(void **state)
+{
+    struct world *w = *state;
+    AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+    assert_null(auth_method_find(TEXT("/etcdserverpb.KV/New")));
+    assert_int_equal(ask(rights, "/etcdserverpb.KV/New", (struct auth_principal){0}),
+                     ST_PERMISSION_DENIED);
+    assert_int_equal(ask(rights, "", (struct auth_principal){0}), ST_PERMISSION_DENIED);
+    guard(w);
+    AUTO(auth_rights_unrefp) struct auth_rights *guarded = auth_rights_new(w->store);
+    assert_int_equal(ask(guarded, "/etcdserverpb.KV/New", who(w, "root")), ST_PERMISSION_DENIED);
+}
+
+static void no_path_is_there_twice(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < auth_method_count; i++)
+        assert_ptr_equal(auth_method_find(TEXT(auth_methods[i].path)), &auth_methods[i]);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(nobody_may_call_more_than_what_logging_in_takes),
+        TEST(what_changes_the_server_needs_root),
+        TEST(everything_is_open_while_access_is_not_controlled),
+        TEST(a_method_that_is_not_in_the_table_is_refused_to_all),
+        TEST(no_path_is_there_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
