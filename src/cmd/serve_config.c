@@ -126,7 +126,8 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     config->client_count = clients.count;
 
     struct texts shown = clients;
-    if (*options->advertise_client_urls) {
+    config->server.shows_listen = !*options->advertise_client_urls;
+    if (!config->server.shows_listen) {
         shown = split(config, options->advertise_client_urls);
         TRY(check_shown("advertise-client-urls", shown, error));
     }

@@ -29,7 +29,9 @@ struct server {
     struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
     struct url *bound;              /* owned; one for each listener */
-    bool kube_skipped;              /* its address is taken by somebody else */
+    struct slice *shown;            /* owned; client URLs with the ports that were chosen … */
+    char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
+    bool kube_skipped;                   /* its address is taken by somebody else */
     bool started;
     _Atomic bool has_compactor; /* the first shard to start has it */
     _Atomic bool has_keeper;    /* and the one that keeps the namespaces */
@@ -295,6 +297,24 @@ static enum status make_net(struct server *server, struct error *error)
     return ST_OK;
 }
 
+/* The member list tells clients where to come; nobody can come to port 0. */
+static void show_bound(struct server *server)
+{
+    const struct server_config *config = server->config;
+    size_t count = config->etcd.client_url_count;
+    server->shown = xcalloc(count, sizeof(*server->shown));
+    server->shown_texts = xcalloc(count, sizeof(*server->shown_texts));
+    for (size_t i = 0; i < count; i++) {
+        const struct address *address = &config->listen[i].address;
+        server->shown[i] = config->etcd.client_urls[i];
+        if (address_is_path(address) || address_port(address) != 0)
+            continue;
+        url_format(&server->bound[i], server->shown_texts[i]);
+        server->shown[i] = slice_from_text(server->shown_texts[i]);
+    }
+    server->etcd.client_urls = server->shown;
+}
+
 static enum status open_listeners(struct server *server, struct error *error)
 {
     const struct server_config *config = server->config;
@@ -304,6 +324,8 @@ static enum status open_listeners(struct server *server, struct error *error)
     server->bound = xcalloc(config->listen_count, sizeof(*server->bound));
     for (size_t i = 0; i < config->listen_count; i++)
         TRY(listen_on(server, i, error));
+    if (config->shows_listen)
+        show_bound(server);
     return ST_OK;
 }
 
@@ -362,5 +384,7 @@ void server_free(struct server *server)
     engine_local_close(server->engine);
     metric_set_free(server->method_counts);
     free(server->bound);
+    free(server->shown);
+    free(server->shown_texts);
     free(server);
 }

@@ -40,6 +40,7 @@ struct server_config {
     const struct url *listen;
     const enum server_role *roles; /* of each of listen */
     size_t listen_count;
+    bool shows_listen; /* etcd.client_urls are the first of listen: chosen ports are put in */
     struct server_tls_config tls; /* for those of them that are secure */
     enum auto_compaction_mode compaction_mode;
     int64_t compaction_retention; /* 0: only when asked */

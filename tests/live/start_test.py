@@ -6,8 +6,9 @@ import resource
 import socket
 import subprocess
 import unittest
+import urllib.request
 
-from server import LiveTest, only_vigil
+from server import SUBJECT, LiveTest, only_vigil
 
 
 @only_vigil
@@ -78,6 +79,21 @@ class Starts(LiveTest):
         os.chdir(self.scratch)
         self.serving(directory="a/b")
         self.assertTrue((self.scratch / "a/b/FORMAT").exists())
+
+    def test_a_chosen_port_is_told_in_the_log_and_to_clients(self):
+        command = [SUBJECT, "serve", "--data-dir", str(self.scratch / "data"),
+                   "--listen-client-urls", "http://127.0.0.1:0"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            told = json.loads(line)
+            if "traffic" in told:
+                break
+        url = "http://" + told["address"]
+        ask = urllib.request.Request(url + "/v3/cluster/member/list", b"{}")
+        members = json.load(urllib.request.urlopen(ask))["members"]
+        self.assertEqual(members[0]["clientURLs"], [url])
 
     def test_few_open_files_are_said(self):
         def limits():
