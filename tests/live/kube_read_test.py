@@ -432,7 +432,9 @@ class Watches(Kube):
         watch = server.watch(self.pods, resourceVersion=start)
         second = server.put("pods", "b")
         self.assertEqual(told(watch.next()), ("ADDED", "b", second))
+        began = time.monotonic()
         server.stop()
+        self.assertLess(time.monotonic() - began, 4.5)  # less than an unwilling connection is given
         self.assertIsNone(watch.next())
         server.start()
         third = server.put("pods", "c")

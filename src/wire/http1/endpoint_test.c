@@ -424,6 +424,19 @@ static void sources_are_pulled_in_chunks_and_queue_nothing(void **state)
     assert_true(http1_endpoint_idle(f->endpoint));
 }
 
+static void source_that_ends_without_a_byte_ends_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t room[8192];
+    feed(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
+    drain(f);
+    struct test_flow *flow = http_exchange_user(f->site.watch);
+    flow->watches = false;
+    http_wake(f->site.watch);
+    assert_int_equal(http1_endpoint_fill(f->endpoint, room, sizeof(room), f->now), 5);
+    assert_memory_equal(room, "0\r\n\r\n", 5);
+}
+
 static void old_clients_get_a_source_bare(void **state)
 {
     struct fixture *f = *state;
@@ -550,6 +563,7 @@ int main(void)
         TEST(pipelined_requests_are_answered_in_order),
         TEST(head_gets_no_body),
         TEST(sources_are_pulled_in_chunks_and_queue_nothing),
+        TEST(source_that_ends_without_a_byte_ends_at_once),
         TEST(old_clients_get_a_source_bare),
         TEST(writer_that_waits_for_room_queues_no_more_than_that),
         TEST(broken_off_answer_ends_the_connection_without_its_end),

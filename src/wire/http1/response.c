@@ -184,6 +184,6 @@ size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room)
         if (http1_queued(e) == 0)
             len += take_pulled(e, dst + len, room - len);
         http_exchange_sent(&e->exchange); /* which may queue more */
-    } while (len > before && len < room);
+    } while ((len > before || http1_queued(e)) && len < room);
     return len;
 }
