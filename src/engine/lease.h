@@ -21,7 +21,7 @@ struct engine_lease {
     size_t key_count;
     int64_t *ids; /* who expires first comes first */
     size_t id_count;
-    void *unsorted; /* the engine's */
+    void *unsorted; /* the engine's: ids or keys */
 };
 
 /* What is to be renewed, as many as came together. */

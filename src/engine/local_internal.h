@@ -73,7 +73,7 @@ struct local_keeper {
     struct keeper *keeper;
     pthread_t thread;
     struct waker waker;
-    struct mailbox requests; /* struct engine_op: hashes, defragments, lists of leases */
+    struct mailbox requests; /* struct engine_op: hashes, defragments, long lists of leases */
     struct mailbox compactions;
     struct mailbox moved; /* struct local_job: back from the writer */
     struct metric_block *counts;

@@ -85,8 +85,8 @@ static void hash(struct local_keeper *keeper, struct engine_op *op)
     local_answer(op);
 }
 
-/* Of all leases, which the writer has listed: nobody else has to wait for that. */
-static void sort_leases(struct engine_op *op)
+/* What the writer has found, all leases or all keys of one: nobody else has to wait for that. */
+static void sort_found(struct engine_op *op)
 {
     local_lease_sort(op);
     local_answer(op);
@@ -103,7 +103,7 @@ static void take_requests(struct local_keeper *keeper)
         else if (op->kind == LOCAL_HASH_KV)
             hash(keeper, op);
         else
-            sort_leases(op);
+            sort_found(op);
     }
 }
 

@@ -205,6 +205,7 @@ static enum status revoke(struct local_lease *lease, int64_t id)
         return ST_LEASE_NOT_FOUND;
     keys_reserve(lease, found.key_count);
     lessor_keys(lease->lessor, id, lease->keys);
+    lessor_keys_sort(lease->keys, found.key_count);
     const struct slice *keys = lease->keys;
     size_t left = found.key_count, first;
     for (; (first = keys_of_record(lease, keys, left)) < left; keys += first, left -= first)
@@ -253,6 +254,34 @@ static enum status revoke_expired(struct local_lease *lease, const struct engine
 
 /* -- Questions -- */
 
+/* Some hundred microseconds. */
+enum { SORTED_AT_ONCE = 1024 };
+
+bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call call)
+{
+    bool questions = call == ENGINE_LEASE_LIST || call == ENGINE_LEASE_TIME_TO_LIVE;
+    return questions && CONTAINER_OF(op, const struct engine_lease, op)->unsorted;
+}
+
+static void sort_ids(struct engine_lease *op)
+{
+    struct lessor_entry *entries = op->unsorted;
+    lessor_list_sort(entries, op->id_count);
+    op->ids = op->unsorted; /* an id takes less room than what it is taken from */
+    for (size_t i = 0; i < op->id_count; i++)
+        op->ids[i] = entries[i].id;
+}
+
+void local_lease_sort(struct engine_op *base)
+{
+    struct engine_lease *op = CONTAINER_OF(base, struct engine_lease, op);
+    if (op->unsorted && op->unsorted == op->keys)
+        lessor_keys_sort(op->keys, op->key_count);
+    else if (op->unsorted)
+        sort_ids(op);
+    op->unsorted = NULL;
+}
+
 static enum status copy_keys(const struct local_lease *lease, struct engine_lease *op,
                              size_t key_count)
 {
@@ -262,8 +291,10 @@ static enum status copy_keys(const struct local_lease *lease, struct engine_leas
     lessor_keys(lease->lessor, op->id, keys);
     for (size_t i = 0; i < key_count; i++)
         TRY(arena_dup(op->op.arena, keys[i], &keys[i]));
-    op->keys = keys;
+    op->unsorted = op->keys = keys;
     op->key_count = key_count;
+    if (key_count <= SORTED_AT_ONCE)
+        local_lease_sort(&op->op);
     return ST_OK;
 }
 
@@ -274,6 +305,7 @@ static enum status time_to_live(const struct local_lease *lease, struct engine_l
     op->ttl_s = -1;
     op->granted_ttl_s = 0;
     op->key_count = 0;
+    op->unsorted = NULL;
     if (!lessor_get(lease->lessor, op->id, &found))
         return ST_OK;
     op->ttl_s = found.expires_ns > now_ns ? (found.expires_ns - now_ns) / NS_PER_S : 0;
@@ -289,19 +321,9 @@ static enum status list(const struct local_lease *lease, struct engine_lease *op
     if (!entries && op->id_count)
         return ST_NOMEM;
     lessor_list(lease->lessor, entries);
+    if (op->id_count <= SORTED_AT_ONCE)
+        local_lease_sort(&op->op);
     return ST_OK;
-}
-
-void local_lease_sort(struct engine_op *base)
-{
-    struct engine_lease *op = CONTAINER_OF(base, struct engine_lease, op);
-    struct lessor_entry *entries = op->unsorted;
-    if (base->status != ST_OK)
-        return;
-    lessor_list_sort(entries, op->id_count);
-    op->ids = op->unsorted; /* an id takes less room than what it is taken from */
-    for (size_t i = 0; i < op->id_count; i++)
-        op->ids[i] = entries[i].id;
 }
 
 /* -- Operations -- */

@@ -54,7 +54,9 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
                       int64_t now_ns);
 void local_lease_execute(struct local_lease *lease, struct engine_op *op,
                          enum engine_lease_call call, int64_t now_ns);
-/* The second half of listing all of them, which takes long. Any thread. */
+/* What was read is not in order yet, because that takes long: somebody else may do it. */
+bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call call);
+/* Any thread. */
 void local_lease_sort(struct engine_op *op);
 
 /* What the leases add to the size that operators see and quotas are held against. Any thread. */

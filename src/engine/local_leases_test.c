@@ -212,7 +212,7 @@ static void a_renewal_in_time_counts_however_long_it_waits_for_the_writer(void *
 
 static void those_that_expire_first_are_listed_first(void **state)
 {
-    enum { LEASES = 1000 };
+    enum { LEASES = 3000 };
     struct fixture *f = *state;
     struct engine_lease list = {.op = new_op(f)};
     engine_lease_list(f->shard, &list);
@@ -228,6 +228,38 @@ static void those_that_expire_first_are_listed_first(void **state)
         assert_int_equal(list.ids[i], LEASES - i);
 }
 
+static void show_keys(struct fixture *f, size_t count)
+{
+    struct engine_lease op = {.op = new_op(f), .id = 5, .want_keys = true};
+    engine_lease_time_to_live(f->shard, &op);
+    wait_for(f, 0);
+    assert_int_equal(op.op.status, ST_OK);
+    assert_int_equal(op.key_count, count);
+    for (size_t i = 1; i < count; i++)
+        assert_true(slice_compare(op.keys[i - 1], op.keys[i]) < 0);
+}
+
+static void keys_of_a_lease_are_shown_sorted_however_many(void **state)
+{
+    enum { FEW = 20, MANY = 3000 };
+    static struct engine_write writes[MANY];
+    static struct pb_put_request requests[MANY];
+    static char names[MANY][24];
+    struct fixture *f = *state;
+    grant_many(f, 5, 1, 1000);
+    show_keys(f, 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "key/%05d", i * 7 % MANY);
+        requests[i] = (struct pb_put_request){.key = slice_from_text(names[i]), .lease = 5};
+        writes[i] = (struct engine_write){.op = new_op(f)};
+        engine_put(f->shard, &writes[i], &requests[i]);
+        if (i + 1 != FEW && i + 1 != MANY)
+            continue;
+        wait_for(f, 0);
+        show_keys(f, (size_t)i + 1);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -235,6 +267,7 @@ int main(void)
         TEST(a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt),
         TEST(a_renewal_in_time_counts_however_long_it_waits_for_the_writer),
         TEST(those_that_expire_first_are_listed_first),
+        TEST(keys_of_a_lease_are_shown_sorted_however_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,8 +315,8 @@ static void take_lease_reads(struct local_writer *writer)
         work += local_lease_work(&writer->lease, op, lease_call_of(op));
         if (!local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
             op_chain_add(&to_execute, op);
-        else if (lease_call_of(op) == ENGINE_LEASE_LIST)
-            mailbox_post(&writer->engine->keeper.requests, &op->in_mailbox); /* to be sorted */
+        else if (local_lease_is_unsorted(op, lease_call_of(op)))
+            mailbox_post(&writer->engine->keeper.requests, &op->in_mailbox);
         else
             op_chain_add(&writer->answers[shard_number(op)], op);
     }

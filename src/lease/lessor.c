@@ -165,12 +165,14 @@ static int compare_keys(const void *left, const void *right)
 void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys)
 {
     const struct lease *lease = lease_find(lessor, id);
-    if (!lease || !lease->keys)
-        return;
-    size_t count = 0;
-    for (const struct attachment *at = lease->keys; at; at = at->next)
-        ret_keys[count++] = key_of(at);
-    qsort(ret_keys, count, sizeof(*ret_keys), compare_keys);
+    for (const struct attachment *at = lease ? lease->keys : NULL; at; at = at->next)
+        *ret_keys++ = key_of(at);
+}
+
+void lessor_keys_sort(struct slice *keys, size_t count)
+{
+    if (count)
+        qsort(keys, count, sizeof(*keys), compare_keys);
 }
 
 /* Fetches what a bucket's chain begins with: nearly each is another line of memory. */
