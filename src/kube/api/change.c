@@ -23,6 +23,13 @@ void kube_change_fini(struct kube_change *change)
     change->scratch = (struct arena){0};
 }
 
+enum status kube_object_encode(const struct json_node *object, struct buf *to)
+{
+    buf_reset(to, SIZE_MAX);
+    TRY(json_tree_write(object, to));
+    return to->len <= KUBE_OBJECT_BYTES_MAX ? ST_OK : ST_REQUEST_TOO_LARGE;
+}
+
 static void fail_engine(struct kube_change *change, enum status status)
 {
     kube_fail_engine(&change->call->status, status);
@@ -107,8 +114,7 @@ static void attempt(struct kube_change *change)
         return;
     }
     if (change->decision != KUBE_DECIDE_KEEP && object) {
-        buf_reset(&change->encoded, SIZE_MAX);
-        enum status status = json_tree_write(object, &change->encoded);
+        enum status status = kube_object_encode(object, &change->encoded);
         if (status != ST_OK) {
             fail_engine(change, status);
             return;

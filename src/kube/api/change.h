@@ -61,6 +61,12 @@ void kube_change_fini(struct kube_change *change);
 /* The rules of metadata for a call; arena is where what they make lies. */
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);
 
+/* An object as it is stored; as large as etcd lets a request be, so that it can move there.
+ * ST_REQUEST_TOO_LARGE, ST_LIMIT: nested too deeply; ST_NOMEM. */
+enum { KUBE_OBJECT_BYTES_MAX = 1536 * 1024 };
+MUST_CHECK
+enum status kube_object_encode(const struct json_node *object, struct buf *to);
+
 /* Answers with the object of `done`. */
 void kube_change_respond(struct kube_change *change, unsigned code);
 

@@ -8,6 +8,7 @@
  */
 #include "kube/api/body.h"
 #include "kube/api/change.h"
+#include "kube/api/keeper.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
 
@@ -44,8 +45,7 @@ static bool encode(struct kube_call *call, struct create *create)
     if (json_node_text(json_node_path(create->object, "metadata.name"), &call->arena,
                        &create->name) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    buf_reset(&create->encoded, SIZE_MAX);
-    enum status status = json_tree_write(create->object, &create->encoded);
+    enum status status = kube_object_encode(create->object, &create->encoded);
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
@@ -191,7 +191,11 @@ static bool look_at_namespace(struct kube_call *call)
     struct slice field, phase;
     if (call->range.op.status != ST_OK)
         return kube_fail_engine(&call->status, call->range.op.status);
-    if (!engine_range_next(&call->range, &field))
+    create->guard_revision = 0;
+    bool found = engine_range_next(&call->range, &field);
+    if (!found && kube_is_default_namespace(call->path.namespace))
+        return true;
+    if (!found)
         return kube_fail_not_found(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
                                    call->path.namespace);
     struct kube_kv kv = kube_kv_of(field);

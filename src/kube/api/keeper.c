@@ -10,6 +10,15 @@
 static const char *const namespaces[] = {"default", "kube-node-lease", "kube-public",
                                          "kube-system"};
 
+bool kube_is_default_namespace(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(namespaces); i++) {
+        if (slice_equal(name, slice_from_text(namespaces[i])))
+            return true;
+    }
+    return false;
+}
+
 enum { PAGE_KEYS = 100, ARENA_BYTES_MAX = 4 << 20 };
 
 /* Frees itself when it is through; meanwhile the face is busy. */

@@ -140,6 +140,8 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
     case ST_REQUEST_TOO_LARGE:
         return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: %s",
                          status_text(engine));
+    case ST_LIMIT:
+        return kube_fail(status, KUBE_BAD_REQUEST, "exceeded max depth");
     case ST_NO_SPACE:
         return kube_fail(status, KUBE_UNKNOWN, "%s", status_text(engine));
     case ST_COMPACTED:

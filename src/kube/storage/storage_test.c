@@ -93,6 +93,40 @@ static void a_write_holds_only_against_what_was_seen(void **state)
     engine_write_close(&bed->write.engine);
 }
 
+/* The put of a key whose guard was seen at that revision. */
+static bool put_guarded(const char *key, int64_t guard_expected)
+{
+    struct kube_kv current;
+    bed->done = 0;
+    bed->write = (struct kube_write){
+        .engine.op = {.done = on_done, .arena = &bed->arena},
+        .key = slice_from_text(key),
+        .value = SLICE_LITERAL("{}"),
+        .guard = SLICE_LITERAL("/registry/pods/n/a"),
+        .guard_expected = guard_expected,
+    };
+    kube_storage_put(bed->shard, &bed->write);
+    while (!bed->done)
+        assert_true(fake_step(bed->engine));
+    bool held = kube_write_succeeded(&bed->write, &current);
+    assert_int_equal(current.mod_revision, 0);
+    engine_write_close(&bed->write.engine);
+    return held;
+}
+
+static void a_write_waits_for_no_guard_that_has_changed(void **state)
+{
+    (void)state;
+    struct kube_kv current;
+    assert_true(run(kube_storage_put, "{1}", 0, &current));
+    int64_t seen = bed->write.engine.op.revision;
+    engine_write_close(&bed->write.engine);
+    assert_true(put_guarded("/registry/pods/n/b", seen));
+    assert_true(run(kube_storage_put, "{2}", seen, &current));
+    engine_write_close(&bed->write.engine);
+    assert_false(put_guarded("/registry/pods/n/c", seen));
+}
+
 static void keys_are_made_as_kubernetes_makes_them(void **state)
 {
     (void)state;
@@ -116,6 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_write_holds_only_against_what_was_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_write_waits_for_no_guard_that_has_changed, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(keys_are_made_as_kubernetes_makes_them, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

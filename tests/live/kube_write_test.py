@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+"""Writes to the Kubernetes face: kubectl as people use it, exact Statuses, and clients that mean harm."""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import time
+import unittest
+
+from server import LiveTest, free_port, only_vigil
+
+CMS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+GROWTH_KB_MAX = 128 << 10
+KUBECTL = shutil.which("kubectl") or "kubectl"
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+             "template": {"metadata": {"labels": {"app": "web"}},
+                          "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}}},
+}
+
+
+class KubeTest(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.kube_port = free_port()
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
+        self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}"],
+                                  env={"ASAN_OPTIONS": asan})
+
+    def send(self, method, path, body=None, content_type="application/json"):
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        try:
+            connection.request(method, path, body=data, headers={"Content-Type": content_type})
+            response = connection.getresponse()
+            self.headers = response.headers
+            text = response.read()
+            try:
+                return response.status, json.loads(text)
+            except ValueError:
+                return response.status, text
+        finally:
+            connection.close()
+
+    def make(self, name="a", **more):
+        code, made = self.send("POST", CMS, {"metadata": {"name": name}, **more})
+        self.assertEqual(code, 201, made)
+        return made
+
+    def eventually(self, code, path, seconds=30):
+        end = time.monotonic() + seconds
+        while True:
+            got = self.send("GET", path)
+            if got[0] == code:
+                return got[1]
+            self.assertLess(time.monotonic(), end, got)
+            time.sleep(0.05)
+
+
+@only_vigil
+class Statuses(KubeTest):
+    """The words were compared with a real kube-apiserver's: tests/kube/same_writes_test.py."""
+
+    def refuse(self, code, reason, message, *request):
+        got, status = self.send(*request)
+        self.assertEqual((got, status.get("reason"), status.get("message")), (code, reason, message))
+        self.assertEqual((status["kind"], status["status"], status["code"]), ("Status", "Failure", code))
+        return status.get("details")
+
+    def test_what_is_wrong_is_told_in_the_words_of_kubernetes(self):
+        self.make()
+        details = self.refuse(409, "AlreadyExists", 'configmaps "a" already exists',
+                              "POST", CMS, {"metadata": {"name": "a"}})
+        self.assertEqual(details, {"name": "a", "kind": "configmaps"})
+        self.refuse(404, "NotFound", 'namespaces "no" not found',
+                    "POST", "/api/v1/namespaces/no/configmaps", {"metadata": {"name": "a"}})
+        details = self.refuse(422, "Invalid", 'ConfigMap "" is invalid: metadata.name: Required value: '
+                              "name or generateName is required", "POST", CMS, {})
+        self.assertEqual(details["causes"], [{"reason": "FieldValueRequired", "field": "metadata.name", "message":
+                                              "Required value: name or generateName is required"}])
+        self.refuse(409, "Conflict", 'Operation cannot be fulfilled on configmaps "a": the object has been modified; '
+                    "please apply your changes to the latest version and try again",
+                    "PUT", CMS + "/a", {"metadata": {"name": "a", "resourceVersion": "1"}})
+        self.refuse(400, "BadRequest", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding '
+                    'error: duplicate field "metadata.name", duplicate field "data.a"', "POST",
+                    CMS + "?fieldValidation=Strict", b'{"metadata":{"name":"d","name":"d"},"data":{"a":"1","a":"2"}}')
+        self.refuse(405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
+                    "DELETE", "/api/v1/namespaces")
+        self.refuse(415, "UnsupportedMediaType", "415: Unsupported Media Type", "PATCH", CMS + "/a", {})
+        self.refuse(403, "Forbidden", 'namespaces "default" is forbidden: this namespace may not be deleted',
+                    "DELETE", "/api/v1/namespaces/default")
+
+    def test_a_repeated_key_is_warned_of(self):
+        code, made = self.send("POST", CMS, b'{"metadata":{"name":"d"},"data":{"a":"1","a":"2"}}')
+        self.assertEqual((code, made["data"]), (201, {"a": "2"}))
+        self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.a\\""')
+
+    def test_a_dry_run_changes_nothing(self):
+        made = self.make(data={"k": "v"})
+        dry = "?dryRun=All"
+        self.assertEqual(self.send("POST", CMS + dry, {"metadata": {"name": "b"}})[0], 201)
+        self.assertEqual(self.send("PATCH", CMS + "/a" + dry, {"data": {"k": "w"}}, MERGE)[1]["data"], {"k": "w"})
+        self.assertEqual(self.send("DELETE", CMS + "/a" + dry)[0], 200)
+        self.assertEqual(self.send("DELETE", CMS + dry)[0], 200)
+        self.assertEqual(self.send("GET", CMS + "/b")[0], 404)
+        self.assertEqual(self.send("GET", CMS + "/a")[1], made)
+
+    def test_a_finalizer_keeps_an_object_until_it_is_taken_away(self):
+        self.make(metadata={"name": "a", "finalizers": ["e.com/x"]})
+        code, marked = self.send("DELETE", CMS + "/a")
+        self.assertEqual((code, marked["metadata"]["deletionGracePeriodSeconds"]), (200, 0))
+        self.assertIn("deletionTimestamp", marked["metadata"])
+        self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"finalizers": None}}, MERGE)[0], 200)
+        self.assertEqual(self.send("GET", CMS + "/a")[0], 404)
+
+    def test_a_namespace_goes_on_being_emptied_after_a_crash(self):
+        uid = self.eventually(200, "/api/v1/namespaces/kube-system")["metadata"]["uid"]
+        self.assertEqual(self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "t"}})[0], 201)
+        inside = "/api/v1/namespaces/t/configmaps"
+        for i in range(150):
+            self.assertEqual(self.send("POST", inside, {"metadata": {"name": f"c{i}"}})[0], 201)
+        held = {"metadata": {"name": "held", "finalizers": ["e.com/x"]}}
+        self.assertEqual(self.send("POST", inside, held)[0], 201)
+        self.assertEqual(self.send("DELETE", "/api/v1/namespaces/t")[1]["status"]["phase"], "Terminating")
+        self.vigil.kill()
+        self.vigil.start()
+        self.eventually(404, inside + "/c149")
+        self.assertEqual(self.send("GET", "/api/v1/namespaces/t")[0], 200)
+        self.assertEqual(self.send("PATCH", inside + "/held", {"metadata": {"finalizers": None}}, MERGE)[0], 200)
+        self.eventually(404, "/api/v1/namespaces/t")
+        self.assertEqual(self.send("GET", "/api/v1/namespaces/kube-system")[1]["metadata"]["uid"], uid)
+
+
+@only_vigil
+class Attacks(KubeTest):
+    def setUp(self):
+        super().setUp()
+        self.make("before", data={"k": "v"})
+        self.memory = self.vigil.anonymous_kb()
+
+    def tearDown(self):
+        self.assertEqual(self.send("GET", CMS + "/before")[0], 200)
+        self.assertLess(self.vigil.anonymous_kb(), self.memory + GROWTH_KB_MAX)
+        super().tearDown()
+
+    def test_bodies_too_deep_or_too_large_are_refused(self):
+        deep = b'{"metadata":{"name":"x"},"data":' + b"[" * 100000 + b"]" * 100000 + b"}"
+        self.assertEqual(self.send("POST", CMS, deep)[0], 400)
+        self.assertEqual(self.send("PATCH", CMS + "/before", b'{"data":' * 5000 + b"1" + b"}" * 5000, MERGE)[0], 400)
+        code, status = self.send("POST", CMS, b'{"a":"' + b"x" * (3 << 20) + b'"}')
+        self.assertEqual((code, status["message"]), (413, "Request entity too large: limit is 3145728"))
+        # What can be sent but not stored.
+        large = {"metadata": {"name": "large"}, "data": {"a": "x" * (2 << 20)}}
+        self.assertEqual(self.send("POST", CMS, large)[0], 413)
+        for _ in range(5):
+            many = b'{"metadata":{"name":"x"},"data":[' + b"{}," * 900000 + b"{}]}"
+            self.assertIn(self.send("POST", CMS, many)[0], (400, 413))
+
+    def test_bombs_do_not_go_off(self):
+        lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+        lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
+        yaml = "\n".join(["metadata: {name: y}"] + lines).encode()
+        self.assertEqual(self.send("POST", CMS, yaml, "application/yaml")[0], 413)
+        copies = [{"op": "copy", "from": "/data", "path": f"/data/x{i}"} for i in range(60)]
+        self.assertEqual(self.send("PATCH", CMS + "/before", copies, JSON_PATCH)[0], 413)
+        tests = [{"op": "test", "path": "/data/k", "value": "v"}] * 10001
+        self.assertEqual(self.send("PATCH", CMS + "/before", tests, JSON_PATCH)[0], 413)
+
+    def test_half_bodies_and_peers_that_leave_cost_nothing(self):
+        for i in range(200):
+            with socket.create_connection(("127.0.0.1", self.kube_port)) as peer:
+                body = json.dumps({"metadata": {"generateName": "g"}, "data": {"k": "v" * 1000}})
+                sent = body if i % 2 else body[:500]
+                peer.sendall((f"POST {CMS} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                              f"Content-Length: {len(body)}\r\n\r\n{sent}").encode())
+
+    def test_names_from_paths_cannot_leave_their_place(self):
+        for name in ("..", "%2e%2e", "a%2fb", "%00", "x" * 5000):
+            code, _ = self.send("PUT", f"{CMS}/{name}", {"metadata": {"name": name}})
+            self.assertIn(code, (301, 400, 404, 405, 414, 431), name)
+
+
+@only_vigil
+class Kubectl(KubeTest):
+    def setUp(self):
+        super().setUp()
+        self.home = self.scratch
+        self.config = pathlib.Path(self.vigil.directory) / "kubeconfig"
+
+    def kubectl(self, *args, given=None, code=0, **env):
+        text = None if given is None else json.dumps(given)
+        done = subprocess.run([KUBECTL, "--kubeconfig", str(self.config), *args], input=text, text=True,
+                              capture_output=True, timeout=60, check=False,
+                              env=dict(os.environ, HOME=str(self.home), **env))
+        self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def json(self, *args):
+        return json.loads(self.kubectl(*args, "-o", "json"))
+
+    def test_objects_live_as_people_expect(self):
+        self.kubectl("create", "namespace", "n")
+        in_n = ("-n", "n")
+        self.kubectl("create", "configmap", "c", "--from-literal=a=b", *in_n)
+        self.kubectl("label", "configmap", "c", "x=y", *in_n)
+        self.kubectl("annotate", "configmap", "c", "note=1", *in_n)
+        self.kubectl("patch", "configmap", "c", "--type=merge", "-p", '{"data":{"m":"1"}}', *in_n)
+        self.kubectl("patch", "configmap", "c", "--type=json", "-p",
+                     '[{"op":"add","path":"/data/j","value":"1"}]', *in_n)
+        editor = self.home / "editor"
+        editor.write_text("#!/bin/sh\nsed -i 's/a: b/a: edited/' \"$1\"\n")
+        editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+        self.kubectl("edit", "configmap", "c", "--validate=false", *in_n, EDITOR=str(editor))
+        got = self.json("get", "configmap", "c", *in_n)
+        self.assertEqual(got["data"], {"a": "edited", "m": "1", "j": "1"})
+        self.assertEqual((got["metadata"]["labels"], got["metadata"]["annotations"]["note"]), ({"x": "y"}, "1"))
+        self.assertIn("AlreadyExists", self.kubectl("create", "namespace", "n", code=1))
+        self.kubectl("delete", "configmap", "c", *in_n)
+        self.assertIn("NotFound", self.kubectl("get", "configmap", "c", *in_n, code=1))
+        self.kubectl("delete", "namespace", "n")
+        self.assertIn("NotFound", self.kubectl("get", "namespace", "n", code=1))
+
+    def test_apply_merges_lists_by_their_keys_and_scale_counts(self):
+        apply = ("apply", "--validate=false", "-f", "-")
+        self.kubectl(*apply, given=DEPLOYMENT)
+        changed = json.loads(json.dumps(DEPLOYMENT))
+        changed["spec"]["template"]["spec"]["containers"][1]["image"] = "b:2"
+        self.assertIn("configured", self.kubectl(*apply, given=changed))
+        self.assertIn("unchanged", self.kubectl(*apply, given=changed))
+        got = self.json("get", "deployment", "web")
+        self.assertEqual([c["image"] for c in got["spec"]["template"]["spec"]["containers"]], ["a:1", "b:2"])
+        self.assertEqual(got["metadata"]["generation"], 2)
+        self.kubectl("scale", "deployment", "web", "--replicas=4")
+        got = self.json("get", "deployment", "web")
+        self.assertEqual((got["spec"]["replicas"], got["metadata"]["generation"]), (4, 3))
+        self.send("PATCH", "/apis/apps/v1/namespaces/default/deployments/web/status",
+                  {"status": {"conditions": [{"type": "Available", "status": "True"}]}}, MERGE)
+        self.kubectl("wait", "deployment", "web", "--for=condition=Available", "--timeout=10s")
+        self.kubectl("delete", "deployment", "web")
+        self.kubectl("wait", "deployment", "web", "--for=delete", "--timeout=10s")
+
+    def test_who_asks_may_do_everything(self):
+        self.assertIn("yes", self.kubectl("auth", "can-i", "delete", "nodes"))
+
+
+if __name__ == "__main__":
+    unittest.main()
