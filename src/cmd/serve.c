@@ -130,7 +130,7 @@ static enum status open_log(struct serve *s, struct error *error)
 static void on_fatal(void *ctx, const char *text)
 {
     (void)ctx;
-    log_fatal("the data directory can no longer be written; stopping", LOG_TEXT("error", text));
+    log_fatal("the storage cannot go on; stopping", LOG_TEXT("error", text));
 }
 
 static void on_warning(void *ctx, const char *text)
