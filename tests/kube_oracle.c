@@ -6,10 +6,12 @@
  *     d protobuf                            JSON
  *     e JSON                                protobuf
  *     p apiVersion kind object patch        object
+ *     s apiVersion kind object              what a strict server says of it, nothing if it is fine
  */
 #include "codec/json/tree.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
+#include "kube/schema/strict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +41,8 @@ static void answer(char letter, struct slice text)
     uint8_t head[] = {(uint8_t)letter, (uint8_t)(text.len >> 24), (uint8_t)(text.len >> 16),
                       (uint8_t)(text.len >> 8), (uint8_t)text.len};
     fwrite(head, 1, sizeof(head), stdout);
-    fwrite(text.ptr, 1, text.len, stdout);
+    if (text.len)
+        fwrite(text.ptr, 1, text.len, stdout);
     fflush(stdout);
 }
 
@@ -72,6 +75,17 @@ static enum status patch(struct arena *arena, struct slice *texts, struct buf *o
     return json_tree_write(object, out);
 }
 
+static enum status check(struct arena *arena, struct slice *texts, struct buf *out,
+                         struct error *error)
+{
+    struct json_node *object;
+    const struct kube_type *type = kube_type_find(texts[0], texts[1]);
+    if (!type)
+        fail("no such kind");
+    TRY(json_tree_read(arena, texts[2], &object, error));
+    return kube_strict(type, object, out, error);
+}
+
 static void serve(int letter)
 {
     struct slice texts[TEXTS_MAX];
@@ -79,10 +93,11 @@ static void serve(int letter)
     struct buf out = {0};
     struct error error = {.text = "?"};
     arena_init(&arena, NULL, 0, 256 << 20);
-    for (int i = 0; i < (letter == 'p' ? 4 : 1); i++)
+    for (int i = 0; i < (letter == 'p' ? 4 : letter == 's' ? 3 : 1); i++)
         texts[i] = read_text(&arena);
     enum status status = letter == 'd'   ? decode(&arena, texts, &out, &error)
                          : letter == 'e' ? encode(&arena, texts, &out, &error)
+                         : letter == 's' ? check(&arena, texts, &out, &error)
                                          : patch(&arena, texts, &out, &error);
     if (status == ST_OK)
         answer('+', buf_slice(&out));
@@ -96,7 +111,7 @@ int main(void)
 {
     int letter;
     while ((letter = getchar()) != EOF) {
-        if (letter != 'd' && letter != 'e' && letter != 'p')
+        if (!strchr("deps", letter))
             fail("no such request");
         serve(letter);
     }

@@ -3,12 +3,13 @@
 
     kube_oracle.py KUBE_ORACLE_PROGRAM [CASES]
 
-The cases were recorded: (cd tests/kube && go run ./oracle record 240 7) > tests/kube_oracle.jsonl. With the Go modules
+The cases were recorded: (cd tests/kube && go run ./oracle record 300 7) > tests/kube_oracle.jsonl. With the Go modules
 at hand any number of others can be compared at once: go run ./oracle check PROGRAM COUNT SEED.
 """
 import base64
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -59,13 +60,28 @@ def check_patch(program, case):
     return None if not ok and got.decode().startswith(known) else got
 
 
+# Structs that Go names on the way to a value although JSON does not.
+INLINED = re.compile(r"(PersistentVolumeSource|VolumeSource|ProbeHandler|EphemeralContainerCommon|DeviceConfiguration|"
+                     r"IngressRuleValue|LocalObjectReference)\.")
+
+
+def check_strict(program, case):
+    """What a strict server says; the table does not know the names of Go's types of strings."""
+    _, got = program.ask("s", case["apiVersion"].encode(), case["kind"].encode(), json.dumps(case["object"]).encode())
+    wanted = INLINED.sub("", case.get("error", "")).partition(" of type ")[0]
+    return None if got.decode().partition(" of type ")[0] == wanted else got
+
+
+CHECKS = {"d": check_protobuf, "p": check_patch, "s": check_strict}
+
+
 def main():
     program = Program(sys.argv[1])
     lines = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else CASES).read_text().splitlines()
     wrong = 0
     for number, line in enumerate(lines, 1):
         case = json.loads(line)
-        got = (check_protobuf if case["op"] == "d" else check_patch)(program, case)
+        got = CHECKS[case["op"]](program, case)
         if got is not None:
             wrong += 1
             print(f"case {number}: {line[:2000]}\n  got {got!r}")

@@ -86,18 +86,27 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
     return unreadable(call, NO_KIND, why, body);
 }
 
-/* Keys that came twice: Strict refuses them, Warn (which is what nothing said means) tells. */
-static bool settle_repeats(struct kube_call *call, struct slice repeats)
+/* Keys that came twice or are not known: Strict refuses them, Warn (which is what nothing said
+ * means) tells. */
+static bool settle_repeats(struct kube_call *call, struct slice repeats, bool patched)
 {
     struct slice mode = call->query.field_validation;
     if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
         return true;
+    if (slice_equal(mode, SLICE_LITERAL("Strict")) && patched)
+        return kube_fail(&call->status, KUBE_INVALID,
+                         " \"\" is invalid: patch: Invalid value: \"\": strict decoding error: "
+                         "%.*s",
+                         SLICE_ARGS(repeats));
     if (slice_equal(mode, SLICE_LITERAL("Strict")))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
                          "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
                          "%.*s",
                          call->kind->kind, call->kind->version, call->kind->kind,
                          SLICE_ARGS(repeats));
+    if (call->warned)
+        return true; /* it is tried again */
+    call->warned = true;
     struct buf text = {0};
     enum status status = buf_append_text(&text, "299 - \"");
     for (size_t i = 0; i < repeats.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {
@@ -115,6 +124,22 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats)
     return true;
 }
 
+/* What its type has not is taken out, and told together with what was found before. */
+static bool settle(struct kube_call *call, struct json_node *object, struct buf *told, bool patched)
+{
+    const struct kube_schema *schema = call->face->config->schema;
+    if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
+        !schema->settle(call->kind, object, told, &call->status))
+        return false;
+    return settle_repeats(call, buf_slice(told), patched);
+}
+
+bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
+{
+    AUTO(buf_fini) struct buf told = {0};
+    return settle(call, object, &told, true);
+}
+
 static bool read_json(struct kube_call *call, struct slice body, struct json_node **ret_body)
 {
     struct error error = {0};
@@ -128,7 +153,7 @@ static bool read_json(struct kube_call *call, struct slice body, struct json_nod
     else if ((*ret_body)->type != JSON_TYPE_OBJECT)
         fine = no_object(call, *ret_body, body);
     else
-        fine = settle_repeats(call, buf_slice(&repeats));
+        fine = settle(call, *ret_body, &repeats, false);
     buf_fini(&repeats);
     return fine;
 }
@@ -141,7 +166,10 @@ static bool read_yaml(struct kube_call *call, struct slice body, struct json_nod
         return too_large(call);
     if (status != ST_OK)
         return unreadable(call, "", go_text(status, &error), body);
-    return (*ret_body)->type == JSON_TYPE_OBJECT || no_object(call, *ret_body, body);
+    if ((*ret_body)->type != JSON_TYPE_OBJECT)
+        return no_object(call, *ret_body, body);
+    AUTO(buf_fini) struct buf told = {0};
+    return settle(call, *ret_body, &told, false);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)

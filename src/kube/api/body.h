@@ -27,4 +27,8 @@ MUST_CHECK
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
                           enum kube_patch_type *ret_type, struct json_node **ret_patch);
 
+/* An object that a patch has made: without what its type has not. False: call->status says why. */
+MUST_CHECK
+bool kube_body_settle_patched(struct kube_call *call, struct json_node *object);
+
 #endif

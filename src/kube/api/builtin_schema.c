@@ -1,6 +1,7 @@
 #include "kube/api/schema.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
+#include "kube/schema/strict.h"
 
 #include <stdio.h>
 
@@ -55,4 +56,28 @@ static bool read_protobuf(struct arena *arena, const struct kube_kind *kind, str
                      kind->kind, kind->version, kind->kind, error.text);
 }
 
-const struct kube_schema kube_builtin_schema = {.patch = patch, .read_protobuf = read_protobuf};
+static bool settle(const struct kube_kind *kind, struct json_node *object, struct buf *unknown,
+                   struct kube_status *status)
+{
+    struct error error = {0};
+    const struct json_node *version = json_node_named(object, "apiVersion");
+    const struct json_node *name = json_node_named(object, "kind");
+    bool named =
+        version && version->type == JSON_TYPE_STRING && name && name->type == JSON_TYPE_STRING;
+    const struct kube_type *type = named ? kube_type_find(version->text, name->text) : NULL;
+    if (!type)
+        return true;
+    switch (kube_strict(type, object, unknown, &error)) {
+    case ST_OK:
+        return true;
+    case ST_INVALID:
+        return kube_fail(status, KUBE_BAD_REQUEST,
+                         "%s in version \"%s\" cannot be handled as a %s: %s", kind->kind,
+                         kind->version, kind->kind, error.text);
+    default:
+        return kube_fail_engine(status, ST_NOMEM);
+    }
+}
+
+const struct kube_schema kube_builtin_schema = {
+    .patch = patch, .read_protobuf = read_protobuf, .settle = settle};

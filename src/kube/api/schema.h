@@ -17,6 +17,13 @@ struct kube_schema {
     /* Reads "k8s\0" and what follows; texts may lie in the bytes. */
     bool (*read_protobuf)(struct arena *arena, const struct kube_kind *kind, struct slice bytes,
                           struct json_node **ret_object, struct kube_status *status);
+    /*
+     * Takes out of an object what its type does not have and appends that to unknown: unknown field
+     * "spec.a", … False: a value is of another type. An object says of which kind it is; one of a
+     * kind that is not known stays as it is.
+     */
+    bool (*settle)(const struct kube_kind *kind, struct json_node *object, struct buf *unknown,
+                   struct kube_status *status);
 };
 
 /* Of the built-in kinds: from the table of kube/schema/schema.h. */

@@ -117,7 +117,8 @@ static bool make_wanted(struct update *update, struct json_node *stored,
     struct kube_change *change = &update->change;
     struct json_node *base;
     if (update->patches) {
-        if (!make_base(update, stored, &base) || !apply(update, base, ret_wanted))
+        if (!make_base(update, stored, &base) || !apply(update, base, ret_wanted) ||
+            !kube_body_settle_patched(change->call, *ret_wanted))
             return false;
     } else {
         *ret_wanted = json_node_copy(&change->scratch, update->body);

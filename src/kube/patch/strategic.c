@@ -287,7 +287,9 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
     TRY(check_keys(m, &order, key));
     for (size_t i = 0; i < order.count; i++)
         TRY(merge_item(m, list, &server, &order.items[i], rule, patch));
-    TRY(check_keys(m, &server, key));
+    AUTO(merge_list_fini) struct merge_list all = {0};
+    TRY(merge_list_make(m->arena, list, key, &all));
+    TRY(check_keys(m, &all, key));
     return merge_list_sort(m->arena, list, key, &order, &server);
 }
 

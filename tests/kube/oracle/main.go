@@ -13,8 +13,10 @@ import (
 	"math/rand"
 	"os"
 	"reflect"
+	"regexp"
 	"sort"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -118,10 +120,13 @@ func cases(count int, seed int64) []request {
 	r := rand.New(rand.NewSource(seed))
 	found := applyCases()
 	for i := 0; i < count; i++ {
-		if i%2 == 0 {
+		switch i % 5 {
+		case 0, 1:
 			found = append(found, protobufCase(r))
-		} else {
+		case 2, 3:
 			found = append(found, patchCase(r))
+		case 4:
+			found = append(found, strictCase(r))
 		}
 	}
 	return found
@@ -145,6 +150,16 @@ func normal(value any) any {
 	}
 	return value
 }
+
+// Without the name of a Go type, as the table does not know those of strings, and without the names of structs that are
+// inlined.
+func before(text string) string {
+	head, _, _ := strings.Cut(text, " of type ")
+	return inlined.ReplaceAllString(head, "")
+}
+
+var inlined = regexp.MustCompile(`(PersistentVolumeSource|VolumeSource|ProbeHandler|EphemeralContainerCommon|` +
+	`DeviceConfiguration|IngressRuleValue|LocalObjectReference)\.`)
 
 func parse(text []byte) any {
 	var value any
@@ -183,6 +198,11 @@ func check(path string, count int, seed int64) {
 			back, _, err := codec.Decode(wire, nil, nil)
 			if err != nil || !reflect.DeepEqual(parse(toJSON(back)), parse(throughJSON(back, c.Want))) {
 				complain(c, fmt.Sprintf("encoded: %v %s", err, toJSON(back)))
+			}
+		case "s":
+			_, got := p.ask('s', []byte(c.Version), []byte(c.Kind), c.Object)
+			if before(string(got)) != before(c.Error) {
+				complain(c, string(got))
 			}
 		case "p":
 			ok, got := p.ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)

@@ -1,0 +1,215 @@
+#include "kube/schema/strict.h"
+
+#include <stdio.h>
+
+enum { STEPS_MAX = JSON_TREE_DEPTH_MAX + 1 };
+
+/* One step of the way to a value: a member, or an item by its number. */
+struct step {
+    struct slice key;
+    size_t index;
+    bool item;
+    bool entry; /* of a map: not named when a type is wrong */
+};
+
+struct strict {
+    struct buf *unknown;
+    struct error *error;
+    size_t told;
+    size_t depth;
+    struct step steps[STEPS_MAX];
+};
+
+static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object);
+
+/* -- What is told -- */
+
+static enum status write_way(struct strict *s, struct buf *to, bool items)
+{
+    for (size_t i = 0; i < s->depth; i++) {
+        const struct step *step = &s->steps[i];
+        if (step->item && items)
+            TRY(buf_append_format(to, "[%zu]", step->index));
+        if (step->item || (step->entry && !items))
+            continue;
+        TRY(buf_append_text(to, i ? "." : ""));
+        TRY(buf_append(to, step->key));
+    }
+    return ST_OK;
+}
+
+static enum status tell_unknown(struct strict *s, struct slice key)
+{
+    if (s->told++ >= KUBE_STRICT_UNKNOWN_MAX)
+        return ST_OK;
+    TRY(buf_append_text(s->unknown, s->unknown->len ? ", unknown field \"" : "unknown field \""));
+    TRY(write_way(s, s->unknown, true));
+    TRY(buf_append_text(s->unknown, s->depth ? "." : ""));
+    TRY(buf_append(s->unknown, key));
+    return buf_append_text(s->unknown, "\"");
+}
+
+static const char *json_name(const struct json_node *node)
+{
+    static const char *const names[] = {
+        [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
+        [JSON_TYPE_STRING] = "string", [JSON_TYPE_ARRAY] = "array", [JSON_TYPE_OBJECT] = "object",
+    };
+    return names[node->type];
+}
+
+/* What Go calls the type of a field: "[]v1.Container". */
+static void write_go_type(const struct kube_field *field, bool whole, char text[160])
+{
+    static const char *const names[] = {
+        [KUBE_VALUE_STRING] = "string",   [KUBE_VALUE_BOOL] = "bool",
+        [KUBE_VALUE_INT32] = "int32",     [KUBE_VALUE_INT64] = "int64",
+        [KUBE_VALUE_DOUBLE] = "float64",  [KUBE_VALUE_BYTES] = "[]uint8",
+        [KUBE_VALUE_TIME] = "string",     [KUBE_VALUE_MICROTIME] = "string",
+        [KUBE_VALUE_QUANTITY] = "string", [KUBE_VALUE_INTORSTRING] = "string",
+    };
+    const struct kube_type *type = kube_field_type(field);
+    const char *shape = !whole || field->shape == KUBE_SHAPE_ONE ? ""
+                        : field->shape == KUBE_SHAPE_LIST        ? "[]"
+                                                                 : "map[string]";
+    if (!type) {
+        snprintf(text, 160, "%s%s", shape,
+                 field->value < COUNT_OF(names) ? names[field->value] : "struct");
+        return;
+    }
+    const char *package = strrchr(kube_type_package(type), '.');
+    snprintf(text, 160, "%s%s.%s", shape, package ? package + 1 : "", kube_type_name(type));
+}
+
+/* of: the struct that the field is a member of. */
+static enum status wrong_type(struct strict *s, const struct kube_type *of,
+                              const struct kube_field *field, const struct json_node *node,
+                              bool whole)
+{
+    AUTO(buf_fini) struct buf way = {0};
+    char type[160];
+    TRY(write_way(s, &way, false));
+    write_go_type(field, whole, type);
+    bool shows = node->type == JSON_TYPE_NUMBER && !whole && field->value >= KUBE_VALUE_INT32 &&
+                 field->value <= KUBE_VALUE_DOUBLE;
+    return error_set(s->error, ST_INVALID,
+                     "json: cannot unmarshal %s%s%.*s into Go struct field %s.%.*s of type %s",
+                     json_name(node), shows ? " " : "",
+                     shows ? (int)size_min(node->text.len, 40) : 0,
+                     shows ? (const char *)node->text.ptr : "", kube_type_name(of),
+                     (int)size_min(way.len, 200), (const char *)way.ptr, type);
+}
+
+/* -- Values -- */
+
+static bool is_whole(const struct json_node *node, bool narrow)
+{
+    int64_t value;
+    return json_node_int(node, &value) && (!narrow || value == (int32_t)value);
+}
+
+static bool fits(const struct kube_field *field, const struct json_node *node)
+{
+    switch ((enum kube_value)field->value) {
+    case KUBE_VALUE_STRING:
+    case KUBE_VALUE_BYTES:
+    case KUBE_VALUE_TIME:
+    case KUBE_VALUE_MICROTIME:
+        return node->type == JSON_TYPE_STRING;
+    case KUBE_VALUE_BOOL:
+        return node->type == JSON_TYPE_BOOL;
+    case KUBE_VALUE_INT32:
+    case KUBE_VALUE_INT64:
+        return is_whole(node, field->value == KUBE_VALUE_INT32);
+    case KUBE_VALUE_DOUBLE:
+        return node->type == JSON_TYPE_NUMBER;
+    case KUBE_VALUE_QUANTITY:
+        return node->type == JSON_TYPE_STRING || node->type == JSON_TYPE_NUMBER;
+    case KUBE_VALUE_INTORSTRING:
+        return node->type == JSON_TYPE_STRING || is_whole(node, true);
+    case KUBE_VALUE_MESSAGE:
+        return node->type == JSON_TYPE_OBJECT;
+    default:
+        return true; /* any JSON; schemas of schemas are looked at where they are used */
+    }
+}
+
+static enum status check_value(struct strict *s, const struct kube_type *of,
+                               const struct kube_field *field, struct json_node *node)
+{
+    if (node->type == JSON_TYPE_NULL)
+        return ST_OK;
+    if (!fits(field, node))
+        return wrong_type(s, of, field, node, false);
+    return field->value == KUBE_VALUE_MESSAGE ? walk(s, kube_field_type(field), node) : ST_OK;
+}
+
+static enum status check_items(struct strict *s, const struct kube_type *of,
+                               const struct kube_field *field, struct json_node *list)
+{
+    if (list->type != JSON_TYPE_ARRAY)
+        return wrong_type(s, of, field, list, true);
+    struct step *step = &s->steps[s->depth++];
+    *step = (struct step){.item = true};
+    for (struct json_node *item = list->first; item; item = item->next) {
+        TRY(check_value(s, of, field, item));
+        step->index++;
+    }
+    s->depth--;
+    return ST_OK;
+}
+
+static enum status check_map(struct strict *s, const struct kube_type *of,
+                             const struct kube_field *field, struct json_node *map)
+{
+    if (map->type != JSON_TYPE_OBJECT)
+        return wrong_type(s, of, field, map, true);
+    for (struct json_node *member = map->first; member; member = member->next) {
+        s->steps[s->depth++] = (struct step){.key = member->key, .entry = true};
+        if (field->shape == KUBE_SHAPE_MAP)
+            TRY(check_value(s, of, field, member));
+        else if (member->type != JSON_TYPE_NULL)
+            TRY(check_items(s, of, field, member));
+        s->depth--;
+    }
+    return ST_OK;
+}
+
+static enum status check_field(struct strict *s, const struct kube_type *of,
+                               const struct kube_field *field, struct json_node *node)
+{
+    if (node->type == JSON_TYPE_NULL)
+        return ST_OK;
+    if (field->shape == KUBE_SHAPE_ONE)
+        return check_value(s, of, field, node);
+    return field->shape == KUBE_SHAPE_LIST ? check_items(s, of, field, node)
+                                           : check_map(s, of, field, node);
+}
+
+static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object)
+{
+    assert(s->depth + 2 < STEPS_MAX); /* a tree is not deeper */
+    for (struct json_node *member = object->first, *next; member; member = next) {
+        next = member->next;
+        const struct kube_field *field = kube_type_field(type, member->key);
+        if (!field) {
+            TRY(tell_unknown(s, member->key));
+            json_node_remove(object, member);
+            continue;
+        }
+        s->steps[s->depth++] = (struct step){.key = member->key};
+        TRY(check_field(s, type, field, member));
+        s->depth--;
+    }
+    return ST_OK;
+}
+
+enum status kube_strict(const struct kube_type *type, struct json_node *object, struct buf *unknown,
+                        struct error *error)
+{
+    struct strict s = {.unknown = unknown, .error = error};
+    if (object->type != JSON_TYPE_OBJECT)
+        return error_set(error, ST_INVALID, "json: cannot unmarshal %s into Go value of type %s",
+                         json_name(object), kube_type_name(type));
+    return walk(&s, type, object);
+}

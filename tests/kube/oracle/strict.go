@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"math/rand"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+var strict = serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
+	serializer.SerializerOptions{Strict: true})
+
+// An object with a member that is not known, or of another type, here and there.
+func strictCase(r *rand.Rand) request {
+	for {
+		gvk := kinds[r.Intn(len(kinds))]
+		var value any
+		must(json.Unmarshal(toJSON(newObject(r, gvk)), &value))
+		unknown := 0
+		spoil(r, value, r.Intn(3) == 0, &unknown)
+		text := toJSON(value)
+		_, _, err := strict.Decode(text, nil, nil)
+		c := request{Op: "s", Version: gvk.GroupVersion().String(), Kind: gvk.Kind, Object: text}
+		switch {
+		case err == nil:
+			return c
+		case runtime.IsStrictDecodingError(err):
+			c.Error = strings.TrimPrefix(err.Error(), "strict decoding error: ")
+			return c
+		case strings.HasPrefix(err.Error(), "json: cannot unmarshal"):
+			c.Error = err.Error()
+			return c
+		}
+	}
+}
+
+func spoil(r *rand.Rand, value any, types bool, count *int) {
+	switch v := value.(type) {
+	case map[string]any:
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			if name == "kind" || name == "apiVersion" {
+				continue
+			}
+			if types && *count == 0 && v[name] != nil && r.Intn(12) == 0 {
+				v[name] = []any{map[string]any{}, "text", true, 1}[r.Intn(4)]
+				*count++
+				continue
+			}
+			spoil(r, v[name], types, count)
+		}
+		if !types && *count == 0 && r.Intn(6) == 0 {
+			v["unknownMember"] = "x"
+			*count++
+		}
+	case []any:
+		for _, item := range v {
+			spoil(r, item, types, count)
+		}
+	}
+}
