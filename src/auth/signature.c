@@ -145,7 +145,7 @@ enum status signature_key_new(struct slice method_name, struct slice public_key,
                               struct slice private_key, struct signature_key **ret_key,
                               struct error *error)
 {
-    EVP_PKEY *pkey;
+    EVP_PKEY *pkey = NULL;
     const struct method *method = method_find(method_name);
     if (!method)
         return error_set(error, ST_INVALID, "there is no signing method '%.*s'",
