@@ -158,7 +158,7 @@ static void user_add_ranges(struct auth_rights *rights, struct user *user,
             struct range range = range_of(rights, permission);
             for (int access = 0; access < AUTH_ACCESSES; access++) {
                 struct ranges *ranges = &user->ranges[access];
-                if (gives(permission->perm_type, access))
+                if (gives(permission->perm_type, (enum auth_access)access))
                     ranges->items[ranges->count++] = range;
             }
         }

@@ -1,0 +1,31 @@
+/*
+ * What --auth-token says, as etcd reads it:
+ *
+ *     simple
+ *     jwt,pub-key=FILE,priv-key=FILE,sign-method=RS256,ttl=10m
+ *
+ * The files are the caller's to read.
+ */
+#ifndef VIGIL_AUTH_TOKEN_SETTINGS_H
+#define VIGIL_AUTH_TOKEN_SETTINGS_H
+
+#include "base/error.h"
+#include "base/slice.h"
+
+enum auth_token_kind { AUTH_TOKEN_SIMPLE, AUTH_TOKEN_JWT };
+
+/* Slices lie in the text. */
+struct auth_token_settings {
+    enum auth_token_kind kind;
+    struct slice sign_method;
+    struct slice public_key_file, private_key_file; /* empty: none */
+    int64_t ttl_s;                                  /* of a JWT: 300 unless said */
+};
+
+/* ST_INVALID with a sentence: another kind, an option without value, twice, or that is not known.
+ */
+MUST_CHECK
+enum status auth_token_settings_parse(const char *text, struct auth_token_settings *ret_settings,
+                                      struct error *error);
+
+#endif
