@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "codec/json/pretty.h"
 #include "kube/api/discovery.h"
+#include "kube/api/expiry.h"
 #include "kube/api/keeper.h"
 #include "kube/api/openapi.h"
 #include "kube/api/pages.h"
@@ -119,10 +120,18 @@ void kube_call_range(struct kube_call *call, const struct pb_range_request *requ
     engine_range_start(call->face->shard, &call->range, request);
 }
 
-void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
+static void put(struct kube_call *call, void (*done)(struct engine_op *op))
 {
     op_begin(call, &call->write.engine.op, done);
     kube_storage_put(call->face->shard, &call->write);
+}
+
+void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
+{
+    if (kube_expires(call->kind))
+        kube_expiry_take(call, done, put);
+    else
+        put(call, done);
 }
 
 void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op))

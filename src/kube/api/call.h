@@ -15,6 +15,13 @@
 #include "kube/resource/kind.h"
 #include "kube/storage/storage.h"
 
+/* The lease that events are put with now (expiry.h). */
+struct kube_expiry {
+    int64_t lease; /* 0: none yet */
+    int64_t until_ns;
+    unsigned puts;
+};
+
 struct kube_face {
     const struct kube_config *config;
     struct engine *engine;
@@ -28,7 +35,8 @@ struct kube_face {
     struct clock *clock;  /* for the times in metadata */
     struct list purges;   /* namespaces being emptied: struct kube_purge */
     struct deferred keep; /* the keeper starts with the first turn */
-    bool stopped;         /* nothing is begun any more that nobody asks for */
+    struct kube_expiry expiry;
+    bool stopped; /* nothing is begun any more that nobody asks for */
 };
 
 /* What one request may make us hold besides its body. */

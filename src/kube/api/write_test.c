@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/fake.h"
+#include "engine/lease.h"
 #include "wire/http/state.h"
 
 #include <setjmp.h>
@@ -398,6 +399,57 @@ static void a_fault_of_the_engine_is_told(void **state)
     end();
 }
 
+static void on_told(struct engine_op *op)
+{
+    (void)op;
+}
+
+static size_t keys_of(int64_t lease)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_lease op = {
+        .op = {.done = on_told, .arena = &arena}, .id = lease, .want_keys = true};
+    engine_lease_time_to_live(bed->shard, &op);
+    run();
+    size_t count = op.key_count;
+    arena_fini(&arena);
+    return count;
+}
+
+static void events_hang_on_leases_that_they_share(void **state)
+{
+    (void)state;
+    const char *path = "/api/v1/namespaces/default/events";
+    struct engine_lease_stats stats;
+    begin(6, 50);
+    for (int i = 0; i < 10; i++) {
+        struct peer *peer = send_json("POST", path, "{\"metadata\":{\"generateName\":\"e\"}}");
+        run();
+        assert_answer(peer, 201, NULL);
+    }
+    struct peer *first = send_json("POST", path, "{\"metadata\":{\"name\":\"first\"}}");
+    run();
+    assert_answer(first, 201, NULL);
+    struct peer *again = send_patch("/api/v1/namespaces/default/events/first", "{\"count\":2}");
+    run();
+    assert_answer(again, 200, "\"count\":2");
+    engine_lease_stats(bed->engine, &stats);
+    assert_int_equal(stats.leases, 1);
+    assert_int_equal(keys_of(bed->face->expiry.lease), 11);
+    clock_sim_advance(&bed->clock, INT64_C(61000000000));
+    send_json("POST", path, "{\"metadata\":{\"name\":\"later\"}}");
+    run();
+    engine_lease_stats(bed->engine, &stats);
+    assert_int_equal(stats.leases, 2);
+    fake_fail_next(bed->engine, ST_NO_SPACE, SLICE_EMPTY);
+    clock_sim_advance(&bed->clock, INT64_C(61000000000));
+    struct peer *gone = send_json("POST", path, "{\"metadata\":{\"name\":\"gone\"}}");
+    leave(gone);
+    run();
+    end();
+}
+
 /* Each 16 bytes of the patch would double what is there. */
 static void a_patch_cannot_take_all_memory(void **state)
 {
@@ -435,6 +487,7 @@ int main(void)
         cmocka_unit_test(what_is_the_same_is_not_written),
         cmocka_unit_test(generation_counts_what_is_not_status),
         cmocka_unit_test(a_fault_of_the_engine_is_told),
+        cmocka_unit_test(events_hang_on_leases_that_they_share),
         cmocka_unit_test(a_patch_cannot_take_all_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
