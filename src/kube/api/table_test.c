@@ -1,0 +1,126 @@
+#include "kube/api/table.h"
+
+#include "kube/api/printers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void assert_cells(const char *group, const char *plural, const char *json,
+                         const char *expected)
+{
+    struct buf text = {0};
+    const struct kube_kind *kind =
+        kube_builtin_find(slice_from_text(group), SLICE_LITERAL("v1"), slice_from_text(plural));
+    assert_non_null(kind);
+    assert_int_equal(kube_table_cells(kind, slice_from_text(json), 1000000, &text), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)text.ptr, expected);
+    buf_fini(&text);
+}
+
+static void durations_are_written_as_kubectl_does(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } cases[] = {
+        {-5, "<invalid>"},     {-1, "0s"},          {0, "0s"},
+        {119, "119s"},         {120, "2m"},         {125, "2m5s"},
+        {600, "10m"},          {3599 * 3, "179m"},  {3 * 3600 + 60, "3h1m"},
+        {8 * 3600 + 60, "8h"}, {47 * 3600, "47h"},  {48 * 3600, "2d"},
+        {50 * 3600, "2d2h"},   {8 * 86400, "8d"},   {700 * 86400, "700d"},
+        {731 * 86400, "2y1d"}, {730 * 86400, "2y"}, {3000LL * 86400, "8y"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[KUBE_DURATION_BYTES];
+        kube_duration_text(cases[i].seconds, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void moments_are_read(void **state)
+{
+    (void)state;
+    int64_t at_s;
+    assert_true(kube_time_parse(SLICE_LITERAL("1970-01-02T00:00:01Z"), &at_s));
+    assert_int_equal(at_s, 86401);
+    assert_true(kube_time_parse(SLICE_LITERAL("1970-01-01T00:00:01.123456Z"), &at_s));
+    assert_int_equal(at_s, 1);
+    assert_false(kube_time_parse(SLICE_LITERAL("1970-01-01"), &at_s));
+    assert_false(kube_time_parse(SLICE_LITERAL("yesterday, I should say"), &at_s));
+    assert_false(kube_time_parse(SLICE_EMPTY, &at_s));
+}
+
+static void pods_are_summed_up_from_their_containers(void **state)
+{
+    (void)state;
+    static const char meta[] = "{\"metadata\":{\"name\":\"p\"},";
+    static const struct {
+        const char *rest, *cells;
+    } cases[] = {
+        {"\"status\":{\"phase\":\"Pending\"}}", "\"0/0\",\"Pending\",\"0\""},
+        {"\"spec\":{\"containers\":[{},{}]},\"status\":{\"phase\":\"Running\","
+         "\"containerStatuses\":[{\"ready\":true,\"state\":{\"running\":{}}},{\"restartCount\":5,"
+         "\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]}}",
+         "\"1/2\",\"CrashLoopBackOff\",\"5\""},
+        {"\"spec\":{\"containers\":[{}],\"initContainers\":[{\"name\":\"i\"},{\"name\":\"j\"}]},"
+         "\"status\":{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"name\":\"i\",\"state\":{"
+         "\"terminated\":{\"exitCode\":0}}},{\"name\":\"j\",\"restartCount\":2,\"state\":{"
+         "\"running\":{}}}]}}",
+         "\"0/1\",\"Init:1/2\",\"2\""},
+        {"\"spec\":{\"containers\":[{}]},\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":"
+         "[{"
+         "\"state\":{\"terminated\":{\"exitCode\":0,\"reason\":\"Completed\"}}}]}}",
+         "\"0/1\",\"Completed\",\"0\""},
+        {"\"spec\":{\"containers\":[{}]},\"status\":{\"phase\":\"Failed\",\"containerStatuses\":[{"
+         "\"state\":{\"terminated\":{\"exitCode\":3}}}]}}",
+         "\"0/1\",\"ExitCode:3\",\"0\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char json[1024], expected[256];
+        snprintf(json, sizeof(json), "%s%s", meta, cases[i].rest);
+        snprintf(expected, sizeof(expected),
+                 "[\"p\",%s,\"<unknown>\",\"<none>\",\"<none>\",\"<none>\",\"<none>\"]",
+                 cases[i].cells);
+        assert_cells("", "pods", json, expected);
+    }
+}
+
+static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"metadata\":5,\"spec\":[],\"status\":{\"conditions\":{}}}",
+        "{\"status\":{\"containerStatuses\":[null,1,\"x\",[]],\"initContainerStatuses\":{},"
+        "\"addresses\":[7],\"loadBalancer\":[]},\"spec\":{\"ports\":[{}],\"containers\":7}}",
+    };
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < COUNT_OF(odd); j++) {
+            struct buf text = {0};
+            assert_int_equal(kube_table_cells(&kinds[i], slice_from_text(odd[j]), 5, &text), ST_OK);
+            assert_int_equal(text.ptr[text.len - 1], ']');
+            buf_fini(&text);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations_are_written_as_kubectl_does),
+        cmocka_unit_test(moments_are_read),
+        cmocka_unit_test(pods_are_summed_up_from_their_containers),
+        cmocka_unit_test(objects_that_are_not_as_they_should_be_are_printed_all_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
