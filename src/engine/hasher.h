@@ -1,0 +1,52 @@
+/*
+ * Passwords are hashed on a thread of its own, one at a time: a hash takes tens of milliseconds,
+ * and however many log in at once, it is one core at most that they take.
+ *
+ *   shard ── submit ──► queue, bounded ── thread ──► the shard's mailbox
+ *
+ * A job belongs to the hasher from submit until it is posted back, and its bytes are lent for that
+ * long. It always comes back. Any thread may submit. Aborts without memory.
+ */
+#ifndef VIGIL_ENGINE_HASHER_H
+#define VIGIL_ENGINE_HASHER_H
+
+#include "auth/password.h"
+#include "io/mailbox.h"
+
+#include <stdatomic.h>
+
+struct hasher;
+
+enum { HASHER_QUEUE_MAX = 128 };
+
+enum hasher_task { HASHER_MAKE, HASHER_CHECK };
+
+struct hasher_job {
+    struct mailbox_node in_mailbox;
+    struct mailbox *answers; /* where it is posted when done */
+
+    enum hasher_task task;
+    struct slice password;
+    struct slice hash;             /* HASHER_CHECK: what it is held against */
+    uint8_t salt[AUTH_SALT_BYTES]; /* HASHER_MAKE */
+    unsigned cost;                 /* HASHER_MAKE */
+    _Atomic bool given_up;         /* nobody waits for it any more: it need not be hashed */
+
+    enum status status; /* of auth_password_hash or _check; ST_CANCELED when given up, ST_STOPPED */
+    uint8_t made[AUTH_HASH_BYTES]; /* HASHER_MAKE */
+};
+
+struct hasher *hasher_new(void);
+/* Its thread; until then jobs wait. */
+MUST_CHECK
+enum status hasher_start(struct hasher *hasher);
+/* What has not begun is posted back with ST_STOPPED. Nobody may submit any more. Accepts NULL. */
+void hasher_free(struct hasher *hasher);
+DEFINE_CLEANUP(struct hasher *, hasher_free)
+
+/* ST_REQUEST_TOO_MANY_REQUESTS: HASHER_QUEUE_MAX are there already; the job is the caller's still.
+ */
+MUST_CHECK
+enum status hasher_submit(struct hasher *hasher, struct hasher_job *job);
+
+#endif
