@@ -4,10 +4,15 @@
 
 /* Numbers in the log are in the machine's byte order, so the mark says which that is. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FORMAT_TEXT "vigil data directory, format 1, little endian\n"
+#define FORMAT_OF(number) "vigil data directory, format " number ", little endian\n"
 #else
-#define FORMAT_TEXT "vigil data directory, format 1, big endian\n"
+#define FORMAT_OF(number) "vigil data directory, format " number ", big endian\n"
 #endif
+
+/* Format 2 has rows beside keys (store/row.h); 1 is the same without, and becomes 2 when opened. */
+#define FORMAT_TEXT FORMAT_OF("2")
+#define FORMAT_BEFORE FORMAT_OF("1")
+_Static_assert(sizeof(FORMAT_TEXT) == sizeof(FORMAT_BEFORE), "read into the same room");
 
 struct contents {
     bool format;
@@ -56,7 +61,7 @@ static enum status check_contents(const char *path, const struct contents *conte
 }
 
 static enum status check_format(struct fs *fs, const char *path, const char *file_path,
-                                struct error *ret_error)
+                                bool *ret_before, struct error *ret_error)
 {
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
@@ -69,7 +74,8 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
         status = file_pread(file, text, (size_t)bytes, 0);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", file_path, status_text(status));
-    if (strcmp(text, FORMAT_TEXT) != 0)
+    *ret_before = strcmp(text, FORMAT_BEFORE) == 0;
+    if (!*ret_before && strcmp(text, FORMAT_TEXT) != 0)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s was written in another format than this version of Vigil reads; its "
                          "FORMAT file should say \"%.*s\"",
@@ -135,9 +141,10 @@ static enum status prepare(struct datadir *dir, struct fs *fs, const char *path,
 {
     char format_path[4096];
     TRY(join(format_path, sizeof(format_path), path, "FORMAT", ret_error));
-    if (marked) {
-        TRY(check_format(fs, path, format_path, ret_error));
-    } else {
+    bool before = false;
+    if (marked)
+        TRY(check_format(fs, path, format_path, &before, ret_error));
+    if (!marked || before) {
         enum status status = write_format(fs, path, format_path);
         if (status != ST_OK)
             return error_set(ret_error, status, "cannot write %s: %s", format_path,
