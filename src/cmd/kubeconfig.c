@@ -58,15 +58,17 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     char text[TEXT_BYTES], server_text[URL_TEXT_BYTES], authority[KUBECONFIG_PATH_BYTES];
     if (!url)
         return false;
+    /* Nobody is asked, but over TLS kubectl asks its user when it has nothing to show. */
+    const char *user = url->secure ? "{token: nobody}" : "{}";
     url_format(url, server_text);
     write_authority(config, url, authority);
     snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
     snprintf(
         text, sizeof(text),
         "apiVersion: v1\nkind: Config\nclusters:\n- name: vigil\n  cluster:\n    server: %s\n%s"
-        "users:\n- name: vigil\n  user: {}\ncontexts:\n- name: vigil\n  context:\n"
+        "users:\n- name: vigil\n  user: %s\ncontexts:\n- name: vigil\n  context:\n"
         "    cluster: vigil\n    user: vigil\ncurrent-context: vigil\n",
-        server_text, authority);
+        server_text, authority, user);
     if (replace_file(path, text) == 0)
         return true;
     log_warn("cannot write the kubeconfig", LOG_TEXT("file", path),

@@ -2,6 +2,7 @@
 """Listing, watching and printing what is stored, as clients of Kubernetes do it."""
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -471,6 +472,14 @@ class Kubectl(Kube):
         listed = self.kubectl(server, "api-resources").stdout
         for word in ("deployments", "configmaps", "leases"):
             self.assertIn(word, listed)
+
+    def test_the_kubeconfig_is_enough_over_tls_too(self):
+        server = Server(self.scratch / "tls", ["--listen-kube-urls", "https://127.0.0.1:0", "--auto-tls"]).start()
+        self.addCleanup(server.kill)
+        server.kubeconfig = f"{server.directory}/kubeconfig"
+        self.assertIn("certificate-authority", pathlib.Path(server.kubeconfig).read_text())
+        self.assertIn("kube-system", self.kubectl(server, "get", "namespaces").stdout)
+        server.stop()
 
     def test_it_follows_changes(self):
         server = self.serving()
