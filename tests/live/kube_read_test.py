@@ -20,6 +20,13 @@ def names(answer):
     return [item["metadata"]["name"] for item in answer["items"]]
 
 
+class Defaults(Server):
+    """Without being told not to serve Kubernetes' API."""
+
+    def command(self):
+        return [word for word in super().command() if word != "--listen-kube-urls="]
+
+
 class Kube(LiveTest):
     """Tests that need no server of their own share one, each in a namespace of its own."""
     shared = None
@@ -96,10 +103,17 @@ class Pages(Kube):
 
     def test_a_default_address_that_is_taken_is_passed_over_and_a_chosen_one_is_not(self):
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-            code, log = Server(self.scratch / "chosen", ["--listen-kube-urls", url]).refuse()
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", 8001))
+                taken.listen()
+            except OSError:
+                pass  # by somebody else, which is as good
+            default = Defaults(self.scratch / "default").start()
+            self.addCleanup(default.kill)
+            self.assertIn("the Kubernetes API is not served", default.log)
+            default.stop()
+            code, log = Server(self.scratch / "chosen", ["--listen-kube-urls", "http://127.0.0.1:8001"]).refuse()
             self.assertEqual(code, 1)
             self.assertIn("address already in use", log)
 
