@@ -4,6 +4,7 @@
 #include "cmd/version.h"
 #include "etcd/member_id.h"
 #include "kube/api/schema.h"
+#include "kube/api/tokens.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -78,12 +79,12 @@ static enum status check_kube_urls(const struct serve_config *config,
 {
     for (size_t i = 0; i < config->server.listen_count; i++) {
         const struct url *url = &config->urls[i];
-        bool known = url->secure && options->client_cert_auth;
+        bool known = url->secure && (options->client_cert_auth || config->kube_tokens);
         if (config->roles[i] == SERVER_KUBE && !known && !address_is_local(&url->address))
             return error_set(error, ST_INVALID,
                              "--listen-kube-urls: %.*s would let everyone in who can reach it; "
                              "elsewhere than on this machine's loopback use https:// with "
-                             "--client-cert-auth",
+                             "--client-cert-auth or --kube-token-file",
                              SLICE_ARGS(config->listen_texts[i]));
     }
     return ST_OK;
@@ -103,6 +104,9 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
         .schema = &kube_builtin_schema,
     };
+    if (options->kube_token_file[0])
+        TRY(kube_tokens_read(options->kube_token_file, &config->kube_tokens, error));
+    config->server.kube.tokens = config->kube_tokens;
     return check_kube_urls(config, options, error);
 }
 
@@ -431,6 +435,7 @@ enum status serve_config_init(struct serve_config *config, const struct serve_op
 
 void serve_config_fini(struct serve_config *config)
 {
+    kube_tokens_free(config->kube_tokens);
     arena_fini(&config->arena);
     *config = (struct serve_config){0};
 }

@@ -15,6 +15,7 @@ struct serve_config {
      * those of metrics. */
     struct slice *listen_texts;
     size_t client_count; /* of --listen-client-urls */
+    struct kube_tokens *kube_tokens; /* NULL: none */
     uint64_t member_id, cluster_id;
     struct url *urls;
     enum server_role *roles;

@@ -53,6 +53,7 @@ struct serve_options {
     /* Kubernetes API */
     const char *listen_kube_urls;
     bool kube_urls_given; /* no flag: listen_kube_urls are not the default */
+    const char *kube_token_file;
     int kube_undecodable; /* enum serve_undecodable */
 
     /* Storage */

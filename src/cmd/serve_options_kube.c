@@ -10,6 +10,14 @@ static const struct option kube[] = {
         FIELD(listen_kube_urls),
     },
     {
+        .name = "kube-token-file",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "A file of bearer tokens, each line token,user,uid,\"group1,group2\". With it only "
+                "those who have one, or a client certificate, may use the Kubernetes API.",
+        FIELD(kube_token_file),
+    },
+    {
         .name = "kube-undecodable",
         .kind = OPTION_ENUM,
         .fallback = "error",

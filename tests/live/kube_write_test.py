@@ -140,6 +140,50 @@ class Statuses(KubeTest):
 
 
 @only_vigil
+class Tokens(KubeTest):
+    def setUp(self):
+        LiveTest.setUp(self)
+        self.kube_port = free_port()
+        self.tokens = self.scratch / "tokens"
+        self.tokens.write_text('secret,jane,7,"dev,ops"\n')
+        self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}",
+                                        f"--kube-token-file={self.tokens}"])
+
+    def ask(self, token, method="GET", path="/api/v1/namespaces", body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, path, headers=headers, body=None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        text = response.read()
+        connection.close()
+        return response.status, text
+
+    def test_only_who_has_a_token_comes_in(self):
+        code, text = self.ask(None)
+        self.assertEqual((code, json.loads(text)["message"]), (401, "Unauthorized"))
+        self.assertEqual(self.ask("wrong")[0], 401)
+        self.assertEqual(self.ask("secret")[0], 200)
+        self.assertEqual(self.ask(None, path="/livez"), (200, b"ok"))
+        self.assertEqual(self.ask(None, path="/metrics")[0], 401)
+
+    def test_reviews_say_who_one_is(self):
+        code, text = self.ask("secret", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        self.assertEqual((code, json.loads(text)["status"]["userInfo"]), (201, {
+            "username": "jane", "uid": "7", "groups": ["dev", "ops", "system:authenticated"]}))
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        for token, known in (("secret", True), ("wrong", None)):
+            code, text = self.ask("secret", "POST", path, {"spec": {"token": token}})
+            self.assertEqual((code, json.loads(text)["status"].get("authenticated")), (201, known))
+
+    def test_a_bad_file_is_refused_at_start(self):
+        bad = self.scratch / "bad"
+        bad.write_text("only-a-token\n")
+        code, said = self.server(self.scratch / "other", args=[f"--kube-token-file={bad}"]).refuse()
+        self.assertNotEqual(code, 0)
+        self.assertIn("line 1 is not: token,user,uid", said)
+
+
+@only_vigil
 class Attacks(KubeTest):
     def setUp(self):
         super().setUp()

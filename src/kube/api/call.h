@@ -50,7 +50,7 @@ struct kube_call {
     struct kube_query query;
     struct kube_accept accept;
     const struct kube_kind *kind;
-    bool warned; /* the answer has its Warning field */
+    bool warned;               /* the answer has its Warning field */
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;

@@ -11,11 +11,13 @@
 #include "wire/http/routes.h"
 
 struct kube_schema;
+struct kube_tokens;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct kube_config {
     const char *version;              /* of Vigil */
     bool skip_undecodable;            /* a watch passes over values that are no objects */
+    const struct kube_tokens *tokens; /* kube/api/tokens.h; NULL: nobody is asked who he is */
     const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/metric_page.h"
 #include "codec/json/writer.h"
+#include "kube/api/tokens.h"
 #include "wire/http/gzip.h"
 
 #include <stdio.h>
@@ -31,13 +32,48 @@ static bool is_loopback_name(struct slice host)
     return false;
 }
 
+/* What everyone may ask, as in Kubernetes. */
+static bool is_public(struct slice path)
+{
+    static const char *const paths_of_all[] = {"/healthz", "/livez", "/readyz", "/version"};
+    for (size_t i = 0; i < COUNT_OF(paths_of_all); i++) {
+        if (slice_equal(path, slice_from_text(paths_of_all[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool is_known(const struct kube_config *config, const struct http_request *request)
+{
+    struct slice field = SLICE_EMPTY;
+    if (!config->tokens || request->peer_name || is_public(request->path))
+        return true;
+    (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
+    return kube_tokens_find(config->tokens, field);
+}
+
+static void respond_unauthorized(struct http_exchange *x)
+{
+    struct kube_status status;
+    struct buf text = {0};
+    kube_fail(&status, KUBE_UNAUTHORIZED, "Unauthorized");
+    if (kube_status_write(&status, &text) == ST_OK)
+        http_respond(x, 401, JSON, buf_slice(&text));
+    else
+        http_abort(x);
+    buf_fini(&text);
+}
+
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    (void)ctx;
     struct slice origin;
     bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
-    if (request->secure || (is_loopback_name(request->host) && !from_page))
-        return true;
+    if (request->secure || (is_loopback_name(request->host) && !from_page)) {
+        if (is_known(((struct kube_face *)ctx)->config, request))
+            return true;
+        respond_unauthorized(x);
+        return false;
+    }
     http_respond(x, 403, PLAIN,
                  SLICE_LITERAL("without TLS this is served to programs of this machine only, under "
                                "its loopback addresses\n"));

@@ -4,12 +4,21 @@
  */
 #include "kube/api/body.h"
 #include "kube/api/change.h"
+#include "kube/api/tokens.h"
 #include "kube/api/write.h"
 
-/* Who asks: the name of a client's certificate, or the user that everyone is without one. */
-static const char *user_name(const struct http_request *request)
+/* Who asks: the name of a certificate, the user of a token, or whom everyone is without either. */
+static struct slice user_name(const struct kube_call *call, const struct http_request *request,
+                              const struct kube_user **ret_user)
 {
-    return request->peer_name ? request->peer_name : "system:admin";
+    const struct kube_tokens *tokens = call->face->config->tokens;
+    struct slice field;
+    *ret_user = NULL;
+    if (request->peer_name)
+        return slice_from_text(request->peer_name);
+    if (tokens && http_request_get(request, SLICE_LITERAL("authorization"), &field))
+        *ret_user = kube_tokens_find(tokens, field);
+    return *ret_user ? (*ret_user)->name : SLICE_LITERAL("system:admin");
 }
 
 static bool set_object(struct kube_call *call, struct json_node *to, const char *key,
@@ -41,14 +50,63 @@ static bool set_texts(struct kube_call *call, struct json_node *to, const char *
     return set_object(call, to, key, list);
 }
 
-static bool set_user(const struct kube_meta *meta, struct kube_call *call,
-                     const struct http_request *request, struct json_node *status)
+/* The groups of a token's user, then the one of all who are known. */
+static bool set_groups(struct kube_call *call, struct json_node *info, struct slice groups)
 {
-    static const char *const groups[] = {"system:masters", "system:authenticated"};
-    struct json_node *user;
-    return kube_meta_object(meta, status, "userInfo", &user) &&
-           kube_meta_set_text(meta, user, "username", slice_from_text(user_name(request))) &&
-           set_texts(call, user, "groups", groups, COUNT_OF(groups));
+    struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
+    struct slice all = SLICE_LITERAL("system:authenticated");
+    while (list && (groups.len || all.len)) {
+        const uint8_t *comma = groups.len ? memchr(groups.ptr, ',', groups.len) : NULL;
+        size_t len = comma ? (size_t)(comma - groups.ptr) : groups.len;
+        struct slice group = groups.len ? slice_sub(groups, 0, len) : all;
+        struct json_node *text = json_node_new_text(&call->arena, group);
+        if (!text)
+            return kube_fail_engine(&call->status, ST_NOMEM);
+        json_node_insert(list, NULL, text);
+        if (groups.len) {
+            size_t skip = comma ? len + 1 : len;
+            groups = slice_sub(groups, skip, groups.len - skip);
+        } else {
+            all = SLICE_EMPTY;
+        }
+    }
+    return set_object(call, info, "groups", list);
+}
+
+static bool set_user(const struct kube_meta *meta, struct kube_call *call, struct slice name,
+                     const struct kube_user *user, struct json_node *status, const char *key)
+{
+    struct json_node *info;
+    return kube_meta_object(meta, status, key, &info) &&
+           kube_meta_set_text(meta, info, "username", name) &&
+           (!user || !user->uid.len || kube_meta_set_text(meta, info, "uid", user->uid)) &&
+           set_groups(call, info, user ? user->groups : SLICE_LITERAL("system:masters"));
+}
+
+static bool review_self(const struct kube_meta *meta, struct kube_call *call,
+                        const struct http_request *request, struct json_node *status)
+{
+    const struct kube_user *user;
+    struct slice name = user_name(call, request, &user);
+    return set_user(meta, call, name, user, status, "userInfo");
+}
+
+static bool review_token(const struct kube_meta *meta, struct kube_call *call,
+                         struct json_node *object, struct json_node *status)
+{
+    const struct kube_tokens *tokens = call->face->config->tokens;
+    struct slice token;
+    struct buf field = {0};
+    if (json_node_text(json_node_path(object, "spec.token"), &call->arena, &token) != ST_OK ||
+        buf_append_format(&field, "Bearer %.*s", SLICE_ARGS(token)) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    const struct kube_user *user = tokens ? kube_tokens_find(tokens, buf_slice(&field)) : NULL;
+    buf_fini(&field);
+    if (!user)
+        return kube_meta_set_text(meta, status, "error",
+                                  SLICE_LITERAL("[invalid bearer token, Token is unknown]"));
+    return set_bool(call, status, "authenticated", true) &&
+           set_user(meta, call, user->name, user, status, "user");
 }
 
 /* Every verb on everything. */
@@ -91,13 +149,11 @@ static bool answer(struct kube_call *call, const struct http_request *request,
     if (!kube_meta_check(&meta, object) || !set_object(call, object, "status", status))
         return false;
     if (is_kind(call, "SelfSubjectReview"))
-        return set_user(&meta, call, request, status);
+        return review_self(&meta, call, request, status);
     if (is_kind(call, "SelfSubjectRulesReview"))
         return set_rules(&meta, call, status);
     if (is_kind(call, "TokenReview"))
-        return set_bool(call, status, "authenticated", false) &&
-               kube_meta_set_text(&meta, status, "error",
-                                  SLICE_LITERAL("there are no tokens of this server"));
+        return review_token(&meta, call, object, status);
     if (is_kind(call, "SelfSubjectAccessReview") || is_kind(call, "SubjectAccessReview") ||
         is_kind(call, "LocalSubjectAccessReview"))
         return set_bool(call, status, "allowed", true) &&
