@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+"""What the Kubernetes face does by its table of types: protobuf bodies, strategic patches, strictness, OpenAPI."""
+import re
+import unittest
+
+from kube_write_test import CMS, DEPLOYMENT, KubeTest
+from server import only_vigil
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+STRATEGIC = "application/strategic-merge-patch+json"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def envelope(version, kind, message):
+    return b"k8s\0" + field(1, field(1, version) + field(2, kind)) + field(2, message) + field(3, "") + field(4, "")
+
+
+class Schema(KubeTest):
+    @only_vigil
+    def test_typed_clients_create_in_protobuf(self):
+        config = field(1, field(1, "pb")) + field(2, field(1, "k") + field(2, "v"))
+        code, made = self.send("POST", CMS, envelope("v1", "ConfigMap", config), PROTOBUF)
+        self.assertEqual((code, made["data"], made["kind"]), (201, {"k": "v"}, "ConfigMap"))
+        self.assertEqual(self.send("GET", CMS + "/pb")[1]["metadata"]["uid"], made["metadata"]["uid"])
+        code, _ = self.send("POST", "/api/v1/namespaces", envelope("v1", "Namespace", field(1, field(1, "team"))),
+                            PROTOBUF)
+        self.assertEqual(code, 201)
+
+    @only_vigil
+    def test_protobuf_that_means_harm_is_refused(self):
+        deep = b""
+        for _ in range(5000):
+            deep = field(17, deep)
+        bombs = [b"", b"k8s", b"{}", envelope("v1", "ConfigMap", b"\xff" * 100), envelope("v9", "Nothing", b""),
+                 envelope("v1", "ConfigMap", b"\x0a\xff\xff\xff\xff\x0f"),
+                 envelope("v1", "Pod", field(2, b"\x12\x00" * 1000000)),
+                 envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", field(2, field(7, field(4, deep))))]
+        for bomb in bombs:
+            with self.subTest(bomb=bomb[:40]):
+                code, answer = self.send("POST", CMS, bomb, PROTOBUF)
+                self.assertIn(code, (400, 413, 422), answer)
+                self.assertEqual(answer["kind"], "Status")
+        self.make()
+
+    @only_vigil
+    def test_strategic_patches_merge_lists_by_their_keys(self):
+        self.assertEqual(self.send("POST", DEPLOYMENTS, DEPLOYMENT)[0], 201)
+        patch = {"spec": {"template": {"spec": {"containers": [{"name": "b", "image": "b:2"},
+                                                               {"name": "a", "$patch": "delete"}]}}}}
+        code, made = self.send("PATCH", DEPLOYMENTS + "/web", patch, STRATEGIC)
+        self.assertEqual((code, made["spec"]["template"]["spec"]["containers"]), (200, [{"name": "b", "image": "b:2"}]))
+        patch["spec"]["template"]["spec"]["containers"] = [{"image": "x"}]
+        code, answer = self.send("PATCH", DEPLOYMENTS + "/web", patch, STRATEGIC)
+        self.assertEqual((code, answer["message"]),
+                         (500, "map: map[image:x] does not contain declared merge key: name"))
+        code, answer = self.send("PATCH", DEPLOYMENTS + "/web", {"spec": {"$retainKeys": 1}}, STRATEGIC)
+        self.assertEqual((code, answer["message"]), (400, "invalid patch format of retainKeys"))
+
+    @only_vigil
+    def test_unknown_members_are_refused_told_or_dropped(self):
+        body = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "bogus": {"a": 1}}}
+        code, answer = self.send("POST", DEPLOYMENTS + "?fieldValidation=Strict", body)
+        self.assertEqual(code, 400)
+        self.assertIn('strict decoding error: unknown field "spec.bogus"', answer["message"])
+        code, made = self.send("POST", DEPLOYMENTS, body)
+        self.assertEqual((code, self.headers["Warning"]), (201, '299 - "unknown field \\"spec.bogus\\""'))
+        self.assertNotIn("bogus", made["spec"])
+        for mode, expected in (("Strict", 422), ("Ignore", 200)):
+            code, answer = self.send("PATCH", f"{DEPLOYMENTS}/web?fieldValidation={mode}", {"spec": {"bogus": 1}},
+                                     STRATEGIC)
+            self.assertEqual(code, expected, answer)
+        self.assertIsNone(self.headers["Warning"])
+        code, answer = self.send("POST", DEPLOYMENTS, {**DEPLOYMENT, "spec": {"replicas": "two"}})
+        self.assertEqual(code, 400)
+        self.assertIn("json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+                      answer["message"])
+
+    @only_vigil
+    def test_openapi_documents_are_whole_and_cached(self):
+        _, index = self.send("GET", "/openapi/v3")
+        self.assertGreater(len(index["paths"]), 15)
+        for path, entry in index["paths"].items():
+            with self.subTest(path=path):
+                code, document = self.send("GET", entry["serverRelativeURL"])
+                self.assertEqual((code, document["openapi"]), (200, "3.0.0"))
+                refs = set(re.findall(r"#/components/schemas/([^']+)'", repr(document)))
+                self.assertLessEqual(refs, set(document["components"]["schemas"]))
+                self.assertTrue(document["paths"])
+        self.assertEqual(self.send("GET", "/openapi/v3/apis/nothing/v1")[0], 404)
+        self.assertEqual(self.send("GET", "/openapi/v3/api/apps/v1")[0], 404)
+        self.assertEqual(self.send("POST", "/openapi/v3/api/v1", {})[0], 405)
+
+
+if __name__ == "__main__":
+    unittest.main()
