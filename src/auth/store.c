@@ -10,8 +10,9 @@ static const struct pb_message *const message_of[] = {
     [AUTH_TABLE_ROLES] = &pb_role_table,
 };
 
-/* A decoded message takes up to 32 times its bytes (pb.h), and they are copied beside it. */
-enum { ENTRY_BYTES_MAX = 40 };
+/* For each byte of a row: a decoded message takes up to 32 (pb.h), an arena may round up to double.
+ */
+enum { ENTRY_BYTES_MAX = 96 };
 
 struct auth_store *auth_store_new(void)
 {

@@ -292,6 +292,19 @@ static void damaged_rows_are_refused_and_change_nothing(void **state)
     assert_int_equal(auth_store_revision(w->store), 1);
 }
 
+/* As an import may bring it: the most memory for the fewest bytes. */
+static void a_row_of_many_empty_permissions_is_read(void **state)
+{
+    struct world *w = *state;
+    static uint8_t value[3 + 2 * 100000] = {0x0a, 1, 'r'};
+    for (size_t i = 3; i < sizeof(value); i += 2)
+        value[i] = 0x12;
+    OK(auth_store_apply(w->store, &(struct auth_row){.table = AUTH_TABLE_ROLES,
+                                                     .key = TEXT("r"),
+                                                     .value = slice_of(value, sizeof(value))}));
+    assert_int_equal(auth_store_role_at(w->store, 0)->key_permission_count, 100000);
+}
+
 static void names_and_rows_have_limits(void **state)
 {
     struct world *w = *state;
@@ -336,6 +349,7 @@ int main(void)
         TEST(a_user_without_password_cannot_be_given_one),
         TEST(replaying_the_rows_gives_the_same_store),
         TEST(damaged_rows_are_refused_and_change_nothing),
+        TEST(a_row_of_many_empty_permissions_is_read),
         TEST(names_and_rows_have_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
