@@ -23,7 +23,22 @@ RECORD = re.compile(r"record \(\d+\)")
 CMS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LONG = "x" * 64
+
+
+def pod(name, node="nowhere"):
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    return {"metadata": {"name": name}, "spec": dict(spec, nodeName=node) if node else spec}
+
+
+def deployment(name):
+    return {"metadata": {"name": name}, "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("x", None)["spec"]}}}
+
 
 # (method, path, body, content type). A body that is a text is sent as it is.
 CASES = [
@@ -130,6 +145,40 @@ CASES = [
     ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
     ("POST", CMS, {"metadata": {"name": "large"}, "data": {"a": "x" * (3 << 20)}}),
     ("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "1a"}, "spec": {"ports": [{"port": 1}]}}),
+    # Kinds with rules of their own.
+    ("POST", PODS, pod("one")),
+    ("PUT", PODS + "/one/status", dict(pod("one"), status={"phase": "Running"})),
+    ("PATCH", PODS + "/one/status", {"status": {"phase": "Running"}, "metadata": {"labels": {"by": "status"}}}, MERGE),
+    ("PATCH", PODS + "/one", {"metadata": {"labels": {"by": "patch"}}}, STRATEGIC),
+    ("DELETE", PODS + "/one"),
+    ("DELETE", PODS + "/one"),
+    ("DELETE", PODS + "/one?gracePeriodSeconds=0"),
+    ("POST", PODS, pod("free", node=None)),
+    ("DELETE", PODS + "/free"),
+    ("POST", DEPLOYMENTS, deployment("d")),
+    ("GET", DEPLOYMENTS + "/d/scale"),
+    ("PATCH", DEPLOYMENTS + "/d/scale", {"spec": {"replicas": 3}}, MERGE),
+    ("PUT", DEPLOYMENTS + "/d/scale", {"kind": "Scale", "apiVersion": "autoscaling/v1",
+                                       "metadata": {"name": "d", "namespace": "default"}, "spec": {"replicas": 4}}),
+    ("PATCH", DEPLOYMENTS + "/d/scale", {"spec": {"replicas": -1}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/nope/scale", {"spec": {"replicas": 1}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/d/status", {"status": {"replicas": 2}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/d", {"spec": {"paused": True}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/d", {"metadata": {"annotations": {"a": "b"}}}, MERGE),
+    ("PUT", DEPLOYMENTS + "/d/nothing", deployment("d")),
+    ("DELETE", DEPLOYMENTS + "/d/status"),
+    ("DELETE", DEPLOYMENTS + "/d?propagationPolicy=Foreground"),
+    ("DELETE", "/api/v1/namespaces/default/services/1a"),
+    ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "system:odd"}, "rules": []}),
+    ("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:odd"),
+    ("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}}}),
+    ("DELETE", "/api/v1/nodes/n"),
+    ("POST", "/api/v1/namespaces", {"metadata": {"generateName": "gen-", "name": "given"}}),
+    ("PUT", "/api/v1/namespaces/given", {"metadata": {"name": "given"}, "spec": {"finalizers": []}}),
+    ("PUT", "/api/v1/namespaces/given/finalize", {"metadata": {"name": "given"}, "spec": {"finalizers": []}}),
+    ("DELETE", "/api/v1/namespaces/given"),
+    ("POST", CMS, {"metadata": {"name": "m1", "labels": {"m": "1"}}}),
+    ("DELETE", CMS + "?labelSelector=m%3D1"),
 ]
 
 

@@ -179,6 +179,22 @@ static bool mark(struct kube_change *change, struct json_node *object, int64_t g
     return kube_meta_set_deleting(&change->meta, object, grace_s);
 }
 
+/* Of a pod the last that is told is that its time is over; other kinds go as they were. */
+static enum kube_decision remove_now(struct kube_change *change, struct json_node *object,
+                                     struct json_node **ret_object)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    if (!(kube_strategy(change->call->kind) & KUBE_HAS_GRACE))
+        return KUBE_DECIDE_DELETE;
+    bool marked = kube_meta_is_deleting(object)
+                      ? kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", 0)
+                      : kube_meta_set_deleting(&change->meta, object, 0);
+    if (!marked || !kube_meta_order(&change->meta, object))
+        return KUBE_DECIDE_FAIL;
+    *ret_object = object;
+    return KUBE_DECIDE_DELETE;
+}
+
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
                                       struct json_node *stored, struct json_node **ret_object)
@@ -197,9 +213,10 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     if (!apply_policy(change, object, options))
         return KUBE_DECIDE_FAIL;
     bool held = kube_meta_has_finalizers(object) ||
-                (namespaces && has_items(json_node_path(object, "spec.finalizers")));
+                (namespaces && (!kube_meta_is_deleting(object) ||
+                                has_items(json_node_path(object, "spec.finalizers"))));
     if (!held && grace_s == 0)
-        return KUBE_DECIDE_DELETE;
+        return remove_now(change, object, ret_object);
     if (!mark(change, object, grace_s) || !kube_meta_order(&change->meta, object))
         return KUBE_DECIDE_FAIL;
     *ret_object = object;

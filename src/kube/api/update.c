@@ -253,6 +253,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
         return missing(update);
     if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
         !make_object(change, stored, wanted, ret_object) ||
+        !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
         !kube_meta_order(&change->meta, *ret_object))
         return KUBE_DECIDE_FAIL;

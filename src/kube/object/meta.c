@@ -1,5 +1,7 @@
 #include "kube/object/meta.h"
 
+#include "kube/object/strategy.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -334,11 +336,22 @@ static bool differs(struct json_node *old, struct json_node *object)
     return counted != had;
 }
 
+static bool annotations_differ(struct json_node *old, struct json_node *object)
+{
+    struct json_node *had = json_node_path(old, "metadata.annotations");
+    struct json_node *has = json_node_path(object, "metadata.annotations");
+    if (!had || !has)
+        return (had && had->first) || (has && has->first);
+    return !json_node_equal(had, has);
+}
+
 static bool count_generation(const struct kube_meta *meta, struct json_node *old,
                              struct json_node *object)
 {
     int64_t generation = 0;
-    if (!(meta->kind->flags & KUBE_HAS_GENERATION) || !differs(old, object))
+    bool changed = differs(old, object) || (kube_strategy(meta->kind) & KUBE_COUNTS_ANNOTATIONS &&
+                                            annotations_differ(old, object));
+    if (!(meta->kind->flags & KUBE_HAS_GENERATION) || !changed)
         return true;
     if (!json_node_int(json_node_path(old, "metadata.generation"), &generation) ||
         generation == INT64_MAX)

@@ -13,7 +13,7 @@ static const struct {
     {"", "nodes", KUBE_KEEPS_STATUS | KUBE_META_BY_STATUS},
     {"", "persistentvolumeclaims", KUBE_RETURNS_DELETED},
     {"", "persistentvolumes", KUBE_RETURNS_DELETED},
-    {"", "pods", KUBE_RETURNS_DELETED | KUBE_META_BY_STATUS},
+    {"", "pods", KUBE_RETURNS_DELETED | KUBE_META_BY_STATUS | KUBE_HAS_GRACE},
     {"", "podtemplates", KUBE_RETURNS_DELETED},
     {"", "resourcequotas", KUBE_RETURNS_DELETED},
     {"", "serviceaccounts", KUBE_RETURNS_DELETED},
@@ -21,6 +21,7 @@ static const struct {
     {"admissionregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
     {"apiextensions.k8s.io", NULL, KUBE_NEEDS_VERSION},
     {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
+    {"apps", "deployments", KUBE_COUNTS_ANNOTATIONS},
     {"coordination.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
     {"events.k8s.io", NULL, KUBE_CREATES_ON_PUT},
     {"node.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
@@ -81,20 +82,31 @@ static bool set_phase(const struct kube_meta *meta, struct json_node *object, co
            kube_meta_set_text(meta, status, "phase", slice_from_text(phase));
 }
 
+static bool set_name_label(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *labels, *metadata = json_node_named(object, "metadata");
+    struct slice name;
+    if (json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    return kube_meta_object(meta, metadata, "labels", &labels) &&
+           kube_meta_set_text(meta, labels, "kubernetes.io/metadata.name", name);
+}
+
+bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object)
+{
+    return !is_core(meta->kind, "namespaces") || set_name_label(meta, object);
+}
+
 /* The finalizer that keeps a namespace until its content is gone, and the label of its name. */
 static bool create_namespace(const struct kube_meta *meta, struct json_node *object)
 {
-    struct json_node *spec, *labels, *metadata = json_node_named(object, "metadata");
+    struct json_node *spec;
     struct json_node *list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
     struct json_node *item = json_node_new_text(meta->arena, SLICE_LITERAL("kubernetes"));
-    struct slice name;
-    if (!list || !item ||
-        json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK)
+    if (!list || !item)
         return kube_fail_engine(meta->status, ST_NOMEM);
     json_node_insert(list, NULL, item);
-    if (!kube_meta_object(meta, object, "spec", &spec) ||
-        !kube_meta_object(meta, metadata, "labels", &labels) ||
-        !kube_meta_set_text(meta, labels, "kubernetes.io/metadata.name", name))
+    if (!kube_meta_object(meta, object, "spec", &spec) || !set_name_label(meta, object))
         return false;
     if (json_node_set(meta->arena, spec, SLICE_LITERAL("finalizers"), list) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
