@@ -151,6 +151,7 @@ static enum status set_http(struct serve_config *config, const struct serve_opti
     etcd->origins = origins.items;
     etcd->origin_count = origins.count;
     etcd->pprof_wanted = options->enable_pprof;
+    etcd->v2 = options->enable_v2;
     for (size_t i = 0; i < origins.count; i++) {
         struct error why;
         if (!slice_equal(origins.items[i], SLICE_LITERAL("*")) &&

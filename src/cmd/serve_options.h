@@ -116,6 +116,7 @@ struct serve_options {
     /* Monitoring */
     int metrics; /* enum serve_metrics_detail */
     bool enable_pprof;
+    bool enable_v2;
 };
 
 extern const struct options_table serve_table;      /* vigil serve */

@@ -88,7 +88,6 @@ static const struct option ignored[] = {
     IGNORED("distributed-tracing-instance-id", TEXT, "", NO_TRACES),
     IGNORED("distributed-tracing-sampling-rate", INT, "0", NO_TRACES),
     IGNORED("v2-deprecation", TEXT, "write-only", NO_V2),
-    IGNORED("enable-v2", BOOL, "false", NO_V2),
     IGNORED("experimental-enable-v2v3", TEXT, "", NO_V2),
     IGNORED("log-package-levels", TEXT, "", "there is one level for all"),
     IGNORED("proxy", TEXT, "off", NO_V2),

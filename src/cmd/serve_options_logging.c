@@ -75,6 +75,13 @@ static const struct option monitoring[] = {
         FIELD(listen_metrics_urls),
     },
     {
+        .name = "enable-v2",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Serve the keys of the v2 API, and what it says of members.",
+        FIELD(enable_v2),
+    },
+    {
         .name = "enable-pprof",
         .kind = OPTION_BOOL,
         .fallback = "false",

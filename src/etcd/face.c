@@ -4,6 +4,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
 #include "etcd/metrics.h"
+#include "etcd/v2_service.h"
 #include "etcd/watch_service.h"
 
 #include <stdio.h>
@@ -36,6 +37,8 @@ static enum status face_fill(struct etcd_face *face)
     TRY(health_service_add(face));
     TRY(watch_service_add(face));
     TRY(http_service_add(face));
+    if (face->config->v2)
+        TRY(v2_service_add(face));
     return count_calls(face);
 }
 

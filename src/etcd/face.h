@@ -47,6 +47,7 @@ struct etcd_config {
     size_t host_count;
     const struct slice *origins;
     size_t origin_count;
+    bool v2;                                  /* --enable-v2 was given */
     bool pprof_wanted;                        /* --enable-pprof was given */
     struct etcd_health_counts *health_counts; /* NULL: nothing is counted */
     /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
