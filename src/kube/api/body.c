@@ -125,11 +125,12 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats, bool pa
 }
 
 /* What its type has not is taken out, and told together with what was found before. */
-static bool settle(struct kube_call *call, struct json_node *object, struct buf *told, bool patched)
+static bool settle(struct kube_call *call, struct json_node *object, bool own, struct buf *told,
+                   bool patched)
 {
     const struct kube_schema *schema = call->face->config->schema;
     if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
-        !schema->settle(call->kind, object, told, &call->status))
+        !schema->settle(call->kind, own, object, told, &call->status))
         return false;
     return settle_repeats(call, buf_slice(told), patched);
 }
@@ -137,10 +138,11 @@ static bool settle(struct kube_call *call, struct json_node *object, struct buf 
 bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
 {
     AUTO(buf_fini) struct buf told = {0};
-    return settle(call, object, &told, true);
+    return settle(call, object, false, &told, true);
 }
 
-static bool read_json(struct kube_call *call, struct slice body, struct json_node **ret_body)
+static bool read_json(struct kube_call *call, struct slice body, bool own,
+                      struct json_node **ret_body)
 {
     struct error error = {0};
     struct buf repeats = {0};
@@ -153,12 +155,13 @@ static bool read_json(struct kube_call *call, struct slice body, struct json_nod
     else if ((*ret_body)->type != JSON_TYPE_OBJECT)
         fine = no_object(call, *ret_body, body);
     else
-        fine = settle(call, *ret_body, &repeats, false);
+        fine = settle(call, *ret_body, own, &repeats, false);
     buf_fini(&repeats);
     return fine;
 }
 
-static bool read_yaml(struct kube_call *call, struct slice body, struct json_node **ret_body)
+static bool read_yaml(struct kube_call *call, struct slice body, bool own,
+                      struct json_node **ret_body)
 {
     struct error error = {0};
     enum status status = yaml_tree_read(&call->arena, body, ret_body, &error);
@@ -169,7 +172,7 @@ static bool read_yaml(struct kube_call *call, struct slice body, struct json_nod
     if ((*ret_body)->type != JSON_TYPE_OBJECT)
         return no_object(call, *ret_body, body);
     AUTO(buf_fini) struct buf told = {0};
-    return settle(call, *ret_body, &told, false);
+    return settle(call, *ret_body, own, &told, false);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
@@ -185,6 +188,9 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
                     struct json_node **ret_body)
 {
     struct slice type = media_type(request), body = request->body;
+    /* Options of a delete and what subresources take are of other kinds. */
+    bool own =
+        !slice_equal(request->method, SLICE_LITERAL("DELETE")) && !call->path.subresource.len;
     if (!check_size(call, body))
         return false;
     *ret_body = NULL;
@@ -193,9 +199,9 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
     if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
         return read_protobuf(call, body, ret_body);
     if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
-        return read_json(call, body, ret_body);
+        return read_json(call, body, own, ret_body);
     if (slice_equal(type, SLICE_LITERAL("application/yaml")))
-        return read_yaml(call, body, ret_body);
+        return read_yaml(call, body, own, ret_body);
     return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                      UNKNOWN_FORMAT
                      "application/json, application/yaml, application/vnd.kubernetes.protobuf");

@@ -19,11 +19,11 @@ struct kube_schema {
                           struct json_node **ret_object, struct kube_status *status);
     /*
      * Takes out of an object what its type does not have and appends that to unknown: unknown field
-     * "spec.a", … False: a value is of another type. An object says of which kind it is; one of a
-     * kind that is not known stays as it is.
+     * "spec.a", … False: a value is of another type. An object says of which kind it is; one that
+     * does not is of this kind if it is its `own`. One of a kind that is not known stays as it is.
      */
-    bool (*settle)(const struct kube_kind *kind, struct json_node *object, struct buf *unknown,
-                   struct kube_status *status);
+    bool (*settle)(const struct kube_kind *kind, bool own, struct json_node *object,
+                   struct buf *unknown, struct kube_status *status);
 };
 
 /* Of the built-in kinds: from the table of kube/schema/schema.h. */

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -87,17 +88,18 @@ static void an_event_of_a_watch_has_its_length_before_it(void **state)
 static void values_of_another_type_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":{}}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":[]}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":[{\"port\":\"x\"}]}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"spec\":{\"ports\":[{\"port\":3000000000}]}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"data\":{\"a\":\"!\"}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"creationTimestamp\":\"today\"}"
-        "}",
+        "\"Service\",\"spec\":{\"ports\":{}}",
+        "\"Service\",\"spec\":[]",
+        "\"Service\",\"spec\":{\"ports\":[{\"port\":\"x\"}]}",
+        "\"Service\",\"spec\":{\"ports\":[{\"port\":3000000000}]}",
+        "\"Secret\",\"data\":{\"a\":\"!\"}",
+        "\"Secret\",\"metadata\":{\"creationTimestamp\":\"today\"}",
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct buf out = {0};
-        assert_int_equal(encode(*state, bad[i], &out), ST_INVALID);
+        char json[256];
+        snprintf(json, sizeof(json), "{\"apiVersion\":\"v1\",\"kind\":%s}", bad[i]);
+        assert_int_equal(encode(*state, json, &out), ST_INVALID);
         assert_int_equal(out.len, 0);
         buf_fini(&out);
     }

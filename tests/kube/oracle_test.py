@@ -1,0 +1,25 @@
+#!/usr/bin/python3
+"""Random objects, patches and mistakes of a new seed each time, judged by Kubernetes' own code (tests/kube/oracle)."""
+import os
+import pathlib
+import random
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUBJECT = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil"))
+COUNT = 3000
+
+
+class Oracle(unittest.TestCase):
+    def test_kubernetes_own_code_agrees(self):
+        program = SUBJECT.parent / "unit/kube_oracle"
+        seed = os.environ.get("VIGIL_ORACLE_SEED", str(random.randrange(1 << 31)))
+        done = subprocess.run(["go", "run", "./oracle", "check", str(program), str(COUNT), seed],
+                              cwd=ROOT / "tests/kube", capture_output=True, text=True,
+                              env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"})
+        self.assertEqual(done.returncode, 0, f"seed {seed}: {done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    unittest.main()
