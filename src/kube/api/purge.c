@@ -211,8 +211,8 @@ static void on_namespace(struct engine_op *op)
 {
     struct kube_purge *purge = CONTAINER_OF(op, struct kube_purge, range.op);
     struct slice field;
-    static const struct kube_kind *kind;
-    kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
+    const struct kube_kind *kind =
+        kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
     purge->kind_at++;
     if (op->status != ST_OK) {
         purge->left = true;
