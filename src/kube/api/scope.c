@@ -99,6 +99,13 @@ static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
     return true;
 }
 
+enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
+                            struct slice json, struct kube_object *ret_object)
+{
+    bool peek = !scope->selects && shape == KUBE_WHOLE;
+    return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
+}
+
 bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object)
 {
     return !scope->selects || (label_selector_matches(scope->labels, object->labels) &&

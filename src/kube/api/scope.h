@@ -24,6 +24,11 @@ struct kube_scope {
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
 
+/* As much of an object as the scope and the shape of the answer need. ST_MALFORMED: it is none. */
+MUST_CHECK
+enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
+                            struct slice json, struct kube_object *ret_object);
+
 bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object);
 
 /* The keys of indexed fields that an event has: a watch_tagger, for the face's hub. */

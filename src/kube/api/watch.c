@@ -153,6 +153,12 @@ static enum status meet_undecodable(struct watch_state *w, struct slice key, int
     return fail(w);
 }
 
+static enum status look_at(const struct watch_state *w, struct slice field,
+                           struct kube_object *ret_object)
+{
+    return kube_scope_look(&w->scope, w->shaping.shape, kube_kv_of(field).value, ret_object);
+}
+
 /* -- What there was -- */
 
 static enum status finish_initial(struct watch_state *w)
@@ -174,7 +180,7 @@ static enum status step_initial(struct watch_state *w)
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    if (kube_object_look(kv.value, &object) != ST_OK)
+    if (look_at(w, field, &object) != ST_OK)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_scope_matches(&w->scope, &object))
         return ST_OK;
@@ -202,14 +208,14 @@ static bool look(struct watch_state *w, const struct watch_event *event, struct 
 {
     *seen = (struct seen){.matched = !event->created, .matches = !event->tombstone};
     if (!event->tombstone) {
-        if (kube_object_look(kube_kv_of(event->field).value, &seen->after) != ST_OK)
+        if (look_at(w, event->field, &seen->after) != ST_OK)
             return false;
         seen->matches = kube_scope_matches(&w->scope, &seen->after);
     }
     if (event->created || (!event->tombstone && !w->scope.selects))
         return true;
     struct slice prev = watch_cursor_prev(w->cursor, event);
-    if (!prev.len || kube_object_look(kube_kv_of(prev).value, &seen->before) != ST_OK)
+    if (!prev.len || look_at(w, prev, &seen->before) != ST_OK)
         return false;
     seen->matched = kube_scope_matches(&w->scope, &seen->before);
     return true;
@@ -256,7 +262,7 @@ static enum status find_again(struct watch_state *w)
     int64_t revision;
     TRY(watch_cursor_next(w->cursor, &event, &revision));
     struct slice field = w->from_prev ? watch_cursor_prev(w->cursor, event) : event->field;
-    return field.len ? kube_object_look(kube_kv_of(field).value, &w->out.object) : ST_COMPACTED;
+    return field.len ? look_at(w, field, &w->out.object) : ST_COMPACTED;
 }
 
 static enum status step(struct watch_state *w)

@@ -115,6 +115,47 @@ enum status kube_object_look(struct slice json, struct kube_object *ret_object)
     return o->metadata.ptr ? ST_OK : ST_MALFORMED;
 }
 
+/* Passes over a word that must stand next. */
+static bool take_word(struct slice *rest, const char *word, size_t len)
+{
+    if (rest->len < len || memcmp(rest->ptr, word, len) != 0)
+        return false;
+    *rest = slice_sub(*rest, len, rest->len - len);
+    return true;
+}
+
+/* To behind the quote that ends it; no escapes: kinds and versions have none. */
+static bool take_plain(struct slice *rest, struct slice *ret_text)
+{
+    const uint8_t *quote = rest->len ? memchr(rest->ptr, '"', rest->len) : NULL;
+    size_t len = quote ? (size_t)(quote - rest->ptr) : 0;
+    if (!quote || memchr(rest->ptr, '\\', len))
+        return false;
+    *ret_text = slice_sub(*rest, 0, len);
+    *rest = slice_sub(*rest, len + 1, rest->len - len - 1);
+    return true;
+}
+
+#define TAKE_WORD(rest, word) take_word((rest), (word), sizeof(word) - 1)
+
+enum status kube_object_peek(struct slice json, struct kube_object *ret_object)
+{
+    static const char before[] = ",\"metadata\":{";
+    struct kube_object o = {.json = json, .leading = true};
+    struct slice rest = json;
+    bool usual = TAKE_WORD(&rest, "{\"kind\":\"") && take_plain(&rest, &o.kind) &&
+                 TAKE_WORD(&rest, ",\"apiVersion\":\"") && take_plain(&rest, &o.api_version);
+    o.at_rest = json.len - rest.len + 1;
+    usual = usual && TAKE_WORD(&rest, before) && rest.len && json.ptr[json.len - 1] == '}' &&
+            (rest.ptr[0] == '"' || rest.ptr[0] == '}');
+    if (!usual)
+        return kube_object_look(json, ret_object);
+    o.at_version = json.len - rest.len;
+    o.metadata_empty = rest.ptr[0] == '}';
+    *ret_object = o;
+    return ST_OK;
+}
+
 /* -- Fields -- */
 
 /* The part of a path up to its first dot; *path is what follows. */

@@ -32,6 +32,13 @@ MUST_CHECK
 enum status kube_object_look(struct slice json, struct kube_object *ret_object);
 
 /*
+ * Only what sending it needs, for who will not select: of what our own face has written the first
+ * bytes are enough, and metadata, name and labels are not filled in. ST_MALFORMED as above.
+ */
+MUST_CHECK
+enum status kube_object_peek(struct slice json, struct kube_object *ret_object);
+
+/*
  * The value at a path such as "spec.nodeName": a string without its quotes, a number or a literal
  * as it stands. False: there is none, or it is an object or array.
  */

@@ -123,9 +123,47 @@ static void no_more_is_read_than_is_needed(void **state)
     look("{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":!!!");
 }
 
+static void a_peek_sends_the_same_as_a_look(void **state)
+{
+    (void)state;
+    static const char *const objects[] = {
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":{}}",
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{}}",
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{ \"name\":\"a\"}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}",
+        "{ \"spec\":1,\"metadata\":{\"name\":\"a\"},\"kind\":\"Pod\",\"apiVersion\":\"v1\"}",
+        "{\"kind\":\"P\\\"\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}",
+        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}",
+    };
+    for (size_t i = 0; i < COUNT_OF(objects); i++)
+        for (int item = 0; item < 2; item++) {
+            struct kube_object looked, peeked;
+            uint8_t first[256], second[256];
+            assert_int_equal(kube_object_look(slice_from_text(objects[i]), &looked), ST_OK);
+            assert_int_equal(kube_object_peek(slice_from_text(objects[i]), &peeked), ST_OK);
+            size_t len = kube_object_size(&looked, 7, item);
+            assert_int_equal(kube_object_size(&peeked, 7, item), len);
+            assert_int_equal(kube_object_copy(&looked, 7, item, 0, first, sizeof(first)), len);
+            assert_int_equal(kube_object_copy(&peeked, 7, item, 0, second, sizeof(second)), len);
+            assert_memory_equal(first, second, len);
+        }
+    static const char *const broken[] = {
+        "",
+        "{",
+        "{\"kind\":\"Pod",
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{",
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"",
+        "k8s"};
+    for (size_t i = 0; i < COUNT_OF(broken); i++) {
+        struct kube_object object;
+        assert_int_equal(kube_object_peek(slice_from_text(broken[i]), &object), ST_MALFORMED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peek_sends_the_same_as_a_look),
         cmocka_unit_test(what_selectors_need_is_found),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(the_version_is_put_in_on_the_way_out),
