@@ -100,8 +100,9 @@ static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void
         "[]",
         "null",
         "{\"metadata\":5,\"spec\":[],\"status\":{\"conditions\":{}}}",
-        "{\"status\":{\"containerStatuses\":[null,1,\"x\",[]],\"initContainerStatuses\":{},"
-        "\"addresses\":[7],\"loadBalancer\":[]},\"spec\":{\"ports\":[{}],\"containers\":7}}",
+        "{\"status\":{\"containerStatuses\":[null,1,\"x\",[]],\"initContainerStatuses\":{}}}",
+        "{\"status\":{\"addresses\":[7],\"loadBalancer\":[]}}",
+        "{\"spec\":{\"ports\":[{}],\"containers\":7}}",
     };
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
