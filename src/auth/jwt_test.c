@@ -33,7 +33,7 @@ static void read_all(BIO *bio, char *to, size_t room)
 
 static struct pem pem_of(EVP_PKEY *key)
 {
-    struct pem pem;
+    struct pem pem = {0};
     assert_non_null(key);
     BIO *out = BIO_new(BIO_s_mem());
     assert_int_equal(PEM_write_bio_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL), 1);

@@ -68,6 +68,8 @@ enum {
 };
 
 #define ROW(name) {PB_##name##_PATH, (enum auth_need)NEED_##name},
+/* The macros are made from the proto files at build time. */
+/* cppcheck-suppress unknownMacro */
 const struct auth_method auth_methods[] = {PB_METHODS_OF_RPC(ROW) PB_METHODS_OF_LOCK(
     ROW) PB_METHODS_OF_ELECTION(ROW) PB_METHODS_OF_HEALTH(ROW)};
 #undef ROW

@@ -158,7 +158,7 @@ static void missing_done(struct engine_op *op)
     size_t depth = list->call.key.depth;
     size_t at = size_min(v2_chain_broken(chain, depth), depth);
     v2_fail_key(&list->call,
-                chain->nodes[at].modified && at < depth ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
+                at < depth && chain->nodes[at].modified ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
                 v2_key_part(&list->call.key, at), chain->revision);
 }
 
