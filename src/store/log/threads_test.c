@@ -3,6 +3,7 @@
 #include "store/log/log.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -148,6 +149,9 @@ static void writer_syncs_keeper_and_readers_do_not_disturb_one_another(void **st
     for (int i = 0; i < READERS; i++)
         pthread_create(&threads[2 + i], NULL, reader_thread, &shared);
     write_all(&shared);
+    /* A quick writer on a busy machine is done before the keeper had its first turn. */
+    while (!atomic_load(&shared.rewritten))
+        sched_yield();
     atomic_store(&shared.done, true);
     for (int i = 0; i < 2 + READERS; i++)
         pthread_join(threads[i], NULL);
@@ -155,7 +159,6 @@ static void writer_syncs_keeper_and_readers_do_not_disturb_one_another(void **st
     assert_int_equal(log_durable_index(shared.log), RECORDS);
     for (uint64_t index = 1; index <= RECORDS; index++)
         check_body(log_at(shared.log, shared.locs[index]), index);
-    assert_true(atomic_load(&shared.rewritten) > 0);
     log_close(shared.log);
     snprintf(command, sizeof(command), "rm -rf %s", dir);
     assert_int_equal(system(command), 0);
