@@ -1,0 +1,19 @@
+/* SHA-256, which stands behind every snapshot that etcd saves. One owner, one thread at a time. */
+#ifndef VIGIL_BOLT_SHA256_H
+#define VIGIL_BOLT_SHA256_H
+
+#include "base/slice.h"
+
+enum { SHA256_BYTES = 32 };
+
+struct sha256;
+
+struct sha256 *sha256_new(void);
+void sha256_free(struct sha256 *sum);
+DEFINE_CLEANUP(struct sha256 *, sha256_free)
+
+void sha256_add(struct sha256 *sum, struct slice bytes);
+/* Of all that was added. Nothing may be added afterwards. */
+void sha256_finish(struct sha256 *sum, uint8_t ret_digest[SHA256_BYTES]);
+
+#endif
