@@ -148,7 +148,7 @@ static inline void user_with(struct world *w, const char *name, int32_t type, co
 
 static inline struct auth_principal who(struct world *w, const char *user)
 {
-    return (struct auth_principal){TEXT(user), auth_store_revision(w->store)};
+    return (struct auth_principal){.user = TEXT(user), .revision = auth_store_revision(w->store)};
 }
 
 #endif

@@ -79,7 +79,9 @@ static struct slice sign(struct auth_jwt *jwt, const char *user, uint64_t revisi
 {
     buf_reset(out, 0);
     assert_int_equal(
-        auth_jwt_sign(jwt, &(struct auth_principal){slice_from_text(user), revision}, NOW, out),
+        auth_jwt_sign(jwt,
+                      &(struct auth_principal){.user = slice_from_text(user), .revision = revision},
+                      NOW, out),
         ST_OK);
     return buf_slice(out);
 }

@@ -8,6 +8,8 @@
 #include "engine/engine.h"
 #include "engine/maintenance.h"
 
+struct auth_rights;
+struct engine_auth;
 struct watch_report;
 struct engine_lease_stats;
 
@@ -59,6 +61,9 @@ struct engine_ops {
     void (*defragment)(struct engine_shard *shard, struct engine_defragment *defragment);
     void (*defragment_give_up)(struct engine_defragment *defragment);
     void (*downgrade)(struct engine_shard *shard, struct engine_op *op, const char *target);
+    void (*auth)(struct engine_shard *shard, struct engine_auth *auth);
+    const struct auth_rights *(*auth_rights)(struct engine_shard *shard);
+    uint64_t (*auth_revision)(const struct engine *engine);
     void (*metrics_write)(struct engine_shard *shard, struct metric_page *page);
     void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
 };
@@ -69,6 +74,8 @@ struct engine {
 
 struct engine_shard {
     struct engine *engine;
+    void (*auth_changed)(void *ctx); /* engine_auth_on_change's; may be NULL */
+    void *auth_ctx;
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/auth_book.h"
 #include "engine/fake_history.h"
 #include "engine/fake_lease.h"
 #include "watch/hub.h"
@@ -21,6 +22,7 @@ enum fake_kind {
     FAKE_ALARM,
     FAKE_DEFRAGMENT,
     FAKE_DOWNGRADE,
+    FAKE_AUTH,
     FAKE_LEASE, /* and enum engine_lease_call */
 };
 
@@ -30,6 +32,8 @@ struct fake {
     struct random random;
     struct fake_model *model;
     struct fake_lease *lease;
+    struct auth_book auth;
+    struct auth_rights *rights; /* one reference: of the turn */
     struct engine_op **waiting; /* owned array of the callers' operations */
     size_t waiting_count;
     size_t open_count;
@@ -177,6 +181,14 @@ static enum status run_downgrade(struct fake *fake, const char *target)
     return ST_OK;
 }
 
+static enum status run_auth(struct fake *fake, struct engine_auth *op)
+{
+    struct auth_change change;
+    TRY(auth_book_decide(&fake->auth, op, &change));
+    auth_book_take(&fake->auth, op, &change);
+    return ST_OK;
+}
+
 /* -- Operations -- */
 
 static enum status run(struct fake *fake, struct engine_op *op)
@@ -204,6 +216,8 @@ static enum status run(struct fake *fake, struct engine_op *op)
                                                                                       : ST_OK;
     case FAKE_DOWNGRADE:
         return run_downgrade(fake, op->request);
+    case FAKE_AUTH:
+        return run_auth(fake, CONTAINER_OF(op, struct engine_auth, op));
     case FAKE_LEASE:
         break;
     }
@@ -409,6 +423,34 @@ static void downgrade(struct engine_shard *shard, struct engine_op *op, const ch
     start(op, FAKE_DOWNGRADE, target);
 }
 
+static void auth(struct engine_shard *shard, struct engine_auth *op)
+{
+    (void)shard;
+    start(&op->op, FAKE_AUTH, NULL);
+}
+
+static const struct auth_rights *auth_rights(struct engine_shard *shard)
+{
+    return fake_of(shard->engine)->rights;
+}
+
+static uint64_t auth_revision(const struct engine *engine)
+{
+    return auth_rights_revision(fake_of(engine)->auth.rights);
+}
+
+static void take_rights(struct engine_shard *shard)
+{
+    struct fake *fake = fake_of(shard->engine);
+    struct auth_rights *before = fake->rights;
+    if (before == fake->auth.rights)
+        return;
+    fake->rights = auth_rights_ref(fake->auth.rights);
+    if (shard->auth_changed)
+        shard->auth_changed(shard->auth_ctx);
+    auth_rights_unref(before);
+}
+
 static void status_get(struct engine_shard *shard, struct engine_status *ret_status)
 {
     struct fake *fake = fake_of(shard->engine);
@@ -495,6 +537,7 @@ static bool watch_report(const struct engine *engine, unsigned i, struct watch_r
 static void turn_begin(struct engine_shard *shard)
 {
     struct fake *fake = fake_of(shard->engine);
+    take_rights(shard);
     while (fake->hub && watch_hub_turn_begin(fake->hub, fake->now_ns))
         ;
 }
@@ -551,6 +594,9 @@ static const struct engine_ops fake_ops = {
     .defragment = defragment,
     .defragment_give_up = defragment_give_up,
     .downgrade = downgrade,
+    .auth = auth,
+    .auth_rights = auth_rights,
+    .auth_revision = auth_revision,
     .status_get = status_get,
     .metrics_write = metrics_write,
 };
@@ -562,6 +608,9 @@ struct engine *fake_new(const struct fake_options *options)
     fake->options = *options;
     fake->model = fake_model_new();
     fake->lease = fake_lease_new(fake->model, options->seed);
+    auth_book_init(&fake->auth);
+    auth_book_open(&fake->auth);
+    fake->rights = auth_rights_ref(fake->auth.rights);
     random_init(&fake->random, options->seed);
     return &fake->engine;
 }
@@ -574,6 +623,8 @@ void fake_free(struct engine *engine)
     assert(fake->waiting_count == 0);
     assert(fake->open_count == 0);
     fake_lease_free(fake->lease);
+    auth_rights_unref(fake->rights);
+    auth_book_fini(&fake->auth);
     fake_model_free(fake->model);
     free(fake->waiting);
     free(fake);

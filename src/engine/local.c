@@ -102,6 +102,13 @@ static void local_lease_stats(const struct engine *base, struct engine_lease_sta
     local_lease_stats_get(&engine->writer.lease, ret_stats);
 }
 
+static uint64_t local_auth_revision(const struct engine *base)
+{
+    const struct engine_local *engine =
+        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
+    return atomic_load(&engine->auth.shown_revision);
+}
+
 static const struct engine_ops local_ops = {
     .identity = local_identity,
     .shard_new = local_shard_new,
@@ -129,6 +136,9 @@ static const struct engine_ops local_ops = {
     .defragment = local_defragment,
     .defragment_give_up = local_defragment_give_up,
     .downgrade = local_downgrade,
+    .auth = local_auth_start_op,
+    .auth_rights = local_auth_rights,
+    .auth_revision = local_auth_revision,
     .status_get = local_status_get,
     .metrics_write = local_shard_metrics_write,
 };
@@ -165,6 +175,10 @@ static enum status row_seen(void *ctx, const struct row *row)
     case ROW_ALARM:
     case ROW_CLUSTER:
         return local_notices_take_row(&engine->notices, row);
+    case ROW_USER:
+    case ROW_ROLE:
+    case ROW_AUTH:
+        return local_auth_row(&engine->auth, row);
     default:
         return ST_OK;
     }
@@ -178,6 +192,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->options = *options;
     set_defaults(&engine->options);
     local_notices_init(&engine->notices);
+    local_auth_init(&engine->auth);
     local_lease_init(&engine->writer.lease, engine->options.lease_ttl_min_s, random_seed_system());
     enum status status = store_open(
         &(struct store_options){
@@ -197,10 +212,12 @@ enum status engine_local_open(const struct engine_local_options *options,
     if (status != ST_OK) {
         local_lease_fini(&engine->writer.lease);
         local_notices_fini(&engine->notices);
+        local_auth_fini(&engine->auth);
         free(engine);
         return status;
     }
     local_notices_show(&engine->notices);
+    local_auth_open(&engine->auth, engine->store);
     local_lease_start(&engine->writer.lease, engine->store, clock_mono_ns(clock_system()));
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
@@ -229,6 +246,7 @@ void engine_local_close(struct engine *base)
     local_fault_unwatch();
     store_close(engine->store);
     local_notices_fini(&engine->notices);
+    local_auth_fini(&engine->auth);
     metric_set_free(engine->metrics);
     free(engine->shards);
     free(engine->news);

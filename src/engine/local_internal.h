@@ -4,6 +4,7 @@
 
 #include "engine/engine_ops.h"
 #include "engine/local.h"
+#include "engine/local_auth.h"
 #include "engine/local_job.h"
 #include "engine/local_lease.h"
 #include "engine/local_metrics.h"
@@ -25,6 +26,7 @@ enum local_op_kind {
     LOCAL_COMPACT,
     LOCAL_ALARM,
     LOCAL_DOWNGRADE,
+    LOCAL_AUTH,
     LOCAL_HASH_KV,
     LOCAL_DEFRAGMENT,
     LOCAL_LEASE, /* and enum engine_lease_call: the writer's */
@@ -104,6 +106,7 @@ struct engine_local {
     struct local_writer writer;
     struct local_keeper keeper;
     struct local_notices notices;
+    struct local_auth auth;
     struct local_shard **shards; /* shards_max */
     struct local_news *news;     /* shards_max */
     struct watch_board *boards;  /* shards_max: what each one's watches show */

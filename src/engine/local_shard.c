@@ -62,6 +62,7 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->ranges_timer.fn = on_ranges_timer;
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
+    local_shard_take_rights(shard);
     local->shards[number] = shard;
     *ret_shard = &shard->shard;
     return ST_OK;
@@ -77,6 +78,7 @@ void local_shard_free(struct engine_shard *base)
     while (atomic_load(&shard->posting))
         sched_yield();
     mailbox_detach(&shard->answers);
+    auth_rights_unref(shard->rights);
     shard->engine->shards[shard->number] = NULL;
     free(shard);
 }
@@ -87,6 +89,7 @@ void local_shard_turn_begin(struct engine_shard *base)
     struct local_shard *shard = shard_of(base);
     if (shard->watch)
         local_watch_turn_begin(shard->watch);
+    local_shard_take_rights(shard);
     ranges_turn(shard);
 }
 
@@ -404,6 +407,33 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
     begun(shard);
     op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);
+}
+
+/* -- Rights -- */
+
+void local_auth_start_op(struct engine_shard *base, struct engine_auth *auth)
+{
+    hand_over(shard_of(base), &auth->op, LOCAL_AUTH, NULL);
+}
+
+const struct auth_rights *local_auth_rights(struct engine_shard *base)
+{
+    return shard_of(base)->rights;
+}
+
+/* What we hold is not freed, so an address that is the same is the same rights. */
+void local_shard_take_rights(struct local_shard *shard)
+{
+    struct engine_local *engine = shard->engine;
+    if (atomic_load_explicit(&engine->auth.shown, memory_order_acquire) == shard->rights)
+        return;
+    uint64_t pinned = epoch_pin(shard->slot);
+    struct auth_rights *before = shard->rights;
+    shard->rights = auth_rights_ref(local_auth_of(store_view(engine->store)));
+    epoch_unpin(shard->slot, pinned);
+    if (before && before != shard->rights && shard->shard.auth_changed)
+        shard->shard.auth_changed(shard->shard.auth_ctx);
+    auth_rights_unref(before);
 }
 
 /* -- Maintenance -- */

@@ -11,6 +11,7 @@ struct local_shard {
     unsigned number;
     struct epoch_slot *slot;
     struct local_watch *watch; /* owned; NULL until the first watch */
+    struct auth_rights *rights; /* one reference: of this turn */
     struct metric_block *counts;
     struct mailbox answers;      /* attached to the shard's loop */
     struct op_chain writes;      /* of this turn, not yet handed over */
@@ -58,6 +59,11 @@ size_t local_alarms_get(struct engine_shard *shard,
 void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
 void local_defragment_give_up(struct engine_defragment *defragment);
 void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
+void local_auth_start_op(struct engine_shard *shard, struct engine_auth *auth);
+const struct auth_rights *local_auth_rights(struct engine_shard *shard);
+/* In the beginning of a turn, before its watches: if there are newer ones they are looked at, and
+ * who wants to know is told. */
+void local_shard_take_rights(struct local_shard *shard);
 void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
 void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 

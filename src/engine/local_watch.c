@@ -101,6 +101,8 @@ void local_watch_turn_begin(struct local_watch *watch)
     if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
         return;
     local_history_turn_begin(watch->history);
+    /* After the state that is to be told from was taken: never older rights for newer changes. */
+    local_shard_take_rights(watch->shard);
     watch->more = watch_hub_turn_begin(watch->hub, now_ns);
 }
 

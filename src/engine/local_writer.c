@@ -177,6 +177,9 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
         op->status = local_notices_downgrade(&engine->notices, apply, op->request);
         op->revision = apply->revision;
         break;
+    case LOCAL_AUTH:
+        local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
+        break;
     default:
         assert(false && "not for the writer");
     }
@@ -208,12 +211,13 @@ static void tell_keeper(struct local_writer *writer, size_t bytes)
     waker_wake(&keeper->waker);
 }
 
-/* One message for each shard that listens, and only if there is something to read. */
-static void tell_shards(struct local_writer *writer)
+/* One message for each shard that listens, and only if there is something to read, or others may
+ * read it. */
+static void tell_shards(struct local_writer *writer, bool rights_changed)
 {
     struct engine_local *engine = writer->engine;
     int64_t revision = store_apply(engine->store)->revision;
-    if (revision == writer->told_revision)
+    if (revision == writer->told_revision && !rights_changed)
         return;
     writer->told_revision = revision;
     for (unsigned i = 0; i < engine->options.shards_max; i++)
@@ -255,9 +259,10 @@ static void commit_group(struct local_writer *writer)
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
     local_notices_show(&writer->engine->notices);
+    bool rights_changed = local_auth_show(&writer->engine->auth);
     count_group(writer, bytes);
     answer_group(writer);
-    tell_shards(writer);
+    tell_shards(writer, rights_changed);
     tell_compacted(writer);
     if (bytes)
         tell_keeper(writer, bytes);

@@ -5,6 +5,7 @@
 #ifndef VIGIL_ENGINE_OPERATION_H
 #define VIGIL_ENGINE_OPERATION_H
 
+#include "auth/rights.h"
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/slice.h"
@@ -17,11 +18,11 @@
 struct engine;
 struct engine_shard;
 
-/* On whose behalf. Without authentication: all zero. */
-struct engine_principal {
-    struct slice user;
-    struct slice token;
-};
+/*
+ * What the server does on its own behalf, without asking anybody: auto compaction, health checks,
+ * and the Kubernetes face, which knows its own users. Never for a call of etcd's API.
+ */
+#define ENGINE_SERVER ((struct auth_principal){.is_server = true})
 
 /* What stands in every response header besides the revision. Fixed while the engine runs. */
 struct engine_identity {
@@ -34,7 +35,8 @@ struct engine_op {
     /* Set by the caller before starting. */
     void (*done)(struct engine_op *op);
     struct arena *arena; /* answers are built here; the engine's until done */
-    struct engine_principal principal;
+    /* On whose behalf. All zero: nobody's, and refused while access is controlled. */
+    struct auth_principal principal; /* the name is lent until done */
 
     /* Set by the engine before done. */
     enum status status;

@@ -29,6 +29,8 @@ struct store {
     struct clock *clock;
     struct store_commit_times times; /* of the last commit */
     _Atomic(const struct store_view *) view;
+    void *beside; /* owned: goes with the next view; see store_set_beside */
+    void (*beside_free)(void *ctx, void *object);
     uint64_t term;
 };
 
@@ -52,6 +54,7 @@ static void publish(struct store *store)
         .db_bytes = store->apply.db_bytes,
         .db_bytes_in_use = store->apply.db_bytes_in_use -
                            (store->apply.db_bytes_held > 0 ? store->apply.db_bytes_held : 0),
+        .beside = store->beside,
     };
     const struct store_view *old =
         atomic_exchange_explicit(&store->view, view, memory_order_acq_rel);
@@ -200,6 +203,8 @@ void store_close(struct store *store)
     backend_close(store->backend);
     datadir_close(&store->dir);
     free((void *)(uintptr_t)atomic_load(&store->view));
+    if (store->beside)
+        store->beside_free(NULL, store->beside);
     free(store);
 }
 
@@ -275,6 +280,15 @@ enum status store_commit(struct store *store)
     store->retired =
         epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT + store->retired / RECLAIM_PART);
     return ST_OK;
+}
+
+void store_set_beside(struct store *store, void *object, void (*free_fn)(void *ctx, void *object))
+{
+    if (store->beside)
+        epoch_retire(store->epoch, store->beside, store->beside_free, NULL);
+    store->beside = object;
+    store->beside_free = free_fn;
+    store->index_changed = true; /* so that it is published */
 }
 
 bool store_has_work(const struct store *store)

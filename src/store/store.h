@@ -67,6 +67,12 @@ size_t store_pending_bytes(const struct store *store);
 MUST_CHECK
 enum status store_commit(struct store *store);
 
+/*
+ * What the writer wants published with every state from the next commit on: view->beside, to be
+ * read while pinned. Owned from then on; freed when no reader can see it any more.
+ */
+void store_set_beside(struct store *store, void *object, void (*free_fn)(void *ctx, void *object));
+
 /* What the last commit with something to write took. */
 struct store_commit_times {
     size_t bytes;

@@ -18,6 +18,7 @@ struct store_view {
      * What compaction frees is used again before it grows. */
     int64_t db_bytes;
     int64_t db_bytes_in_use; /* what compaction has left */
+    void *beside;            /* store_set_beside's; NULL: nothing was set */
 };
 
 #endif

@@ -1,0 +1,25 @@
+#include "engine/auth.h"
+
+#include "engine/engine_ops.h"
+
+void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth)
+{
+    auth->op.shard = shard;
+    shard->engine->ops->auth(shard, auth);
+}
+
+const struct auth_rights *engine_auth_rights(struct engine_shard *shard)
+{
+    return shard->engine->ops->auth_rights(shard);
+}
+
+uint64_t engine_auth_revision(const struct engine *engine)
+{
+    return engine->ops->auth_revision(engine);
+}
+
+void engine_auth_on_change(struct engine_shard *shard, void (*changed)(void *ctx), void *ctx)
+{
+    shard->auth_changed = changed;
+    shard->auth_ctx = ctx;
+}
