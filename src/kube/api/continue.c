@@ -24,15 +24,19 @@ static struct slice encode(struct arena *arena, struct slice bytes)
     return slice_of(text, (size_t)(to - text));
 }
 
-static bool decode(struct arena *arena, struct slice text, struct slice *ret_bytes)
+/* False: *ret_wrong is the byte that Go would name. */
+static bool decode(struct arena *arena, struct slice text, struct slice *ret_bytes,
+                   size_t *ret_wrong)
 {
     uint8_t *bytes = arena_alloc(arena, text.len / 4 * 3 + 4), *to = bytes;
     uint32_t group = 0;
     unsigned bits = 0;
+    *ret_wrong = 0;
     if (!bytes)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         const char *digit = text.ptr[i] ? strchr(digits, text.ptr[i]) : NULL;
+        *ret_wrong = i;
         if (!digit)
             return false;
         group = group << 6 | (uint32_t)(digit - digits);
@@ -82,16 +86,21 @@ static bool is_clean(struct slice suffix)
 bool kube_continue_read(struct arena *arena, struct slice token, struct kube_continue *ret_continue,
                         struct kube_status *status)
 {
-    static const char wrong[] = "continue key is not valid";
+    static const char wrong[] = "invalid continue token: continue key is not valid";
+    size_t at;
     struct slice text;
     struct json_node *root;
     struct error error;
-    if (token.len > KUBE_TOKEN_BYTES_MAX || !decode(arena, token, &text) ||
-        json_tree_read(arena, text, &root, &error) != ST_OK)
+    if (token.len > KUBE_TOKEN_BYTES_MAX)
         return kube_fail(status, KUBE_BAD_REQUEST, "%s", wrong);
+    if (!decode(arena, token, &text, &at))
+        return kube_fail(status, KUBE_BAD_REQUEST, "%s: illegal base64 data at input byte %zu",
+                         wrong, at);
+    if (json_tree_read(arena, text, &root, &error) != ST_OK)
+        return kube_fail(status, KUBE_BAD_REQUEST, "%s: %s", wrong, error.text);
     if (!json_node_is_text(json_node_named(root, "v"), "meta.k8s.io/v1"))
         return kube_fail(status, KUBE_BAD_REQUEST,
-                         "%s: server does not recognize this encoded version", wrong);
+                         "%s: server does not recognize this encoded version ", wrong);
     if (!json_node_int(json_node_named(root, "rv"), &ret_continue->revision) ||
         ret_continue->revision == 0 || ret_continue->revision < KUBE_AT_NEWEST)
         return kube_fail(status, KUBE_BAD_REQUEST,

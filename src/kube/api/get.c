@@ -1,5 +1,5 @@
-/* GET of one object: always the newest, which is as fresh as any resourceVersion asked for. */
-#include "kube/api/call.h"
+/* GET of one object: the newest there is, once that is as new as was asked for. */
+#include "kube/api/fresh.h"
 #include "kube/api/shape.h"
 
 static bool make_shape(struct kube_call *call, const struct kube_kv *kv, struct slice *ret_json)
@@ -43,15 +43,51 @@ static void on_done(struct engine_op *op)
         kube_call_fail(call);
 }
 
+/* -- Which revision -- */
+
+struct get_state {
+    struct kube_fresh fresh;
+    struct pb_range_request request;
+};
+
+static void on_end(struct kube_call *call)
+{
+    kube_fresh_cancel(&((struct get_state *)call->handler)->fresh);
+}
+
+static void on_fresh(struct kube_call *call, bool fresh)
+{
+    struct get_state *get = call->handler;
+    if (fresh)
+        kube_call_range(call, &get->request, on_done);
+    else
+        kube_call_fail(call);
+}
+
+static bool parse_revision(struct kube_call *call, int64_t *ret_revision)
+{
+    struct slice text = call->query.resource_version;
+    const char *wrong = kube_revision_parse(text, ret_revision);
+    return !wrong ||
+           kube_fail(&call->status, KUBE_UNKNOWN,
+                     "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
+                     "\"%.*s\": %s",
+                     SLICE_ARGS(text), SLICE_ARGS(text), wrong);
+}
+
 void kube_get(struct kube_call *call)
 {
-    struct pb_range_request *request = arena_calloc(&call->arena, 1, sizeof(*request));
-    if (!request) {
+    struct get_state *get = arena_calloc(&call->arena, 1, sizeof(*get));
+    int64_t revision;
+    if (!get)
         kube_fail_engine(&call->status, ST_NOMEM);
+    if (!get || !parse_revision(call, &revision)) {
         kube_call_fail(call);
         return;
     }
-    if (!kube_call_key(call, &request->key))
+    if (!kube_call_key(call, &get->request.key))
         return;
-    kube_call_range(call, request, on_done);
+    call->handler = get;
+    call->on_end = on_end;
+    kube_fresh_wait(&get->fresh, call, revision, on_fresh);
 }

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "kube/api/continue.h"
+#include "kube/api/fresh.h"
 #include "kube/api/out.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
@@ -16,8 +17,6 @@ enum {
     SHORT_LIST_BYTES = 128 * 1024,
     LOOKS_PER_TURN = 500, /* at objects that are not wanted */
 };
-#define WAIT_NS (3 * NS_PER_S)
-#define POLL_NS (20 * NS_PER_MS)
 
 enum phase { PHASE_HEAD, PHASE_ITEMS, PHASE_END, PHASE_DONE };
 
@@ -27,8 +26,8 @@ struct list_state {
     struct kube_scope scope;
     struct kube_shaping shaping;
     struct kube_out out;
-    struct timer timer; /* waits for a revision, or goes on looking in the next turn */
-    int64_t wait_until_ns;
+    struct timer timer; /* goes on looking in the next turn */
+    struct kube_fresh fresh;
     struct pb_range_request request;
     int64_t limit;        /* 0: none */
     int64_t given;        /* items so far */
@@ -51,6 +50,7 @@ static void on_end(struct kube_call *call)
 {
     struct list_state *list = call->handler;
     loop_timer_cancel(call->face->loop, &list->timer);
+    kube_fresh_cancel(&list->fresh);
     close_range(list);
     kube_out_fini(&list->out);
 }
@@ -292,33 +292,18 @@ static void on_range(struct engine_op *op)
 
 /* -- Which revision -- */
 
-static int64_t newest(const struct list_state *list)
+static void on_fresh(struct kube_call *call, bool fresh)
 {
-    struct engine_status status;
-    engine_status_get(list->call->face->shard, &status);
-    return status.revision;
-}
-
-static void start(struct list_state *list)
-{
-    kube_call_range(list->call, &list->request, on_range);
+    struct list_state *list = call->handler;
+    if (fresh)
+        kube_call_range(call, &list->request, on_range);
+    else
+        kube_call_fail(call);
 }
 
 static void on_timer(struct timer *timer)
 {
-    struct list_state *list = CONTAINER_OF(timer, struct list_state, timer);
-    struct kube_call *call = list->call;
-    struct loop *loop = call->face->loop;
-    if (list->phase != PHASE_HEAD) {
-        http_wake(call->exchange);
-    } else if (newest(list) >= list->scope.revision) {
-        start(list);
-    } else if (loop_now_ns(loop) < list->wait_until_ns) {
-        loop_timer_set(loop, &list->timer, loop_now_ns(loop) + POLL_NS);
-    } else {
-        kube_fail_future(&call->status, list->scope.revision, newest(list));
-        kube_call_fail(call);
-    }
+    http_wake(CONTAINER_OF(timer, struct list_state, timer)->call->exchange);
 }
 
 static bool set_continue(struct list_state *list)
@@ -381,10 +366,5 @@ void kube_list(struct kube_call *call)
         list->request.limit = list->limit;
     call->handler = list;
     call->on_end = on_end;
-    if (list->scope.revision <= newest(list)) {
-        start(list);
-        return;
-    }
-    list->wait_until_ns = loop_now_ns(call->face->loop) + WAIT_NS;
-    loop_timer_set(call->face->loop, &list->timer, loop_now_ns(call->face->loop) + POLL_NS);
+    kube_fresh_wait(&list->fresh, call, list->scope.revision, on_fresh);
 }

@@ -148,8 +148,7 @@ static bool parse_bool(struct slice text, bool *ret_truth)
     return true;
 }
 
-static bool parse_number(const char *name, struct slice text, int64_t *ret_number,
-                         struct kube_status *status)
+static bool parse_number(struct slice text, int64_t *ret_number, struct kube_status *status)
 {
     char digits[32];
     char *end = digits;
@@ -160,25 +159,18 @@ static bool parse_number(const char *name, struct slice text, int64_t *ret_numbe
     }
     if (text.len && (end == digits || *end))
         return kube_fail(status, KUBE_BAD_REQUEST,
-                         "unable to decode query %s: strconv.ParseInt: parsing \"%.*s\": invalid "
-                         "syntax",
-                         name, SLICE_ARGS(text));
+                         "strconv.ParseInt: parsing \"%.*s\": invalid syntax", SLICE_ARGS(text));
     return true;
 }
 
-static bool parse_match(struct slice text, struct kube_query *query, struct kube_status *status)
+/* Whether it is known, and fits to the rest, is asked by those who read. */
+static bool parse_match(struct slice text, struct kube_query *query)
 {
-    if (!text.len)
-        query->match = KUBE_MATCH_UNSET;
-    else if (is(text, "NotOlderThan"))
-        query->match = KUBE_MATCH_NOT_OLDER;
-    else if (is(text, "Exact"))
-        query->match = KUBE_MATCH_EXACT;
-    else
-        return kube_fail(status, KUBE_INVALID,
-                         "resourceVersionMatch: Unsupported value: \"%.*s\": supported values: "
-                         "\"Exact\", \"NotOlderThan\"",
-                         SLICE_ARGS(text));
+    query->match_text = text;
+    query->match = !text.len                  ? KUBE_MATCH_UNSET
+                   : is(text, "NotOlderThan") ? KUBE_MATCH_NOT_OLDER
+                   : is(text, "Exact")        ? KUBE_MATCH_EXACT
+                                              : KUBE_MATCH_OTHER;
     return true;
 }
 
@@ -217,7 +209,7 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         {"gracePeriodSeconds", NULL, NULL, &query->grace_period_s},
     };
     if (is(name, "resourceVersionMatch"))
-        return parse_match(value, query, status);
+        return parse_match(value, query);
     if (is(name, "dryRun"))
         return parse_dry_run(value, query);
     for (size_t i = 0; i < COUNT_OF(options); i++) {
@@ -226,7 +218,7 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         if (options[i].truth)
             return parse_bool(value, options[i].truth);
         if (options[i].number)
-            return parse_number(options[i].name, value, options[i].number, status);
+            return parse_number(value, options[i].number, status);
         *options[i].text = value;
     }
     return true; /* unknown ones are ignored */
@@ -253,8 +245,8 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
         if (!parse_option(name, value, ret_query, status))
             return false;
     }
-    if (ret_query->limit < 0 || ret_query->timeout_s < 0)
-        return kube_fail(status, KUBE_BAD_REQUEST, "limit and timeoutSeconds must not be negative");
+    if (ret_query->limit < 0)
+        ret_query->limit = 0;
     return true;
 }
 

@@ -24,18 +24,24 @@ struct kube_path {
 MUST_CHECK
 enum status kube_path_parse(struct arena *arena, struct slice path, struct kube_path *ret_path);
 
-enum kube_version_match { KUBE_MATCH_UNSET, KUBE_MATCH_NOT_OLDER, KUBE_MATCH_EXACT };
+enum kube_version_match {
+    KUBE_MATCH_UNSET,
+    KUBE_MATCH_NOT_OLDER,
+    KUBE_MATCH_EXACT,
+    KUBE_MATCH_OTHER
+};
 
 /* The options of a list, a watch or a write, all of them as they were sent. */
 struct kube_query {
     struct slice label_selector, field_selector;
     struct slice resource_version; /* "" and "0" mean different things */
     enum kube_version_match match;
-    int64_t limit;
+    struct slice match_text; /* of resourceVersionMatch; KUBE_MATCH_OTHER if nobody knows it */
+    int64_t limit;           /* 0: none */
     struct slice continue_token;
     bool watch, allow_bookmarks;
     bool send_initial_events, send_initial_events_given;
-    int64_t timeout_s; /* 0: not said */
+    int64_t timeout_s; /* 0: not said; of a watch, below 0: it is over */
     bool dry_run;
     struct slice dry_run_text; /* as sent; only "All" is known */
     bool force;

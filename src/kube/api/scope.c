@@ -1,83 +1,89 @@
 #include "kube/api/scope.h"
 
+#include "kube/api/fresh.h"
 #include "watch/cursor.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* -- Options -- */
 
-/* As errors.NewInvalid of apimachinery says it. */
-static bool forbid(struct kube_status *status, const char *field, const char *why)
+static void forbid(struct kube_status *status, bool wrong, const char *field, const char *why)
 {
     char message[256];
-    kube_fail(status, KUBE_INVALID, "ListOptions.meta.k8s.io \"\" is invalid: %s: Forbidden: %s",
-              field, why);
-    status->group = SLICE_LITERAL("meta.k8s.io");
-    status->kind = SLICE_LITERAL("ListOptions");
+    if (!wrong)
+        return;
     snprintf(message, sizeof(message), "Forbidden: %s", why);
     kube_status_cause(status, "FieldValueForbidden", field, message);
-    return false;
 }
 
-static bool check_list(const struct kube_query *query, struct kube_status *status)
+static void check_supported(struct kube_status *status, bool wrong, struct slice given,
+                            const char *supported)
 {
-    static const char match[] = "resourceVersionMatch";
-    if (query->match != KUBE_MATCH_UNSET && !query->resource_version.len)
-        return forbid(status, match,
-                      "resourceVersionMatch is forbidden unless resourceVersion is provided");
-    if (query->match != KUBE_MATCH_UNSET && query->continue_token.len)
-        return forbid(status, match, "resourceVersionMatch is forbidden when continue is provided");
-    if (query->match == KUBE_MATCH_EXACT &&
-        slice_equal(query->resource_version, SLICE_LITERAL("0")))
-        return forbid(status, match,
-                      "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-    if (query->send_initial_events_given)
-        return forbid(status, "sendInitialEvents", "sendInitialEvents is forbidden for list");
-    return true;
+    char message[256];
+    if (!wrong)
+        return;
+    snprintf(message, sizeof(message), "Unsupported value: \"%.*s\": supported values: %s",
+             (int)size_min(given.len, 100), (const char *)given.ptr, supported);
+    kube_status_cause(status, "FieldValueNotSupported", "resourceVersionMatch", message);
 }
 
-static bool check_watch(const struct kube_query *query, struct kube_status *status)
+static const char match_field[] = "resourceVersionMatch";
+
+static void check_list(const struct kube_query *query, struct kube_status *status)
 {
-    static const char match[] = "resourceVersionMatch";
-    if (query->send_initial_events_given && query->match != KUBE_MATCH_NOT_OLDER)
-        return forbid(status, match,
-                      "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-    if (query->match != KUBE_MATCH_UNSET && !query->send_initial_events_given)
-        return forbid(
-            status, match,
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-    if (query->match != KUBE_MATCH_UNSET && query->continue_token.len)
-        return forbid(status, match, "resourceVersionMatch is forbidden when continue is provided");
-    return true;
+    bool matches = query->match != KUBE_MATCH_UNSET;
+    forbid(status, matches && !query->resource_version.len, match_field,
+           "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    forbid(status, matches && query->continue_token.len, match_field,
+           "resourceVersionMatch is forbidden when continue is provided");
+    check_supported(status, query->match == KUBE_MATCH_OTHER, query->match_text,
+                    "\"Exact\", \"NotOlderThan\", \"\"");
+    forbid(status,
+           query->match == KUBE_MATCH_EXACT &&
+               slice_equal(query->resource_version, SLICE_LITERAL("0")),
+           match_field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    forbid(status, query->send_initial_events_given, "sendInitialEvents",
+           "sendInitialEvents is forbidden for list");
 }
 
-/* Digits only, as Go's ParseUint; false for what is none. */
-static bool parse_revision(struct slice text, int64_t *ret_revision)
+/* What is not said is filled in first, as in Kubernetes: from "" and "0" all there is comes. */
+static void check_watch(const struct kube_query *query, struct kube_status *status)
 {
-    char copy[24];
-    if (!text.len || text.len >= sizeof(copy))
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return false;
-    slice_copy(copy, text);
-    copy[text.len] = '\0';
-    uint64_t value = strtoull(copy, NULL, 10);
-    *ret_revision = (int64_t)value;
-    return value <= INT64_MAX;
+    bool initial = query->send_initial_events_given, matches = query->match != KUBE_MATCH_UNSET;
+    bool from_all =
+        !query->resource_version.len || slice_equal(query->resource_version, SLICE_LITERAL("0"));
+    bool filled_in = !initial && !matches && from_all;
+    forbid(status, initial && query->match != KUBE_MATCH_NOT_OLDER, match_field,
+           "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    forbid(status, matches && !initial, match_field,
+           "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    check_supported(status, matches && query->match != KUBE_MATCH_NOT_OLDER, query->match_text,
+                    "\"NotOlderThan\"");
+    forbid(status, (matches || filled_in) && query->continue_token.len, match_field,
+           "resourceVersionMatch is forbidden when continue is provided");
+}
+
+static bool check_options(struct kube_call *call, bool watch)
+{
+    call->status = (struct kube_status){0};
+    (watch ? check_watch : check_list)(&call->query, &call->status);
+    return !call->status.cause_count ||
+           kube_fail_invalid(&call->status, SLICE_LITERAL("meta.k8s.io"),
+                             SLICE_LITERAL("ListOptions"), SLICE_EMPTY);
 }
 
 static bool set_revision(struct kube_scope *scope, struct kube_call *call, bool watch)
 {
     struct slice text = call->query.resource_version;
+    const char *wrong = kube_revision_parse(text, &scope->revision);
     scope->revision_given = text.len > 0;
-    if (!text.len || parse_revision(text, &scope->revision))
+    if (!wrong)
         return true;
-    return kube_fail(&call->status, watch ? KUBE_INTERNAL_ERROR : KUBE_BAD_REQUEST,
-                     "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
-                     "\"%.*s\": invalid syntax",
-                     SLICE_ARGS(text), SLICE_ARGS(text));
+    return kube_fail(&call->status, watch ? KUBE_UNKNOWN : KUBE_BAD_REQUEST,
+                     "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
+                     "\"%.*s\": %s",
+                     watch ? "" : "invalid resource version: ", SLICE_ARGS(text), SLICE_ARGS(text),
+                     wrong);
 }
 
 /* -- Selectors -- */
@@ -216,9 +222,8 @@ size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct wa
 
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch)
 {
-    const struct kube_query *query = &call->query;
     *scope = (struct kube_scope){0};
-    if (!(watch ? check_watch : check_list)(query, &call->status) || !set_selectors(scope, call) ||
+    if (!check_options(call, watch) || !set_selectors(scope, call) ||
         !set_revision(scope, call, watch))
         return false;
     enum status status = set_range(scope, call);

@@ -9,6 +9,7 @@
  * the cursor stands behind its revision; live: what the cursor gives.
  */
 #include "base/log.h"
+#include "kube/api/fresh.h"
 #include "kube/api/out.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
@@ -20,8 +21,6 @@ enum {
     LOOKS_PER_TURN = 500, /* at changes that are not wanted */
     MIN_TIMEOUT_S = 1800, /* of who does not say how long; up to twice that, at random */
 };
-#define WAIT_NS (3 * NS_PER_S)
-#define POLL_NS (20 * NS_PER_MS)
 #define BOOKMARK_NS (60 * NS_PER_S)
 #define FAREWELL_NS (10 * NS_PER_S) /* for a client that does not take the end */
 
@@ -34,10 +33,10 @@ struct watch_state {
     struct kube_shaping shaping;
     struct kube_out out;
     struct watch_cursor *cursor; /* owned; NULL while waiting, and after a failure */
-    struct timer timer;          /* waits for a revision, or goes on looking in the next turn */
+    struct kube_fresh fresh;     /* while waiting */
+    struct timer timer;          /* goes on looking in the next turn */
     struct timer bookmark;       /* the next one, or the end of patience */
     struct pb_range_request request;
-    int64_t wait_until_ns;
     int64_t told;  /* bookmarks never go behind this */
     uint64_t sent; /* bytes, for who looks whether anything moves */
     uint64_t sent_before;
@@ -66,6 +65,7 @@ static void close_range(struct watch_state *w)
 static void on_end(struct kube_call *call)
 {
     struct watch_state *w = call->handler;
+    kube_fresh_cancel(&w->fresh);
     loop_timer_cancel(loop_of(w), &w->timer);
     loop_timer_cancel(loop_of(w), &w->bookmark);
     close_range(w);
@@ -378,33 +378,20 @@ static void on_range(struct engine_op *op)
     }
 }
 
-static void start_initial(struct watch_state *w)
+static void on_fresh(struct kube_call *call, bool fresh)
 {
+    struct watch_state *w = call->handler;
     w->request.key = w->scope.key;
     w->request.range_end = w->scope.range_end;
-    kube_call_range(w->call, &w->request, on_range);
-}
-
-static int64_t newest(const struct watch_state *w)
-{
-    struct engine_status status;
-    engine_status_get(w->call->face->shard, &status);
-    return status.revision;
+    if (fresh)
+        kube_call_range(call, &w->request, on_range);
+    else
+        fail_later(w);
 }
 
 static void on_timer(struct timer *timer)
 {
-    struct watch_state *w = CONTAINER_OF(timer, struct watch_state, timer);
-    if (w->phase != PHASE_WAITING) {
-        http_wake(w->call->exchange);
-    } else if (newest(w) >= w->scope.revision) {
-        start_initial(w);
-    } else if (loop_now_ns(loop_of(w)) < w->wait_until_ns) {
-        loop_timer_set(loop_of(w), timer, loop_now_ns(loop_of(w)) + POLL_NS);
-    } else {
-        kube_fail_future(&w->call->status, w->scope.revision, newest(w));
-        fail_later(w);
-    }
+    http_wake(CONTAINER_OF(timer, struct watch_state, timer)->call->exchange);
 }
 
 /* Spread by a tenth, so that those that came together do not all come again together. */
@@ -473,14 +460,16 @@ static bool begin(struct watch_state *w)
         return false;
     w->phase = initial ? PHASE_WAITING : PHASE_LIVE;
     begin_answer(w);
-    if (!initial)
-        return true;
-    w->wait_until_ns = loop_now_ns(loop_of(w)) + WAIT_NS;
-    if (w->scope.revision <= newest(w))
-        start_initial(w);
-    else
-        loop_timer_set(loop_of(w), &w->timer, loop_now_ns(loop_of(w)) + POLL_NS);
+    if (initial)
+        kube_fresh_wait(&w->fresh, w->call, w->scope.revision, on_fresh);
     return true;
+}
+
+/* As Kubernetes answers who gives it less than no time. */
+static void answer_nothing(struct kube_call *call)
+{
+    kube_call_begin(call, 200);
+    http_end(call->exchange);
 }
 
 void kube_watch(struct kube_call *call)
@@ -497,6 +486,10 @@ void kube_watch(struct kube_call *call)
     w->shaping = kube_shaping_of(call);
     if (!kube_scope_init(&w->scope, call, true)) {
         kube_call_fail(call);
+        return;
+    }
+    if (call->query.timeout_s < 0) {
+        answer_nothing(call);
         return;
     }
     call->handler = w;
