@@ -63,6 +63,16 @@ void *grpc_call_user(const struct grpc_call *call)
     return call->user;
 }
 
+void grpc_call_set_caller(struct grpc_call *call, void *caller)
+{
+    call->caller = caller;
+}
+
+void *grpc_call_caller(const struct grpc_call *call)
+{
+    return call->caller;
+}
+
 bool grpc_call_metadata(const struct grpc_call *call, struct slice name, struct slice *ret_value)
 {
     return h2_headers_get(call->headers, name, ret_value);

@@ -95,6 +95,10 @@ bool grpc_call_response(const struct grpc_call *call, struct slice *ret_message)
 void grpc_call_set_user(struct grpc_call *call, void *user);
 void *grpc_call_user(const struct grpc_call *call);
 
+/* The same for who guards the methods (grpc_services_guard): whose call it is. */
+void grpc_call_set_caller(struct grpc_call *call, void *caller);
+void *grpc_call_caller(const struct grpc_call *call);
+
 /* The value of a request header (lower-case name), or false. Lives as long as the call. */
 bool grpc_call_metadata(const struct grpc_call *call, struct slice name, struct slice *ret_value);
 

@@ -193,6 +193,55 @@ struct refusal {
         (const uint8_t *)(text), sizeof(text) - 1 \
     }
 
+struct guard_test {
+    size_t asked;
+    size_t refused_after; /* so many were let through */
+};
+
+static enum status guard_admit(void *ctx, struct grpc_call *call)
+{
+    struct guard_test *g = ctx;
+    assert_int_equal(g->asked > 0, grpc_call_caller(call) != NULL);
+    grpc_call_set_caller(call, g);
+    return g->asked++ < g->refused_after ? ST_OK : ST_PERMISSION_DENIED;
+}
+
+static void guard_is_asked_before_the_service_hears_of_a_call(void **state)
+{
+    struct fixture *f = *state;
+    struct guard_test g = {0};
+    struct grpc_guard guard = {.admit = guard_admit, .ctx = &g};
+    const char *paths[] = {"/t.T/Echo", "/t.T/List", "/t.T/Chat"};
+    grpc_services_guard(f->services, &guard);
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++) {
+        g.asked = 0;
+        test_call(&f->in, 2 * i + 1, paths[i]);
+        test_message(&f->in, 2 * i + 1, H2_FLAG_END_STREAM, SLICE_LITERAL("x"));
+        exchange(f);
+        assert_int_equal(g.asked, 1);
+        assert_ended(f, 2 * i + 1, GRPC_PERMISSION_DENIED, "etcdserver: permission denied");
+    }
+    assert_int_equal(f->service.messages, 0);
+    assert_int_equal(f->service.ends, 0);
+    assert_int_equal(f->service.half_closes, 0);
+}
+
+static void guard_is_asked_for_each_message_of_a_stream(void **state)
+{
+    struct fixture *f = *state;
+    struct guard_test g = {.refused_after = 2};
+    struct grpc_guard guard = {.admit = guard_admit, .ctx = &g};
+    grpc_services_guard(f->services, &guard);
+    test_call(&f->in, 1, "/t.T/Chat");
+    for (int i = 0; i < 4; i++)
+        test_message(&f->in, 1, 0, SLICE_LITERAL("x"));
+    exchange(f);
+    assert_int_equal(g.asked, 3);
+    assert_int_equal(f->service.messages, 2);
+    assert_int_equal(f->service.ends, 1);
+    assert_ended(f, 1, GRPC_PERMISSION_DENIED, "etcdserver: permission denied");
+}
+
 static void refusals_are_grpc_gos(void **state)
 {
     struct fixture *f = *state;
@@ -669,6 +718,8 @@ int main(void)
         TEST(unary_call_is_echoed),
         TEST(largest_message_flows_and_one_more_byte_does_not),
         TEST(messages_of_a_stream_come_one_by_one_whatever_the_frames),
+        TEST(guard_is_asked_before_the_service_hears_of_a_call),
+        TEST(guard_is_asked_for_each_message_of_a_stream),
         TEST(refusals_are_grpc_gos),
         TEST(request_that_is_no_grpc_gets_its_http_status),
         TEST(error_text_is_percent_encoded_and_cut),

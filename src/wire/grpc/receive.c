@@ -4,9 +4,15 @@
 
 static void hand_over(struct grpc_call *call, struct slice message)
 {
-    call->known = true;
+    const struct grpc_guard *guard = call->row->guard;
     grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
     grpc_call_count(call, GRPC_COUNT_RECEIVED_BYTES, message.len);
+    enum status status = guard ? guard->admit(guard->ctx, call) : ST_OK;
+    if (status != ST_OK) {
+        grpc_call_fail(call, status);
+        return;
+    }
+    call->known = true;
     call->method->on_message(call, call->row->service, message);
 }
 

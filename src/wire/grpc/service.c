@@ -93,6 +93,12 @@ void grpc_services_time(struct grpc_services *services, const struct grpc_timing
         services->rows[i].timing = timing;
 }
 
+void grpc_services_guard(struct grpc_services *services, const struct grpc_guard *guard)
+{
+    for (size_t i = 0; i < services->count; i++)
+        services->rows[i].guard = guard;
+}
+
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix)
 {
     for (size_t i = 0; i < services->count; i++) {

@@ -35,6 +35,16 @@ struct grpc_timing {
     void *ctx;
 };
 
+/*
+ * Whether a caller may: asked before each message is handed to its method, those of streams too. A
+ * status other than ST_OK fails the call; the service hears nothing of the message. Borrowed; used
+ * on the thread that answers.
+ */
+struct grpc_guard {
+    enum status (*admit)(void *ctx, struct grpc_call *call);
+    void *ctx;
+};
+
 /* A method that is answered. */
 struct grpc_row {
     struct slice path;
@@ -43,6 +53,7 @@ struct grpc_row {
     struct metric_block *counts; /* NULL: nobody counts */
     unsigned first_count;
     const struct grpc_timing *timing; /* NULL: nobody asks */
+    const struct grpc_guard *guard;   /* NULL: everybody may */
 };
 
 MUST_CHECK
@@ -69,6 +80,9 @@ void grpc_services_count(struct grpc_services *services, struct metric_block *bl
 
 /* From now on, as grpc_services_count. */
 void grpc_services_time(struct grpc_services *services, const struct grpc_timing *timing);
+
+/* From now on, for every method. */
+void grpc_services_guard(struct grpc_services *services, const struct grpc_guard *guard);
 
 /* Whether any method's path begins so: "/etcdserverpb.KV/". */
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix);

@@ -45,7 +45,10 @@ struct grpc_call {
     const struct grpc_row *row;       /* of the method; NULL as it */
     void *user;
     struct h2_headers *headers; /* a reference */
-    struct grpc_call *next_recycled;
+    union {
+        void *caller; /* the guard's */
+        struct grpc_call *next_recycled;
+    };
     struct list in_timed; /* links endpoint.timed */
     int64_t deadline_ns;
     int64_t progress_ns; /* when bytes last moved, while they ought to */
