@@ -84,8 +84,14 @@ struct random random_split(struct random *random)
 
 uint64_t random_seed_system(void)
 {
-    uint64_t seed = 0;
-    ssize_t got = getrandom(&seed, sizeof(seed), 0);
-    assert(got == (ssize_t)sizeof(seed)); /* so few bytes never come short */
+    uint64_t seed;
+    random_secret(&seed, sizeof(seed));
     return seed;
+}
+
+void random_secret(void *to, size_t len)
+{
+    assert(len <= 256);
+    ssize_t got = getrandom(to, len, 0);
+    assert(got == (ssize_t)len); /* so few bytes never come short */
 }

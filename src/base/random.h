@@ -1,6 +1,6 @@
 /*
  * Numbers that repeat from a seed. Every choice a simulated run makes comes from one of these, so
- * the seed is the run. Not for secrets. One owner, one thread.
+ * the seed is the run. Not for secrets, which are random_secret's. One owner, one thread.
  */
 #ifndef VIGIL_BASE_RANDOM_H
 #define VIGIL_BASE_RANDOM_H
@@ -34,5 +34,8 @@ struct random random_split(struct random *random);
 
 /* A seed from the system, for when none was given. */
 uint64_t random_seed_system(void);
+
+/* Bytes from the system that nobody can guess: salts and tokens. At most 256 of them. */
+void random_secret(void *to, size_t len);
 
 #endif

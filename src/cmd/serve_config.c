@@ -342,6 +342,17 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
     return ST_OK;
 }
 
+static enum status set_auth(struct server_auth_config *auth, const struct serve_options *options,
+                            struct error *error)
+{
+    enum { TTL_DEFAULT_S = 300 };
+    TRY(auth_token_settings_parse(options->auth_token, &auth->token, error));
+    auth->simple_ttl_s = options->auth_token_ttl_s ? options->auth_token_ttl_s : TTL_DEFAULT_S;
+    auth->names_from_certificates = options->client_cert_auth;
+    auth->bcrypt_cost = options->bcrypt_cost;
+    return ST_OK;
+}
+
 /* As etcd reckons: an election and a half, in whole heartbeats and then in whole seconds. */
 static int64_t shortest_lease_s(const struct serve_options *options)
 {
@@ -404,6 +415,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_listen(config, options, error));
     TRY(set_kube(config, options, as_etcd, error));
     TRY(set_tls(config, options, error));
+    TRY(set_auth(&config->server.auth, options, error));
     TRY(set_member(config, options, error));
     TRY(set_version(config, options, error));
     config->server.etcd.txn_ops_max = (size_t)options->max_txn_ops;

@@ -76,6 +76,10 @@ struct serve_options {
     const char *tls_min_version;
     const char *tls_max_version;
     const char *cipher_suites; /* Go's names, which are the standard's */
+    /* and who its clients are */
+    const char *auth_token;
+    int64_t auth_token_ttl_s;
+    int64_t bcrypt_cost;
 
     /* Limits of our own */
     int64_t io_threads; /* 0: one for each core */

@@ -10,7 +10,6 @@
 #define NO_DISCOVERY "a cluster cannot be discovered: Vigil is one node"
 #define NO_BBOLT "the data is not kept in bbolt"
 #define OWN_STEPS "compaction chooses its own steps"
-#define NO_AUTH "authentication is not built yet"
 #define NO_TRACES "traces are not made yet"
 #define NO_V2 "the v2 API is not served"
 #define LONG_GONE "etcd itself has forgotten it"
@@ -79,9 +78,6 @@ static const struct option ignored[] = {
     IGNORED("socket-reuse-port", BOOL, "false", "each port has one listener"),
     IGNORED("socket-reuse-address", BOOL, "false", "it is always on"),
     IGNORED("unsafe-no-fsync", BOOL, "false", "every group of writes is synced"),
-    IGNORED("auth-token", TEXT, "simple", NO_AUTH),
-    IGNORED("bcrypt-cost", INT, "10", NO_AUTH),
-    IGNORED("auth-token-ttl", INT, "300", NO_AUTH),
     IGNORED("enable-distributed-tracing", BOOL, "false", NO_TRACES),
     IGNORED("distributed-tracing-address", TEXT, "localhost:4317", NO_TRACES),
     IGNORED("distributed-tracing-service-name", TEXT, "etcd", NO_TRACES),

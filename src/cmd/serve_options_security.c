@@ -90,6 +90,31 @@ static const struct option security[] = {
                 "safe.",
         FIELD(cipher_suites),
     },
+    {
+        .name = "auth-token",
+        .kind = OPTION_TEXT,
+        .fallback = "simple",
+        .help = "What users are given when they log in: simple, or "
+                "jwt,sign-method=RS256,priv-key=FILE,pub-key=FILE,ttl=5m.",
+        FIELD(auth_token),
+    },
+    {
+        .name = "auth-token-ttl",
+        .kind = OPTION_INT,
+        .fallback = "300",
+        .help = "Seconds that a simple token lives when it is not used. 0: 300.",
+        .max = INT32_MAX,
+        FIELD(auth_token_ttl_s),
+    },
+    {
+        .name = "bcrypt-cost",
+        .kind = OPTION_INT,
+        .fallback = "10",
+        .help = "How hard passwords are hashed, from 4 to 31: one more takes twice as long. "
+                "Anything else: 10.",
+        .max = INT32_MAX,
+        FIELD(bcrypt_cost),
+    },
 };
 
 const struct option_group serve_security_options = GROUP("Security", security);

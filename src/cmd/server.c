@@ -28,6 +28,7 @@ struct server {
     struct spoken spoken[SERVER_ROLES];
     struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
+    struct server_auth auth;
     struct url *bound;              /* owned; one for each listener */
     struct slice *shown;            /* owned; client URLs with the ports that were chosen … */
     char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
@@ -341,6 +342,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.net_stats = net_stats;
     server->etcd.tls_stats = tls_stats;
     server->etcd.net_ctx = server;
+    TRY(server_auth_init(&server->auth, &config->auth, error));
     TRY(open_engine(server, error));
     TRY(open_listeners(server, error));
     enum status status = net_server_start(server->net);
@@ -382,6 +384,7 @@ void server_free(struct server *server)
     net_server_free(server->net);
     server_tls_free(server->tls);
     engine_local_close(server->engine);
+    server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
     free(server->bound);
     free(server->shown);

@@ -8,6 +8,7 @@
 #ifndef VIGIL_CMD_SERVER_H
 #define VIGIL_CMD_SERVER_H
 
+#include "cmd/server_auth.h"
 #include "cmd/server_tls.h"
 #include "engine/local.h"
 #include "etcd/auto_compaction.h"
@@ -42,6 +43,7 @@ struct server_config {
     size_t listen_count;
     bool shows_listen; /* etcd.client_urls are the first of listen: chosen ports are put in */
     struct server_tls_config tls; /* for those of them that are secure */
+    struct server_auth_config auth;
     enum auto_compaction_mode compaction_mode;
     int64_t compaction_retention; /* 0: only when asked */
 };
