@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "store/change.h"
 #include "store/range.h"
+#include "store/row_values.h"
 
 #include <stdlib.h>
 
@@ -57,26 +58,13 @@ void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns
     lease->away_ns = now_ns - own_ns;
 }
 
-/* A row: id → time to live. */
-static struct row row_of(const int64_t *id, const int64_t *ttl_s)
-{
-    struct row row = {.table = ROW_LEASE, .key = slice_of(id, sizeof(*id)), .deleted = !ttl_s};
-    if (ttl_s)
-        row.value = slice_of(ttl_s, sizeof(*ttl_s));
-    return row;
-}
-
 enum status local_lease_row(struct local_lease *lease, const struct row *row)
 {
-    if (row->key.len != sizeof(int64_t) || (!row->deleted && row->value.len != sizeof(int64_t)))
+    struct lease_row read;
+    TRY(lease_row_read(row, &read));
+    if (!row->deleted && (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S))
         return ST_DAMAGED;
-    struct lessor_kept kept = {0};
-    memcpy(&kept.id, row->key.ptr, sizeof(kept.id));
-    if (!row->deleted) {
-        memcpy(&kept.ttl_s, row->value.ptr, sizeof(kept.ttl_s));
-        if (kept.id == 0 || kept.ttl_s <= 0 || kept.ttl_s > LEASE_TTL_MAX_S)
-            return ST_DAMAGED;
-    }
+    struct lessor_kept kept = {.id = read.id, .ttl_s = read.ttl_s};
     return buf_append(&lease->loaded, slice_of(&kept, sizeof(kept)));
 }
 
@@ -162,7 +150,7 @@ static enum status grant(struct local_lease *lease, struct engine_lease *op, int
     int64_t id = op->id ? op->id : lessor_choose_id(lease->lessor);
     TRY(lessor_check_grant(lease->lessor, id, op->ttl_s));
     int64_t ttl_s = op->ttl_s > lease->ttl_min_s ? op->ttl_s : lease->ttl_min_s;
-    struct row row = row_of(&id, &ttl_s);
+    struct row row = lease_row_make(&(struct lease_row){id, ttl_s}, false);
     TRY(apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL));
     lessor_grant(lease->lessor, id, ttl_s, now_ns);
     local_count(lease->counts, LOCAL_LEASES_GRANTED, 1);
@@ -210,7 +198,7 @@ static enum status revoke(struct local_lease *lease, int64_t id)
     size_t left = found.key_count, first;
     for (; (first = keys_of_record(lease, keys, left)) < left; keys += first, left -= first)
         TRY(apply_rows(apply, NULL, 0, keys, first, NULL));
-    struct row row = row_of(&id, NULL);
+    struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
     TRY(apply_rows(apply, &row, 1, keys, left, NULL));
     lessor_revoke(lease->lessor, id);
     local_count(lease->counts, LOCAL_LEASES_REVOKED, 1);

@@ -1,15 +1,7 @@
 #include "engine/local_notices.h"
 
 #include "codec/pb/rpc.pb.h"
-
-#include <endian.h>
-
-/* How an alarm's row is named. The row has no value. */
-struct alarm_key {
-    uint32_t type_be;
-    uint32_t zero;
-    uint64_t member_id_be;
-};
+#include "store/row_values.h"
 
 /* Left for what the server itself raises, however many alarms clients have thought of. */
 enum { OWN_ALARMS = 2 };
@@ -84,24 +76,15 @@ unsigned local_notices_bits(const struct local_notices *notices)
 static enum status write_alarm(struct apply *apply, const struct engine_alarm_row *alarm,
                                bool deleted)
 {
-    struct alarm_key key = {
-        .type_be = htobe32((uint32_t)alarm->type),
-        .member_id_be = htobe64(alarm->member_id),
-    };
-    struct row row = {.table = ROW_ALARM, .deleted = deleted, .key = slice_of(&key, sizeof(key))};
+    struct alarm_row_key key = alarm_row_key_make(alarm->type, alarm->member_id);
+    struct row row = alarm_row_make(&key, deleted);
     return apply_rows(apply, &row, 1, NULL, 0, NULL);
 }
 
 static enum status take_alarm(struct local_notices *notices, const struct row *row)
 {
-    struct alarm_key key;
-    if (row->key.len != sizeof(key))
-        return ST_DAMAGED;
-    memcpy(&key, row->key.ptr, sizeof(key));
-    struct engine_alarm_row alarm = {
-        .type = (int32_t)be32toh(key.type_be),
-        .member_id = be64toh(key.member_id_be),
-    };
+    struct engine_alarm_row alarm;
+    TRY(alarm_row_read(row, &alarm.type, &alarm.member_id));
     bool found;
     size_t at = place_of(notices, &alarm, &found);
     if (found && row->deleted)

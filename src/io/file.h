@@ -17,6 +17,8 @@ struct fs;
 enum file_open_flags {
     FILE_READ_WRITE = 0,
     FILE_CREATE = 1, /* must not exist yet */
+    FILE_READ_ONLY = 2,
+    FILE_SHARE = 4, /* no other may lock it while it is open; ST_IN_USE when one has */
 };
 
 struct file_ops {

@@ -136,7 +136,15 @@ static enum status open_with(const char *path, int open_flags, struct file **ret
 static enum status posix_open(struct fs *fs, const char *path, int flags, struct file **ret_file)
 {
     (void)fs;
-    return open_with(path, flags & FILE_CREATE ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, ret_file);
+    AUTO(file_closep) struct file *file = NULL;
+    int open_flags = flags & FILE_READ_ONLY ? O_RDONLY : O_RDWR;
+    if (flags & FILE_CREATE)
+        open_flags |= O_CREAT | O_EXCL;
+    TRY(open_with(path, open_flags, &file));
+    if (flags & FILE_SHARE && flock(fd_of(file), LOCK_SH | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? ST_IN_USE : status_from_last_error();
+    *ret_file = TAKE(file);
+    return ST_OK;
 }
 
 static enum status posix_rename(struct fs *fs, const char *from, const char *to)

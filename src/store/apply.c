@@ -89,14 +89,14 @@ static void account(struct apply *apply, size_t field_bytes)
 }
 
 /* Writes one change after those before it, and brings the index up to it. */
-static void change_append(struct apply *apply, const struct index_item *before,
-                          const struct change_kv *kv, bool tombstone)
+static void change_append_as(struct apply *apply, uint32_t sub, const struct index_item *before,
+                             const struct change_kv *kv, bool tombstone)
 {
     struct change_head head = {
         .revision = apply->revision + 1,
         .prev_revision = before ? before->newest.mod_revision : 0,
         .prev_sub = before ? before->newest.sub_revision : 0,
-        .sub = apply->changes,
+        .sub = sub,
         .flags = tombstone ? CHANGE_TOMBSTONE : 0,
     };
     log_loc loc = apply->body_loc + apply->body_bytes;
@@ -119,6 +119,12 @@ static void change_append(struct apply *apply, const struct index_item *before,
     /* Last: the key may lie with the lease it leaves. */
     if (lease_before != kv->lease && apply->lease_moved)
         apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
+}
+
+static void change_append(struct apply *apply, const struct index_item *before,
+                          const struct change_kv *kv, bool tombstone)
+{
+    change_append_as(apply, apply->changes, before, kv, tombstone);
 }
 
 static struct slice prev_field_of(const struct apply *apply, const struct index_item *item)
@@ -416,6 +422,39 @@ enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_c
     if (ret_revision)
         *ret_revision = apply->revision;
     return status;
+}
+
+/* -- What another server has kept -- */
+
+static enum status kept_check(const struct apply *apply, int64_t revision,
+                              const struct apply_kept *changes, size_t count, size_t *ret_bytes)
+{
+    if (count == 0 || count > UINT32_MAX || revision <= apply->revision)
+        return ST_INVALID;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i && changes[i].sub <= changes[i - 1].sub)
+            return ST_INVALID;
+        bytes += change_bytes_max(changes[i].kv.key.len, changes[i].kv.value.len);
+    }
+    *ret_bytes = bytes;
+    return ST_OK;
+}
+
+enum status apply_kept(struct apply *apply, int64_t revision, const struct apply_kept *changes,
+                       size_t count)
+{
+    size_t bytes;
+    TRY(kept_check(apply, revision, changes, count, &bytes));
+    TRY(record_begin(apply, bytes));
+    apply->revision = revision - 1; /* what compaction has taken between them is passed over */
+    for (size_t i = 0; i < count; i++) {
+        struct change_kv kv = changes[i].kv;
+        kv.mod_revision = revision;
+        change_append_as(apply, changes[i].sub, index_find(apply->index, kv.key), &kv,
+                         changes[i].is_tombstone);
+    }
+    return record_end(apply, ST_OK);
 }
 
 /* -- Compaction and replay -- */

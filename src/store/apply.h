@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "codec/answer.h"
+#include "store/change.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
 #include "store/row.h"
@@ -94,6 +95,20 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
 MUST_CHECK
 enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_count,
                        const struct slice *keys, size_t key_count, int64_t *ret_revision);
+
+/* A change that another server has made, as it has kept it. */
+struct apply_kept {
+    struct change_kv kv; /* a tombstone's has the key alone */
+    uint32_t sub;
+    bool is_tombstone;
+};
+/*
+ * Takes in what is left of a revision that another server has made: newer than all before it, its
+ * changes in the order of sub. ST_INVALID when they are not; nothing was done then.
+ */
+MUST_CHECK
+enum status apply_kept(struct apply *apply, int64_t revision, const struct apply_kept *changes,
+                       size_t count);
 
 /* Appends the record of a compaction; the index is trimmed later (store/compaction.h). */
 MUST_CHECK

@@ -1,0 +1,78 @@
+/*
+ * What the rows of some tables hold, for all who write or read them: leases and alarms. Users,
+ * roles and what says whether access is controlled are as in etcd's own file (auth/store.h).
+ */
+#ifndef VIGIL_STORE_ROW_VALUES_H
+#define VIGIL_STORE_ROW_VALUES_H
+
+#include "store/row.h"
+
+#include <endian.h>
+
+/* ROW_LEASE: id → time to live, both in the machine's byte order. */
+struct lease_row {
+    int64_t id;
+    int64_t ttl_s;
+};
+
+/* Slices lie in *lease. */
+static inline struct row lease_row_make(const struct lease_row *lease, bool deleted)
+{
+    struct row row = {
+        .table = ROW_LEASE, .deleted = deleted, .key = slice_of(&lease->id, sizeof(lease->id))};
+    if (!deleted)
+        row.value = slice_of(&lease->ttl_s, sizeof(lease->ttl_s));
+    return row;
+}
+
+/* A deleted one has ttl 0. ST_DAMAGED. */
+MUST_CHECK
+static inline enum status lease_row_read(const struct row *row, struct lease_row *ret_lease)
+{
+    struct lease_row lease = {0};
+    if (row->key.len != sizeof(lease.id) ||
+        (!row->deleted && row->value.len != sizeof(lease.ttl_s)))
+        return ST_DAMAGED;
+    memcpy(&lease.id, row->key.ptr, sizeof(lease.id));
+    if (!row->deleted)
+        memcpy(&lease.ttl_s, row->value.ptr, sizeof(lease.ttl_s));
+    *ret_lease = lease;
+    return ST_OK;
+}
+
+/* ROW_ALARM: this → nothing. */
+struct alarm_row_key {
+    uint32_t type_be;
+    uint32_t zero;
+    uint64_t member_id_be;
+};
+_Static_assert(sizeof(struct alarm_row_key) == 16, "written to disk as it is");
+
+static inline struct alarm_row_key alarm_row_key_make(int32_t type, uint64_t member_id)
+{
+    return (struct alarm_row_key){
+        .type_be = htobe32((uint32_t)type),
+        .member_id_be = htobe64(member_id),
+    };
+}
+
+static inline struct row alarm_row_make(const struct alarm_row_key *key, bool deleted)
+{
+    return (struct row){.table = ROW_ALARM, .deleted = deleted, .key = slice_of(key, sizeof(*key))};
+}
+
+/* ST_DAMAGED. */
+MUST_CHECK
+static inline enum status alarm_row_read(const struct row *row, int32_t *ret_type,
+                                         uint64_t *ret_member_id)
+{
+    struct alarm_row_key key;
+    if (row->key.len != sizeof(key))
+        return ST_DAMAGED;
+    memcpy(&key, row->key.ptr, sizeof(key));
+    *ret_type = (int32_t)be32toh(key.type_be);
+    *ret_member_id = be64toh(key.member_id_be);
+    return ST_OK;
+}
+
+#endif
