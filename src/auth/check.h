@@ -11,8 +11,9 @@
 #include "auth/rights.h"
 #include "codec/pb/rpc.pb.h"
 
-/* Calls visit with each key of the lease until it fails, and returns what it said. A lease that
- * is not there has no keys. */
+/* Calls visit with each key of the lease, or with AUTH_ALL_LEASES of all there are, until it fails,
+ * and returns what it said. A lease that is not there has no keys. */
+enum { AUTH_ALL_LEASES = 0 };
 typedef enum status (*auth_key_fn)(void *ctx, struct slice key);
 struct auth_leases {
     void *ctx;
@@ -48,8 +49,10 @@ enum status auth_check_watch(const struct auth_asker *asker,
 /* Revoking and renewing: the right to write all keys that hang on it. */
 MUST_CHECK
 enum status auth_check_lease_write(const struct auth_asker *asker, int64_t lease);
-/* Seeing the keys of a lease, or the lease among all: the right to read them. */
+/* Seeing the keys of a lease, or which leases there are: the right to read them. */
 MUST_CHECK
 enum status auth_check_lease_read(const struct auth_asker *asker, int64_t lease);
+MUST_CHECK
+enum status auth_check_leases_read(const struct auth_asker *asker);
 
 #endif

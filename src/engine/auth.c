@@ -1,10 +1,11 @@
 #include "engine/auth.h"
 
 #include "engine/engine_ops.h"
+#include "engine/gate.h"
 
 void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth)
 {
-    auth->op.shard = shard;
+    gate_begin(&auth->op, shard, AUTH_NEED_NOTHING, NULL); /* by call: auth_book_decide */
     shard->engine->ops->auth(shard, auth);
 }
 

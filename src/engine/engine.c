@@ -1,4 +1,5 @@
 #include "engine/engine_ops.h"
+#include "engine/gate.h"
 
 #include "watch/stats.h"
 
@@ -68,7 +69,7 @@ size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_sta
 void engine_range_start(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request)
 {
-    range->op.shard = shard;
+    gate_begin(&range->op, shard, AUTH_NEED_RANGE, request);
     shard->engine->ops->range_start(shard, range, request);
 }
 
@@ -102,21 +103,21 @@ void engine_range_close(struct engine_range *range)
 void engine_put(struct engine_shard *shard, struct engine_write *write,
                 const struct pb_put_request *request)
 {
-    write->op.shard = shard;
+    gate_begin(&write->op, shard, AUTH_NEED_PUT, request);
     shard->engine->ops->put(shard, write, request);
 }
 
 void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
                          const struct pb_delete_range_request *request)
 {
-    write->op.shard = shard;
+    gate_begin(&write->op, shard, AUTH_NEED_DELETE_RANGE, request);
     shard->engine->ops->delete_range(shard, write, request);
 }
 
 void engine_txn(struct engine_shard *shard, struct engine_write *write,
                 const struct pb_txn_request *request)
 {
-    write->op.shard = shard;
+    gate_begin(&write->op, shard, AUTH_NEED_TXN, request);
     shard->engine->ops->txn(shard, write, request);
 }
 
@@ -129,13 +130,13 @@ void engine_write_close(struct engine_write *write)
 void engine_compact(struct engine_shard *shard, struct engine_op *op,
                     const struct pb_compaction_request *request)
 {
-    op->shard = shard;
+    gate_begin(op, shard, AUTH_NEED_ROOT, request);
     shard->engine->ops->compact(shard, op, request);
 }
 
 void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash)
 {
-    hash->op.shard = shard;
+    gate_begin(&hash->op, shard, AUTH_NEED_ROOT, NULL);
     shard->engine->ops->hash_kv(shard, hash);
 }
 
@@ -147,7 +148,7 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
 void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request)
 {
-    alarm->op.shard = shard;
+    gate_begin(&alarm->op, shard, AUTH_NEED_ALARM, request);
     shard->engine->ops->alarm(shard, alarm, request);
 }
 
@@ -159,7 +160,7 @@ size_t engine_alarms_get(struct engine_shard *shard,
 
 void engine_defragment(struct engine_shard *shard, struct engine_defragment *defragment)
 {
-    defragment->op.shard = shard;
+    gate_begin(&defragment->op, shard, AUTH_NEED_ROOT, NULL);
     shard->engine->ops->defragment(shard, defragment);
 }
 
@@ -170,6 +171,6 @@ void engine_defragment_give_up(struct engine_defragment *defragment)
 
 void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
 {
-    op->shard = shard;
+    gate_begin(op, shard, AUTH_NEED_ROOT, target);
     shard->engine->ops->downgrade(shard, op, target);
 }

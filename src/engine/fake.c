@@ -193,10 +193,13 @@ static enum status run_auth(struct fake *fake, struct engine_auth *op)
 
 static enum status run(struct fake *fake, struct engine_op *op)
 {
+    struct auth_leases keys = fake_lease_keys(fake->lease);
+    if (op->kind != FAKE_AUTH) /* which knows who may what */
+        TRY(gate_check(op, fake->auth.rights, &keys));
     if (op->kind >= FAKE_LEASE) {
         fake->index++;
         return fake_lease_run(fake->lease, op, (enum engine_lease_call)(op->kind - FAKE_LEASE),
-                              fake->now_ns);
+                              fake->auth.rights, fake->now_ns);
     }
     switch ((enum fake_kind)op->kind) {
     case FAKE_RANGE:

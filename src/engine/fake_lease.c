@@ -83,10 +83,47 @@ static enum status list(struct fake_lease *lease, struct engine_lease *op)
     return op->ids ? ST_OK : ST_NOMEM;
 }
 
-static enum status renew(struct fake_lease *lease, struct engine_renewals *op, int64_t now_ns)
+static enum status each_key_of(struct fake_lease *lease, int64_t id, auth_key_fn visit,
+                               void *visit_ctx)
 {
-    for (size_t i = 0; i < op->count; i++) {
-        struct engine_renewal *item = &op->items[i];
+    struct arena arena;
+    struct slice *keys;
+    enum status status = ST_OK;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    size_t count = fake_model_leased(lease->model, id, &arena, &keys);
+    for (size_t i = 0; i < count && status == ST_OK; i++)
+        status = visit(visit_ctx, keys[i]);
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status each_key(void *ctx, int64_t id, auth_key_fn visit, void *visit_ctx)
+{
+    struct fake_lease *lease = ctx;
+    if (id != AUTH_ALL_LEASES)
+        return each_key_of(lease, id, visit, visit_ctx);
+    size_t count = lessor_count(lease->lessor);
+    struct lessor_entry *entries = xcalloc(count + 1, sizeof(*entries));
+    lessor_list(lease->lessor, entries);
+    enum status status = ST_OK;
+    for (size_t i = 0; i < count && status == ST_OK; i++)
+        status = each_key_of(lease, entries[i].id, visit, visit_ctx);
+    free(entries);
+    return status;
+}
+
+struct auth_leases fake_lease_keys(struct fake_lease *lease)
+{
+    return (struct auth_leases){.ctx = lease, .each_key = each_key};
+}
+
+static enum status renew(struct fake_lease *lease, struct engine_renewals *op,
+                         const struct auth_rights *rights, int64_t now_ns)
+{
+    struct auth_leases keys = fake_lease_keys(lease);
+    for (op->answered = 0; op->answered < op->count; op->answered++) {
+        struct engine_renewal *item = &op->items[op->answered];
+        TRY(gate_check_renewal(&op->op, rights, &keys, item->id));
         if (lessor_renew(lease->lessor, item->id, now_ns, now_ns, &item->ttl_s) != ST_OK)
             item->ttl_s = 0;
     }
@@ -94,7 +131,8 @@ static enum status renew(struct fake_lease *lease, struct engine_renewals *op, i
 }
 
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
-                           enum engine_lease_call call, int64_t now_ns)
+                           enum engine_lease_call call, const struct auth_rights *rights,
+                           int64_t now_ns)
 {
     struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
     switch (call) {
@@ -107,7 +145,7 @@ enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
     case ENGINE_LEASE_LIST:
         return list(lease, one);
     case ENGINE_LEASE_RENEW:
-        return renew(lease, CONTAINER_OF(op, struct engine_renewals, op), now_ns);
+        return renew(lease, CONTAINER_OF(op, struct engine_renewals, op), rights, now_ns);
     }
     return ST_INTERNAL;
 }

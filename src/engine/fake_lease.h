@@ -4,6 +4,7 @@
 
 #include "engine/engine_ops.h"
 #include "engine/fake_model.h"
+#include "engine/gate.h"
 #include "engine/lease.h"
 
 struct fake_lease;
@@ -12,9 +13,12 @@ struct fake_lease;
 struct fake_lease *fake_lease_new(struct fake_model *model, uint64_t seed);
 void fake_lease_free(struct fake_lease *lease);
 
+/* Which keys hang on leases, for checks. */
+struct auth_leases fake_lease_keys(struct fake_lease *lease);
 MUST_CHECK
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
-                           enum engine_lease_call call, int64_t now_ns);
+                           enum engine_lease_call call, const struct auth_rights *rights,
+                           int64_t now_ns);
 void fake_lease_stats(const struct fake_lease *lease, struct engine_lease_stats *ret_stats);
 
 #endif

@@ -1,10 +1,18 @@
 #include "engine/lease.h"
 
 #include "engine/engine_ops.h"
+#include "engine/gate.h"
 
 static void start(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call)
 {
-    op->shard = shard;
+    static const enum auth_need needs[] = {
+        [ENGINE_LEASE_GRANT] = AUTH_NEED_USER,
+        [ENGINE_LEASE_REVOKE] = AUTH_NEED_LEASE_WRITE,
+        [ENGINE_LEASE_TIME_TO_LIVE] = AUTH_NEED_LEASE_READ,
+        [ENGINE_LEASE_LIST] = AUTH_NEED_LEASES_READ,
+        [ENGINE_LEASE_RENEW] = AUTH_NEED_USER, /* and for each of them gate_check_renewal */
+    };
+    gate_begin(op, shard, needs[call], NULL);
     shard->engine->ops->lease(shard, op, call);
 }
 

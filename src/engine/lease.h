@@ -34,6 +34,8 @@ struct engine_renewals {
     struct engine_op op;          /* first; its revision is one at which the leases lived */
     struct engine_renewal *items; /* the caller's, lent until done */
     size_t count;
+    size_t answered;  /* out: the first so many; fewer than count if the next one is refused, which
+                         op.status says, or if nothing could be done */
     int64_t asked_ns; /* the engine's own */
 };
 

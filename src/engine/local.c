@@ -193,7 +193,8 @@ enum status engine_local_open(const struct engine_local_options *options,
     set_defaults(&engine->options);
     local_notices_init(&engine->notices);
     local_auth_init(&engine->auth);
-    local_lease_init(&engine->writer.lease, engine->options.lease_ttl_min_s, random_seed_system());
+    local_lease_init(&engine->writer.lease, &engine->auth.book, engine->options.lease_ttl_min_s,
+                     random_seed_system());
     enum status status = store_open(
         &(struct store_options){
             .fs = engine->options.fs,

@@ -19,10 +19,12 @@ static const int64_t hold_ns = NS_PER_S;
 
 /* -- Life -- */
 
-void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed)
+void local_lease_init(struct local_lease *lease, const struct auth_book *auth, int64_t ttl_min_s,
+                      uint64_t seed)
 {
     *lease = (struct local_lease){
         .lessor = lessor_new(seed),
+        .auth = auth,
         .ttl_min_s = ttl_min_s,
         .record_bytes_max = RECORD_BYTES_MAX,
     };
@@ -205,24 +207,43 @@ static enum status revoke(struct local_lease *lease, int64_t id)
     return ST_OK;
 }
 
+/* -- Who may -- */
+
+static enum status each_key(void *ctx, int64_t id, auth_key_fn visit, void *visit_ctx)
+{
+    const struct local_lease *lease = ctx;
+    return lessor_each_key(lease->lessor, id, visit, visit_ctx);
+}
+
+struct auth_leases local_lease_keys(struct local_lease *lease)
+{
+    return (struct auth_leases){.ctx = lease, .each_key = each_key};
+}
+
 /* -- Renewing -- */
 
-/* ST_AGAIN: one of them has expired and must be revoked first; those before it are renewed. */
+static enum status renew_one(struct local_lease *lease, const struct engine_op *op,
+                             struct engine_renewal *item, int64_t asked_ns, int64_t now_ns)
+{
+    struct auth_leases keys = local_lease_keys(lease);
+    TRY(gate_check_renewal(op, lease->auth->rights, &keys, item->id));
+    enum status status = lessor_renew(lease->lessor, item->id, asked_ns, now_ns, &item->ttl_s);
+    if (status == ST_LEASE_NOT_FOUND)
+        item->ttl_s = 0;
+    else if (status == ST_OK)
+        local_count(lease->counts, LOCAL_LEASES_RENEWED, 1);
+    return status == ST_LEASE_NOT_FOUND ? ST_OK : status;
+}
+
+/*
+ * ST_AGAIN: one of them has expired and must be revoked first. As in etcd those before one that
+ * fails are renewed.
+ */
 static enum status renew(struct local_lease *lease, struct engine_renewals *op, int64_t now_ns)
 {
-    uint64_t renewed = 0;
     int64_t asked_ns = op->asked_ns - lease->away_ns;
-    for (size_t i = 0; i < op->count; i++) {
-        struct engine_renewal *item = &op->items[i];
-        enum status status = lessor_renew(lease->lessor, item->id, asked_ns, now_ns, &item->ttl_s);
-        if (status == ST_AGAIN)
-            return ST_AGAIN;
-        if (status == ST_OK)
-            renewed++;
-        else
-            item->ttl_s = 0;
-    }
-    local_count(lease->counts, LOCAL_LEASES_RENEWED, renewed);
+    for (; op->answered < op->count; op->answered++)
+        TRY(renew_one(lease, &op->op, &op->items[op->answered], asked_ns, now_ns));
     return ST_OK;
 }
 
@@ -321,11 +342,12 @@ size_t local_lease_work(const struct local_lease *lease, const struct engine_op 
 {
     struct lessor_lease found;
     const struct engine_lease *one = CONTAINER_OF(op, struct engine_lease, op);
+    bool checks = !auth_rights_unchecked(lease->auth->rights, &op->principal);
     switch (call) {
     case ENGINE_LEASE_RENEW:
         return CONTAINER_OF(op, struct engine_renewals, op)->count;
     case ENGINE_LEASE_LIST:
-        return 1 + lessor_count(lease->lessor) / 4;
+        return 1 + lessor_count(lease->lessor) / 4 + (checks ? lessor_key_count(lease->lessor) : 0);
     default:
         return one->want_keys && lessor_get(lease->lessor, one->id, &found) ? 1 + found.key_count
                                                                             : 1;
@@ -345,8 +367,9 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
         op->status = list(lease, CONTAINER_OF(op, struct engine_lease, op));
         return true;
     case ENGINE_LEASE_RENEW:
+        CONTAINER_OF(op, struct engine_renewals, op)->answered = 0;
         op->status = renew(lease, CONTAINER_OF(op, struct engine_renewals, op), now_ns);
-        return op->status == ST_OK;
+        return op->status != ST_AGAIN;
     default:
         return false;
     }

@@ -11,7 +11,9 @@
 #define VIGIL_ENGINE_LOCAL_LEASE_H
 
 #include "base/buf.h"
+#include "engine/auth_book.h"
 #include "engine/engine_ops.h"
+#include "engine/gate.h"
 #include "engine/lease.h"
 #include "engine/local_metrics.h"
 #include "lease/lessor.h"
@@ -22,6 +24,7 @@
 struct local_lease {
     struct lessor *lessor; /* owned */
     struct store *store;
+    const struct auth_book *auth; /* the writer's: who may renew */
     int64_t ttl_min_s;
     int64_t now_ns;        /* of the leases: that of the clock without the time we were away */
     int64_t away_ns;       /* how much that is */
@@ -34,7 +37,8 @@ struct local_lease {
     _Atomic uint64_t leases, attached; /* read by others */
 };
 
-void local_lease_init(struct local_lease *lease, int64_t ttl_min_s, uint64_t seed);
+void local_lease_init(struct local_lease *lease, const struct auth_book *auth, int64_t ttl_min_s,
+                      uint64_t seed);
 void local_lease_fini(struct local_lease *lease); /* accepts a zeroed one */
 
 /* While the store opens: takes a row of the table of leases. */
@@ -42,6 +46,9 @@ MUST_CHECK
 enum status local_lease_row(struct local_lease *lease, const struct row *row);
 /* The store is open: finds which keys hang on leases, and lets all times begin. */
 void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns);
+
+/* Which keys hang on leases, for checks. */
+struct auth_leases local_lease_keys(struct local_lease *lease);
 
 /* How much work it will be, counted in renewals. */
 size_t local_lease_work(const struct local_lease *lease, const struct engine_op *op,

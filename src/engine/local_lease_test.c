@@ -9,6 +9,7 @@ enum { TTL_MIN_S = 2 };
 struct bed {
     struct fixture f;
     struct local_lease lease;
+    struct auth_book auth;
     struct metric_set *metrics;
     int64_t now_ns;
 };
@@ -21,7 +22,9 @@ static enum status take_row(void *ctx, const struct row *row)
 
 static void start(struct bed *bed)
 {
-    local_lease_init(&bed->lease, TTL_MIN_S, 1);
+    auth_book_init(&bed->auth);
+    auth_book_open(&bed->auth);
+    local_lease_init(&bed->lease, &bed->auth, TTL_MIN_S, 1);
     bed->lease.counts = local_metrics_join(bed->metrics);
     bed->f.row_seen = take_row;
     bed->f.row_ctx = bed;
@@ -34,6 +37,7 @@ static void stop(struct bed *bed)
     lessor_check(bed->lease.lessor);
     fixture_stop(&bed->f);
     local_lease_fini(&bed->lease);
+    auth_book_fini(&bed->auth);
 }
 
 static int set_up(void **state)

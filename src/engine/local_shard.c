@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/gate.h"
 #include "engine/local_watch.h"
 #include "store/change.h"
 #include "store/range.h"
@@ -128,11 +129,16 @@ struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
 
 /* -- Reading -- */
 
-static struct range_state pin(struct local_shard *shard, struct engine_op *op)
+static const struct store_view *pin(struct local_shard *shard, struct engine_op *op)
 {
     op->pinned = epoch_pin(shard->slot);
     const struct store_view *view = store_view(shard->engine->store);
     op->revision = view->revision;
+    return view;
+}
+
+static struct range_state state_of(struct local_shard *shard, const struct store_view *view)
+{
     return (struct range_state){
         .root = view->root,
         .log = store_log(shard->engine->store),
@@ -146,6 +152,18 @@ static void unpin(struct local_shard *shard, struct engine_op *op)
     if (op->pinned)
         epoch_unpin(shard->slot, op->pinned);
     op->pinned = 0;
+}
+
+/* The newest state, for who may read it: rights and data are of one moment. Not pinned if not. */
+static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
+                               struct range_state *ret_state)
+{
+    const struct store_view *view = pin(shard, op);
+    enum status status = gate_check(op, local_auth_of(view), NULL);
+    if (status != ST_OK)
+        unpin(shard, op);
+    *ret_state = state_of(shard, view);
+    return status;
 }
 
 static void finish(struct engine_op *op, enum status status)
@@ -179,7 +197,7 @@ static void repin(struct engine_range *range, int64_t now_ns)
 {
     struct local_shard *shard = shard_of(range->op.shard);
     struct engine_op newer = {0};
-    struct range_state state = pin(shard, &newer);
+    struct range_state state = state_of(shard, pin(shard, &newer));
     if (!range_rebase_begin(range->state, &state)) {
         unpin(shard, &newer);
         if (now_ns - range->started_ns > GIVE_UP_AFTER_S * NS_PER_S)
@@ -255,7 +273,8 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
                        const struct pb_range_request *request)
 {
     struct local_shard *shard = shard_of(base);
-    struct range_state state = pin(shard, &range->op);
+    struct range_state state;
+    enum status status = pin_checked(shard, &range->op, &state);
     local_count(shard->counts, LOCAL_RANGES, 1);
     range->count = range->kvs = 0;
     range->kvs_bytes = 0;
@@ -264,12 +283,16 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     range->pinned_newer = 0;
     range->given_up = false;
     range->field = SLICE_EMPTY;
+    if (status != ST_OK) {
+        finish(&range->op, status);
+        return;
+    }
     if (is_plain_get(request) && plain_get(range, &state, request)) {
         finish(&range->op, ST_OK);
         return;
     }
     struct range *held = arena_alloc(range->op.arena, sizeof(*held));
-    enum status status = held ? range_begin(held, &state, request) : ST_NOMEM;
+    status = held ? range_begin(held, &state, request) : ST_NOMEM;
     if (status != ST_OK) {
         unpin(shard, &range->op);
         finish(&range->op, status);
@@ -379,8 +402,10 @@ void local_txn(struct engine_shard *base, struct engine_write *write,
         hand_over(shard, &write->op, LOCAL_TXN, request);
         return;
     }
-    struct range_state state = pin(shard, &write->op);
-    enum status status = txn_read(&state, request, write->op.arena, &write->answer);
+    struct range_state state;
+    enum status status = pin_checked(shard, &write->op, &state);
+    if (status == ST_OK)
+        status = txn_read(&state, request, write->op.arena, &write->answer);
     if (status != ST_OK)
         unpin(shard, &write->op);
     finish(&write->op, status);
@@ -438,12 +463,24 @@ void local_shard_take_rights(struct local_shard *shard)
 
 /* -- Maintenance -- */
 
+/* For the keeper, who knows nobody. */
+static void ask_keeper(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind)
+{
+    struct range_state ignored;
+    enum status status = pin_checked(shard, op, &ignored);
+    unpin(shard, op);
+    if (status != ST_OK) {
+        finish(op, status);
+        return;
+    }
+    op->kind = (uint8_t)kind;
+    begun(shard);
+    mailbox_post(&shard->engine->keeper.requests, &op->in_mailbox);
+}
+
 void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
 {
-    struct local_shard *shard = shard_of(base);
-    hash->op.kind = LOCAL_HASH_KV;
-    begun(shard);
-    mailbox_post(&shard->engine->keeper.requests, &hash->op.in_mailbox);
+    ask_keeper(shard_of(base), &hash->op, LOCAL_HASH_KV);
 }
 
 void local_alarm(struct engine_shard *base, struct engine_alarm *alarm,
@@ -460,11 +497,8 @@ size_t local_alarms_get(struct engine_shard *base,
 
 void local_defragment(struct engine_shard *base, struct engine_defragment *defragment)
 {
-    struct local_shard *shard = shard_of(base);
-    defragment->op.kind = LOCAL_DEFRAGMENT;
     atomic_store(&defragment->given_up, false);
-    begun(shard);
-    mailbox_post(&shard->engine->keeper.requests, &defragment->op.in_mailbox);
+    ask_keeper(shard_of(base), &defragment->op, LOCAL_DEFRAGMENT);
 }
 
 void local_defragment_give_up(struct engine_defragment *defragment)

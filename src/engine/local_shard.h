@@ -10,7 +10,7 @@ struct local_shard {
     struct loop *loop;
     unsigned number;
     struct epoch_slot *slot;
-    struct local_watch *watch; /* owned; NULL until the first watch */
+    struct local_watch *watch;  /* owned; NULL until the first watch */
     struct auth_rights *rights; /* one reference: of this turn */
     struct metric_block *counts;
     struct mailbox answers;      /* attached to the shard's loop */

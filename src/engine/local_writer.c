@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/gate.h"
 #include "engine/quota.h"
 
 #include <stdlib.h>
@@ -27,6 +28,15 @@ enum {
 static const int64_t deferred_ns_max = NS_PER_S;
 /* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
+
+/* -- Who may -- */
+
+/* With the rights after all that was applied before it: what was taken away holds from there on. */
+static enum status may(struct local_writer *writer, const struct engine_op *op)
+{
+    struct auth_leases leases = local_lease_keys(&writer->lease);
+    return gate_check(op, writer->engine->auth.book.rights, &leases);
+}
 
 /* -- Groups -- */
 
@@ -154,6 +164,14 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     struct engine_local *engine = writer->engine;
     struct apply *apply = store_apply(engine->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
+    if (op->kind == LOCAL_AUTH) { /* it knows who may what */
+        local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
+        return true;
+    }
+    op->revision = apply->revision;
+    op->status = may(writer, op);
+    if (op->status != ST_OK)
+        return true;
     if (op->kind >= LOCAL_LEASE) {
         write_lease(writer, op);
         return true;
@@ -176,9 +194,6 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_DOWNGRADE:
         op->status = local_notices_downgrade(&engine->notices, apply, op->request);
         op->revision = apply->revision;
-        break;
-    case LOCAL_AUTH:
-        local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
         break;
     default:
         assert(false && "not for the writer");
@@ -318,7 +333,10 @@ static void take_lease_reads(struct local_writer *writer)
         struct engine_op *op = op_of(writer->lease_left);
         writer->lease_left = op->in_mailbox.next;
         work += local_lease_work(&writer->lease, op, lease_call_of(op));
-        if (!local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
+        op->status = may(writer, op);
+        if (op->status != ST_OK)
+            op_chain_add(&writer->answers[shard_number(op)], op);
+        else if (!local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
             op_chain_add(&to_execute, op);
         else if (local_lease_is_unsorted(op, lease_call_of(op)))
             mailbox_post(&writer->engine->keeper.requests, &op->in_mailbox);

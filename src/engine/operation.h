@@ -49,6 +49,7 @@ struct engine_op {
     uint64_t pinned;
     const void *request;
     uint8_t kind;
+    uint8_t need; /* enum auth_need: what its principal must be able to; see engine/gate.h */
 };
 
 /*

@@ -169,6 +169,28 @@ void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys
         *ret_keys++ = key_of(at);
 }
 
+static enum status each_key_of_all(const struct lessor *lessor,
+                                   enum status (*visit)(void *ctx, struct slice key), void *ctx)
+{
+    const struct chain_table *table = &lessor->attachments;
+    for (uint32_t at = 0; at < chain_table_buckets(table); at++) {
+        for (struct chain_link *link = chain_table_bucket(table, at); link; link = link->next)
+            TRY(visit(ctx, key_of(attachment_of(link))));
+    }
+    return ST_OK;
+}
+
+enum status lessor_each_key(const struct lessor *lessor, int64_t id,
+                            enum status (*visit)(void *ctx, struct slice key), void *ctx)
+{
+    if (id == 0)
+        return each_key_of_all(lessor, visit, ctx);
+    const struct lease *lease = lease_find(lessor, id);
+    for (const struct attachment *at = lease ? lease->keys : NULL; at; at = at->next)
+        TRY(visit(ctx, key_of(at)));
+    return ST_OK;
+}
+
 void lessor_keys_sort(struct slice *keys, size_t count)
 {
     if (count)

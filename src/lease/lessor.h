@@ -69,6 +69,11 @@ struct lessor_lease {
 bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease);
 /* Fills key_count keys, in no order; they are valid until one of them is moved. */
 void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys);
+/* Shows each key of a lease, or with the id 0 of all leases, until one is refused: returns what was
+ * said then. Nothing may be changed meanwhile. */
+MUST_CHECK
+enum status lessor_each_key(const struct lessor *lessor, int64_t id,
+                            enum status (*visit)(void *ctx, struct slice key), void *ctx);
 /* Of a million it takes half a second. Any thread. */
 void lessor_keys_sort(struct slice *keys, size_t count);
 /* One of all leases. */
