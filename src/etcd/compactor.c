@@ -80,7 +80,8 @@ static void compact(struct etcd_compactor *compactor, int64_t revision)
                                     : "starting auto revision compaction",
              LOG_I64("revision", revision), retention_field(compactor, scratch));
     compactor->request = (struct pb_compaction_request){.revision = revision};
-    compactor->op = (struct engine_op){.done = compact_done, .arena = &compactor->arena};
+    compactor->op = (struct engine_op){
+        .done = compact_done, .arena = &compactor->arena, .principal = ENGINE_SERVER};
     compactor->pending = true;
     compactor->begun_ns = loop_now_ns(compactor->loop);
     engine_compact(compactor->shard, &compactor->op, &compactor->request);

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
+#include "engine/auth.h"
 #include "etcd/v2_service.h"
 
 #include <inttypes.h>
@@ -22,6 +23,8 @@ static unsigned http_status_of(enum v2_code code)
     case V2_TEST_FAILED:
     case V2_NODE_EXIST:
         return 412;
+    case V2_UNAUTHORIZED:
+        return 401;
     case V2_RAFT_INTERNAL:
         return 500;
     default:
@@ -46,6 +49,8 @@ static const char *message_of(enum v2_code code)
         return "Root is read only";
     case V2_DIR_NOT_EMPTY:
         return "Directory not empty";
+    case V2_UNAUTHORIZED:
+        return "The request requires user authentication";
     case V2_PREV_VALUE_REQUIRED:
         return "PrevValue is Required in POST form";
     case V2_TTL_NAN:
@@ -184,6 +189,22 @@ bool v2_allows(struct http_exchange *x, const struct http_request *request, cons
     return false;
 }
 
+bool v2_is_shut(const struct etcd_face *face)
+{
+    return auth_rights_enabled(engine_auth_rights(face->shard));
+}
+
+bool v2_admits(struct http_exchange *x, const struct etcd_face *face,
+               const struct http_request *request, const char *methods)
+{
+    if (!v2_allows(x, request, methods))
+        return false;
+    if (!v2_is_shut(face))
+        return true;
+    v2_reply_message(x, face, 401, "Insufficient credentials");
+    return false;
+}
+
 /* -- Calls -- */
 
 static void call_free(struct v2_call *call)
@@ -267,6 +288,10 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
     }
     /* Read first, so that it is known what to make; then moved to where it stays. */
     struct v2_call head = {.exchange = x, .face = face};
+    if (v2_is_shut(face)) {
+        v2_fail(&head, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
+        return;
+    }
     arena_init(&head.arena, NULL, 0, CALL_ARENA_BYTES_MAX);
     if (!read_request(&head, request)) {
         arena_fini(&head.arena);

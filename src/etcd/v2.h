@@ -26,6 +26,7 @@ enum v2_code {
     V2_NODE_EXIST = 105,
     V2_ROOT_READ_ONLY = 107,
     V2_DIR_NOT_EMPTY = 108,
+    V2_UNAUTHORIZED = 110,
     V2_PREV_VALUE_REQUIRED = 201,
     V2_TTL_NAN = 202,
     V2_INDEX_NAN = 203,
@@ -81,8 +82,14 @@ void v2_reply_json(struct http_exchange *x, const struct etcd_face *face, unsign
 /* {"message": …} */
 void v2_reply_message(struct http_exchange *x, const struct etcd_face *face, unsigned status,
                       const char *message);
+/* Nobody says who he is here, so while access is controlled nobody may anything. */
+bool v2_is_shut(const struct etcd_face *face);
 /* Whether the method is one of "GET,PUT": if not it is refused here. */
 MUST_CHECK
 bool v2_allows(struct http_exchange *x, const struct http_request *request, const char *methods);
+/* The same, for what is not about keys and is shut too. */
+MUST_CHECK
+bool v2_admits(struct http_exchange *x, const struct etcd_face *face,
+               const struct http_request *request, const char *methods);
 
 #endif

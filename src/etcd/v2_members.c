@@ -51,7 +51,7 @@ static void members(struct http_exchange *x, void *service, const struct http_re
     struct etcd_face *face = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    if (!v2_allows(x, request, "GET,POST,DELETE,PUT"))
+    if (!v2_admits(x, face, request, "GET,POST,DELETE,PUT"))
         return;
     if (!slice_equal(request->method, SLICE_LITERAL("GET"))) {
         v2_reply_message(x, face, 501, "a single node has no members to add, change or remove");
@@ -80,7 +80,7 @@ static void machines(struct http_exchange *x, void *service, const struct http_r
     const struct etcd_config *config = ((struct etcd_face *)service)->config;
     AUTO(buf_fini) struct buf body = {0};
     enum status status = ST_OK;
-    if (!v2_allows(x, request, "GET,HEAD"))
+    if (!v2_admits(x, service, request, "GET,HEAD"))
         return;
     for (size_t i = 0; i < config->client_url_count && status == ST_OK; i++)
         status =
@@ -97,7 +97,7 @@ static void stats_self(struct http_exchange *x, void *service, const struct http
     struct etcd_face *face = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    if (!v2_allows(x, request, "GET"))
+    if (!v2_admits(x, face, request, "GET"))
         return;
     json_writer_init(&w, &body);
     json_begin_object(&w);
@@ -123,7 +123,7 @@ static void stats_leader(struct http_exchange *x, void *service, const struct ht
     struct etcd_face *face = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    if (!v2_allows(x, request, "GET"))
+    if (!v2_admits(x, face, request, "GET"))
         return;
     json_writer_init(&w, &body);
     json_begin_object(&w);
@@ -138,7 +138,7 @@ static void stats_leader(struct http_exchange *x, void *service, const struct ht
 /* The store counts by methods of v3 (/metrics); by actions of v2 nobody does. */
 static void stats_store(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    if (v2_allows(x, request, "GET"))
+    if (v2_admits(x, service, request, "GET"))
         v2_reply_message(x, service, 501, "operations are counted in /metrics");
 }
 

@@ -100,6 +100,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 {
     struct v2_wait *wait = CONTAINER_OF(source, struct v2_wait, source);
     *ret_len = 0;
+    if (v2_is_shut(wait->call.face)) { /* what has begun before */
+        wait->finished = true;
+        wait->piece.len = wait->sent = 0;
+    }
     if (wait->sent == wait->piece.len && !wait->finished) {
         enum status status = next_piece(wait);
         if (status == ST_END || status == ST_AGAIN)

@@ -108,7 +108,7 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
 static void op_begin(struct kube_call *call, struct engine_op *op,
                      void (*done)(struct engine_op *op))
 {
-    *op = (struct engine_op){.done = done, .arena = &call->arena};
+    *op = (struct engine_op){.done = done, .arena = &call->arena, .principal = ENGINE_SERVER};
     call->under_way++;
     call->face->under_way++;
 }

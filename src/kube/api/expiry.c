@@ -63,7 +63,7 @@ void kube_expiry_take(struct kube_call *call, void (*done)(struct engine_op *op)
         return;
     }
     *grant = (struct grant){
-        .lease = {.op = {.done = on_granted, .arena = &call->arena},
+        .lease = {.op = {.done = on_granted, .arena = &call->arena, .principal = ENGINE_SERVER},
                   .ttl_s = KUBE_EVENT_TTL_S + KUBE_LEASE_REUSE_S},
         .call = call,
         .done = done,

@@ -82,7 +82,8 @@ static void read_page(struct keeper *keeper)
         .range_end = SLICE_LITERAL("/registry/namespaces0"),
         .limit = PAGE_KEYS,
     };
-    keeper->range.op = (struct engine_op){.done = on_page, .arena = &keeper->arena};
+    keeper->range.op =
+        (struct engine_op){.done = on_page, .arena = &keeper->arena, .principal = ENGINE_SERVER};
     engine_range_start(keeper->face->shard, &keeper->range, &keeper->request);
 }
 
@@ -140,7 +141,8 @@ static void make_next(struct keeper *keeper)
         return;
     }
     keeper->write = (struct kube_write){.key = key, .value = buf_slice(&keeper->value)};
-    keeper->write.engine.op = (struct engine_op){.done = on_made, .arena = &keeper->arena};
+    keeper->write.engine.op =
+        (struct engine_op){.done = on_made, .arena = &keeper->arena, .principal = ENGINE_SERVER};
     kube_storage_put(keeper->face->shard, &keeper->write);
 }
 

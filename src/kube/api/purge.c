@@ -51,7 +51,7 @@ static void purge_free(struct kube_purge *purge)
 static void begin_op(struct kube_purge *purge, struct engine_op *op,
                      void (*done)(struct engine_op *op))
 {
-    *op = (struct engine_op){.done = done, .arena = &purge->arena};
+    *op = (struct engine_op){.done = done, .arena = &purge->arena, .principal = ENGINE_SERVER};
     purge->under_way = true;
     purge->face->under_way++;
 }
