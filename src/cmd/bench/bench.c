@@ -27,6 +27,11 @@ static const struct command commands[] = {
      "sequential"},
     {"lease", bench_lease_run, "grant --total leases, then keep them alive", 10, 100, 1,
      "sequential"},
+    {"kube-load", bench_kube_load_run, "Kubernetes API: create pods of --value-size", 10, 50, 10000,
+     "sequential"},
+    {"kube-list", bench_kube_list_run, "Kubernetes API: list all pods", 1, 1, 10000, "sequential"},
+    {"kube-watch", bench_kube_watch_run,
+     "Kubernetes API: watch the pods of nodes while changing them", 1000, 50, 1000, "sequential"},
     {"ready", bench_ready_run, "wait up to --duration until the first key can be read", 1, 1, 1,
      "sequential"},
     {"sink", bench_sink_run, "serve: answer every call with --value-size bytes", 1, 1, 1,
@@ -47,7 +52,7 @@ static void write_usage(FILE *to, const char *program)
     fprintf(to, "usage: %s COMMAND [--flag value ...]; --help after a command lists flags\n",
             program);
     for (size_t i = 0; i < COUNT_OF(commands); i++)
-        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
 }
 
 static struct bench_options defaults_of(const struct command *command)
@@ -66,6 +71,7 @@ static struct bench_options defaults_of(const struct command *command)
         .value_bytes = 256,
         .streams = command->run == bench_idle_run ? 0 : 1,
         .watchers = 1,
+        .nodes = 100,
         .watch_keys = "prefix",
         .behind = "",
         .total = command->run == bench_catchup_run || command->run == bench_lease_run ? 100000 : 0,

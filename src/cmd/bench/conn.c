@@ -107,7 +107,7 @@ static enum status allocate(struct bench_conn *conn, uint32_t in_flight_max)
     if (!conn->ring)
         return ST_NOMEM;
     conn->ring_mask = size - 1;
-    return bench_header_decoder_new(&conn->decoder);
+    return bench_header_decoder_new(conn->handler->plain, &conn->decoder);
 }
 
 static enum status secure(struct bench_conn *conn, struct bench_tls *tls)
@@ -229,7 +229,7 @@ static enum status on_data(struct bench_conn *conn, const struct bench_frame *fr
     if (frame->flags & BENCH_FRAME_END_STREAM) {
         const struct bench_verdict error = {
             .http_status = -1, .grpc_status = -1, .message = "the response ended without a status"};
-        end_call(conn, call, &error);
+        end_call(conn, call, conn->handler->plain ? NULL : &error);
         return ST_OK;
     }
     return give_back(conn, frame->stream, &call->unreturned);
@@ -245,6 +245,8 @@ static enum status on_headers(struct bench_conn *conn, const struct bench_frame 
     if (bench_header_decode(conn->decoder, frame->payload, end, &good, &verdict) != ST_OK)
         return fail(conn, ST_MALFORMED, "a header block cannot be decoded");
     struct bench_call *call = bench_conn_call(conn, frame->stream);
+    if (call && good && conn->handler->on_head)
+        conn->handler->on_head(conn, call);
     if (call && (end || !good))
         end_call(conn, call, good ? NULL : &verdict);
     return ST_OK;

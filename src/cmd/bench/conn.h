@@ -32,6 +32,9 @@ struct bench_call {
 struct bench_conn;
 
 struct bench_conn_handler {
+    bool plain; /* no gRPC: an answer ends with its last DATA, and any 2xx is good */
+    /* The head of an answer that will be good; may be NULL. */
+    void (*on_head)(struct bench_conn *conn, struct bench_call *call);
     /* A piece of the call's response bytes; may be NULL. */
     enum status (*on_data)(struct bench_conn *conn, struct bench_call *call, struct slice bytes);
     /* The call is over: error is NULL when it went well. The call is free afterwards. */

@@ -51,6 +51,13 @@ enum status bench_idle_run(struct bench_context *context);
 /* Grants --total leases, then renews them for --duration: both rates, and what a lease costs. */
 MUST_CHECK
 enum status bench_lease_run(struct bench_context *context);
+/* On the Kubernetes API: creates pods; lists them; watches them by node while they change. */
+MUST_CHECK
+enum status bench_kube_load_run(struct bench_context *context);
+MUST_CHECK
+enum status bench_kube_list_run(struct bench_context *context);
+MUST_CHECK
+enum status bench_kube_watch_run(struct bench_context *context);
 /* Serves as a sink until it is killed. */
 MUST_CHECK
 enum status bench_sink_run(struct bench_context *context);

@@ -19,13 +19,23 @@ enum {
     KEPT_BLOCK_MAX = 256,
 };
 
-/* A string of at most 126 bytes, as it is. */
+/* A number below 128 more than the prefix holds, behind bits that are already in it. */
+static enum status append_number(struct buf *out, uint8_t bits, uint8_t prefix_max, size_t number)
+{
+    uint8_t bytes[2] = {(uint8_t)(bits | number), 0};
+    if (number < prefix_max)
+        return buf_append(out, slice_of(bytes, 1));
+    if (number >= (size_t)prefix_max + 128)
+        return ST_LIMIT;
+    bytes[0] = bits | prefix_max;
+    bytes[1] = (uint8_t)(number - prefix_max);
+    return buf_append(out, slice_of(bytes, 2));
+}
+
+/* A string of at most 254 bytes, as it is. */
 static enum status append_string(struct buf *out, const char *text)
 {
-    size_t len = strlen(text);
-    if (len > 126)
-        return ST_LIMIT;
-    TRY(buf_append(out, slice_of(&(uint8_t){(uint8_t)len}, 1)));
+    TRY(append_number(out, 0, 127, strlen(text)));
     return buf_append_text(out, text);
 }
 
@@ -60,6 +70,25 @@ enum status bench_headers_append_next(struct buf *out)
     return buf_append(out, slice_of(block, sizeof(block)));
 }
 
+static enum status append_literal(struct buf *out, unsigned name_index, const char *value)
+{
+    TRY(append_number(out, 0, 15, name_index));
+    return append_string(out, value);
+}
+
+enum status bench_headers_append_plain(struct buf *out, const char *method, const char *path,
+                                       const char *authority, const char *type)
+{
+    static const uint8_t scheme = HPACK_INDEXED | STATIC_SCHEME_HTTP;
+    TRY(append_literal(out, STATIC_METHOD_POST, method));
+    TRY(buf_append(out, slice_of(&scheme, 1)));
+    TRY(append_literal(out, STATIC_PATH, path));
+    TRY(append_literal(out, STATIC_AUTHORITY, authority));
+    if (type)
+        TRY(append_literal(out, STATIC_CONTENT_TYPE, type));
+    return append_literal(out, STATIC_USER_AGENT, "vigil-bench");
+}
+
 struct kept_block {
     size_t len; /* 0: none kept */
     uint8_t bytes[KEPT_BLOCK_MAX];
@@ -67,15 +96,17 @@ struct kept_block {
 
 struct bench_header_decoder {
     nghttp2_hd_inflater *inflater;
+    bool plain;                /* not gRPC */
     struct kept_block kept[2]; /* the last good head, the last good trailer */
 };
 
-enum status bench_header_decoder_new(struct bench_header_decoder **ret_decoder)
+enum status bench_header_decoder_new(bool plain, struct bench_header_decoder **ret_decoder)
 {
     AUTO(bench_header_decoder_freep)
     struct bench_header_decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder || nghttp2_hd_inflate_new(&decoder->inflater) != 0)
         return ST_NOMEM;
+    decoder->plain = plain;
     *ret_decoder = TAKE(decoder);
     return ST_OK;
 }
@@ -202,6 +233,14 @@ static void keep(struct bench_header_decoder *decoder, struct slice block, bool 
     kept->len = block.len;
 }
 
+static bool is_good(const struct bench_header_decoder *decoder, const struct bench_verdict *verdict,
+                    bool end_stream)
+{
+    if (decoder->plain)
+        return verdict->http_status / 100 == 2;
+    return end_stream ? verdict->grpc_status == 0 : verdict->http_status == 200;
+}
+
 enum status bench_header_decode(struct bench_header_decoder *decoder, struct slice block,
                                 bool end_stream, bool *ret_good, struct bench_verdict *ret_verdict)
 {
@@ -211,7 +250,7 @@ enum status bench_header_decode(struct bench_header_decoder *decoder, struct sli
         return ST_OK;
     }
     TRY(inflate(decoder->inflater, block, ret_verdict));
-    bool good = end_stream ? ret_verdict->grpc_status == 0 : ret_verdict->http_status == 200;
+    bool good = is_good(decoder, ret_verdict, end_stream);
     if (!bench_header_block_is_stateless(block))
         decoder->kept[0].len = decoder->kept[1].len = 0;
     else if (good)

@@ -1,5 +1,6 @@
 /*
- * The header blocks of a gRPC client: the two fixed ones it sends, and the check of those it gets.
+ * The header blocks of a client, mostly of gRPC: the two fixed ones it sends, and the check of
+ * those it gets.
  *
  * Sending: like every real client we put our fields into the server's table with the first request
  * of a connection and name them by number in all others, so each request costs the server what a
@@ -22,6 +23,12 @@ enum status bench_headers_append_first(struct buf *out, const char *path, const 
 MUST_CHECK
 enum status bench_headers_append_next(struct buf *out);
 
+/* The block of a request that is not gRPC's, which leaves the server's table as it is. type may be
+ * NULL. */
+MUST_CHECK
+enum status bench_headers_append_plain(struct buf *out, const char *method, const char *path,
+                                       const char *authority, const char *type);
+
 /* What one response block said. */
 struct bench_verdict {
     int http_status; /* -1: not in this block */
@@ -32,11 +39,12 @@ struct bench_verdict {
 struct bench_header_decoder;
 
 MUST_CHECK
-enum status bench_header_decoder_new(struct bench_header_decoder **ret_decoder);
+enum status bench_header_decoder_new(bool plain, struct bench_header_decoder **ret_decoder);
 void bench_header_decoder_free(struct bench_header_decoder *decoder);
 
 /*
- * ret_good: a head with :status 200, or a trailer (end_stream) with grpc-status 0. Otherwise
+ * ret_good: a head with :status 200, or a trailer (end_stream) with grpc-status 0; of a plain one,
+ * which has no trailers, a head with any status from 200 to 299. Otherwise
  * ret_verdict says what it was. ST_MALFORMED when the block cannot be decoded.
  */
 MUST_CHECK

@@ -77,7 +77,7 @@ static void errors_are_seen_among_good_answers_whatever_the_table_holds(void **s
     nghttp2_hd_deflater *deflater;
     assert_int_equal(nghttp2_hd_deflate_new(&deflater, 4096), 0);
     struct bench_header_decoder *decoder;
-    assert_int_equal(bench_header_decoder_new(&decoder), ST_OK);
+    assert_int_equal(bench_header_decoder_new(false, &decoder), ST_OK);
 
     for (int i = 0; i < 500; i++) {
         struct buf block = {0};
@@ -117,7 +117,7 @@ static void an_answer_of_trailers_only_carries_its_error(void **state)
     nghttp2_hd_deflater *deflater;
     assert_int_equal(nghttp2_hd_deflate_new(&deflater, 4096), 0);
     struct bench_header_decoder *decoder;
-    assert_int_equal(bench_header_decoder_new(&decoder), ST_OK);
+    assert_int_equal(bench_header_decoder_new(false, &decoder), ST_OK);
     struct buf block = {0};
     struct bench_verdict verdict;
     encode(deflater, bad_only, 2, &block);
@@ -132,7 +132,7 @@ static void a_kept_number_is_forgotten_when_the_table_moves(void **state)
 {
     (void)state;
     struct bench_header_decoder *decoder;
-    assert_int_equal(bench_header_decoder_new(&decoder), ST_OK);
+    assert_int_equal(bench_header_decoder_new(false, &decoder), ST_OK);
     struct bench_verdict verdict;
     bool good;
     static const uint8_t insert_ok[] = "\x40\x0bgrpc-status\x01"
@@ -183,7 +183,7 @@ static void bytes_that_are_no_block_are_refused(void **state)
 {
     (void)state;
     struct bench_header_decoder *decoder;
-    assert_int_equal(bench_header_decoder_new(&decoder), ST_OK);
+    assert_int_equal(bench_header_decoder_new(false, &decoder), ST_OK);
     struct bench_verdict verdict;
     bool good;
     static const uint8_t beyond_table[] = {0xfe};

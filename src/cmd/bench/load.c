@@ -1,6 +1,7 @@
 #include "cmd/bench/load.h"
 
 #include "cmd/bench/message.h"
+#include "cmd/bench/pod.h"
 #include "cmd/bench/worker.h"
 
 #include <pthread.h>
@@ -61,9 +62,29 @@ static enum status make_message(const struct bench_load *load, struct buf *out,
     return bench_message_put(out, buf_slice(&key), buf_slice(&rest));
 }
 
+static enum status make_pod_requests(struct bench_shared *shared)
+{
+    const struct bench_load *load = shared->load;
+    bool create = load->verb == BENCH_POD_CREATE;
+    AUTO(buf_fini) struct buf body = {0};
+    AUTO(buf_fini) struct buf block = {0};
+    struct bench_pod_places places = {0};
+    if (create)
+        TRY(bench_pod_append(&body, load->value_bytes, &places));
+    TRY(bench_headers_append_plain(&block, create ? "POST" : "GET", BENCH_PODS_PATH,
+                                   load->target->authority, create ? "application/json" : NULL));
+    TRY(bench_request_init_plain(&shared->first, buf_slice(&block), buf_slice(&body)));
+    TRY(bench_request_init_plain(&shared->next, buf_slice(&block), buf_slice(&body)));
+    shared->key_at = shared->key_at_next = bench_request_place(&shared->first, places.name);
+    shared->node_at = bench_request_place(&shared->first, places.node);
+    return ST_OK;
+}
+
 static enum status make_requests(struct bench_shared *shared)
 {
     const struct bench_load *load = shared->load;
+    if (load->verb == BENCH_POD_CREATE || load->verb == BENCH_POD_LIST)
+        return make_pod_requests(shared);
     AUTO(buf_fini) struct buf message = {0};
     AUTO(buf_fini) struct buf first = {0};
     AUTO(buf_fini) struct buf next = {0};
@@ -81,6 +102,8 @@ static enum status make_requests(struct bench_shared *shared)
 static size_t shortest_response(const struct bench_load *load)
 {
     size_t one = load->value_bytes + BENCH_KEY_DIGITS + strlen(load->prefix);
+    if (load->verb == BENCH_POD_CREATE || load->verb == BENCH_POD_LIST)
+        return load->value_bytes * (load->verb == BENCH_POD_LIST ? load->key_space : 1);
     if (load->verb == BENCH_PUT || load->value_bytes == 0)
         return BENCH_GRPC_PREFIX_BYTES;
     return load->verb == BENCH_GET ? one : one * load->key_space;

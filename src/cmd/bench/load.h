@@ -12,7 +12,13 @@
 
 #include <sys/socket.h>
 
-enum bench_verb { BENCH_PUT, BENCH_GET, BENCH_LIST };
+enum bench_verb {
+    BENCH_PUT,
+    BENCH_GET,
+    BENCH_LIST,
+    BENCH_POD_CREATE, /* on the Kubernetes API: POST of pods of value_bytes, */
+    BENCH_POD_LIST,   /* and GET of all of them */
+};
 
 enum bench_order {
     BENCH_SEQUENTIAL,
@@ -43,6 +49,7 @@ struct bench_load {
     const char *prefix; /* a key is the prefix and ten digits; a list asks for the prefix */
     uint64_t key_space;
     size_t value_bytes;
+    uint64_t nodes; /* of pods: those are bound to one after the other */
     uint32_t connections;
     uint32_t pipeline; /* calls in flight on each connection */
     uint32_t threads;

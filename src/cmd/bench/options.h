@@ -21,6 +21,8 @@ struct bench_options {
     uint64_t server_pid;
     uint64_t streams;
     uint64_t watchers;
+    uint64_t nodes;         /* of pods */
+    uint64_t stopped;       /* connections that do not read */
     const char *watch_keys; /* prefix, one or own */
     const char *behind;     /* a prefix */
     uint64_t from;
@@ -31,6 +33,7 @@ struct bench_options {
     bool insecure;
     bool prepare;
     bool again;
+    bool spread;
     bool await_events;
     bool json;
     bool help;

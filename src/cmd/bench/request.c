@@ -10,14 +10,12 @@ static enum status append_prefixed(struct buf *out, struct slice message)
     return buf_append(out, message);
 }
 
-enum status bench_request_init(struct bench_request *request, struct slice header_block,
-                               struct slice message, bool end_stream)
+static enum status append_frames(struct bench_request *request, struct slice header_block,
+                                 struct slice body, bool end_stream)
 {
-    *request = (struct bench_request){0};
-    AUTO(buf_fini) struct buf body = {0};
-    TRY(append_prefixed(&body, message));
-    TRY(bench_frame_append(&request->frames, BENCH_FRAME_HEADERS, BENCH_FRAME_END_HEADERS, 0,
-                           header_block));
+    unsigned flags = end_stream && !body.len ? BENCH_FRAME_END_STREAM : 0;
+    TRY(bench_frame_append(&request->frames, BENCH_FRAME_HEADERS, BENCH_FRAME_END_HEADERS | flags,
+                           0, header_block));
     request->first_data_at = request->frames.len;
     request->body_bytes = body.len;
     for (size_t at = 0; at < body.len; at += BENCH_FRAME_PAYLOAD_MAX) {
@@ -25,9 +23,25 @@ enum status bench_request_init(struct bench_request *request, struct slice heade
         bool last = at + len == body.len;
         TRY(bench_frame_append(&request->frames, BENCH_FRAME_DATA,
                                last && end_stream ? BENCH_FRAME_END_STREAM : 0, 0,
-                               slice_sub(buf_slice(&body), at, len)));
+                               slice_sub(body, at, len)));
     }
     return ST_OK;
+}
+
+enum status bench_request_init(struct bench_request *request, struct slice header_block,
+                               struct slice message, bool end_stream)
+{
+    *request = (struct bench_request){.prefix_bytes = BENCH_GRPC_PREFIX_BYTES};
+    AUTO(buf_fini) struct buf body = {0};
+    TRY(append_prefixed(&body, message));
+    return append_frames(request, header_block, buf_slice(&body), end_stream);
+}
+
+enum status bench_request_init_plain(struct bench_request *request, struct slice header_block,
+                                     struct slice body)
+{
+    *request = (struct bench_request){0};
+    return append_frames(request, header_block, body, true);
 }
 
 void bench_request_fini(struct bench_request *request)
@@ -38,8 +52,8 @@ void bench_request_fini(struct bench_request *request)
 
 size_t bench_request_place(const struct bench_request *request, size_t at)
 {
-    assert(BENCH_GRPC_PREFIX_BYTES + at < BENCH_FRAME_PAYLOAD_MAX);
-    return request->first_data_at + BENCH_FRAME_HEAD_BYTES + BENCH_GRPC_PREFIX_BYTES + at;
+    assert(request->prefix_bytes + at < BENCH_FRAME_PAYLOAD_MAX);
+    return request->first_data_at + BENCH_FRAME_HEAD_BYTES + request->prefix_bytes + at;
 }
 
 enum status bench_request_append(const struct bench_request *request, uint32_t stream,

@@ -13,12 +13,17 @@ struct bench_request {
     struct buf frames;
     size_t first_data_at; /* where the DATA frames begin */
     size_t body_bytes;    /* what the DATA frames take from the send windows */
+    size_t prefix_bytes;  /* of gRPC, before the message */
 };
 
 /* end_stream: the request is the only message of its call. */
 MUST_CHECK
 enum status bench_request_init(struct bench_request *request, struct slice header_block,
                                struct slice message, bool end_stream);
+/* One that is not gRPC's, and whole; body may be empty. */
+MUST_CHECK
+enum status bench_request_init_plain(struct bench_request *request, struct slice header_block,
+                                     struct slice body);
 void bench_request_fini(struct bench_request *request);
 
 /* Where byte `at` of the message stands in frames; it must lie in the first DATA frame. */

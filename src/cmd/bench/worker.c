@@ -1,6 +1,7 @@
 #include "cmd/bench/worker.h"
 
 #include "cmd/bench/message.h"
+#include "cmd/bench/pod.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,12 +49,6 @@ static uint64_t choose_key(struct bench_worker *worker)
     return shared->shuffled ? shared->shuffled[key] : key;
 }
 
-static void write_digits(uint8_t *at, uint64_t number)
-{
-    for (int i = BENCH_KEY_DIGITS - 1; i >= 0; i--, number /= 10)
-        at[i] = (uint8_t)('0' + number % 10);
-}
-
 static enum status append_call(struct bench_worker *worker, struct bench_conn *conn,
                                uint32_t stream)
 {
@@ -61,8 +56,12 @@ static enum status append_call(struct bench_worker *worker, struct bench_conn *c
     bool first = stream == 1;
     uint8_t *at;
     TRY(bench_request_append(first ? &shared->first : &shared->next, stream, &conn->out, &at));
-    if (shared->load->verb != BENCH_LIST)
-        write_digits(at + (first ? shared->key_at : shared->key_at_next), choose_key(worker));
+    if (shared->load->verb == BENCH_LIST || shared->load->verb == BENCH_POD_LIST)
+        return ST_OK;
+    uint64_t key = choose_key(worker);
+    bench_digits_write(at + (first ? shared->key_at : shared->key_at_next), BENCH_KEY_DIGITS, key);
+    if (shared->node_at)
+        bench_digits_write(at + shared->node_at, BENCH_POD_DIGITS, key % shared->load->nodes);
     return ST_OK;
 }
 
@@ -118,7 +117,15 @@ static enum status on_data(struct bench_conn *conn, struct bench_call *call, str
 }
 
 static const struct bench_conn_handler handler = {.on_end = on_end};
+static const struct bench_conn_handler plain_handler = {.plain = true, .on_end = on_end};
 static const struct bench_conn_handler single_handler = {.on_data = on_data, .on_end = on_end};
+
+static const struct bench_conn_handler *handler_of(const struct bench_load *load)
+{
+    if (load->verb == BENCH_POD_CREATE || load->verb == BENCH_POD_LIST)
+        return &plain_handler;
+    return load->total == 1 ? &single_handler : &handler;
+}
 
 static void lose(struct bench_worker *worker, struct bench_conn *conn)
 {
@@ -207,8 +214,8 @@ static enum status open_all(struct bench_worker *worker, uint32_t connections, s
     const struct bench_load *load = worker->shared->load;
     for (uint32_t i = 0; i < connections; i++) {
         struct bench_conn *conn = &worker->conns[i];
-        TRY(bench_conn_open(conn, &load->target->address, load->pipeline,
-                            load->total == 1 ? &single_handler : &handler, worker, error));
+        TRY(bench_conn_open(conn, &load->target->address, load->pipeline, handler_of(load), worker,
+                            error));
         worker->conn_count = worker->conns_open = i + 1;
         enum status status = watch_socket(worker, conn, EPOLL_CTL_ADD);
         if (status != ST_OK)

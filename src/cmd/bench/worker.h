@@ -15,6 +15,7 @@ struct bench_shared {
     struct bench_request first, next; /* of a connection */
     size_t key_at;                    /* where the digits of the key stand in first */
     size_t key_at_next;
+    size_t node_at; /* of pods: where the digits of their node stand; 0: there are none */
     size_t response_bytes_min; /* a good response is no shorter */
     const uint32_t *shuffled;  /* the order of keys, or NULL */
     uint64_t record_from_ns, record_until_ns;
