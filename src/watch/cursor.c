@@ -148,6 +148,11 @@ struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_e
     return history->ops->prev(history, event);
 }
 
+uint64_t watch_cursor_turn(const struct watch_cursor *cursor)
+{
+    return cursor->stream->hub->turn;
+}
+
 int64_t watch_cursor_revision(const struct watch_cursor *cursor)
 {
     const struct watch_stream *stream = cursor->stream;

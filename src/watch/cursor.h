@@ -50,6 +50,9 @@ void watch_cursor_take(struct watch_cursor *cursor);
 /* `12 len KeyValue` of the version before the event just given; empty when it created the key. */
 struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_event *event);
 
+/* A number that changes when what the cursors of a hub have given is no longer there. */
+uint64_t watch_cursor_turn(const struct watch_cursor *cursor);
+
 /* Every event up to this revision was taken, or is of no concern: what a bookmark may say. */
 int64_t watch_cursor_revision(const struct watch_cursor *cursor);
 

@@ -9,6 +9,7 @@
 #include "kube/api/pages.h"
 #include "kube/api/purge.h"
 #include "kube/api/scope.h"
+#include "kube/api/sight.h"
 #include "kube/api/write.h"
 #include "watch/cursor.h"
 #include "wire/http/gzip.h"
@@ -285,6 +286,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->shard = shard;
     face->loop = loop;
     random_init(&face->random, random_seed_system());
+    face->sights = kube_sights_new();
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
@@ -327,6 +329,7 @@ void kube_face_free(struct kube_face *face)
     kube_face_stop(face);
     assert(face->under_way == 0);
     http_routes_free(face->routes);
+    kube_sights_free(face->sights);
     free(face);
 }
 

@@ -22,6 +22,8 @@ struct kube_expiry {
     unsigned puts;
 };
 
+struct kube_sights;
+
 struct kube_face {
     const struct kube_config *config;
     struct engine *engine;
@@ -36,7 +38,8 @@ struct kube_face {
     struct list purges;   /* namespaces being emptied: struct kube_purge */
     struct deferred keep; /* the keeper starts with the first turn */
     struct kube_expiry expiry;
-    bool stopped; /* nothing is begun any more that nobody asks for */
+    struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
+    bool stopped;               /* nothing is begun any more that nobody asks for */
 };
 
 /* What one request may make us hold besides its body. */

@@ -24,6 +24,13 @@ void kube_out_set_object(struct kube_out *out, struct slice head, const struct k
     out->length = out->made.len + head.len + kube_object_size(object, revision, item) + tail.len;
 }
 
+void kube_out_set_shared(struct kube_out *out, struct slice bytes)
+{
+    assert(out->length == 0);
+    out->head = bytes;
+    out->length = bytes.len;
+}
+
 /* The part of bytes that begins at *from, if it lies there; *from becomes relative to its end. */
 static size_t copy_part(struct slice bytes, size_t *from, uint8_t *dst, size_t room)
 {

@@ -29,15 +29,18 @@ void kube_out_set_made(struct kube_out *out);
 void kube_out_set_object(struct kube_out *out, struct slice head, const struct kube_object *object,
                          int64_t revision, bool item, struct slice tail);
 
+/* Bytes as they are, borrowed until they are sent. */
+void kube_out_set_shared(struct kube_out *out, struct slice bytes);
+
 static inline bool kube_out_empty(const struct kube_out *out)
 {
     return out->length == 0;
 }
 
-/* In the middle of an object, which must be looked at again in each turn. */
-static inline bool kube_out_in_object(const struct kube_out *out)
+/* What is to be sent lies in the store or is shared, and must be found again in each turn. */
+static inline bool kube_out_borrows(const struct kube_out *out)
 {
-    return out->length && out->object.json.len;
+    return out->length > out->made.len;
 }
 
 /* Copies the next bytes; returns how many. */

@@ -45,7 +45,7 @@ static void what_is_not_sent_is_let_go(void **state)
     uint8_t got[3];
     set(&out);
     assert_int_equal(kube_out_fill(&out, got, sizeof(got)), 3);
-    assert_true(kube_out_in_object(&out));
+    assert_true(kube_out_borrows(&out));
     kube_out_fini(&out);
     assert_true(kube_out_empty(&out));
 }

@@ -100,6 +100,8 @@ static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
         return kube_fail_engine(&call->status, status);
     if (status != ST_OK)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+    scope->label_text = call->query.label_selector;
+    scope->field_text = call->query.field_selector;
     scope->selects =
         !label_selector_is_empty(scope->labels) || !field_selector_is_empty(scope->fields);
     return true;
@@ -110,6 +112,12 @@ enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shap
 {
     bool peek = !scope->selects && shape == KUBE_WHOLE;
     return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
+}
+
+bool kube_scope_selects_same(const struct kube_scope *scope, const struct kube_scope *other)
+{
+    return scope == other || (slice_equal(scope->field_text, other->field_text) &&
+                              slice_equal(scope->label_text, other->label_text));
 }
 
 bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object)

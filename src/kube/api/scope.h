@@ -15,9 +15,10 @@ struct kube_scope {
     struct slice tag;            /* what its events are found by instead of by key; may be empty */
     const struct label_selector *labels;
     const struct field_selector *fields;
-    bool selects;        /* one of them does */
-    int64_t revision;    /* that was asked for; 0: "" or "0" */
-    bool revision_given; /* not "" */
+    struct slice label_text, field_text; /* as they were sent */
+    bool selects;                        /* one of them does */
+    int64_t revision;                    /* that was asked for; 0: "" or "0" */
+    bool revision_given;                 /* not "" */
 };
 
 /* False: call->status says why. */
@@ -28,6 +29,9 @@ bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watc
 MUST_CHECK
 enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
                             struct slice json, struct kube_object *ret_object);
+
+/* Both have the same selectors, word for word. */
+bool kube_scope_selects_same(const struct kube_scope *scope, const struct kube_scope *other);
 
 bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object);
 

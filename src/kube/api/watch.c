@@ -11,9 +11,8 @@
 #include "base/log.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
-#include "kube/api/scope.h"
 #include "kube/api/shape.h"
-#include "watch/cursor.h"
+#include "kube/api/sight.h"
 
 #include <stdio.h>
 
@@ -42,10 +41,10 @@ struct watch_state {
     uint64_t sent_before;
     enum phase phase;
     bool range_open;
-    bool in_event;     /* out has an object of the cursor's event */
-    bool from_prev;    /* namely the one before it */
-    bool columns_told; /* of a table */
-    bool mark_end;     /* of the initial events, by a bookmark */
+    bool in_event;           /* out has an object of the cursor's event */
+    enum kube_change change; /* that is told of it */
+    bool columns_told;       /* of a table */
+    bool mark_end;           /* of the initial events, by a bookmark */
     bool bookmark_due;
     bool ending; /* its time is up, or the server's */
 };
@@ -72,6 +71,7 @@ static void on_end(struct kube_call *call)
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
     kube_out_fini(&w->out);
+    kube_sights_forget(call->face->sights);
 }
 
 /* -- What is sent -- */
@@ -110,17 +110,10 @@ static enum status make_bookmark(struct watch_state *w, int64_t revision, bool i
     return ST_OK;
 }
 
-enum change { CHANGE_NONE, CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED };
-
-static enum status make_event(struct watch_state *w, enum change change,
+static enum status make_event(struct watch_state *w, enum kube_change change,
                               const struct kube_object *object, int64_t revision)
 {
-    static const char *const heads[] = {
-        [CHANGE_ADDED] = "{\"type\":\"ADDED\",\"object\":",
-        [CHANGE_MODIFIED] = "{\"type\":\"MODIFIED\",\"object\":",
-        [CHANGE_DELETED] = "{\"type\":\"DELETED\",\"object\":",
-    };
-    struct slice head = slice_from_text(heads[change]), tail = SLICE_LITERAL("}\n");
+    struct slice head = kube_change_head(change), tail = kube_change_tail();
     struct buf *to = &w->out.made;
     if (w->shaping.shape == KUBE_WHOLE) {
         kube_out_set_object(&w->out, head, object, revision, false, tail);
@@ -184,56 +177,41 @@ static enum status step_initial(struct watch_state *w)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_scope_matches(&w->scope, &object))
         return ST_OK;
-    return make_event(w, CHANGE_ADDED, &object, kv.mod_revision);
+    return make_event(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
 }
 
 /* -- What comes -- */
 
-struct seen {
-    struct kube_object before, after;
-    bool matched, matches; /* before, after */
-};
-
-static enum change change_of(const struct watch_event *event, const struct seen *seen)
+/* Sent from bytes that all watches of this turn share, or from where the object lies. */
+static enum status send_event(struct watch_state *w, const struct watch_event *event,
+                              int64_t revision)
 {
-    if (event->tombstone || (seen->matched && !seen->matches))
-        return seen->matched ? CHANGE_DELETED : CHANGE_NONE;
-    if (!seen->matches)
-        return CHANGE_NONE;
-    return event->created || !seen->matched ? CHANGE_ADDED : CHANGE_MODIFIED;
-}
-
-/* False: one of the two is no object. What was before is looked at only if it matters. */
-static bool look(struct watch_state *w, const struct watch_event *event, struct seen *seen)
-{
-    *seen = (struct seen){.matched = !event->created, .matches = !event->tombstone};
-    if (!event->tombstone) {
-        if (look_at(w, event->field, &seen->after) != ST_OK)
-            return false;
-        seen->matches = kube_scope_matches(&w->scope, &seen->after);
-    }
-    if (event->created || (!event->tombstone && !w->scope.selects))
-        return true;
-    struct slice prev = watch_cursor_prev(w->cursor, event);
-    if (!prev.len || look_at(w, prev, &seen->before) != ST_OK)
-        return false;
-    seen->matched = kube_scope_matches(&w->scope, &seen->before);
-    return true;
+    struct kube_sights *sights = w->call->face->sights;
+    enum kube_shape shape = w->shaping.shape;
+    struct kube_object object;
+    struct slice wire;
+    if (!kube_sights_object(sights, w->cursor, event, revision, &w->scope, shape, w->change,
+                            &object))
+        return ST_COMPACTED;
+    if (shape != KUBE_WHOLE ||
+        !kube_sights_wire(sights, w->cursor, event, revision, w->change, &object, &wire))
+        return make_event(w, w->change, &object, revision);
+    kube_out_set_shared(&w->out, wire);
+    return ST_OK;
 }
 
 static enum status make_change(struct watch_state *w, const struct watch_event *event,
                                int64_t revision)
 {
-    struct seen seen;
-    if (!look(w, event, &seen)) {
+    w->change = kube_sights_change(w->call->face->sights, w->cursor, event, revision, &w->scope,
+                                   w->shaping.shape);
+    if (w->change == KUBE_CHANGE_UNDECODABLE) {
         watch_cursor_take(w->cursor);
         return meet_undecodable(w, event->key, revision, event->tombstone);
     }
-    enum change change = change_of(event, &seen);
-    w->from_prev = change == CHANGE_DELETED;
-    if (change != CHANGE_NONE)
-        TRY(make_event(w, change, w->from_prev ? &seen.before : &seen.after, revision));
-    w->in_event = kube_out_in_object(&w->out);
+    if (w->change != KUBE_CHANGE_NONE)
+        TRY(send_event(w, event, revision));
+    w->in_event = kube_out_borrows(&w->out);
     if (!w->in_event)
         watch_cursor_take(w->cursor);
     return ST_OK;
@@ -255,14 +233,17 @@ static enum status step_live(struct watch_state *w)
     return status == ST_OK ? make_change(w, event, revision) : fail_engine(w, status);
 }
 
-/* In the middle of an object: where it lies in this turn. */
+/* In the middle of an event: where its bytes are in this turn. */
 static enum status find_again(struct watch_state *w)
 {
     const struct watch_event *event;
     int64_t revision;
+    size_t at = w->out.at;
     TRY(watch_cursor_next(w->cursor, &event, &revision));
-    struct slice field = w->from_prev ? watch_cursor_prev(w->cursor, event) : event->field;
-    return field.len ? look_at(w, field, &w->out.object) : ST_COMPACTED;
+    kube_out_fini(&w->out);
+    TRY(send_event(w, event, revision));
+    w->out.at = at;
+    return ST_OK;
 }
 
 static enum status step(struct watch_state *w)

@@ -1,0 +1,212 @@
+#include "kube/api/sight.h"
+
+#include "base/xalloc.h"
+
+/* What one selector said. */
+struct verdict {
+    uint64_t age; /* of kube_sights; another one: none */
+    const struct kube_scope *scope;
+    enum kube_change change;
+};
+
+/* An object before or after; found out when somebody needs it. */
+struct half {
+    bool looked;
+    bool whole; /* metadata too; otherwise only what sending needs */
+    enum status status;
+    struct kube_object object;
+};
+
+struct sight {
+    uint64_t turn; /* of the hub; another one: nothing of the rest is true */
+    const uint8_t *key;
+    int64_t revision;
+    struct half before, after;
+    struct verdict verdicts[KUBE_SIGHT_VERDICTS];
+    unsigned next_verdict;
+    unsigned asked; /* bit per change: its bytes were asked for */
+    struct slice wire[KUBE_CHANGE_UNDECODABLE];
+};
+
+struct kube_sights {
+    uint64_t turn;
+    uint64_t age;   /* grows when a scope goes */
+    uint8_t *bytes; /* KUBE_SIGHT_BYTES, once something is shared */
+    size_t used;
+    struct sight sights[KUBE_SIGHTS];
+};
+
+struct kube_sights *kube_sights_new(void)
+{
+    struct kube_sights *sights = xcalloc(1, sizeof(*sights));
+    sights->age = 1;
+    return sights;
+}
+
+void kube_sights_free(struct kube_sights *sights)
+{
+    if (!sights)
+        return;
+    free(sights->bytes);
+    free(sights);
+}
+
+void kube_sights_forget(struct kube_sights *sights)
+{
+    sights->age++;
+}
+
+static struct sight *find(struct kube_sights *sights, const struct watch_cursor *cursor,
+                          const struct watch_event *event, int64_t revision)
+{
+    uint64_t turn = watch_cursor_turn(cursor);
+    size_t at = (size_t)revision + ((uintptr_t)event->key.ptr >> 6) * 31;
+    struct sight *sight = &sights->sights[at % KUBE_SIGHTS];
+    if (sights->turn != turn) {
+        sights->turn = turn;
+        sights->used = 0;
+    }
+    if (sight->turn == turn && sight->key == event->key.ptr && sight->revision == revision)
+        return sight;
+    *sight = (struct sight){.turn = turn, .key = event->key.ptr, .revision = revision};
+    return sight;
+}
+
+/* -- Objects -- */
+
+static enum status look(struct half *half, struct slice field, bool whole)
+{
+    if (half->looked && (half->whole || !whole) && half->status == ST_OK)
+        return ST_OK;
+    struct slice json = kube_kv_of(field).value;
+    half->looked = true;
+    half->whole = whole;
+    half->status = (whole ? kube_object_look : kube_object_peek)(json, &half->object);
+    return half->status;
+}
+
+static bool look_after(struct sight *sight, const struct watch_event *event, bool whole)
+{
+    return look(&sight->after, event->field, whole) == ST_OK;
+}
+
+static bool look_before(struct sight *sight, struct watch_cursor *cursor,
+                        const struct watch_event *event, bool whole)
+{
+    if (sight->before.looked && sight->before.whole >= whole)
+        return sight->before.status == ST_OK;
+    struct slice prev = watch_cursor_prev(cursor, event);
+    return prev.len && look(&sight->before, prev, whole) == ST_OK;
+}
+
+static bool needs_whole(const struct kube_scope *scope, enum kube_shape shape)
+{
+    return scope->selects || shape != KUBE_WHOLE;
+}
+
+/* -- Verdicts -- */
+
+/* What was before is looked at only if it matters. */
+static enum kube_change judge(struct sight *sight, struct watch_cursor *cursor,
+                              const struct watch_event *event, const struct kube_scope *scope,
+                              enum kube_shape shape)
+{
+    bool matches = !event->tombstone, matched = !event->created;
+    bool whole = needs_whole(scope, shape);
+    if (matches) {
+        if (!look_after(sight, event, whole))
+            return KUBE_CHANGE_UNDECODABLE;
+        matches = kube_scope_matches(scope, &sight->after.object);
+    }
+    if (matched && (event->tombstone || scope->selects)) {
+        if (!look_before(sight, cursor, event, whole))
+            return KUBE_CHANGE_UNDECODABLE;
+        matched = kube_scope_matches(scope, &sight->before.object);
+    }
+    if (event->tombstone || (matched && !matches))
+        return matched ? KUBE_CHANGE_DELETED : KUBE_CHANGE_NONE;
+    if (!matches)
+        return KUBE_CHANGE_NONE;
+    return event->created || !matched ? KUBE_CHANGE_ADDED : KUBE_CHANGE_MODIFIED;
+}
+
+enum kube_change kube_sights_change(struct kube_sights *sights, struct watch_cursor *cursor,
+                                    const struct watch_event *event, int64_t revision,
+                                    const struct kube_scope *scope, enum kube_shape shape)
+{
+    struct sight *sight = find(sights, cursor, event, revision);
+    if (!scope->selects)
+        return judge(sight, cursor, event, scope, shape);
+    for (size_t i = 0; i < KUBE_SIGHT_VERDICTS; i++) {
+        const struct verdict *verdict = &sight->verdicts[i];
+        if (verdict->age == sights->age && kube_scope_selects_same(verdict->scope, scope))
+            return verdict->change;
+    }
+    enum kube_change change = judge(sight, cursor, event, scope, shape);
+    sight->verdicts[sight->next_verdict++ % KUBE_SIGHT_VERDICTS] =
+        (struct verdict){sights->age, scope, change};
+    return change;
+}
+
+bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
+                        const struct watch_event *event, int64_t revision,
+                        const struct kube_scope *scope, enum kube_shape shape,
+                        enum kube_change change, struct kube_object *ret_object)
+{
+    struct sight *sight = find(sights, cursor, event, revision);
+    bool whole = needs_whole(scope, shape);
+    bool before = change == KUBE_CHANGE_DELETED;
+    if (!(before ? look_before(sight, cursor, event, whole) : look_after(sight, event, whole)))
+        return false;
+    *ret_object = before ? sight->before.object : sight->after.object;
+    return true;
+}
+
+/* -- Bytes -- */
+
+struct slice kube_change_head(enum kube_change change)
+{
+    static const char *const heads[] = {
+        [KUBE_CHANGE_ADDED] = "{\"type\":\"ADDED\",\"object\":",
+        [KUBE_CHANGE_MODIFIED] = "{\"type\":\"MODIFIED\",\"object\":",
+        [KUBE_CHANGE_DELETED] = "{\"type\":\"DELETED\",\"object\":",
+    };
+    return slice_from_text(heads[change]);
+}
+
+struct slice kube_change_tail(void)
+{
+    return SLICE_LITERAL("}\n");
+}
+
+static void make_wire(struct kube_sights *sights, struct slice *wire, enum kube_change change,
+                      const struct kube_object *object, int64_t revision)
+{
+    struct slice head = kube_change_head(change), tail = kube_change_tail();
+    size_t object_bytes = kube_object_size(object, revision, false);
+    size_t size = head.len + object_bytes + tail.len;
+    if (object_bytes > KUBE_SIGHT_OBJECT_BYTES || size > KUBE_SIGHT_BYTES - sights->used)
+        return;
+    if (!sights->bytes)
+        sights->bytes = xmalloc(KUBE_SIGHT_BYTES);
+    uint8_t *at = sights->bytes + sights->used;
+    slice_copy(at, head);
+    kube_object_copy(object, revision, false, 0, at + head.len, object_bytes);
+    slice_copy(at + head.len + object_bytes, tail);
+    sights->used += size;
+    *wire = slice_of(at, size);
+}
+
+bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
+                      const struct watch_event *event, int64_t revision, enum kube_change change,
+                      const struct kube_object *object, struct slice *ret_bytes)
+{
+    struct sight *sight = find(sights, cursor, event, revision);
+    struct slice *wire = &sight->wire[change];
+    unsigned bit = 1u << change;
+    if (!wire->len && sight->asked & bit)
+        make_wire(sights, wire, change, object, revision);
+    sight->asked |= bit;
+    *ret_bytes = *wire;
+    return wire->len > 0;
+}

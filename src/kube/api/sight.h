@@ -1,0 +1,66 @@
+/*
+ * What a shard has seen of the events of its turn: where the parts of their objects lie, what
+ * selectors said of them, and their bytes for the wire. Found out by the first watch that asks,
+ * and there for all that follow in the same turn; nothing is kept beyond it.
+ *
+ * One per face, on its thread. A table of fixed size: what does not fit is found out again.
+ */
+#ifndef VIGIL_KUBE_API_SIGHT_H
+#define VIGIL_KUBE_API_SIGHT_H
+
+#include "kube/api/scope.h"
+#include "watch/cursor.h"
+
+enum kube_change {
+    KUBE_CHANGE_NONE, /* not to this watch */
+    KUBE_CHANGE_ADDED,
+    KUBE_CHANGE_MODIFIED,
+    KUBE_CHANGE_DELETED,     /* the object is the one before */
+    KUBE_CHANGE_UNDECODABLE, /* one of the objects is none */
+};
+
+enum {
+    KUBE_SIGHTS = 256,                    /* events */
+    KUBE_SIGHT_VERDICTS = 4,              /* selectors of each */
+    KUBE_SIGHT_BYTES = 512 * 1024,        /* of the wire, of all together */
+    KUBE_SIGHT_OBJECT_BYTES = 128 * 1024, /* a larger one is sent from where it lies */
+};
+
+struct kube_sights;
+
+struct kube_sights *kube_sights_new(void);
+void kube_sights_free(struct kube_sights *sights); /* accepts NULL */
+
+/* What the event that the cursor just gave means to a watch of this scope and shape. */
+enum kube_change kube_sights_change(struct kube_sights *sights, struct watch_cursor *cursor,
+                                    const struct watch_event *event, int64_t revision,
+                                    const struct kube_scope *scope, enum kube_shape shape);
+
+/*
+ * Its object for a change that was said of it: the one before it, if that is what is told. Valid
+ * until the turn ends. False: it is gone.
+ */
+MUST_CHECK
+bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
+                        const struct watch_event *event, int64_t revision,
+                        const struct kube_scope *scope, enum kube_shape shape,
+                        enum kube_change change, struct kube_object *ret_object);
+
+/*
+ * All bytes of the event as JSON: head, the object as kube_sights_object has given it, tail. False:
+ * there are none that are shared; it is to be sent in parts. Who asks first gets none, since nobody
+ * may ask a second time.
+ */
+MUST_CHECK
+bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
+                      const struct watch_event *event, int64_t revision, enum kube_change change,
+                      const struct kube_object *object, struct slice *ret_bytes);
+
+/* `{"type":"ADDED","object":` and what closes it. */
+struct slice kube_change_head(enum kube_change change);
+struct slice kube_change_tail(void);
+
+/* A scope goes away: nothing of it is remembered any more. */
+void kube_sights_forget(struct kube_sights *sights);
+
+#endif
