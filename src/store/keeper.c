@@ -350,6 +350,47 @@ enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocatio
     return ST_OK;
 }
 
+/* -- Snapshots -- */
+
+static enum status log_rows_scan(const struct keeper *keeper, uint64_t last_index, row_fn row_seen,
+                                 void *ctx)
+{
+    struct log_reader reader;
+    log_reader_init(&reader, keeper->log, keeper->index + 1);
+    struct log_record record;
+    enum status status;
+    while ((status = log_reader_next(&reader, last_index, &record)) == ST_OK) {
+        if (record.type == LOG_RECORD_COMPACT)
+            continue;
+        struct row_walk walk;
+        TRY(row_walk_init(&walk, record.body));
+        struct row row;
+        while ((status = row_walk_next(&walk, &row)) == ST_OK)
+            TRY(row_seen(ctx, &row));
+        if (status != ST_END)
+            return status;
+    }
+    return status == ST_END ? ST_OK : status;
+}
+
+enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
+                             struct keeper_base *ret_base)
+{
+    TRY(keeper->broken);
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = backend_rows_scan(keeper->backend, row_seen, ctx);
+    if (status == ST_OK)
+        status = log_rows_scan(keeper, view->log_index, row_seen, ctx);
+    if (status == ST_OK)
+        *ret_base = (struct keeper_base){
+            .hold = log_hold_new(keeper->log, view->log_index),
+            .revision = view->revision,
+            .log_index = view->log_index,
+        };
+    keeper_let_go(keeper);
+    return status;
+}
+
 /* -- Hashes -- */
 
 int64_t keeper_revision(struct keeper *keeper)

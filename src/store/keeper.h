@@ -14,6 +14,7 @@
 #ifndef VIGIL_STORE_KEEPER_H
 #define VIGIL_STORE_KEEPER_H
 
+#include "store/log/hold.h"
 #include "store/store.h"
 
 struct keeper;
@@ -72,6 +73,19 @@ enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash
 MUST_CHECK
 enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
                                    uint32_t *ret_hash);
+
+/*
+ * What a snapshot starts from (store/snapshot.h): the log as it is in the newest view, and all rows
+ * as they were then: those of the checkpoint, then those of the log after it, deleted ones too.
+ */
+struct keeper_base {
+    struct log_hold *hold; /* the caller's */
+    int64_t revision;
+    uint64_t log_index;
+};
+MUST_CHECK
+enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
+                             struct keeper_base *ret_base);
 
 /* Revision of the newest view. */
 int64_t keeper_revision(struct keeper *keeper);

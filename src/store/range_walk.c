@@ -21,7 +21,7 @@ static bool bounds_before_end(const struct range_bounds *bounds, struct slice ke
 }
 
 /* The last of the older versions with a revision of at most at_revision; -1 when there is none. */
-static int64_t older_at(const struct log *log, const struct index_item *item, int64_t at_revision)
+int64_t range_older_at(const struct log *log, const struct index_item *item, int64_t at_revision)
 {
     const uint64_t *older = index_item_older(item);
     int64_t low = 0, high = item->older_count;
@@ -49,7 +49,7 @@ bool range_item_at(const struct log *log, const struct index_item *item, int64_t
         };
         return index_item_live(item);
     }
-    int64_t place = older_at(log, item, at_revision);
+    int64_t place = range_older_at(log, item, at_revision);
     if (place < 0)
         return false;
     const struct change_head *head = change_at(log_at(log, index_item_older(item)[place]));
@@ -136,7 +136,7 @@ static bool item_exists_at(const struct log *log, const struct index_item *item,
         return index_item_live(item);
     if (index_item_live(item) && item->newest.create_revision <= at_revision)
         return true;
-    int64_t place = older_at(log, item, at_revision);
+    int64_t place = range_older_at(log, item, at_revision);
     return place >= 0 &&
            !change_is_tombstone(change_at(log_at(log, index_item_older(item)[place])));
 }

@@ -66,6 +66,10 @@ bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count);
 bool range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
                    struct range_kv *ret_kv);
 
+/* The place among an item's older versions of its newest one at a revision, tombstones included;
+ * negative when all are newer. */
+int64_t range_older_at(const struct log *log, const struct index_item *item, int64_t at_revision);
+
 /* How many keys of bounds exist at a revision. */
 int64_t range_count(const struct range_state *state, struct range_bounds bounds,
                     int64_t at_revision);

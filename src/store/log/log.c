@@ -175,6 +175,7 @@ void log_close(struct log *log)
         return;
     group_fini(&log->group);
     log_sweep(log);
+    assert(!atomic_load(&log->doomed)); /* nobody holds on to anything */
     segment_free(log->upcoming);
     while (log->replaced) {
         struct segment *next = log->replaced->next_left;

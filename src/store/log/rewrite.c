@@ -193,6 +193,14 @@ void log_rewrite_abort(struct log_rewrite *rewrite)
     rewrite_free(rewrite);
 }
 
+static void doom(struct log *log, struct segment *segment)
+{
+    struct segment *head = atomic_load(&log->doomed);
+    do
+        segment->next_left = head;
+    while (!atomic_compare_exchange_weak(&log->doomed, &head, segment));
+}
+
 enum status log_forget(struct log *log, uint64_t old_id)
 {
     struct segment *old = NULL;
@@ -204,11 +212,16 @@ enum status log_forget(struct log *log, uint64_t old_id)
         TRY(segment_table_put(&log->table, old_id, NULL));
         old = segment_order_remove(&log->retired, at);
     }
-    struct segment *head = atomic_load(&log->doomed);
-    do
-        old->next_left = head;
-    while (!atomic_compare_exchange_weak(&log->doomed, &head, old));
+    doom(log, old);
     return ST_OK;
+}
+
+static void remove_doomed(struct log *log, struct segment *segment)
+{
+    uint64_t id = segment->head.id;
+    segment_free(segment);
+    /* A file that can not be removed is found unlisted, and removed, at the next start. */
+    segment_discard(log->fs, log->dir, id);
 }
 
 void log_sweep(struct log *log)
@@ -216,10 +229,10 @@ void log_sweep(struct log *log)
     struct segment *segment = atomic_exchange(&log->doomed, NULL);
     while (segment) {
         struct segment *next = segment->next_left;
-        uint64_t id = segment->head.id;
-        segment_free(segment);
-        /* A file that can not be removed is found unlisted, and removed, at the next start. */
-        segment_discard(log->fs, log->dir, id);
+        if (atomic_load(&segment->holds))
+            doom(log, segment); /* again: no more holds come, and those there are end */
+        else
+            remove_doomed(log, segment);
         segment = next;
     }
 }
