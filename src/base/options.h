@@ -56,6 +56,8 @@ struct options_table {
     const struct option_group *const *groups;
     size_t group_count;
     const char *man_more; /* further sections of the manual page, roff; may be NULL */
+    const char *words;    /* what stands behind the flags: "FILE"; may be NULL */
+    bool flags_only;      /* nothing is taken from the environment */
 };
 
 enum { OPTIONS_MAX = 256 };

@@ -86,7 +86,8 @@ static void write_help_row(const struct option *row, FILE *to)
 
 void options_write_help(const struct options_table *table, FILE *to)
 {
-    fprintf(to, "%s\n\nUsage:\n  %s [flags]\n", table->summary, table->program);
+    fprintf(to, "%s\n\nUsage:\n  %s [flags]%s%s\n", table->summary, table->program,
+            table->words ? " " : "", table->words ? table->words : "");
     for (size_t g = 0; g < table->group_count; g++) {
         const struct option_group *group = table->groups[g];
         if (shows_any(group))
@@ -100,8 +101,9 @@ void options_write_help(const struct options_table *table, FILE *to)
             i += together ? together : 1;
         }
     }
-    fprintf(to, "\nA flag that is not given is taken from the environment: --foo-bar from"
-                "\nVIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n");
+    if (!table->flags_only)
+        fprintf(to, "\nA flag that is not given is taken from the environment: --foo-bar from"
+                    "\nVIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n");
 }
 
 /* roff takes a dot or quote at the start of a line, backslashes and dashes for its own. */
@@ -174,7 +176,8 @@ void options_write_man(const struct options_table *table, const char *version, c
     write_page_name(table->program, to);
     fputs(" \\- ", to);
     write_roff(table->summary, to);
-    fprintf(to, "\n.SH SYNOPSIS\n.B %s\n[\\fIflags\\fR]\n.SH OPTIONS\n", table->program);
+    fprintf(to, "\n.SH SYNOPSIS\n.B %s\n[\\fIflags\\fR]%s%s\n.SH OPTIONS\n", table->program,
+            table->words ? " " : "", table->words ? table->words : "");
     for (size_t g = 0; g < table->group_count; g++) {
         const struct option_group *group = table->groups[g];
         if (shows_any(group))
@@ -188,9 +191,10 @@ void options_write_man(const struct options_table *table, const char *version, c
             i += together ? together : 1;
         }
     }
-    fputs(".SH ENVIRONMENT\nA flag that is not given is taken from the environment: "
-          "\\-\\-foo\\-bar from VIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n",
-          to);
+    if (!table->flags_only)
+        fputs(".SH ENVIRONMENT\nA flag that is not given is taken from the environment: "
+              "\\-\\-foo\\-bar from VIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n",
+              to);
     if (table->man_more)
         fputs(table->man_more, to);
 }

@@ -1,5 +1,6 @@
 /* `vigil COMMAND`, or the server itself when the program is started under the name etcd. */
 #include "cmd/bench/bench.h"
+#include "cmd/import.h"
 #include "cmd/serve.h"
 #include "cmd/serve_options.h"
 #include "cmd/version.h"
@@ -44,18 +45,28 @@ static void write_flags_page(void)
 
 static int run_man(int count, char **args)
 {
+    static const struct {
+        const char *name;
+        const struct options_table *table;
+    } pages[] = {
+        {"serve", &serve_table},
+        {"etcd", &serve_etcd_table},
+        {"import", &import_table},
+        {"snapshot", &snapshot_table},
+    };
     const char *page = count < 2 ? "serve" : args[1];
-    const struct options_table *table =
-        strcmp(page, "etcd") == 0 ? &serve_etcd_table : &serve_table;
     if (count == 2 && strcmp(page, "markdown") == 0) {
         write_flags_page();
-    } else if (count <= 2 && (table == &serve_etcd_table || strcmp(page, "serve") == 0)) {
-        options_write_man(table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
-    } else {
-        fprintf(stderr, "usage: vigil man [serve|etcd|markdown]\n");
-        return EXIT_USAGE;
+        return EXIT_OK;
     }
-    return EXIT_OK;
+    for (size_t i = 0; count <= 2 && i < COUNT_OF(pages); i++) {
+        if (strcmp(page, pages[i].name) == 0) {
+            options_write_man(pages[i].table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
+            return EXIT_OK;
+        }
+    }
+    fprintf(stderr, "usage: vigil man [serve|etcd|import|snapshot|markdown]\n");
+    return EXIT_USAGE;
 }
 
 static int run_completion(int count, char **args);
@@ -63,9 +74,11 @@ static int run_help(int count, char **args);
 
 static const struct command commands[] = {
     {"serve", "serve etcd's API from a data directory", run_serve, true},
+    {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, true},
+    {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, true},
     {"bench", "put load on a server and measure it", run_bench, true},
     {"version", "print the version", run_version, false},
-    {"man", "write the manual page: of serve, or of etcd (roff)", run_man, false},
+    {"man", "write a manual page: serve, etcd, import or snapshot (roff)", run_man, false},
     {"completion", "write a completion script: bash, zsh or fish", run_completion, false},
     {"help", "show this, or the flags of a command", run_help, false},
 };
@@ -108,7 +121,8 @@ static int run_completion(int count, char **args)
         {.program = "vigil completion"}, {.program = "vigil help"},
     };
     static const struct options_table *const tables[] = {
-        &serve_table, &others[0], &others[1], &others[2], &others[3], &others[4],
+        &serve_table, &import_table, &snapshot_table, &others[0],
+        &others[1],   &others[2],    &others[3],      &others[4],
     };
     static const struct {
         const char *shell;

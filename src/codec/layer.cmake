@@ -2,7 +2,7 @@
 # vigil_codec is compiled after them.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
-set(proto_names kv auth rpc lock election health)
+set(proto_names kv auth rpc lock election health raft)
 set(generated_dir ${CMAKE_BINARY_DIR}/generated/codec/pb)
 list(TRANSFORM proto_names REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/proto/\\1.proto" OUTPUT_VARIABLE protos)
 list(TRANSFORM proto_names REPLACE "(.+)" "${generated_dir}/\\1.pb.h" OUTPUT_VARIABLE generated_headers)

@@ -33,6 +33,11 @@ static uint64_t address_space(void)
     return getrlimit(RLIMIT_AS, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
+size_t engine_local_map_bytes(void)
+{
+    return local_map_bytes(address_space());
+}
+
 _Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status)
 {
     char text[256];
@@ -201,7 +206,7 @@ enum status engine_local_open(const struct engine_local_options *options,
             .dir = options->data_dir,
             .segment_bytes_first = engine->options.segment_bytes_first,
             .segment_bytes_max = engine->options.segment_bytes_max,
-            .checkpoint_map_bytes = local_map_bytes(address_space()),
+            .checkpoint_map_bytes = engine_local_map_bytes(),
             .readers_max = engine->options.shards_max + 1, /* and the keeper */
             .salt = random_seed_system(),
             .cluster_id = options->cluster_id,

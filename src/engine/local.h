@@ -46,4 +46,7 @@ enum status engine_local_open(const struct engine_local_options *options,
  */
 void engine_local_close(struct engine *engine); /* accepts NULL */
 
+/* How large a checkpoint may become, in the address space that this process has. */
+size_t engine_local_map_bytes(void);
+
 #endif

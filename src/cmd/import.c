@@ -1,0 +1,95 @@
+#include "cmd/import.h"
+
+#include "base/random.h"
+#include "cmd/import_report.h"
+#include "cmd/words.h"
+#include "engine/local.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct import_flags {
+    const char *data_dir;
+    const char *wal_dir;
+    bool skip_hash_check;
+    bool json;
+};
+
+static const struct option rows[] = {
+    {.name = "data-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "The data directory to make: new, or empty.",
+     .offset = offsetof(struct import_flags, data_dir)},
+    {.name = "wal-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "The write-ahead log of the etcd, if it was started with --wal-dir.",
+     .offset = offsetof(struct import_flags, wal_dir)},
+    {.name = "skip-hash-check",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Take a snapshot whose checksum is wrong. What is in it may be wrong too.",
+     .offset = offsetof(struct import_flags, skip_hash_check)},
+    {.name = "json",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Write what came of it as one line of JSON.",
+     .offset = offsetof(struct import_flags, json)},
+};
+
+static const struct option_group group = {"Import", rows, COUNT_OF(rows)};
+static const struct option_group *const groups[] = {&group};
+
+const struct options_table import_table = {
+    .program = "vigil import",
+    .summary = "Makes a data directory of Vigil out of an etcd's: revisions, leases, users and "
+               "roles stay.",
+    .groups = groups,
+    .group_count = COUNT_OF(groups),
+    .words = "SOURCE",
+    .flags_only = true,
+    .man_more = ".SH SOURCE\n"
+                "A snapshot that etcdctl or etcdutl saved, or the data directory of an etcd 3.4 to "
+                "3.7 that "
+                "has stopped, whether it was stopped or killed. It is read and left as it is.\n"
+                ".SH EXIT STATUS\n"
+                ".TP\n0\nThe data directory is complete.\n"
+                ".TP\n1\nIt could not be made; nothing is left of it.\n"
+                ".TP\n2\nA flag is not known or has a bad value.\n",
+};
+
+int import_main(int count, char **args)
+{
+    struct import_flags flags;
+    struct words words = {.table = &import_table, .config = &flags, .word_count_needed = 1};
+    int exit_status = words_read(&words, count - 1, args + 1);
+    if (exit_status >= 0)
+        return exit_status;
+    if (!*flags.data_dir)
+        return words_refuse(&words, "say with --data-dir which data directory to make");
+    struct import_bar bar;
+    import_bar_init(&bar, stderr, import_table.program, flags.json);
+    struct import_options options = {
+        .fs = fs_posix(),
+        .source = words.words[0],
+        .wal_dir = *flags.wal_dir ? flags.wal_dir : NULL,
+        .data_dir = flags.data_dir,
+        .digest = flags.skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_IF_THERE,
+        .checkpoint_map_bytes = engine_local_map_bytes(),
+        .salt = random_seed_system(),
+        .progress = import_bar_progress(&bar),
+    };
+    struct import_summary summary;
+    struct error error;
+    enum status status = import_run(&options, &summary, &error);
+    import_bar_end(&bar);
+    if (status != ST_OK) {
+        fprintf(stderr, "%s: %s\n", import_table.program, error.text);
+        return EXIT_FAILED;
+    }
+    if (flags.json)
+        import_report_json(stdout, &summary);
+    else
+        import_report_text(stdout, &options, &summary);
+    return EXIT_OK;
+}

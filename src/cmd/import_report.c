@@ -1,0 +1,165 @@
+#include "cmd/import_report.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+enum { BAR_CELLS = 30 };
+#define DRAW_EVERY_NS (100 * NS_PER_MS)
+
+/* -- The bar -- */
+
+void import_bar_init(struct import_bar *bar, FILE *to, const char *program, bool is_quiet)
+{
+    *bar = (struct import_bar){
+        .to = to,
+        .program = program,
+        .is_terminal = isatty(fileno(to)) == 1,
+        .is_quiet = is_quiet,
+        .stage = -1,
+    };
+}
+
+static const char *const stage_texts[IMPORT_STAGES] = {
+    [IMPORT_CHECKING] = "checksum",
+    [IMPORT_KEYS] = "keys",
+    [IMPORT_ENTRIES] = "write-ahead log",
+    [IMPORT_FINISHING] = "finishing",
+};
+
+static void draw(struct import_bar *bar, enum import_stage stage, uint64_t done, uint64_t all,
+                 int64_t now_ns)
+{
+    char cells[BAR_CELLS + 1];
+    unsigned full = all ? (unsigned)((double)done / (double)all * BAR_CELLS) : 0;
+    for (unsigned i = 0; i < BAR_CELLS; i++)
+        cells[i] = i < full ? '#' : '.';
+    cells[BAR_CELLS] = '\0';
+    double seconds = (double)(now_ns - bar->begun_ns) / (double)NS_PER_S;
+    double left = done ? seconds * (double)(all - done) / (double)done : 0;
+    fprintf(bar->to, "\r%-16s [%s] %3.0f %%", stage_texts[stage], cells,
+            all ? 100 * (double)done / (double)all : 0);
+    if (stage != IMPORT_ENTRIES && seconds > 0.5 && all > 1) {
+        char speed[32];
+        import_bytes_text((uint64_t)((double)done / seconds), speed);
+        fprintf(bar->to, "  %s/s, %.0f s left", speed, left);
+    }
+    fputs("\033[K", bar->to);
+    fflush(bar->to);
+    bar->drawn = true;
+}
+
+static void tell(void *ctx, enum import_stage stage, uint64_t done, uint64_t all)
+{
+    struct import_bar *bar = ctx;
+    if (bar->is_quiet)
+        return;
+    bool is_new = bar->stage != (int)stage;
+    if (!bar->is_terminal) {
+        if (is_new)
+            fprintf(bar->to, "%s: %s\n", bar->program, stage_texts[stage]);
+        bar->stage = (int)stage;
+        return;
+    }
+    int64_t now_ns = clock_mono_ns(clock_system());
+    if (is_new)
+        bar->begun_ns = now_ns;
+    bar->stage = (int)stage;
+    if (!is_new && now_ns - bar->shown_ns < DRAW_EVERY_NS)
+        return;
+    bar->shown_ns = now_ns;
+    draw(bar, stage, done, all, now_ns);
+}
+
+struct import_progress import_bar_progress(struct import_bar *bar)
+{
+    return (struct import_progress){.fn = tell, .ctx = bar};
+}
+
+void import_bar_end(struct import_bar *bar)
+{
+    if (bar->drawn)
+        fputs("\r\033[K", bar->to);
+    bar->drawn = false;
+}
+
+/* -- What came of it -- */
+
+void import_bytes_text(uint64_t bytes, char ret_text[32])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < COUNT_OF(units)) {
+        value /= 1000;
+        unit++;
+    }
+    value = (double)(uint64_t)(value * 10 + 0.5) / 10;
+    bool is_short = value < 10 && bytes >= 10;
+    snprintf(ret_text, 32, "%.*f %s", is_short ? 1 : 0, value, units[unit]);
+}
+
+static void write_log_line(FILE *to, const struct import_summary *summary)
+{
+    if (!summary->is_directory)
+        return;
+    fprintf(to, "  log          %" PRIu64 " entries applied", summary->entries);
+    if (summary->entries_refused)
+        fprintf(to, ", %" PRIu64 " left out that etcd had refused", summary->entries_refused);
+    fputs(summary->wal_is_torn ? "; its last record was torn\n" : "\n", to);
+}
+
+static void write_notes(FILE *to, const struct import_summary *summary)
+{
+    if (summary->has_v2_keys || summary->entries_v2)
+        fprintf(to, "  v2           not imported: keys and requests of the v2 API%s\n",
+                summary->has_v2_keys ? "" : " (members alone, most likely)");
+    if (summary->cluster_id)
+        fprintf(to, "  cluster      %" PRIx64 ", member %" PRIx64 "\n", summary->cluster_id,
+                summary->member_id);
+    if (summary->alarms)
+        fprintf(to, "  alarms       %" PRIu64 " raised\n", summary->alarms);
+}
+
+void import_report_text(FILE *to, const struct import_options *options,
+                        const struct import_summary *summary)
+{
+    char size[32];
+    import_bytes_text(summary->file_bytes, size);
+    fprintf(to, "Imported %s%s%s (%s) into %s in %.1f s.\n", options->source,
+            *summary->etcd_version ? ", etcd " : "", summary->etcd_version, size, options->data_dir,
+            (double)summary->elapsed_ns / (double)NS_PER_S);
+    fprintf(to, "  revision     %" PRId64, summary->revision);
+    if (summary->compact_revision >= 0)
+        fprintf(to, ", compacted at %" PRId64, summary->compact_revision);
+    fprintf(to, "\n  keys         %" PRIu64 ", %" PRIu64 " changes\n", summary->keys,
+            summary->changes);
+    fprintf(to, "  leases       %" PRIu64 "\n", summary->leases);
+    fprintf(to, "  users        %" PRIu64 ", %" PRIu64 " roles, authentication %s\n",
+            summary->users, summary->roles, summary->auth_enabled ? "on" : "off");
+    write_log_line(to, summary);
+    write_notes(to, summary);
+    fprintf(to, "Start it with: vigil serve --data-dir %s\n", options->data_dir);
+}
+
+void import_report_json(FILE *to, const struct import_summary *s)
+{
+    static const char *const truth[] = {"false", "true"};
+    fprintf(to,
+            "{\"revision\":%" PRId64 ",\"compactRevision\":%" PRId64 ",\"keys\":%" PRIu64
+            ",\"changes\":%" PRIu64 ",\"leases\":%" PRIu64 ",\"users\":%" PRIu64
+            ",\"roles\":%" PRIu64 ",\"alarms\":%" PRIu64 ",\"authEnabled\":%s",
+            s->revision, s->compact_revision, s->keys, s->changes, s->leases, s->users, s->roles,
+            s->alarms, truth[s->auth_enabled]);
+    fprintf(to,
+            ",\"logEntries\":%" PRIu64 ",\"logEntriesRefused\":%" PRIu64 ",\"v2Entries\":%" PRIu64
+            ",\"v2Keys\":%s,\"logTorn\":%s",
+            s->entries, s->entries_refused, s->entries_v2, truth[s->has_v2_keys],
+            truth[s->wal_is_torn]);
+    fprintf(to,
+            ",\"clusterID\":\"%" PRIx64 "\",\"memberID\":\"%" PRIx64
+            "\",\"etcdVersion\":\"%s\",\"bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
+            s->cluster_id, s->member_id, s->etcd_version, s->file_bytes,
+            (double)s->elapsed_ns / (double)NS_PER_S);
+}

@@ -1,0 +1,264 @@
+#include "base/random.h"
+#include "cmd/import.h"
+#include "cmd/import_report.h"
+#include "cmd/words.h"
+#include "engine/local.h"
+#include "import/status.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { WRITE_SIMPLE, WRITE_TABLE, WRITE_JSON, WRITE_FIELDS };
+
+struct snapshot_flags {
+    const char *name;
+    const char *data_dir;
+    bool skip_hash_check;
+    int64_t bump_revision;
+    bool mark_compacted;
+    bool json;
+    int write_out;
+};
+
+#define FLAG(field) offsetof(struct snapshot_flags, field)
+#define START_SAYS "vigil serve takes it when it starts"
+
+static const struct option restore_rows[] = {
+    {.name = "data-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "The data directory to make, new or empty: by default NAME.etcd.",
+     .offset = FLAG(data_dir)},
+    {.name = "name",
+     .kind = OPTION_TEXT,
+     .fallback = "default",
+     .help = "The member's name, for the default of --data-dir.",
+     .offset = FLAG(name)},
+    {.name = "skip-hash-check",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Take a file whose checksum is wrong or missing, as that of an etcd's own file is.",
+     .offset = FLAG(skip_hash_check)},
+    {.name = "bump-revision",
+     .kind = OPTION_INT,
+     .fallback = "0",
+     .help =
+         "Raise the newest revision by this, so that clients who saw later ones do not go back.",
+     .offset = FLAG(bump_revision),
+     .min = 0,
+     .max = INT64_MAX},
+    {.name = "mark-compacted",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help =
+         "Compact everything before the raised revision, so that watchers begin anew. Goes with "
+         "--bump-revision.",
+     .offset = FLAG(mark_compacted)},
+    {.name = "json",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Write what came of it as one line of JSON.",
+     .offset = FLAG(json)},
+    {.name = "initial-cluster",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Who the cluster is.",
+     .offset = OPTION_NOWHERE,
+     .ignored = START_SAYS},
+    {.name = "initial-cluster-token",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Who the cluster is.",
+     .offset = OPTION_NOWHERE,
+     .ignored = START_SAYS},
+    {.name = "initial-advertise-peer-urls",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Who the member is.",
+     .offset = OPTION_NOWHERE,
+     .ignored = START_SAYS},
+    {.name = "wal-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Where the log goes.",
+     .offset = OPTION_NOWHERE,
+     .ignored = "the log is in the data directory"},
+    {.name = "initial-memory-map-size",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "etcd's memory.",
+     .offset = OPTION_NOWHERE,
+     .ignored = "nothing is mapped that this could be for"},
+};
+
+static const struct option status_rows[] = {
+    {.name = "write-out",
+     .kind = OPTION_ENUM,
+     .fallback = "simple",
+     .help = "How to write it.",
+     .offset = FLAG(write_out),
+     .choices = "simple|table|json|fields"},
+    {.name = "w", .alias_of = "write-out"},
+};
+
+static const struct option_group restore_group = {"Restore", restore_rows, COUNT_OF(restore_rows)};
+static const struct option_group status_group = {"Status", status_rows, COUNT_OF(status_rows)};
+static const struct option_group *const groups[] = {&restore_group, &status_group};
+
+const struct options_table snapshot_table = {
+    .program = "vigil snapshot",
+    .summary = "Makes a data directory out of a snapshot, or says what is in one.",
+    .groups = groups,
+    .group_count = COUNT_OF(groups),
+    .words = "restore|status FILE",
+    .flags_only = true,
+    .man_more =
+        ".SH FILE\n"
+        "A snapshot, as etcdctl snapshot save makes it of a Vigil or of an etcd 3.4 to 3.7.\n"
+        ".SH EXIT STATUS\n"
+        ".TP\n0\nDone.\n"
+        ".TP\n1\nThe file cannot be read, or the data directory could not be made; nothing is left "
+        "of it.\n"
+        ".TP\n2\nA flag is not known or has a bad value.\n",
+};
+
+/* -- Restore -- */
+
+static int restore(const struct words *words, const struct snapshot_flags *flags)
+{
+    if (flags->mark_compacted != (flags->bump_revision > 0))
+        return words_refuse(words, "--bump-revision and --mark-compacted go together");
+    char default_dir[4096];
+    snprintf(default_dir, sizeof(default_dir), "%s.etcd", flags->name);
+    struct import_bar bar;
+    import_bar_init(&bar, stderr, "vigil snapshot restore", flags->json);
+    struct import_options options = {
+        .fs = fs_posix(),
+        .source = words->words[1],
+        .data_dir = *flags->data_dir ? flags->data_dir : default_dir,
+        .digest = flags->skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_NEEDED,
+        .bump_revision = flags->bump_revision,
+        .is_file = true,
+        .checkpoint_map_bytes = engine_local_map_bytes(),
+        .salt = random_seed_system(),
+        .progress = import_bar_progress(&bar),
+    };
+    struct import_summary summary;
+    struct error error;
+    enum status status = import_run(&options, &summary, &error);
+    import_bar_end(&bar);
+    if (status != ST_OK) {
+        fprintf(stderr, "vigil snapshot restore: %s\n", error.text);
+        return EXIT_FAILED;
+    }
+    if (flags->json)
+        import_report_json(stdout, &summary);
+    else
+        import_report_text(stdout, &options, &summary);
+    return EXIT_OK;
+}
+
+/* -- Status -- */
+
+enum { COLUMNS = 5, CELL_BYTES = 32 };
+
+static void write_rule(const size_t widths[COLUMNS])
+{
+    for (size_t i = 0; i < COLUMNS; i++) {
+        fputc('+', stdout);
+        for (size_t n = 0; n < widths[i] + 2; n++)
+            fputc('-', stdout);
+    }
+    fputs("+\n", stdout);
+}
+
+static void write_table(const char *const heads[COLUMNS], char cells[COLUMNS][CELL_BYTES])
+{
+    size_t widths[COLUMNS];
+    for (size_t i = 0; i < COLUMNS; i++)
+        widths[i] = size_max(strlen(heads[i]), strlen(cells[i]));
+    write_rule(widths);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        size_t space = widths[i] - strlen(heads[i]);
+        printf("| %*s%s%*s ", (int)(space / 2), "", heads[i], (int)(space - space / 2), "");
+    }
+    fputs("|\n", stdout);
+    write_rule(widths);
+    for (size_t i = 0; i < COLUMNS; i++)
+        printf("| %*s ", (int)widths[i], cells[i]);
+    fputs("|\n", stdout);
+    write_rule(widths);
+}
+
+static void write_status(const struct import_status *found, int how)
+{
+    static const char *const heads[COLUMNS] = {"HASH", "REVISION", "TOTAL KEYS", "TOTAL SIZE",
+                                               "VERSION"};
+    char cells[COLUMNS][CELL_BYTES];
+    snprintf(cells[0], CELL_BYTES, "%" PRIx32, found->hash);
+    snprintf(cells[1], CELL_BYTES, "%" PRId64, found->revision);
+    snprintf(cells[2], CELL_BYTES, "%" PRIu64, found->total_keys);
+    import_bytes_text(found->total_bytes, cells[3]);
+    snprintf(cells[4], CELL_BYTES, "%s", found->version);
+    switch (how) {
+    case WRITE_TABLE:
+        write_table(heads, cells);
+        break;
+    case WRITE_JSON:
+        printf("{\"hash\":%" PRIu32 ",\"revision\":%" PRId64 ",\"totalKey\":%" PRIu64
+               ",\"totalSize\":%" PRIu64 ",\"version\":\"%s\"}\n",
+               found->hash, found->revision, found->total_keys, found->total_bytes, found->version);
+        break;
+    case WRITE_FIELDS:
+        printf("\"Hash\" : %" PRIu32 "\n\"Revision\" : %" PRId64 "\n\"Keys\" : %" PRIu64
+               "\n\"Size\" : %" PRIu64 "\n\"Version\" : %s\n",
+               found->hash, found->revision, found->total_keys, found->total_bytes, found->version);
+        break;
+    default:
+        printf("%s, %s, %s, %s, %s\n", cells[0], cells[1], cells[2], cells[3], cells[4]);
+    }
+}
+
+static int show_status(const struct words *words, const struct snapshot_flags *flags)
+{
+    struct import_bar bar;
+    import_bar_init(&bar, stderr, "vigil snapshot status", isatty(STDERR_FILENO) != 1);
+    struct import_progress progress = import_bar_progress(&bar);
+    struct import_source source = {0};
+    struct import_status found;
+    struct error error;
+    enum status status = import_source_open(&source,
+                                            &(struct import_source_options){
+                                                .fs = fs_posix(),
+                                                .path = words->words[1],
+                                                .is_file = true,
+                                                .digest = IMPORT_DIGEST_IF_THERE,
+                                                .progress = &progress,
+                                            },
+                                            &error);
+    if (status == ST_OK)
+        status = import_status_read(&source, &progress, &found, &error);
+    import_source_close(&source);
+    import_bar_end(&bar);
+    if (status != ST_OK) {
+        fprintf(stderr, "vigil snapshot status: %s\n", error.text);
+        return EXIT_FAILED;
+    }
+    write_status(&found, flags->write_out);
+    return EXIT_OK;
+}
+
+int snapshot_main(int count, char **args)
+{
+    struct snapshot_flags flags;
+    struct words words = {.table = &snapshot_table, .config = &flags, .word_count_needed = 2};
+    int exit_status = words_read(&words, count - 1, args + 1);
+    if (exit_status >= 0)
+        return exit_status;
+    if (strcmp(words.words[0], "restore") == 0)
+        return restore(&words, &flags);
+    if (strcmp(words.words[0], "status") == 0)
+        return show_status(&words, &flags);
+    return words_refuse(&words, "say restore or status (snapshots are saved with etcdctl)");
+}

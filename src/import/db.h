@@ -1,0 +1,48 @@
+/*
+ * What etcd's bbolt file has, put into a new store: revisions with their numbers, leases, users,
+ * roles and alarms as rows, and how far it was compacted. Reads in the order of the file; of a
+ * revision all changes are in memory at once, as they will be in the log.
+ */
+#ifndef VIGIL_IMPORT_DB_H
+#define VIGIL_IMPORT_DB_H
+
+#include "auth/store.h"
+#include "import/source.h"
+#include "store/builder.h"
+
+/* What stands in the buckets meta and members. Absent numbers are 0, revisions -1. */
+struct import_meta {
+    uint64_t consistent_index; /* of the write-ahead log: all up to it is in the file */
+    uint64_t term;
+    int64_t finished_compact, scheduled_compact;
+    char storage_version[16]; /* "3.7.0"; "" before 3.6 */
+    char cluster_version[16]; /* "3.5.0"; "" before 3.5 */
+    unsigned members;
+};
+
+/* The newest file that is understood. Of later ones nobody knows what else they hold. */
+enum { IMPORT_MINOR_MAX = 7 };
+
+/* ST_WRONG_FORMAT: not etcd's, or written by a newer one. */
+MUST_CHECK
+enum status import_meta_read(struct import_source *source, struct import_meta *ret_meta,
+                             struct error *ret_error);
+
+/* Counts what came in. */
+struct import_counts {
+    uint64_t changes; /* puts and deletes that are still there */
+    uint64_t leases, users, roles, alarms;
+    bool auth_enabled;
+};
+
+MUST_CHECK
+enum status import_keys(struct import_source *source, struct store_builder *builder,
+                        struct import_progress *progress, struct import_counts *counts,
+                        struct error *ret_error);
+
+/* Leases, users, roles, alarms. seen is told each row that was added; it may be NULL. */
+MUST_CHECK
+enum status import_rows(struct import_source *source, struct store_builder *builder, row_fn seen,
+                        void *seen_ctx, struct import_counts *counts, struct error *ret_error);
+
+#endif

@@ -1,0 +1,140 @@
+#include "import/place.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUILD_NAME "import.tmp"
+
+struct contents {
+    bool build;
+    bool others;
+};
+
+static void note_name(void *ctx, const char *name)
+{
+    struct contents *contents = ctx;
+    if (strcmp(name, BUILD_NAME) == 0)
+        contents->build = true;
+    else if (strcmp(name, "lost+found") != 0)
+        contents->others = true;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static bool remove_tree(const char *path)
+{
+    enum { DESCRIPTORS = 16 };
+    return nftw(path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS) == 0;
+}
+
+/* What an import has left that was interrupted; not one that is running. */
+static enum status clear(const struct import_place *place, struct fs *fs, struct error *ret_error)
+{
+    char lock_path[4200];
+    snprintf(lock_path, sizeof(lock_path), "%s/LOCK", place->build_dir);
+    struct file *lock = NULL;
+    enum status status = fs_lock(fs, lock_path, &lock);
+    if (status == ST_IN_USE)
+        return error_set(ret_error, ST_IN_USE, "another import into %s is running",
+                         place->data_dir);
+    bool removed = remove_tree(place->build_dir);
+    file_close(lock);
+    if (!removed)
+        return error_set(
+            ret_error, ST_IO,
+            "cannot remove %s, which an import that was interrupted has left; remove it "
+            "and try again",
+            place->build_dir);
+    return ST_OK;
+}
+
+enum status import_place_begin(struct import_place *place, struct fs *fs, const char *data_dir,
+                               struct error *ret_error)
+{
+    *place = (struct import_place){.data_dir = data_dir};
+    int n = snprintf(place->build_dir, sizeof(place->build_dir), "%s/" BUILD_NAME, data_dir);
+    if (n < 0 || (size_t)n >= sizeof(place->build_dir))
+        return error_set(ret_error, ST_INVALID, "the path is too long: %.200s", data_dir);
+    enum status status = fs_make_dir(fs, data_dir);
+    place->made = status == ST_OK;
+    struct contents contents = {0};
+    if (status == ST_EXISTS)
+        status = fs_list(fs, data_dir, note_name, &contents);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot make the data directory %s: %s", data_dir,
+                         status_text(status));
+    if (contents.others)
+        return error_set(ret_error, ST_EXISTS,
+                         "the data directory %s is there already and not empty; choose a new one "
+                         "with --data-dir, or remove it first",
+                         data_dir);
+    if (contents.build)
+        TRY(clear(place, fs, ret_error));
+    place->begun = true;
+    return ST_OK;
+}
+
+static enum status move_out(const struct import_place *place, struct fs *fs, const char *name,
+                            struct error *ret_error)
+{
+    char from[4200], to[4200];
+    snprintf(from, sizeof(from), "%s/%s", place->build_dir, name);
+    snprintf(to, sizeof(to), "%s/%s", place->data_dir, name);
+    enum status status = fs_rename(fs, from, to);
+    if (status == ST_OK)
+        status = fs_sync_dir(fs, place->data_dir);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot move %s to %s: %s", from, to,
+                         status_text(status));
+    return ST_OK;
+}
+
+static enum status sync_above(const struct import_place *place, struct fs *fs,
+                              struct error *ret_error)
+{
+    char above[4300];
+    snprintf(above, sizeof(above), "%s/..", place->data_dir);
+    enum status status = fs_sync_dir(fs, above);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot sync %s: %s", above, status_text(status));
+    return ST_OK;
+}
+
+enum status import_place_commit(struct import_place *place, struct fs *fs, struct error *ret_error)
+{
+    TRY(sync_above(place, fs, ret_error));
+    TRY(move_out(place, fs, "log", ret_error));
+    TRY(move_out(place, fs, "meta", ret_error));
+    char lock_path[4200];
+    snprintf(lock_path, sizeof(lock_path), "%s/LOCK", place->build_dir);
+    unlink(lock_path);
+    TRY(move_out(place, fs, "FORMAT", ret_error));
+    rmdir(place->build_dir); /* empty, and harmless if it stays */
+    place->begun = false;
+    return ST_OK;
+}
+
+void import_place_end(struct import_place *place)
+{
+    if (!place->begun)
+        return;
+    static const char *const names[] = {"log", "meta"};
+    remove_tree(place->build_dir);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char path[4200];
+        snprintf(path, sizeof(path), "%s/%s", place->data_dir, names[i]);
+        remove_tree(path);
+    }
+    if (place->made)
+        rmdir(place->data_dir);
+    place->begun = false;
+}

@@ -1,0 +1,57 @@
+/*
+ * etcd's write-ahead log, read after its server has stopped, cleanly or not.
+ *
+ *   wal/SEQUENCE-INDEX.wal (hex)    frame | frame | …  zeros to the end
+ *   frame                           length (8): bytes in the lower 56 bits, padding in the upper |
+ *                                   LogRecord | padding
+ *
+ * A record's crc goes over the data of all records before it in its file, and begins with the one
+ * that the file before it ended with. What was being written when the machine died is torn: the
+ * log ends before it. Anything else that does not fit is damage.
+ *
+ * Entries stay in the files: of each one its place is kept. One owner, one thread.
+ */
+#ifndef VIGIL_IMPORT_WAL_H
+#define VIGIL_IMPORT_WAL_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "codec/pb/raft.pb.h"
+#include "io/file.h"
+
+struct import_wal_file;
+struct import_wal_place;
+
+struct import_wal {
+    struct fs *fs;
+    const char *dir;
+    struct import_wal_file *files; /* owned, in order; those that are read */
+    size_t file_count;
+    struct import_wal_place *places; /* owned; of the entries after `after` */
+    size_t place_count, place_capacity;
+    uint64_t after;
+    struct pb_log_metadata metadata;
+    struct pb_hard_state state; /* the last one written */
+    uint64_t last_index;        /* of all entries seen; 0: none */
+    bool is_torn;
+    struct buf record; /* scratch; what an entry's data lies in */
+};
+
+/* One file holds 64 MiB and one record more; a record that says more is damage. */
+#define IMPORT_WAL_RECORD_BYTES_MAX ((uint64_t)1 << 30)
+
+/*
+ * Finds the entries with index > after. Those that a later one of the same index has replaced are
+ * left out. ST_DAMAGED when some are missing. dir is borrowed.
+ */
+MUST_CHECK
+enum status import_wal_open(struct import_wal *wal, struct fs *fs, const char *dir, uint64_t after,
+                            struct error *ret_error);
+void import_wal_close(struct import_wal *wal); /* accepts a zeroed one */
+
+/* The i-th entry after `after`; its data is valid until the next call. */
+MUST_CHECK
+enum status import_wal_entry(struct import_wal *wal, size_t i, struct pb_log_entry *ret_entry,
+                             struct error *ret_error);
+
+#endif
