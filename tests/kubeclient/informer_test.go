@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -90,6 +91,13 @@ func (s *server) stop() {
 	s.process = nil
 }
 
+// kill ends it without a word.
+func (s *server) kill() {
+	s.process.Process.Kill()
+	s.process.Wait()
+	s.process = nil
+}
+
 // call speaks to the store below the face.
 func (s *server) call(path string, request map[string]any) map[string]any {
 	s.t.Helper()
@@ -115,14 +123,27 @@ func (s *server) compact() {
 	s.call("/v3/kv/compaction", map[string]any{"revision": status["header"].(map[string]any)["revision"]})
 }
 
-func (s *server) put(name, value string) {
-	object := fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":%q},"data":{"v":%q}}`,
-		name, name, value)
-	s.call("/v3/kv/put", map[string]any{"key": key64(name), "value": base64.StdEncoding.EncodeToString([]byte(object))})
+// revisionOf is what the store was at with its answer.
+func (s *server) revisionOf(answer map[string]any) int64 {
+	revision, err := strconv.ParseInt(answer["header"].(map[string]any)["revision"].(string), 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return revision
 }
 
-func (s *server) remove(name string) {
-	s.call("/v3/kv/deleterange", map[string]any{"key": key64(name)})
+func (s *server) compactTo(revision int64) {
+	s.call("/v3/kv/compaction", map[string]any{"revision": revision})
+}
+
+func (s *server) put(name, value string) int64 {
+	object := fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":%q},"data":{"v":%q}}`,
+		name, name, value)
+	return s.revisionOf(s.call("/v3/kv/put", map[string]any{"key": key64(name), "value": base64.StdEncoding.EncodeToString([]byte(object))}))
+}
+
+func (s *server) remove(name string) int64 {
+	return s.revisionOf(s.call("/v3/kv/deleterange", map[string]any{"key": key64(name)}))
 }
 
 func key64(name string) string {
