@@ -4,7 +4,7 @@ import statistics
 import time
 import typing
 
-from sidebyside import servers, watch_rows
+from sidebyside import kube_rows, servers, watch_rows
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -134,4 +134,9 @@ ROWS = [
     Row("long", watch_rows.long_catch_up, rounds=1),
     Row("million_watchers", watch_rows.million_watchers, rounds=1),
     Row("million", million_keys, rounds=2),
+    Row("kube_watch", kube_rows.watches, rounds=2),
+    Row("kube_idle", kube_rows.idle_watches, rounds=1),
+    Row("kube_list", kube_rows.listed, rounds=2),
+    Row("kube_many", kube_rows.many_pods, rounds=1),
+    Row("kube_stopped", kube_rows.stopped_clients, rounds=2),
 ]

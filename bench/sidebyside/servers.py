@@ -93,6 +93,7 @@ class Server:
         self.name, self.programs, self.directory = name, programs, pathlib.Path(directory)
         self.endpoint = f"127.0.0.1:{free_port()}"
         self.peer_url = f"http://127.0.0.1:{free_port()}"
+        self.kube_endpoint = f"127.0.0.1:{free_port()}"  # of Vigil
         self.process = None
         self.flags = []  # more of them, for the next start
         if not keep:
@@ -108,6 +109,8 @@ class Server:
             words += ["--listen-peer-urls", self.peer_url,
                       "--initial-advertise-peer-urls", self.peer_url,
                       "--initial-cluster", f"default={self.peer_url}", "--log-level", "error"]
+        else:
+            words += ["--listen-kube-urls", f"http://{self.kube_endpoint}"]
         return words
 
     def start(self, prefix="bench/", value_size=0):
@@ -131,7 +134,8 @@ class Server:
         self.process = None
 
     def words_of_bench(self, command, *flags):
-        return self.programs.generator + [command, "--endpoint", self.endpoint, "--server-pid",
+        endpoint = self.kube_endpoint if command.startswith("kube-") else self.endpoint
+        return self.programs.generator + [command, "--endpoint", endpoint, "--server-pid",
                                           str(self.process.pid), "--json", *map(str, flags)]
 
     def bench(self, command, *flags):

@@ -159,6 +159,18 @@ static void call_free(struct kube_call *call)
     free(call);
 }
 
+void kube_call_hand_over(struct kube_call *call, struct kube_life *life)
+{
+    http_exchange_set_user(call->exchange, life);
+}
+
+void kube_call_release(struct kube_call *call)
+{
+    call->exchange = NULL;
+    if (!call->under_way)
+        call_free(call);
+}
+
 bool kube_call_done(struct kube_call *call)
 {
     call->under_way--;
@@ -239,15 +251,24 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
     kube_call_fail(call);
 }
 
+static void call_end(struct kube_life *life)
+{
+    struct kube_call *call = CONTAINER_OF(life, struct kube_call, life);
+    if (call->on_end)
+        call->on_end(call);
+    kube_call_release(call);
+}
+
 static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
 {
     if (kube_discovery(x, request))
         return;
     struct kube_call *call = xcalloc(1, sizeof(*call));
+    call->life.end = call_end;
     call->face = service;
     call->exchange = x;
     arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
-    http_exchange_set_user(x, call);
+    http_exchange_set_user(x, &call->life);
     if (parse(call, request))
         dispatch(call, request);
     else
@@ -256,15 +277,10 @@ static void on_request(struct http_exchange *x, void *service, const struct http
 
 static void on_end(struct http_exchange *x, void *service)
 {
+    struct kube_life *life = http_exchange_user(x);
     (void)service;
-    struct kube_call *call = http_exchange_user(x);
-    if (!call)
-        return;
-    if (call->on_end)
-        call->on_end(call);
-    call->exchange = NULL;
-    if (!call->under_way)
-        call_free(call);
+    if (life)
+        life->end(life);
 }
 
 /* -- The face -- */
@@ -275,6 +291,11 @@ static const struct http_route routes[] = {
     {.path = "/api/", .on_request = on_request, .on_end = on_end},
     {.path = "/apis/", .on_request = on_request, .on_end = on_end},
 };
+
+static void on_selection_gone(void *ctx)
+{
+    kube_sights_forget(((struct kube_face *)ctx)->sights);
+}
 
 enum status kube_face_new(const struct kube_config *config, struct engine *engine,
                           struct engine_shard *shard, struct loop *loop,
@@ -287,6 +308,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->loop = loop;
     random_init(&face->random, random_seed_system());
     face->sights = kube_sights_new();
+    kube_selections_init(&face->selections, random_u64(&face->random), on_selection_gone, face);
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
@@ -329,6 +351,7 @@ void kube_face_free(struct kube_face *face)
     kube_face_stop(face);
     assert(face->under_way == 0);
     http_routes_free(face->routes);
+    kube_selections_fini(&face->selections);
     kube_sights_free(face->sights);
     free(face);
 }

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "kube/api/face.h"
 #include "kube/api/request.h"
+#include "kube/api/selection.h"
 #include "kube/object/object.h"
 #include "kube/resource/kind.h"
 #include "kube/storage/storage.h"
@@ -23,6 +24,11 @@ struct kube_expiry {
 };
 
 struct kube_sights;
+
+/* Who answers an exchange, as HTTP knows him: a call, or what has taken its place. */
+struct kube_life {
+    void (*end)(struct kube_life *life); /* nothing more is heard of the exchange */
+};
 
 struct kube_face {
     const struct kube_config *config;
@@ -39,13 +45,15 @@ struct kube_face {
     struct deferred keep; /* the keeper starts with the first turn */
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
-    bool stopped;               /* nothing is begun any more that nobody asks for */
+    struct kube_selections selections;
+    bool stopped; /* nothing is begun any more that nobody asks for */
 };
 
 /* What one request may make us hold besides its body. */
 enum { KUBE_CALL_ARENA_BYTES_MAX = 64 << 20 };
 
 struct kube_call {
+    struct kube_life life;
     struct kube_face *face;
     struct http_exchange *exchange; /* NULL once it is over */
     struct arena arena;
@@ -91,6 +99,14 @@ struct kube_call *kube_call_of_write(struct engine_op *op);
  */
 MUST_CHECK
 bool kube_call_done(struct kube_call *call);
+
+/*
+ * For an answer that outlives its request: from here on the exchange is `life`'s, which is told of
+ * its end. The call stays until it is released: when it is needed no more, or at that end. It is
+ * freed then, or with its last operation. Its on_end is not called.
+ */
+void kube_call_hand_over(struct kube_call *call, struct kube_life *life);
+void kube_call_release(struct kube_call *call);
 
 /* The key of the object that the path names; fails the call if there is no memory. */
 MUST_CHECK

@@ -53,6 +53,7 @@ static void on_end(struct kube_call *call)
     kube_fresh_cancel(&list->fresh);
     close_range(list);
     kube_out_fini(&list->out);
+    kube_scope_fini(&list->scope);
 }
 
 /* -- Parts -- */
@@ -66,7 +67,7 @@ static enum status append_metadata(struct list_state *list, struct buf *to)
         struct slice token;
         TRY(kube_continue_write(&call->arena, list->revision, list->goes_on, &token));
         TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
-        if (!list->scope.selects)
+        if (!list->scope.selection->selects)
             TRY(buf_append_format(to, ",\"remainingItemCount\":%lld",
                                   (long long)(call->range.count - list->limit)));
     }
@@ -78,7 +79,7 @@ static enum status append_metadata(struct list_state *list, struct buf *to)
 static enum status make_head(struct list_state *list)
 {
     struct buf *to = &list->out.made;
-    bool known = !list->limit || (!list->scope.selects && !list->call->range.more);
+    bool known = !list->limit || (!list->scope.selection->selects && !list->call->range.more);
     TRY(buf_append_text(to, "{"));
     TRY(kube_shape_list_head(&list->shaping, to));
     if (known) {
@@ -125,7 +126,7 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
                  LOG_I64("revision", kv.mod_revision));
         return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
     }
-    if (!kube_scope_matches(&list->scope, &object))
+    if (!kube_selection_matches(list->scope.selection, &object))
         return ST_OK;
     struct slice comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
     if (list->given == list->limit)
@@ -145,9 +146,9 @@ static enum status next_item(struct list_state *list)
     struct engine_range *range = &list->call->range;
     struct slice field;
     bool full = list->limit && list->given == list->limit;
-    if (full && !list->scope.selects)
+    if (full && !list->scope.selection->selects)
         list->more = range->more;
-    if ((!full || list->scope.selects) && engine_range_next(range, &field)) {
+    if ((!full || list->scope.selection->selects) && engine_range_next(range, &field)) {
         if (!full)
             return make_item(list, kube_kv_of(field));
         list->more = true;
@@ -355,6 +356,8 @@ void kube_list(struct kube_call *call)
         kube_call_fail(call);
         return;
     }
+    call->handler = list;
+    call->on_end = on_end;
     list->call = call;
     list->timer.fn = on_timer;
     list->shaping = kube_shaping_of(call);
@@ -362,9 +365,7 @@ void kube_list(struct kube_call *call)
         kube_call_fail(call);
         return;
     }
-    if (!list->scope.selects)
+    if (!list->scope.selection->selects)
         list->request.limit = list->limit;
-    call->handler = list;
-    call->on_end = on_end;
     kube_fresh_wait(&list->fresh, call, list->scope.revision, on_fresh);
 }

@@ -91,39 +91,27 @@ static bool set_revision(struct kube_scope *scope, struct kube_call *call, bool 
 static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
 {
     struct error error;
-    enum status status =
-        label_selector_parse(&call->arena, call->query.label_selector, &scope->labels, &error);
-    if (status == ST_OK)
-        status = field_selector_parse(&call->arena, call->query.field_selector, &call->kind->fields,
-                                      &scope->fields, &error);
+    enum status status = kube_selection_get(&call->face->selections, call->query.label_selector,
+                                            call->query.field_selector, &call->kind->fields,
+                                            &scope->selection, &error);
     if (status == ST_NOMEM)
         return kube_fail_engine(&call->status, status);
     if (status != ST_OK)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
-    scope->label_text = call->query.label_selector;
-    scope->field_text = call->query.field_selector;
-    scope->selects =
-        !label_selector_is_empty(scope->labels) || !field_selector_is_empty(scope->fields);
     return true;
+}
+
+void kube_scope_fini(struct kube_scope *scope)
+{
+    kube_selection_unref(scope->selection);
+    scope->selection = NULL;
 }
 
 enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
                             struct slice json, struct kube_object *ret_object)
 {
-    bool peek = !scope->selects && shape == KUBE_WHOLE;
+    bool peek = !scope->selection->selects && shape == KUBE_WHOLE;
     return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
-}
-
-bool kube_scope_selects_same(const struct kube_scope *scope, const struct kube_scope *other)
-{
-    return scope == other || (slice_equal(scope->field_text, other->field_text) &&
-                              slice_equal(scope->label_text, other->label_text));
-}
-
-bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object)
-{
-    return !scope->selects || (label_selector_matches(scope->labels, object->labels) &&
-                               field_selector_matches(scope->fields, object));
 }
 
 /* -- Keys -- */
@@ -133,7 +121,7 @@ static struct slice required(const struct kube_scope *scope, struct slice given,
 {
     struct slice value = SLICE_EMPTY;
     if (!given.len)
-        (void)field_selector_requires(scope->fields, slice_from_text(field), &value);
+        (void)field_selector_requires(scope->selection->fields, slice_from_text(field), &value);
     return given.len ? given : value;
 }
 
@@ -178,7 +166,8 @@ static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
     struct slice value;
     uint8_t tag[TAG_BYTES_MAX];
     if (!call->kind->indexed_field ||
-        !field_selector_requires(scope->fields, slice_from_text(call->kind->indexed_field), &value))
+        !field_selector_requires(scope->selection->fields,
+                                 slice_from_text(call->kind->indexed_field), &value))
         return ST_OK;
     struct slice made = make_tag(call->kind, value, tag);
     return made.len ? arena_dup(&call->arena, made, &scope->tag) : ST_OK;

@@ -6,34 +6,27 @@
 #define VIGIL_KUBE_API_SCOPE_H
 
 #include "kube/api/call.h"
-#include "kube/selector/field.h"
-#include "kube/selector/label.h"
+#include "kube/api/selection.h"
 
 struct kube_scope {
     struct slice prefix;         /* that continue tokens leave out */
     struct slice key, range_end; /* range_end empty: one key */
     struct slice tag;            /* what its events are found by instead of by key; may be empty */
-    const struct label_selector *labels;
-    const struct field_selector *fields;
-    struct slice label_text, field_text; /* as they were sent */
-    bool selects;                        /* one of them does */
-    int64_t revision;                    /* that was asked for; 0: "" or "0" */
-    bool revision_given;                 /* not "" */
+    struct kube_selection *selection; /* a reference */
+    int64_t revision;                 /* that was asked for; 0: "" or "0" */
+    bool revision_given;              /* not "" */
 };
 
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
 
+void kube_scope_fini(struct kube_scope *scope); /* accepts a zeroed one */
+
 /* As much of an object as the scope and the shape of the answer need. ST_MALFORMED: it is none. */
 MUST_CHECK
 enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
                             struct slice json, struct kube_object *ret_object);
-
-/* Both have the same selectors, word for word. */
-bool kube_scope_selects_same(const struct kube_scope *scope, const struct kube_scope *other);
-
-bool kube_scope_matches(const struct kube_scope *scope, const struct kube_object *object);
 
 /* The keys of indexed fields that an event has: a watch_tagger, for the face's hub. */
 struct watch_event;

@@ -1,11 +1,12 @@
 #include "kube/api/sight.h"
 
 #include "base/xalloc.h"
+#include "kube/storage/storage.h"
 
 /* What one selector said. */
 struct verdict {
     uint64_t age; /* of kube_sights; another one: none */
-    const struct kube_scope *scope;
+    const struct kube_selection *selection;
     enum kube_change change;
 };
 
@@ -30,7 +31,7 @@ struct sight {
 
 struct kube_sights {
     uint64_t turn;
-    uint64_t age;   /* grows when a scope goes */
+    uint64_t age;   /* grows when a selection goes */
     uint8_t *bytes; /* KUBE_SIGHT_BYTES, once something is shared */
     size_t used;
     struct sight sights[KUBE_SIGHTS];
@@ -99,29 +100,29 @@ static bool look_before(struct sight *sight, struct watch_cursor *cursor,
     return prev.len && look(&sight->before, prev, whole) == ST_OK;
 }
 
-static bool needs_whole(const struct kube_scope *scope, enum kube_shape shape)
+static bool needs_whole(const struct kube_selection *selection, enum kube_shape shape)
 {
-    return scope->selects || shape != KUBE_WHOLE;
+    return selection->selects || shape != KUBE_WHOLE;
 }
 
 /* -- Verdicts -- */
 
 /* What was before is looked at only if it matters. */
 static enum kube_change judge(struct sight *sight, struct watch_cursor *cursor,
-                              const struct watch_event *event, const struct kube_scope *scope,
-                              enum kube_shape shape)
+                              const struct watch_event *event,
+                              const struct kube_selection *selection, enum kube_shape shape)
 {
     bool matches = !event->tombstone, matched = !event->created;
-    bool whole = needs_whole(scope, shape);
+    bool whole = needs_whole(selection, shape);
     if (matches) {
         if (!look_after(sight, event, whole))
             return KUBE_CHANGE_UNDECODABLE;
-        matches = kube_scope_matches(scope, &sight->after.object);
+        matches = kube_selection_matches(selection, &sight->after.object);
     }
-    if (matched && (event->tombstone || scope->selects)) {
+    if (matched && (event->tombstone || selection->selects)) {
         if (!look_before(sight, cursor, event, whole))
             return KUBE_CHANGE_UNDECODABLE;
-        matched = kube_scope_matches(scope, &sight->before.object);
+        matched = kube_selection_matches(selection, &sight->before.object);
     }
     if (event->tombstone || (matched && !matches))
         return matched ? KUBE_CHANGE_DELETED : KUBE_CHANGE_NONE;
@@ -132,29 +133,29 @@ static enum kube_change judge(struct sight *sight, struct watch_cursor *cursor,
 
 enum kube_change kube_sights_change(struct kube_sights *sights, struct watch_cursor *cursor,
                                     const struct watch_event *event, int64_t revision,
-                                    const struct kube_scope *scope, enum kube_shape shape)
+                                    const struct kube_selection *selection, enum kube_shape shape)
 {
     struct sight *sight = find(sights, cursor, event, revision);
-    if (!scope->selects)
-        return judge(sight, cursor, event, scope, shape);
+    if (!selection->selects)
+        return judge(sight, cursor, event, selection, shape);
     for (size_t i = 0; i < KUBE_SIGHT_VERDICTS; i++) {
         const struct verdict *verdict = &sight->verdicts[i];
-        if (verdict->age == sights->age && kube_scope_selects_same(verdict->scope, scope))
+        if (verdict->age == sights->age && verdict->selection == selection)
             return verdict->change;
     }
-    enum kube_change change = judge(sight, cursor, event, scope, shape);
+    enum kube_change change = judge(sight, cursor, event, selection, shape);
     sight->verdicts[sight->next_verdict++ % KUBE_SIGHT_VERDICTS] =
-        (struct verdict){sights->age, scope, change};
+        (struct verdict){sights->age, selection, change};
     return change;
 }
 
 bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
                         const struct watch_event *event, int64_t revision,
-                        const struct kube_scope *scope, enum kube_shape shape,
+                        const struct kube_selection *selection, enum kube_shape shape,
                         enum kube_change change, struct kube_object *ret_object)
 {
     struct sight *sight = find(sights, cursor, event, revision);
-    bool whole = needs_whole(scope, shape);
+    bool whole = needs_whole(selection, shape);
     bool before = change == KUBE_CHANGE_DELETED;
     if (!(before ? look_before(sight, cursor, event, whole) : look_after(sight, event, whole)))
         return false;
@@ -199,13 +200,14 @@ static void make_wire(struct kube_sights *sights, struct slice *wire, enum kube_
 
 bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
                       const struct watch_event *event, int64_t revision, enum kube_change change,
-                      const struct kube_object *object, struct slice *ret_bytes)
+                      struct slice *ret_bytes)
 {
     struct sight *sight = find(sights, cursor, event, revision);
+    const struct half *half = change == KUBE_CHANGE_DELETED ? &sight->before : &sight->after;
     struct slice *wire = &sight->wire[change];
     unsigned bit = 1u << change;
-    if (!wire->len && sight->asked & bit)
-        make_wire(sights, wire, change, object, revision);
+    if (!wire->len && sight->asked & bit && half->looked && half->status == ST_OK)
+        make_wire(sights, wire, change, &half->object, revision);
     sight->asked |= bit;
     *ret_bytes = *wire;
     return wire->len > 0;

@@ -8,7 +8,8 @@
 #ifndef VIGIL_KUBE_API_SIGHT_H
 #define VIGIL_KUBE_API_SIGHT_H
 
-#include "kube/api/scope.h"
+#include "kube/api/request.h"
+#include "kube/api/selection.h"
 #include "watch/cursor.h"
 
 enum kube_change {
@@ -31,10 +32,10 @@ struct kube_sights;
 struct kube_sights *kube_sights_new(void);
 void kube_sights_free(struct kube_sights *sights); /* accepts NULL */
 
-/* What the event that the cursor just gave means to a watch of this scope and shape. */
+/* What the event that the cursor just gave means to a watch of this selection and shape. */
 enum kube_change kube_sights_change(struct kube_sights *sights, struct watch_cursor *cursor,
                                     const struct watch_event *event, int64_t revision,
-                                    const struct kube_scope *scope, enum kube_shape shape);
+                                    const struct kube_selection *selection, enum kube_shape shape);
 
 /*
  * Its object for a change that was said of it: the one before it, if that is what is told. Valid
@@ -43,24 +44,24 @@ enum kube_change kube_sights_change(struct kube_sights *sights, struct watch_cur
 MUST_CHECK
 bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
                         const struct watch_event *event, int64_t revision,
-                        const struct kube_scope *scope, enum kube_shape shape,
+                        const struct kube_selection *selection, enum kube_shape shape,
                         enum kube_change change, struct kube_object *ret_object);
 
 /*
- * All bytes of the event as JSON: head, the object as kube_sights_object has given it, tail. False:
+ * All bytes of the event as JSON, for a change that was said of it: head, object, tail. False:
  * there are none that are shared; it is to be sent in parts. Who asks first gets none, since nobody
  * may ask a second time.
  */
 MUST_CHECK
 bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
                       const struct watch_event *event, int64_t revision, enum kube_change change,
-                      const struct kube_object *object, struct slice *ret_bytes);
+                      struct slice *ret_bytes);
 
 /* `{"type":"ADDED","object":` and what closes it. */
 struct slice kube_change_head(enum kube_change change);
 struct slice kube_change_tail(void);
 
-/* A scope goes away: nothing of it is remembered any more. */
+/* A selection goes away: nothing that one has said is remembered any more. */
 void kube_sights_forget(struct kube_sights *sights);
 
 #endif

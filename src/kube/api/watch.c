@@ -7,10 +7,14 @@
  *
  * waiting: for a revision that is not there yet, 3 s; initial: ADDED for what a range has, while
  * the cursor stands behind its revision; live: what the cursor gives.
+ *
+ * There are many of them and most are idle: what only the beginning needs is gone with the call.
  */
 #include "base/log.h"
+#include "base/xalloc.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
+#include "kube/api/scope.h"
 #include "kube/api/shape.h"
 #include "kube/api/sight.h"
 
@@ -25,281 +29,314 @@ enum {
 
 enum phase { PHASE_WAITING, PHASE_INITIAL, PHASE_LIVE, PHASE_FAILED };
 
-struct watch_state {
-    struct http_source source;
-    struct kube_call *call;
+/* What the beginning needs; in the call's arena. */
+struct beginning {
     struct kube_scope scope;
-    struct kube_shaping shaping;
-    struct kube_out out;
-    struct watch_cursor *cursor; /* owned; NULL while waiting, and after a failure */
-    struct kube_fresh fresh;     /* while waiting */
-    struct timer timer;          /* goes on looking in the next turn */
-    struct timer bookmark;       /* the next one, or the end of patience */
+    struct kube_fresh fresh; /* while waiting */
     struct pb_range_request request;
-    int64_t told;  /* bookmarks never go behind this */
-    uint64_t sent; /* bytes, for who looks whether anything moves */
-    uint64_t sent_before;
-    enum phase phase;
+    struct kube_out out; /* of what there was */
     bool range_open;
-    bool in_event;           /* out has an object of the cursor's event */
-    enum kube_change change; /* that is told of it */
-    bool columns_told;       /* of a table */
-    bool mark_end;           /* of the initial events, by a bookmark */
-    bool bookmark_due;
-    bool ending; /* its time is up, or the server's */
+    bool mark_end; /* of the initial events, by a bookmark */
 };
 
-static struct loop *loop_of(const struct watch_state *w)
+/* What an event touches stands first. */
+struct kube_watch {
+    struct kube_life life;
+    struct http_source source;
+    struct http_exchange *exchange;
+    struct kube_face *face;
+    struct watch_cursor *cursor;      /* owned; NULL while waiting, and after a failure */
+    struct kube_selection *selection; /* a reference */
+    size_t at;                        /* bytes of the cursor's event that were sent */
+    struct buf made;                  /* to be sent before anything else */
+    size_t made_at;                   /* how much of it was */
+    enum phase phase : 8;
+    enum kube_change change : 8; /* that is told of the event under way */
+    bool bookmarks : 1;          /* are wanted */
+    bool columns_told : 1;       /* of a table */
+    bool bookmark_due : 1;
+    bool ending : 1;          /* its time is up, or the server's */
+    uint64_t sent;            /* bytes, for who looks whether anything moves */
+    struct beginning *begins; /* NULL once that is over */
+    struct kube_call *call;   /* owned; NULL once nobody needs it */
+    struct kube_shaping shaping;
+    struct timer timer;    /* goes on looking in the next turn */
+    struct timer bookmark; /* the next one, or the end of patience */
+    int64_t told;          /* bookmarks never go behind this */
+    int64_t asked;         /* the revision that it began at; 0: from now */
+    uint64_t sent_before;
+};
+
+static struct loop *loop_of(const struct kube_watch *w)
 {
-    return w->call->face->loop;
+    return w->face->loop;
 }
 
-static void close_range(struct watch_state *w)
+static void close_range(struct kube_watch *w)
 {
-    if (w->range_open)
+    if (w->begins->range_open)
         engine_range_close(&w->call->range);
-    w->range_open = false;
+    w->begins->range_open = false;
 }
 
-static void on_end(struct kube_call *call)
+/* It lives on; shapes other than the object itself need what the request says. */
+static void end_beginning(struct kube_watch *w)
 {
-    struct watch_state *w = call->handler;
-    kube_fresh_cancel(&w->fresh);
+    if (!w->begins)
+        return;
+    kube_fresh_cancel(&w->begins->fresh);
+    close_range(w);
+    kube_out_fini(&w->begins->out);
+    kube_scope_fini(&w->begins->scope);
+    w->begins = NULL;
+    if (w->shaping.shape != KUBE_WHOLE)
+        return;
+    kube_call_release(w->call);
+    w->call = NULL;
+}
+
+static void watch_end(struct kube_life *life)
+{
+    struct kube_watch *w = CONTAINER_OF(life, struct kube_watch, life);
+    end_beginning(w);
+    if (w->call)
+        kube_call_release(w->call);
     loop_timer_cancel(loop_of(w), &w->timer);
     loop_timer_cancel(loop_of(w), &w->bookmark);
-    close_range(w);
     watch_cursor_free(w->cursor);
-    w->cursor = NULL;
-    kube_out_fini(&w->out);
-    kube_sights_forget(call->face->sights);
+    kube_selection_unref(w->selection);
+    buf_fini(&w->made);
+    free(w);
 }
 
 /* -- What is sent -- */
 
 /* The status is told, and then it is over. */
-static enum status fail(struct watch_state *w)
+static enum status fail(struct kube_watch *w, const struct kube_status *status)
 {
-    close_range(w);
+    if (w->begins)
+        close_range(w);
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
     w->phase = PHASE_FAILED;
-    TRY(kube_status_write_event(&w->call->status, &w->out.made));
-    kube_out_set_made(&w->out);
-    return ST_OK;
+    return kube_status_write_event(status, &w->made);
 }
 
-static enum status fail_engine(struct watch_state *w, enum status status)
+static enum status fail_engine(struct kube_watch *w, enum status engine)
 {
-    struct engine_status engine;
-    engine_status_get(w->call->face->shard, &engine);
-    if (status == ST_COMPACTED && w->scope.revision)
-        kube_fail_expired(&w->call->status, w->scope.revision, engine.compact_revision);
+    struct engine_status now;
+    struct kube_status status;
+    engine_status_get(w->face->shard, &now);
+    if (engine == ST_COMPACTED && w->asked)
+        kube_fail_expired(&status, w->asked, now.compact_revision);
     else
-        kube_fail_engine(&w->call->status, status);
-    return fail(w);
+        kube_fail_engine(&status, engine);
+    return fail(w, &status);
 }
 
-static enum status make_bookmark(struct watch_state *w, int64_t revision, bool initial_end)
+static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
 {
-    struct buf *to = &w->out.made;
     w->told = revision;
-    TRY(buf_append_text(to, "{\"type\":\"BOOKMARK\",\"object\":"));
-    TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, to));
-    TRY(buf_append_text(to, "}\n"));
-    kube_out_set_made(&w->out);
-    return ST_OK;
+    TRY(buf_append_text(&w->made, "{\"type\":\"BOOKMARK\",\"object\":"));
+    TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, &w->made));
+    return buf_append_text(&w->made, "}\n");
 }
 
-static enum status make_event(struct watch_state *w, enum kube_change change,
+/* In another shape than its own. */
+static enum status make_shape(struct kube_watch *w, enum kube_change change,
                               const struct kube_object *object, int64_t revision)
 {
-    struct slice head = kube_change_head(change), tail = kube_change_tail();
-    struct buf *to = &w->out.made;
-    if (w->shaping.shape == KUBE_WHOLE) {
-        kube_out_set_object(&w->out, head, object, revision, false, tail);
-        return ST_OK;
-    }
-    TRY(buf_append(to, head));
-    TRY(kube_shape_single(&w->shaping, object, revision, !w->columns_told, to));
-    TRY(buf_append(to, tail));
+    TRY(buf_append(&w->made, kube_change_head(change)));
+    TRY(kube_shape_single(&w->shaping, object, revision, !w->columns_told, &w->made));
     w->columns_told = true;
-    kube_out_set_made(&w->out);
-    return ST_OK;
+    return buf_append(&w->made, kube_change_tail());
 }
 
 /* A value that is no object: told or passed over. */
-static enum status meet_undecodable(struct watch_state *w, struct slice key, int64_t revision,
+static enum status meet_undecodable(struct kube_watch *w, struct slice key, int64_t revision,
                                     bool deleted)
 {
-    bool skip = w->call->face->config->skip_undecodable;
+    struct kube_status status;
+    bool skip = w->face->config->skip_undecodable;
     log_warn("a stored value is no object in JSON", LOG_SLICE("key", key),
              LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
     if (skip)
         return ST_OK;
     if (deleted)
-        kube_fail(&w->call->status, KUBE_STORAGE_READ_ERROR,
+        kube_fail(&status, KUBE_STORAGE_READ_ERROR,
                   "saw a DELETED event, but object data is corrupt");
     else
-        kube_fail(&w->call->status, KUBE_INTERNAL_ERROR,
+        kube_fail(&status, KUBE_INTERNAL_ERROR,
                   "Internal error occurred: what is stored under %.*s is no object in JSON",
                   SLICE_ARGS(key));
-    return fail(w);
-}
-
-static enum status look_at(const struct watch_state *w, struct slice field,
-                           struct kube_object *ret_object)
-{
-    return kube_scope_look(&w->scope, w->shaping.shape, kube_kv_of(field).value, ret_object);
+    return fail(w, &status);
 }
 
 /* -- What there was -- */
 
-static enum status finish_initial(struct watch_state *w)
+static enum status finish_initial(struct kube_watch *w)
 {
     enum status status = w->call->range.op.status;
     int64_t revision = w->call->range.op.revision;
-    close_range(w);
+    bool mark_end = w->begins->mark_end;
     if (status != ST_OK)
         return fail_engine(w, status);
+    end_beginning(w);
     w->phase = PHASE_LIVE;
     w->told = revision;
-    return w->mark_end ? make_bookmark(w, revision, true) : ST_OK;
+    return mark_end ? make_bookmark(w, revision, true) : ST_OK;
 }
 
-static enum status step_initial(struct watch_state *w)
+static enum status step_initial(struct kube_watch *w)
 {
     struct slice field;
     struct kube_object object;
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    if (look_at(w, field, &object) != ST_OK)
+    if (kube_scope_look(&w->begins->scope, w->shaping.shape, kv.value, &object) != ST_OK)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
-    if (!kube_scope_matches(&w->scope, &object))
+    if (!kube_selection_matches(w->selection, &object))
         return ST_OK;
-    return make_event(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
+    if (w->shaping.shape != KUBE_WHOLE)
+        return make_shape(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
+    kube_out_set_object(&w->begins->out, kube_change_head(KUBE_CHANGE_ADDED), &object,
+                        kv.mod_revision, false, kube_change_tail());
+    return ST_OK;
 }
 
 /* -- What comes -- */
 
 /* Sent from bytes that all watches of this turn share, or from where the object lies. */
-static enum status send_event(struct watch_state *w, const struct watch_event *event,
-                              int64_t revision)
+static enum status send_event(struct kube_watch *w, const struct watch_event *event,
+                              int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    struct kube_sights *sights = w->call->face->sights;
-    enum kube_shape shape = w->shaping.shape;
+    struct kube_sights *sights = w->face->sights;
     struct kube_object object;
+    struct kube_out out = {0};
     struct slice wire;
-    if (!kube_sights_object(sights, w->cursor, event, revision, &w->scope, shape, w->change,
-                            &object))
-        return ST_COMPACTED;
-    if (shape != KUBE_WHOLE ||
-        !kube_sights_wire(sights, w->cursor, event, revision, w->change, &object, &wire))
-        return make_event(w, w->change, &object, revision);
-    kube_out_set_shared(&w->out, wire);
+    if (!kube_sights_wire(sights, w->cursor, event, revision, w->change, &wire)) {
+        if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, w->shaping.shape,
+                                w->change, &object))
+            return ST_COMPACTED;
+        kube_out_set_object(&out, kube_change_head(w->change), &object, revision, false,
+                            kube_change_tail());
+    } else {
+        kube_out_set_shared(&out, wire);
+    }
+    size_t length = out.length;
+    out.at = w->at;
+    *ret_len = kube_out_fill(&out, dst, room);
+    w->at += *ret_len;
+    if (w->at == length) {
+        w->at = 0;
+        watch_cursor_take(w->cursor);
+    }
     return ST_OK;
 }
 
-static enum status make_change(struct watch_state *w, const struct watch_event *event,
-                               int64_t revision)
+static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
+                               int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    w->change = kube_sights_change(w->call->face->sights, w->cursor, event, revision, &w->scope,
-                                   w->shaping.shape);
+    struct kube_sights *sights = w->face->sights;
+    enum kube_shape shape = w->shaping.shape;
+    struct kube_object object;
+    if (!w->at)
+        w->change = kube_sights_change(sights, w->cursor, event, revision, w->selection, shape);
     if (w->change == KUBE_CHANGE_UNDECODABLE) {
         watch_cursor_take(w->cursor);
         return meet_undecodable(w, event->key, revision, event->tombstone);
     }
-    if (w->change != KUBE_CHANGE_NONE)
-        TRY(send_event(w, event, revision));
-    w->in_event = kube_out_borrows(&w->out);
-    if (!w->in_event)
-        watch_cursor_take(w->cursor);
+    if (w->change != KUBE_CHANGE_NONE && shape == KUBE_WHOLE)
+        return send_event(w, event, revision, dst, room, ret_len);
+    if (w->change != KUBE_CHANGE_NONE) {
+        if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
+                                &object))
+            return ST_COMPACTED;
+        TRY(make_shape(w, w->change, &object, revision));
+    }
+    watch_cursor_take(w->cursor);
     return ST_OK;
 }
 
 /* ST_END, ST_AGAIN: nothing for now; it will be woken. */
-static enum status step_live(struct watch_state *w)
+static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
 {
     const struct watch_event *event;
     int64_t revision;
     enum status status = watch_cursor_next(w->cursor, &event, &revision);
+    if (w->at && status != ST_OK)
+        return status; /* in the middle of an event, which ends as it began or not at all */
     bool bookmark = status == ST_END && w->bookmark_due;
-    if (status == ST_END || w->ending)
+    if (status == ST_END || (w->ending && !w->at))
         w->bookmark_due = false;
     if (bookmark && watch_cursor_revision(w->cursor) >= w->told)
         return make_bookmark(w, watch_cursor_revision(w->cursor), false);
-    if (w->ending || status == ST_END || status == ST_AGAIN)
-        return w->ending ? ST_OK : status;
-    return status == ST_OK ? make_change(w, event, revision) : fail_engine(w, status);
+    if (w->ending && !w->at)
+        return ST_OK;
+    if (status == ST_END || status == ST_AGAIN)
+        return status;
+    return status == ST_OK ? tell_change(w, event, revision, dst, room, ret_len)
+                           : fail_engine(w, status);
 }
 
-/* In the middle of an event: where its bytes are in this turn. */
-static enum status find_again(struct watch_state *w)
+static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
 {
-    const struct watch_event *event;
-    int64_t revision;
-    size_t at = w->out.at;
-    TRY(watch_cursor_next(w->cursor, &event, &revision));
-    kube_out_fini(&w->out);
-    TRY(send_event(w, event, revision));
-    w->out.at = at;
-    return ST_OK;
-}
-
-static enum status step(struct watch_state *w)
-{
-    switch (w->phase) {
-    case PHASE_WAITING:
-        return ST_END;
-    case PHASE_INITIAL:
-        return step_initial(w);
-    default:
-        return step_live(w);
+    size_t n = size_min(room, w->made.len - w->made_at);
+    slice_copy(dst, slice_of(w->made.ptr + w->made_at, n));
+    w->made_at += n;
+    if (w->made_at == w->made.len) {
+        buf_fini(&w->made);
+        w->made_at = 0;
     }
+    return n;
 }
 
-static bool is_over(const struct watch_state *w)
+static bool is_over(const struct kube_watch *w)
 {
     return w->phase == PHASE_FAILED || (w->ending && !w->bookmark_due);
 }
 
-static size_t send(struct watch_state *w, uint8_t *dst, size_t room)
+/* One thing that there is to say, as far as there is room; it may be nothing. */
+static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    size_t n = kube_out_fill(&w->out, dst, room);
-    if (w->in_event && kube_out_empty(&w->out)) {
-        watch_cursor_take(w->cursor);
-        w->in_event = false;
-    }
-    w->sent += n;
-    return n;
+    if (w->phase == PHASE_WAITING)
+        return ST_END;
+    return w->phase == PHASE_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
 }
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    struct watch_state *w = CONTAINER_OF(source, struct watch_state, source);
+    struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
     unsigned looks = LOOKS_PER_TURN;
+    enum status status = ST_OK;
     size_t n = 0;
-    enum status status = w->in_event ? find_again(w) : ST_OK;
     while (n < room && status == ST_OK) {
-        if (!kube_out_empty(&w->out)) {
-            n += send(w, dst + n, room - n);
-            continue;
-        }
-        *ret_len = n;
-        if (is_over(w))
+        size_t len = 0;
+        if (w->made.len) {
+            len = send_made(w, dst + n, room - n);
+        } else if (w->begins && !kube_out_empty(&w->begins->out)) {
+            len = kube_out_fill(&w->begins->out, dst + n, room - n);
+        } else if (!w->at && is_over(w)) {
+            *ret_len = n;
             return HTTP_FILL_DONE;
-        if (!looks--) {
+        } else if (!looks) {
+            *ret_len = n;
             loop_timer_set(loop_of(w), &w->timer, loop_now_ns(loop_of(w)));
             return HTTP_FILL_PARKED;
+        } else {
+            status = step(w, dst + n, room - n, &len);
+            looks -= !len;
         }
-        status = step(w);
+        n += len;
+        w->sent += len;
     }
     *ret_len = n;
     if (status == ST_END || status == ST_AGAIN)
         return HTTP_FILL_PARKED;
     if (status == ST_OK)
         return HTTP_FILL_MORE;
-    http_abort(w->call->exchange);
+    http_abort(w->exchange);
     return HTTP_FILL_DONE;
 }
 
@@ -307,79 +344,78 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static void wake(void *ctx)
 {
-    struct watch_state *w = ctx;
+    struct kube_watch *w = ctx;
     if (w->phase == PHASE_LIVE)
-        http_wake(w->call->exchange);
+        http_wake(w->exchange);
 }
 
-static bool open_cursor(struct watch_state *w, int64_t from)
+static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *status)
 {
-    w->cursor = watch_cursor_new(engine_watch_hub(w->call->face->shard),
-                                 &(struct watch_cursor_options){
-                                     .key = w->scope.key,
-                                     .range_end = w->scope.range_end,
-                                     .tag = w->scope.tag,
-                                     .from = from,
-                                     .wake = wake,
-                                     .ctx = w,
-                                 });
+    const struct kube_scope *scope = &w->begins->scope;
+    w->cursor =
+        watch_cursor_new(engine_watch_hub(w->face->shard), &(struct watch_cursor_options){
+                                                               .key = scope->key,
+                                                               .range_end = scope->range_end,
+                                                               .tag = scope->tag,
+                                                               .from = from,
+                                                               .wake = wake,
+                                                               .ctx = w,
+                                                           });
     if (w->cursor)
         return true;
-    kube_fail(&w->call->status, KUBE_TOO_MANY_REQUESTS,
-              "there are as many watches as this server takes");
-    w->call->status.retry_after_s = 1;
+    kube_fail(status, KUBE_TOO_MANY_REQUESTS, "there are as many watches as this server takes");
+    status->retry_after_s = 1;
     return false;
 }
 
-static void fail_later(struct watch_state *w)
+static void fail_later(struct kube_watch *w, const struct kube_status *status)
 {
-    if (fail(w) == ST_OK)
-        http_wake(w->call->exchange);
+    if (fail(w, status) == ST_OK)
+        http_wake(w->exchange);
     else
-        http_abort(w->call->exchange);
+        http_abort(w->exchange);
 }
 
 static void on_range(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
-    struct watch_state *w = call->handler;
-    w->range_open = op->status == ST_OK;
-    if (!call->exchange)
-        close_range(w);
+    struct kube_watch *w = call->handler;
+    bool open = op->status == ST_OK;
+    if (!call->exchange && open)
+        engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
-    if (op->status != ST_OK) {
+    w->begins->range_open = open;
+    if (!open)
         kube_fail_engine(&call->status, op->status);
-        fail_later(w);
-    } else if (!open_cursor(w, op->revision + 1)) {
-        fail_later(w);
-    } else {
-        w->phase = PHASE_INITIAL;
-        http_wake(call->exchange);
+    if (!open || !open_cursor(w, op->revision + 1, &call->status)) {
+        fail_later(w, &call->status);
+        return;
     }
+    w->phase = PHASE_INITIAL;
+    http_wake(w->exchange);
 }
 
 static void on_fresh(struct kube_call *call, bool fresh)
 {
-    struct watch_state *w = call->handler;
-    w->request.key = w->scope.key;
-    w->request.range_end = w->scope.range_end;
+    struct kube_watch *w = call->handler;
+    w->begins->request.key = w->begins->scope.key;
+    w->begins->request.range_end = w->begins->scope.range_end;
     if (fresh)
-        kube_call_range(call, &w->request, on_range);
+        kube_call_range(call, &w->begins->request, on_range);
     else
-        fail_later(w);
+        fail_later(w, &call->status);
 }
 
 static void on_timer(struct timer *timer)
 {
-    http_wake(CONTAINER_OF(timer, struct watch_state, timer)->call->exchange);
+    http_wake(CONTAINER_OF(timer, struct kube_watch, timer)->exchange);
 }
 
 /* Spread by a tenth, so that those that came together do not all come again together. */
-static void set_bookmark(struct watch_state *w)
+static void set_bookmark(struct kube_watch *w)
 {
-    int64_t wait_ns =
-        random_between(&w->call->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
+    int64_t wait_ns = random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
     w->sent_before = w->sent;
     loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + wait_ns);
 }
@@ -387,63 +423,86 @@ static void set_bookmark(struct watch_state *w)
 /* What there was pins the store while it is sent: who takes nothing of it for so long is let go. */
 static void on_bookmark(struct timer *timer)
 {
-    struct watch_state *w = CONTAINER_OF(timer, struct watch_state, bookmark);
+    struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
     if (w->ending || (w->phase == PHASE_INITIAL && w->sent == w->sent_before)) {
-        http_abort(w->call->exchange);
+        http_abort(w->exchange);
         return;
     }
     set_bookmark(w);
-    w->bookmark_due = w->call->query.allow_bookmarks && w->phase == PHASE_LIVE;
+    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
     if (w->bookmark_due)
-        http_wake(w->call->exchange);
+        http_wake(w->exchange);
 }
 
 static void on_leave(struct http_exchange *x)
 {
-    struct watch_state *w = ((struct kube_call *)http_exchange_user(x))->handler;
+    struct kube_watch *w =
+        CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
     w->ending = true;
-    w->bookmark_due = w->call->query.allow_bookmarks && w->phase == PHASE_LIVE;
+    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
     loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + FAREWELL_NS);
     http_wake(x);
 }
 
-static bool wants_initial(struct watch_state *w)
+static bool wants_initial(const struct kube_watch *w)
 {
     const struct kube_query *query = &w->call->query;
     if (query->send_initial_events_given)
         return query->send_initial_events;
-    return w->scope.revision == 0;
+    return w->asked == 0;
 }
 
-static void begin_answer(struct watch_state *w)
+static void begin_answer(struct kube_watch *w)
 {
-    struct kube_call *call = w->call;
-    int64_t seconds = call->query.timeout_s;
+    struct http_exchange *x = w->exchange;
+    int64_t seconds = w->call->query.timeout_s;
     if (seconds <= 0)
-        seconds = random_between(&call->face->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
+        seconds = random_between(&w->face->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
     if (seconds > INT32_MAX)
         seconds = INT32_MAX;
-    kube_call_begin(call, 200);
-    w->source.fill = fill;
-    http_set_source(call->exchange, &w->source);
-    http_set_deadline(call->exchange, http_exchange_now(call->exchange) + seconds * NS_PER_S,
-                      on_leave);
+    kube_call_begin(w->call, 200);
+    http_set_source(x, &w->source);
+    http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_leave);
     set_bookmark(w);
-    http_park(call->exchange, on_leave);
+    http_park(x, on_leave);
 }
 
-static bool begin(struct watch_state *w)
+static void begin(struct kube_watch *w)
 {
+    struct kube_call *call = w->call;
     bool initial = wants_initial(w);
-    w->mark_end = initial && w->call->query.allow_bookmarks;
-    w->told = w->scope.revision;
-    if (!initial && !open_cursor(w, w->scope.revision ? w->scope.revision + 1 : 0))
-        return false;
+    w->begins->mark_end = initial && w->bookmarks;
+    w->told = w->asked;
+    if (!initial && !open_cursor(w, w->asked ? w->asked + 1 : 0, &call->status)) {
+        kube_call_fail(call);
+        return;
+    }
     w->phase = initial ? PHASE_WAITING : PHASE_LIVE;
     begin_answer(w);
     if (initial)
-        kube_fresh_wait(&w->fresh, w->call, w->scope.revision, on_fresh);
-    return true;
+        kube_fresh_wait(&w->begins->fresh, call, w->asked, on_fresh);
+    else
+        end_beginning(w);
+}
+
+static struct kube_watch *watch_new(struct kube_call *call, struct beginning *begins)
+{
+    struct kube_watch *w = xcalloc(1, sizeof(*w));
+    w->life.end = watch_end;
+    w->source.fill = fill;
+    w->exchange = call->exchange;
+    w->face = call->face;
+    w->call = call;
+    w->begins = begins;
+    w->timer.fn = on_timer;
+    w->bookmark.fn = on_bookmark;
+    w->bookmarks = call->query.allow_bookmarks;
+    w->shaping = kube_shaping_of(call);
+    w->asked = begins->scope.revision;
+    w->selection = kube_selection_ref(begins->scope.selection);
+    call->handler = w;
+    kube_call_hand_over(call, &w->life);
+    return w;
 }
 
 /* As Kubernetes answers who gives it less than no time. */
@@ -455,26 +514,17 @@ static void answer_nothing(struct kube_call *call)
 
 void kube_watch(struct kube_call *call)
 {
-    struct watch_state *w = arena_calloc(&call->arena, 1, sizeof(*w));
-    if (!w) {
+    struct beginning *begins = arena_calloc(&call->arena, 1, sizeof(*begins));
+    if (!begins) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
-        return;
-    }
-    w->call = call;
-    w->timer.fn = on_timer;
-    w->bookmark.fn = on_bookmark;
-    w->shaping = kube_shaping_of(call);
-    if (!kube_scope_init(&w->scope, call, true)) {
+    } else if (!kube_scope_init(&begins->scope, call, true)) {
+        kube_scope_fini(&begins->scope);
         kube_call_fail(call);
-        return;
-    }
-    if (call->query.timeout_s < 0) {
+    } else if (call->query.timeout_s < 0) {
+        kube_scope_fini(&begins->scope);
         answer_nothing(call);
-        return;
+    } else {
+        begin(watch_new(call, begins));
     }
-    call->handler = w;
-    call->on_end = on_end;
-    if (!begin(w))
-        kube_call_fail(call);
 }

@@ -2,8 +2,6 @@
 
 #include "codec/json/scanner.h"
 
-#include <stdio.h>
-
 enum { VERSION_BYTES_MAX = 48 };
 
 /* A string's bytes between its quotes. */
@@ -205,15 +203,33 @@ struct parts {
     char version[VERSION_BYTES_MAX];
 };
 
+/* `"resourceVersion":"1234",`; for every object of every list, so not by printf. */
+static size_t write_version(char *to, int64_t revision, bool comma)
+{
+    static const char name[] = "\"resourceVersion\":\"";
+    char digits[20];
+    size_t at = sizeof(digits), len = sizeof(name) - 1;
+    uint64_t left = (uint64_t)revision;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    memcpy(to, name, len);
+    memcpy(to + len, digits + at, sizeof(digits) - at);
+    len += sizeof(digits) - at;
+    to[len++] = '"';
+    to[len] = ',';
+    return len + comma;
+}
+
 static void parts_of(const struct kube_object *o, int64_t revision, bool item, struct parts *parts)
 {
     bool skips = item && o->leading && o->at_rest <= o->at_version;
     size_t from = skips ? o->at_rest : 0;
-    int len = snprintf(parts->version, sizeof(parts->version), "\"resourceVersion\":\"%lld\"%s",
-                       (long long)revision, o->metadata_empty ? "" : ",");
+    size_t len = write_version(parts->version, revision, !o->metadata_empty);
     parts->part[0] = skips ? SLICE_LITERAL("{") : SLICE_EMPTY;
     parts->part[1] = slice_sub(o->json, from, o->at_version - from);
-    parts->part[2] = slice_of(parts->version, (size_t)len);
+    parts->part[2] = slice_of(parts->version, len);
     parts->part[3] = slice_sub(o->json, o->at_version, o->json.len - o->at_version);
 }
 
