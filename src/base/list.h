@@ -56,6 +56,18 @@ static inline struct list *list_pop_front(struct list *head)
     return first;
 }
 
+/* Moves all of tail's, in their order, behind head's last. */
+static inline void list_append(struct list *head, struct list *tail)
+{
+    if (list_empty(tail))
+        return;
+    tail->next->prev = head->prev;
+    head->prev->next = tail->next;
+    tail->prev->next = head;
+    head->prev = tail->prev;
+    list_init(tail);
+}
+
 #define LIST_ENTRY(link, type, member) CONTAINER_OF(link, type, member)
 
 #define LIST_FOREACH(item, head, member)                                                      \

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FILL_AFTER_FULL_BYTES = 16 * 1024 };
-
 static void mark_dirty(struct net_connection *c)
 {
     if (list_empty(&c->in_dirty))
@@ -174,19 +172,19 @@ static enum status send_filled(struct net_connection *c, bool *ret_more)
 {
     int64_t now = loop_now_ns(c->shard->loop);
     uint8_t *scratch = c->shard->write_scratch;
-    size_t budget = c->shard->server->options.turn_bytes_max;
+    size_t share = c->shard->server->options.turn_bytes_max;
     *ret_more = false;
     while (c->ops->wants_write(c->protocol)) {
-        if (budget == 0) {
+        if (share < NET_FILL_ROOM_MIN) {
             *ret_more = true;
             return ST_OK;
         }
-        size_t room = c->was_full ? FILL_AFTER_FULL_BYTES : NET_SCRATCH_BYTES;
+        size_t room = c->was_full ? NET_FILL_ROOM_MIN : size_min(share, NET_SCRATCH_BYTES);
         size_t filled = c->ops->fill(c->protocol, scratch, room, now);
         assert(filled <= room);
         if (filled == 0)
             break;
-        budget -= size_min(budget, filled);
+        share -= filled;
         size_t sent = 0;
         enum status status = write_bytes(c, slice_of(scratch, filled), &sent);
         if (status != ST_OK && status != ST_AGAIN)

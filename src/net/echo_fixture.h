@@ -14,16 +14,21 @@
 #include "base/clock.h"
 #include "net/protocol.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { ECHO_FRAME_MAX = 100000, ECHO_QUEUE_MAX = 256 * 1024 };
 
 struct echo_settings {
     int64_t handshake_ns; /* for the first byte */
+    /* What is seen of all its connections: bytes made for 'g', and of those when the last bytes
+     * were fed and when the last frame was sent back. */
+    _Atomic uint64_t made, made_when_fed, made_when_echoed;
 };
 
 struct echo {
     struct protocol_hooks hooks;
+    struct echo_settings *settings;
     struct buf in, out;
     size_t out_at;
     uint64_t generated, generate; /* 'g' frames: bytes made and asked for */
@@ -84,6 +89,7 @@ static inline void echo_feed(void *protocol, struct slice bytes, int64_t now_ns)
     (void)now_ns;
     struct echo *e = protocol;
     e->handshake_at = CLOCK_NEVER;
+    e->settings->made_when_fed = e->settings->made;
     echo_must(buf_append(&e->in, bytes));
     size_t at = 0;
     while (!e->closing && e->in.len - at >= 4) {
@@ -136,9 +142,11 @@ static inline size_t echo_fill(void *protocol, uint8_t *dst, size_t room, int64_
     if (n) {
         memcpy(dst, e->out.ptr + e->out_at, n);
         e->out_at += n;
+        e->settings->made_when_echoed = e->settings->made;
     } else {
         for (; n < room && e->generated < e->generate; n++)
             dst[n] = echo_pattern(e->generated++);
+        e->settings->made += n;
     }
     if (echo_queued(e) == 0) {
         buf_reset(&e->out, 0);
@@ -203,11 +211,12 @@ static inline enum status echo_shard_new(void *ctx, struct net_shard *shard, voi
 static inline enum status echo_open(void *shared, struct protocol_hooks hooks, int64_t now_ns,
                                     void **ret_protocol)
 {
-    const struct echo_settings *settings = shared;
+    struct echo_settings *settings = shared;
     struct echo *e = calloc(1, sizeof(*e));
     if (!e)
         return ST_NOMEM;
     e->hooks = hooks;
+    e->settings = settings;
     e->handshake_at = clock_add(now_ns, settings->handshake_ns);
     *ret_protocol = e;
     return ST_OK;

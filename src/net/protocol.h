@@ -28,6 +28,8 @@ struct protocol_hooks {
     bool secure; /* what is fed came over TLS */
 };
 
+enum { NET_FILL_ROOM_MIN = 16 * 1024 };
+
 struct protocol_ops {
     /* Takes all the bytes. Not called while wants_read says no. */
     void (*feed)(void *protocol, struct slice bytes, int64_t now_ns);
@@ -36,7 +38,8 @@ struct protocol_ops {
     /* False: the peer has enough under way, do not read for now. */
     bool (*wants_read)(const void *protocol);
     bool (*wants_write)(const void *protocol);
-    /* Writes at most room bytes and says how many. They count as sent. */
+    /* Writes at most room bytes and says how many; room is at least NET_FILL_ROOM_MIN. They count
+     * as sent. */
     size_t (*fill)(void *protocol, uint8_t *dst, size_t room, int64_t now_ns);
     /* True: nothing more will come out. The connection sends what was filled, then closes. */
     bool (*should_close)(const void *protocol);

@@ -11,6 +11,7 @@ enum status net_server_new(struct network *network, const struct net_options *op
                            const struct net_app *app, struct net_server **ret_server)
 {
     assert(options->shards >= 1 && options->shards <= NET_SHARDS_MAX);
+    assert(options->turn_bytes_max >= NET_FILL_ROOM_MIN);
     size_t bytes = sizeof(struct net_server) + options->shards * sizeof(struct net_shard);
     size_t alignment = _Alignof(struct net_server);
     struct net_server *server = aligned_alloc(alignment, align_up(bytes, alignment));

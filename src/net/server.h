@@ -23,7 +23,8 @@ enum { NET_SHARDS_MAX = 64, NET_LISTENERS_MAX = 16 };
 struct net_options {
     unsigned shards;          /* I/O threads, 1 to NET_SHARDS_MAX */
     unsigned connections_max; /* in all; one more is accepted and closed at once */
-    size_t turn_bytes_max;    /* sent on one connection in one turn; the others come first then */
+    size_t turn_bytes_max;    /* sent on one connection in one turn, NET_FILL_ROOM_MIN or more: the
+                               * others come first then, and it is what a request waits for */
     int64_t stall_ns;         /* bytes a peer with nothing under way does not take for so long */
     int64_t linger_ns;        /* for a peer to take our last bytes and hang up, when we close */
     int64_t drain_ns;         /* for requests under way when the server shuts down */
@@ -34,7 +35,7 @@ struct net_options {
     ((struct net_options){                  \
         .shards = 2,                        \
         .connections_max = 65536,           \
-        .turn_bytes_max = 256 * 1024,       \
+        .turn_bytes_max = 64 * 1024,        \
         .stall_ns = 60 * NS_PER_S,          \
         .linger_ns = 1 * NS_PER_S,          \
         .drain_ns = 5 * NS_PER_S,           \

@@ -282,6 +282,35 @@ static void one_turn_sends_no_more_than_its_share_on_a_connection(void **state)
     world_fini(&world);
 }
 
+static void answer_goes_before_the_next_share_of_a_connection_with_much_to_say(void **state)
+{
+    (void)state;
+    enum { BYTES = 4 << 20 };
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.buffer_bytes = 2 * BYTES;
+    options.split_per_1000 = options.skip_per_1000 = 0;
+    options.delay_min_ns = options.delay_max_ns = 0; /* no time passes in a turn either */
+    struct net_options net = NET_OPTIONS_DEFAULT;
+    net.shards = 1;
+    struct world world;
+    world_init(&world, &options, net);
+    struct client *other = &world.clients[1];
+    client_dial(&world.clients[0], &world);
+    client_dial(other, &world);
+    ask_for_bytes(&world.clients[0], BYTES);
+    while (world.settings.made == 0 && sim_step(world.sim))
+        continue;
+    add_frame(other, 'e', 10, 'x');
+    echo_must(buf_append(&other->expected, buf_slice(&other->to_send)));
+    assert_int_equal(loop_watch(world.loop, &other->watch, IO_READ | IO_WRITE), ST_OK);
+    while (other->received < other->expected.len && sim_step(world.sim))
+        continue;
+    assert_int_equal(other->received, other->expected.len);
+    assert_in_range(world.settings.made_when_fed, 1, BYTES - 1);
+    assert_int_equal(world.settings.made_when_echoed, world.settings.made_when_fed);
+    world_fini(&world);
+}
+
 static void peer_that_does_not_read_is_not_read_from(void **state)
 {
     (void)state;
@@ -461,6 +490,7 @@ int main(void)
         cmocka_unit_test(resets_anywhere_leave_nothing_behind),
         cmocka_unit_test(flood_of_one_connection_does_not_hold_up_another),
         cmocka_unit_test(one_turn_sends_no_more_than_its_share_on_a_connection),
+        cmocka_unit_test(answer_goes_before_the_next_share_of_a_connection_with_much_to_say),
         cmocka_unit_test(peer_that_does_not_read_is_not_read_from),
         cmocka_unit_test(slow_reader_holds_less_from_the_second_time_on),
         cmocka_unit_test(silent_client_is_hung_up_after_ten_seconds),

@@ -43,33 +43,31 @@ static void after_input(void *ctx)
         app->after_input(app->ctx, shard);
 }
 
-/* True: some connections have more to send, or were not reached. */
+/*
+ * Who had more to say than his share waits behind all who have something to say since: an answer
+ * is not late behind a list on another connection. True: some have more, or were not reached.
+ */
 static bool flush_dirty(struct net_shard *shard)
 {
     struct clock *clock = loop_clock(shard->loop);
     int64_t start = 0;
     unsigned flushed = 0;
-    struct net_connection *unfinished = NULL; /* the first that wants another turn */
+    list_append(&shard->dirty, &shard->unfinished);
     while (!list_empty(&shard->dirty)) {
         struct net_connection *c = LIST_ENTRY(shard->dirty.next, struct net_connection, in_dirty);
-        if (c == unfinished)
-            return true; /* all the others had theirs */
         list_remove(&c->in_dirty);
-        if (net_connection_flush(c)) {
-            list_push_back(&shard->dirty, &c->in_dirty);
-            if (!unfinished)
-                unfinished = c;
-        }
+        if (net_connection_flush(c))
+            list_push_back(&shard->unfinished, &c->in_dirty);
         if (++flushed % LOOKS_AT_CLOCK_EVERY == 0 || shard->long_step) {
             shard->long_step = false;
             int64_t now = clock_mono_ns(clock);
             if (!start)
                 start = now;
             if (now - start > FLUSH_NS_MAX)
-                return !list_empty(&shard->dirty);
+                break;
         }
     }
-    return false;
+    return !list_empty(&shard->dirty) || !list_empty(&shard->unfinished);
 }
 
 static bool end_of_turn(void *ctx)
@@ -173,6 +171,7 @@ enum status net_shard_init(struct net_shard *shard, struct net_server *server, u
     shard->drain_message.kind = MESSAGE_DRAIN;
     list_init(&shard->connections);
     list_init(&shard->dirty);
+    list_init(&shard->unfinished);
     TRY(network_loop_new(server->network, &shard->loop));
     loop_set_user(shard->loop, shard);
     loop_set_hooks(

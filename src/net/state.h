@@ -58,7 +58,7 @@ struct net_connection {
     struct net_held *held; /* owned; NULL when the socket took everything */
     int64_t progress_ns;   /* held: when the socket last took bytes; lingering: when it began */
     struct list in_shard;  /* links net_shard.connections */
-    struct list in_dirty;  /* links net_shard.dirty, when there may be something to send */
+    struct list in_dirty;  /* links dirty or unfinished, when there may be something to send */
     uint8_t state;         /* enum net_connection_state */
     bool ended;            /* the peer sent its last byte */
     bool was_full;         /* lately: fill less at a time, so that less is held */
@@ -83,6 +83,7 @@ struct net_shard {
     struct net_message drain_message;
     struct list connections;             /* net_connection.in_shard */
     struct list dirty;                   /* net_connection.in_dirty */
+    struct list unfinished;              /* the same: had their share of a turn, and have more */
     void *shared[NET_LISTENERS_MAX];     /* of protocol_kind, by kind_index */
     bool shared_made[NET_LISTENERS_MAX]; /* shard_new was called and worked */
     uint8_t *read_scratch, *write_scratch;

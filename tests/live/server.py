@@ -17,6 +17,7 @@ PEER = os.environ.get("VIGIL_PEER", str(ROOT / "build/peer/etcd"))
 READY = "ready to serve client requests"
 START_SECONDS = 30
 STOP_SECONDS = 20
+WAIT_SECONDS = 60  # for what must come; nothing takes a tenth of it
 
 
 def is_etcd(binary):
@@ -179,6 +180,14 @@ class LiveTest(unittest.TestCase):
         s = self.server(directory, **options).start()
         self.addCleanup(s.stop)
         return s
+
+    def eventually(self, holds, told=lambda: "it did not happen"):
+        """Waits for what must come to hold, however slow the machine; returns what it gave."""
+        end = time.monotonic() + WAIT_SECONDS
+        while not (found := holds()):
+            self.assertLess(time.monotonic(), end, told())
+            time.sleep(0.02)
+        return found
 
 
 def only_vigil(test):
