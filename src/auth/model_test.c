@@ -389,7 +389,8 @@ static void ask(struct model *m, struct random *random, const struct auth_rights
     q->user = (int)random_below(random, USERS + 1) - 1;
     struct auth_asker asker = {
         .rights = rights,
-        .principal = {TEXT(q->user < 0 ? "stranger" : user_names[q->user]), m->revision},
+        .principal = {.user = TEXT(q->user < 0 ? "stranger" : user_names[q->user]),
+                      .revision = m->revision},
         .leases = {m, each_key}};
     bool nobody = random_chance(random, 1, 20), old = !nobody && random_chance(random, 1, 20);
     asker.principal.revision -= old;
@@ -431,14 +432,21 @@ static void walk(uint64_t seed, struct question *q)
         }
     }
     q->model = m;
+    struct auth_rights *grown = auth_rights_new(w->store); /* each out of the one before it */
     for (int step = 0; step < 600; step++) {
+        w->change = (struct auth_change){0};
         change(w, m, &random);
+        AUTO(auth_rights_unrefp) struct auth_rights *before = grown;
         AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+        grown = auth_rights_after(before, w->store, w->change.rows, w->change.row_count);
         auth_rights_check_order(rights);
+        auth_rights_check_order(grown);
+        auth_rights_check_order(before);
         auth_store_check(w->store);
         for (int i = 0; i < 4; i++)
-            ask(m, &random, rights, q);
+            ask(m, &random, i % 2 ? rights : grown, q);
     }
+    auth_rights_unref(grown);
     free(m);
     world_free(w);
 }

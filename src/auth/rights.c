@@ -1,204 +1,129 @@
 #include "auth/rights.h"
 
 #include "auth/store_parts.h"
-#include "base/hash_map.h"
+#include "auth/user_table.h"
 #include "base/random.h"
 #include "base/xalloc.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* [from, to), or everything from `from` on. */
-struct range {
-    struct slice from;
-    struct slice to;
-    bool endless;
-};
-
-struct ranges {
-    struct range *items; /* sorted; between two lies at least one key */
-    size_t count;
-};
-
-struct user {
-    struct slice name;
-    bool root; /* has the role root */
-    struct ranges ranges[AUTH_ACCESSES];
-    struct slice *roles; /* sorted */
-    size_t role_count;
-};
-
 struct auth_rights {
     _Atomic uint32_t refs;
     bool enabled;
     uint64_t revision;
-    struct hash_map users; /* of struct user */
-    struct arena arena;    /* everything else */
+    struct user_table users;
 };
-
-static struct slice user_key(const void *value)
-{
-    return ((const struct user *)value)->name;
-}
-
-static bool is_open_ended(struct slice range_end)
-{
-    return range_end.len == 1 && range_end.ptr[0] == 0;
-}
-
-bool auth_range_is_valid(struct slice key, struct slice range_end)
-{
-    if (key.len == 0)
-        return false;
-    return range_end.len == 0 || is_open_ended(range_end) || slice_compare(key, range_end) < 0;
-}
 
 /* -- Making -- */
 
-static void *take(struct auth_rights *rights, size_t count, size_t bytes_each)
-{
-    return xalloc_check(arena_calloc(&rights->arena, size_max(count, 1), bytes_each),
-                        count * bytes_each);
-}
+/* Makes users, those with the same roles one after the other with the same grants. */
+struct maker {
+    const struct auth_store *store;
+    const struct pb_user *last; /* whose grants those are; NULL: there are none yet */
+    struct auth_grants *grants; /* one reference */
+};
 
-static struct slice copy(struct auth_rights *rights, struct slice bytes)
+static bool same_roles(const struct pb_user *a, const struct pb_user *b)
 {
-    uint8_t *memory = take(rights, bytes.len, 1);
-    slice_copy(memory, bytes);
-    return slice_of(memory, bytes.len);
-}
-
-/* The key and a NUL behind it: the first key after it. */
-static struct slice copy_successor(struct auth_rights *rights, struct slice key)
-{
-    uint8_t *memory = take(rights, key.len + 1, 1);
-    slice_copy(memory, key);
-    return slice_of(memory, key.len + 1);
-}
-
-static struct range range_of(struct auth_rights *rights, const struct pb_permission *permission)
-{
-    struct range range = {.from = copy(rights, permission->key),
-                          .endless = is_open_ended(permission->range_end)};
-    if (permission->range_end.len == 0)
-        range.to = copy_successor(rights, permission->key);
-    else if (!range.endless)
-        range.to = copy(rights, permission->range_end);
-    return range;
-}
-
-static bool gives(int32_t type, enum auth_access access)
-{
-    if (type == PB_PERMISSION_TYPE_READWRITE)
-        return true;
-    return type == (access == AUTH_READ ? PB_PERMISSION_TYPE_READ : PB_PERMISSION_TYPE_WRITE);
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-    return slice_compare(((const struct range *)a)->from, ((const struct range *)b)->from);
-}
-
-static bool reaches_further(const struct range *a, const struct range *b)
-{
-    if (a->endless || b->endless)
-        return a->endless && !b->endless;
-    return slice_compare(a->to, b->to) > 0;
-}
-
-/* Sorts, and joins what overlaps or touches. */
-static void ranges_join(struct ranges *ranges)
-{
-    size_t kept = 0;
-    if (ranges->count == 0)
-        return;
-    qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
-    for (size_t i = 1; i < ranges->count; i++) {
-        struct range *last = &ranges->items[kept];
-        struct range *next = &ranges->items[i];
-        if (last->endless || slice_compare(next->from, last->to) <= 0) {
-            if (reaches_further(next, last)) {
-                last->to = next->to;
-                last->endless = next->endless;
-            }
-        } else {
-            ranges->items[++kept] = *next;
-        }
+    if (a->roles_count != b->roles_count)
+        return false;
+    for (size_t i = 0; i < a->roles_count; i++) {
+        if (!slice_equal(a->roles[i], b->roles[i]))
+            return false;
     }
-    ranges->count = kept + 1;
+    return true;
 }
 
-/* The roles of a user that have a row, and how many permissions they have in all. */
-static size_t permissions_of(const struct auth_store *store, const struct pb_user *from,
-                             const struct pb_role **ret_roles, size_t *ret_role_count)
+/* Of those of its roles that have a row. */
+static struct auth_grants *grants_of(const struct auth_store *store, const struct pb_user *from)
 {
-    size_t permissions = 0;
-    *ret_role_count = 0;
+    const struct pb_role **roles = xcalloc(size_max(from->roles_count, 1), sizeof(*roles));
+    size_t count = 0;
     for (size_t i = 0; i < from->roles_count; i++) {
         const struct auth_entry *entry = auth_entry_find(store, AUTH_TABLE_ROLES, from->roles[i]);
-        if (!entry)
-            continue;
-        ret_roles[(*ret_role_count)++] = &entry->role;
-        permissions += entry->role.key_permission_count;
+        if (entry)
+            roles[count++] = &entry->role;
     }
-    return permissions;
+    struct auth_grants *grants = auth_grants_new(roles, count);
+    free(roles);
+    return grants;
 }
 
-static void user_add_ranges(struct auth_rights *rights, struct user *user,
-                            const struct pb_role *const *roles, size_t role_count,
-                            size_t permissions)
+static void put_user(struct auth_rights *rights, struct maker *maker, const struct pb_user *from)
 {
-    for (int access = 0; access < AUTH_ACCESSES; access++)
-        user->ranges[access].items = take(rights, permissions, sizeof(struct range));
-    for (size_t i = 0; i < role_count; i++) {
-        for (size_t k = 0; k < roles[i]->key_permission_count; k++) {
-            const struct pb_permission *permission = &roles[i]->key_permission[k];
-            if (!auth_range_is_valid(permission->key, permission->range_end))
-                continue; /* gives nothing: what an import brought along */
-            struct range range = range_of(rights, permission);
-            for (int access = 0; access < AUTH_ACCESSES; access++) {
-                struct ranges *ranges = &user->ranges[access];
-                if (gives(permission->perm_type, (enum auth_access)access))
-                    ranges->items[ranges->count++] = range;
-            }
-        }
+    if (!maker->last || !same_roles(maker->last, from)) {
+        auth_grants_unref(maker->grants);
+        maker->grants = grants_of(maker->store, from);
     }
-    for (int access = 0; access < AUTH_ACCESSES; access++)
-        ranges_join(&user->ranges[access]);
+    maker->last = from;
+    user_table_put(&rights->users, auth_user_new(from, auth_grants_ref(maker->grants)));
 }
 
-static void add_user(struct auth_rights *rights, const struct auth_store *store,
-                     const struct pb_user *from)
-{
-    struct user *user = take(rights, 1, sizeof(*user));
-    user->name = copy(rights, from->name);
-    user->role_count = from->roles_count;
-    user->roles = take(rights, from->roles_count, sizeof(*user->roles));
-    for (size_t i = 0; i < from->roles_count; i++) {
-        user->roles[i] = copy(rights, from->roles[i]);
-        user->root |= slice_equal(from->roles[i], AUTH_ROOT);
-    }
-    const struct pb_role **roles = take(rights, from->roles_count, sizeof(struct pb_role *));
-    size_t role_count;
-    size_t permissions = permissions_of(store, from, roles, &role_count);
-    user_add_ranges(rights, user, roles, role_count, permissions);
-
-    void *replaced = NULL;
-    enum status status = hash_map_put(&rights->users, user, &replaced);
-    xalloc_check(status == ST_OK ? user : NULL, sizeof(*user));
-    assert(!replaced);
-}
-
-struct auth_rights *auth_rights_new(const struct auth_store *store)
+static struct auth_rights *rights_new(const struct auth_store *store)
 {
     struct auth_rights *rights = xcalloc(1, sizeof(*rights));
     rights->refs = 1;
     rights->enabled = store->enabled;
     rights->revision = store->revision;
-    arena_init(&rights->arena, NULL, 0, SIZE_MAX);
-    hash_map_init(&rights->users, user_key, random_seed_system());
+    return rights;
+}
+
+struct auth_rights *auth_rights_new(const struct auth_store *store)
+{
+    struct auth_rights *rights = rights_new(store);
+    struct maker maker = {.store = store};
+    user_table_init(&rights->users, random_seed_system());
     for (size_t i = 0; i < auth_store_user_count(store); i++)
-        add_user(rights, store, auth_store_user_at(store, i));
+        put_user(rights, &maker, auth_store_user_at(store, i));
+    auth_grants_unref(maker.grants);
+    return rights;
+}
+
+static bool has_role(const struct pb_user *user, struct slice role)
+{
+    size_t low = 0, high = user->roles_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = slice_compare(user->roles[middle], role);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static void take_row(struct auth_rights *rights, struct maker *maker, const struct auth_row *row)
+{
+    const struct auth_store *store = maker->store;
+    if (row->table == AUTH_TABLE_USERS) {
+        const struct auth_entry *entry = auth_entry_find(store, AUTH_TABLE_USERS, row->key);
+        if (entry)
+            put_user(rights, maker, &entry->user);
+        else
+            user_table_remove(&rights->users, row->key);
+    } else if (row->table == AUTH_TABLE_ROLES) {
+        for (size_t i = 0; i < auth_store_user_count(store); i++) {
+            const struct pb_user *user = auth_store_user_at(store, i);
+            if (has_role(user, row->key))
+                put_user(rights, maker, user);
+        }
+    }
+}
+
+struct auth_rights *auth_rights_after(const struct auth_rights *before,
+                                      const struct auth_store *store, const struct auth_row *rows,
+                                      size_t row_count)
+{
+    struct auth_rights *rights = rights_new(store);
+    struct maker maker = {.store = store};
+    user_table_copy(&rights->users, &before->users);
+    for (size_t i = 0; i < row_count; i++)
+        take_row(rights, &maker, &rows[i]);
+    auth_grants_unref(maker.grants);
     return rights;
 }
 
@@ -212,8 +137,7 @@ void auth_rights_unref(struct auth_rights *rights)
 {
     if (!rights || atomic_fetch_sub_explicit(&rights->refs, 1, memory_order_acq_rel) != 1)
         return;
-    hash_map_fini(&rights->users);
-    arena_fini(&rights->arena);
+    user_table_fini(&rights->users);
     free(rights);
 }
 
@@ -227,34 +151,6 @@ bool auth_rights_enabled(const struct auth_rights *rights)
 uint64_t auth_rights_revision(const struct auth_rights *rights)
 {
     return rights->revision;
-}
-
-/* The last that begins at or before the key; NULL when the key lies before all. */
-static const struct range *ranges_find(const struct ranges *ranges, struct slice key)
-{
-    size_t low = 0, high = ranges->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (slice_compare(ranges->items[middle].from, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &ranges->items[low - 1] : NULL;
-}
-
-/* A range without any key in it, [b, a), has to lie within one too, from its end to its key. */
-static bool ranges_hold(const struct ranges *ranges, struct slice key, struct slice range_end)
-{
-    const struct range *range = ranges_find(ranges, key);
-    if (!range || (!range->endless && slice_compare(key, range->to) >= 0))
-        return false;
-    if (range_end.len == 0)
-        return true;
-    if (is_open_ended(range_end))
-        return range->endless;
-    return slice_compare(range->from, range_end) < 0 &&
-           (range->endless || slice_compare(range_end, range->to) <= 0);
 }
 
 bool auth_rights_unchecked(const struct auth_rights *rights, const struct auth_principal *principal)
@@ -272,13 +168,13 @@ enum status auth_rights_check(const struct auth_rights *rights,
         return ST_USER_EMPTY;
     if (principal->revision < rights->revision)
         return ST_AUTH_OLD_REVISION;
-    const struct user *user = hash_map_get(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(&rights->users, principal->user);
     if (!user)
         return ST_PERMISSION_DENIED;
     if (user->root)
         return ST_OK;
     /* No key is empty. */
-    if (key.len == 0 || !ranges_hold(&user->ranges[access], key, range_end))
+    if (key.len == 0 || !auth_grants_hold(user->grants, access, key, range_end))
         return ST_PERMISSION_DENIED;
     return ST_OK;
 }
@@ -290,7 +186,7 @@ enum status auth_rights_check_admin(const struct auth_rights *rights,
         return ST_OK;
     if (principal->revision == 0 || principal->user.len == 0)
         return ST_USER_EMPTY;
-    const struct user *user = hash_map_get(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(&rights->users, principal->user);
     if (!user)
         return ST_USER_NOT_FOUND;
     return user->root ? ST_OK : ST_PERMISSION_DENIED;
@@ -303,7 +199,7 @@ enum status auth_rights_check_user(const struct auth_rights *rights,
         return ST_OK;
     if (principal->revision == 0 || principal->user.len == 0)
         return ST_USER_EMPTY;
-    return hash_map_get(&rights->users, principal->user) ? ST_OK : ST_PERMISSION_DENIED;
+    return user_table_find(&rights->users, principal->user) ? ST_OK : ST_PERMISSION_DENIED;
 }
 
 enum status auth_rights_check_user_get(const struct auth_rights *rights,
@@ -320,7 +216,7 @@ enum status auth_rights_check_role_get(const struct auth_rights *rights,
     enum status status = auth_rights_check_admin(rights, principal);
     if (status == ST_OK || status == ST_USER_EMPTY)
         return status;
-    const struct user *user = hash_map_get(&rights->users, principal->user);
+    const struct auth_user *user = user_table_find(&rights->users, principal->user);
     for (size_t i = 0; user && i < user->role_count; i++) {
         if (slice_equal(user->roles[i], role))
             return ST_OK;
@@ -328,24 +224,21 @@ enum status auth_rights_check_role_get(const struct auth_rights *rights,
     return status;
 }
 
+/* What is shared is counted with each who shares it. */
 size_t auth_rights_bytes(const struct auth_rights *rights)
 {
-    return sizeof(*rights) + rights->arena.held_bytes +
-           rights->users.capacity * sizeof(*rights->users.slots);
+    size_t bytes = sizeof(*rights) + rights->users.bucket_count * sizeof(void *), at = 0;
+    for (const struct auth_user *user; (user = user_table_each(&rights->users, &at));)
+        bytes += user->bytes + auth_grants_bytes(user->grants) + 2 * sizeof(void *);
+    return bytes;
 }
 
 void auth_rights_check_order(const struct auth_rights *rights)
 {
-    const struct user *user;
-    MAP_FOREACH (user, &rights->users) {
-        for (int access = 0; access < AUTH_ACCESSES; access++) {
-            const struct ranges *ranges = &user->ranges[access];
-            for (size_t i = 0; i < ranges->count; i++) {
-                const struct range *range = &ranges->items[i];
-                assert(range->endless || slice_compare(range->from, range->to) < 0);
-                assert(i == 0 ||
-                       (!range[-1].endless && slice_compare(range[-1].to, range->from) < 0));
-            }
-        }
+    size_t count = 0, at = 0;
+    for (const struct auth_user *user; (user = user_table_each(&rights->users, &at)); count++) {
+        assert(user_table_find(&rights->users, user->name) == user);
+        auth_grants_check(user->grants);
     }
+    assert(count == rights->users.count);
 }

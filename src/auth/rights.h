@@ -1,12 +1,9 @@
 /*
- * Who may read and write what: an immutable picture of the store, made anew when something in it
- * changes and shared by all threads. A check takes no lock and no memory.
+ * Who may read and write what: an immutable picture of the store, shared by all threads. A check
+ * takes no lock and no memory. After a change the next one is made of it, and shares with it all
+ * users that the change has not touched (auth/user_table.h).
  *
- *   auth_store ── auth_rights_new ──► auth_rights ── published ──► checks on any thread
- *
- * Of each user the permissions of all its roles are one list of ranges to read and one to write:
- * sorted, parted, neighbours joined. A request for [key, end) is in order when one of them holds
- * all of it, which is what etcd's interval trees find out: ranges that touch count as one.
+ *   auth_store ── auth_rights_new, …_after ──► auth_rights ── published ──► checks on any thread
  *
  * Reference-counted: who publishes it holds one, and whoever keeps it for longer than a turn.
  */
@@ -18,6 +15,7 @@
 
 #include <stdbool.h>
 
+struct auth_row;
 struct auth_store;
 struct auth_rights;
 
@@ -32,6 +30,10 @@ enum auth_access { AUTH_READ, AUTH_WRITE, AUTH_ACCESSES };
 
 /* With one reference. Aborts without memory. */
 struct auth_rights *auth_rights_new(const struct auth_store *store);
+/* The same, out of the one before the rows were applied to the store. */
+struct auth_rights *auth_rights_after(const struct auth_rights *before,
+                                      const struct auth_store *store, const struct auth_row *rows,
+                                      size_t row_count);
 struct auth_rights *auth_rights_ref(struct auth_rights *rights);
 void auth_rights_unref(struct auth_rights *rights); /* accepts NULL */
 DEFINE_CLEANUP(struct auth_rights *, auth_rights_unref)
@@ -77,7 +79,7 @@ bool auth_range_is_valid(struct slice key, struct slice range_end);
 
 /* Of memory. */
 size_t auth_rights_bytes(const struct auth_rights *rights);
-/* For tests: ranges are sorted and parted. */
+/* For tests: users are found, ranges are sorted and parted. */
 void auth_rights_check_order(const struct auth_rights *rights);
 
 #endif

@@ -180,6 +180,7 @@ void auth_book_take(struct auth_book *book, struct engine_auth *auth,
     auth->ends_all_tokens = change->ends_all_tokens;
     if (change->row_count == 0)
         return;
-    auth_rights_unref(book->rights);
-    book->rights = auth_rights_new(book->store);
+    struct auth_rights *before = book->rights;
+    book->rights = auth_rights_after(before, book->store, change->rows, change->row_count);
+    auth_rights_unref(before);
 }

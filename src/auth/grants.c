@@ -1,0 +1,213 @@
+#include "auth/grants.h"
+
+#include "base/xalloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* [from, to), or everything from `from` on. */
+struct range {
+    struct slice from;
+    struct slice to;
+    bool endless;
+};
+
+struct ranges {
+    struct range *items; /* sorted; between two lies at least one key */
+    size_t count;
+};
+
+struct auth_grants {
+    _Atomic uint32_t refs;
+    struct ranges ranges[AUTH_ACCESSES];
+    size_t bytes;
+    /* The ranges, then the bytes they are made of. */
+};
+
+static bool is_open_ended(struct slice range_end)
+{
+    return range_end.len == 1 && range_end.ptr[0] == 0;
+}
+
+bool auth_range_is_valid(struct slice key, struct slice range_end)
+{
+    if (key.len == 0)
+        return false;
+    return range_end.len == 0 || is_open_ended(range_end) || slice_compare(key, range_end) < 0;
+}
+
+/* -- Making -- */
+
+/* A NUL behind a key makes the first key after it. */
+static struct slice copy(uint8_t **at, struct slice bytes, bool successor)
+{
+    uint8_t *memory = *at;
+    slice_copy(memory, bytes);
+    if (successor)
+        memory[bytes.len] = 0;
+    *at += bytes.len + successor;
+    return slice_of(memory, bytes.len + successor);
+}
+
+static struct range range_of(uint8_t **at, const struct pb_permission *permission)
+{
+    struct range range = {.from = copy(at, permission->key, false),
+                          .endless = is_open_ended(permission->range_end)};
+    if (permission->range_end.len == 0)
+        range.to = copy(at, permission->key, true);
+    else if (!range.endless)
+        range.to = copy(at, permission->range_end, false);
+    return range;
+}
+
+static bool gives(int32_t type, enum auth_access access)
+{
+    if (type == PB_PERMISSION_TYPE_READWRITE)
+        return true;
+    return type == (access == AUTH_READ ? PB_PERMISSION_TYPE_READ : PB_PERMISSION_TYPE_WRITE);
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    return slice_compare(((const struct range *)a)->from, ((const struct range *)b)->from);
+}
+
+static bool reaches_further(const struct range *a, const struct range *b)
+{
+    if (a->endless || b->endless)
+        return a->endless && !b->endless;
+    return slice_compare(a->to, b->to) > 0;
+}
+
+/* Sorts, and joins what overlaps or touches. */
+static void ranges_join(struct ranges *ranges)
+{
+    size_t kept = 0;
+    if (ranges->count == 0)
+        return;
+    qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
+    for (size_t i = 1; i < ranges->count; i++) {
+        struct range *last = &ranges->items[kept];
+        struct range *next = &ranges->items[i];
+        if (last->endless || slice_compare(next->from, last->to) <= 0) {
+            if (reaches_further(next, last)) {
+                last->to = next->to;
+                last->endless = next->endless;
+            }
+        } else {
+            ranges->items[++kept] = *next;
+        }
+    }
+    ranges->count = kept + 1;
+}
+
+/* How many permissions there are, and room for what they are made of. */
+static size_t permissions_of(const struct pb_role *const *roles, size_t role_count,
+                             size_t *ret_bytes)
+{
+    size_t count = 0;
+    *ret_bytes = 0;
+    for (size_t i = 0; i < role_count; i++) {
+        count += roles[i]->key_permission_count;
+        for (size_t k = 0; k < roles[i]->key_permission_count; k++) {
+            const struct pb_permission *permission = &roles[i]->key_permission[k];
+            *ret_bytes +=
+                permission->key.len + 1 + size_max(permission->range_end.len, permission->key.len);
+        }
+    }
+    return count;
+}
+
+static void add_role(struct auth_grants *grants, const struct pb_role *role, uint8_t **at)
+{
+    for (size_t k = 0; k < role->key_permission_count; k++) {
+        const struct pb_permission *permission = &role->key_permission[k];
+        if (!auth_range_is_valid(permission->key, permission->range_end))
+            continue; /* what an import brought along */
+        struct range range = range_of(at, permission);
+        for (int access = 0; access < AUTH_ACCESSES; access++) {
+            struct ranges *ranges = &grants->ranges[access];
+            if (gives(permission->perm_type, (enum auth_access)access))
+                ranges->items[ranges->count++] = range;
+        }
+    }
+}
+
+struct auth_grants *auth_grants_new(const struct pb_role *const *roles, size_t role_count)
+{
+    size_t key_bytes;
+    size_t count = permissions_of(roles, role_count, &key_bytes);
+    size_t bytes =
+        sizeof(struct auth_grants) + AUTH_ACCESSES * count * sizeof(struct range) + key_bytes;
+    struct auth_grants *grants = xmalloc(bytes);
+    struct range *items = (struct range *)(void *)(grants + 1);
+    *grants = (struct auth_grants){.refs = 1, .bytes = bytes};
+    for (int access = 0; access < AUTH_ACCESSES; access++)
+        grants->ranges[access].items = items + (size_t)access * count;
+    uint8_t *at = (uint8_t *)(items + AUTH_ACCESSES * count);
+    for (size_t i = 0; i < role_count; i++)
+        add_role(grants, roles[i], &at);
+    for (int access = 0; access < AUTH_ACCESSES; access++)
+        ranges_join(&grants->ranges[access]);
+    return grants;
+}
+
+struct auth_grants *auth_grants_ref(struct auth_grants *grants)
+{
+    atomic_fetch_add_explicit(&grants->refs, 1, memory_order_relaxed);
+    return grants;
+}
+
+void auth_grants_unref(struct auth_grants *grants)
+{
+    if (grants && atomic_fetch_sub_explicit(&grants->refs, 1, memory_order_acq_rel) == 1)
+        free(grants);
+}
+
+/* -- Looking -- */
+
+/* The last that begins at or before the key; NULL when the key lies before all. */
+static const struct range *ranges_find(const struct ranges *ranges, struct slice key)
+{
+    size_t low = 0, high = ranges->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slice_compare(ranges->items[middle].from, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &ranges->items[low - 1] : NULL;
+}
+
+/* A range without any key in it, [b, a), has to lie within one too, from its end to its key. */
+bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,
+                      struct slice range_end)
+{
+    const struct range *range = ranges_find(&grants->ranges[access], key);
+    if (!range || (!range->endless && slice_compare(key, range->to) >= 0))
+        return false;
+    if (range_end.len == 0)
+        return true;
+    if (is_open_ended(range_end))
+        return range->endless;
+    return slice_compare(range->from, range_end) < 0 &&
+           (range->endless || slice_compare(range_end, range->to) <= 0);
+}
+
+size_t auth_grants_bytes(const struct auth_grants *grants)
+{
+    return grants->bytes;
+}
+
+void auth_grants_check(const struct auth_grants *grants)
+{
+    for (int access = 0; access < AUTH_ACCESSES; access++) {
+        const struct ranges *ranges = &grants->ranges[access];
+        for (size_t i = 0; i < ranges->count; i++) {
+            const struct range *range = &ranges->items[i];
+            assert(range->endless || slice_compare(range->from, range->to) < 0);
+            assert(i == 0 || (!range[-1].endless && slice_compare(range[-1].to, range->from) < 0));
+        }
+    }
+}
