@@ -89,8 +89,12 @@ enum status auth_method_check(struct slice path, const struct auth_rights *right
                               const struct auth_principal *principal)
 {
     const struct auth_method *method = auth_method_find(path);
-    if (!method)
-        return ST_PERMISSION_DENIED;
+    return method ? auth_method_allows(method, rights, principal) : ST_PERMISSION_DENIED;
+}
+
+enum status auth_method_allows(const struct auth_method *method, const struct auth_rights *rights,
+                               const struct auth_principal *principal)
+{
     switch (method->need) {
     case AUTH_NEED_NOTHING:
     /* A watch that is not allowed is refused by itself, and the stream goes on. */

@@ -39,10 +39,12 @@ extern const size_t auth_method_count;
 /* NULL: there is no such method, and it is to be refused. */
 const struct auth_method *auth_method_find(struct slice path);
 
-/*
- * What can be said before the request's contents are known. A path that is not in the table is
- * ST_PERMISSION_DENIED, also while access is not controlled.
- */
+/* What can be said before the request's contents are known. */
+MUST_CHECK
+enum status auth_method_allows(const struct auth_method *method, const struct auth_rights *rights,
+                               const struct auth_principal *principal);
+/* The same by its path. One that is not in the table is ST_PERMISSION_DENIED, also while access is
+ * not controlled. */
 MUST_CHECK
 enum status auth_method_check(struct slice path, const struct auth_rights *rights,
                               const struct auth_principal *principal);

@@ -29,8 +29,8 @@ struct server {
     struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
     struct server_auth auth;
-    struct url *bound;              /* owned; one for each listener */
-    struct slice *shown;            /* owned; client URLs with the ports that were chosen … */
+    struct url *bound;   /* owned; one for each listener */
+    struct slice *shown; /* owned; client URLs with the ports that were chosen … */
     char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
     bool kube_skipped;                   /* its address is taken by somebody else */
     bool started;
@@ -96,6 +96,7 @@ static enum status start_faces(struct server *server, struct server_shard *shard
 {
     TRY(etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face));
     set_clock(server, shard->face, loop);
+    etcd_face_set_loop(shard->face, loop);
     if (!server->config->kube_wanted)
         return ST_OK;
     TRY(kube_face_new(&server->config->kube, server->engine, shard->engine, loop, &shard->kube));
@@ -343,6 +344,10 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.tls_stats = tls_stats;
     server->etcd.net_ctx = server;
     TRY(server_auth_init(&server->auth, &config->auth, error));
+    server->etcd.issuer = server->auth.issuer;
+    server->etcd.hasher = server->auth.hasher;
+    server->etcd.bcrypt_cost = server->auth.bcrypt_cost;
+    server->etcd.names_from_certificates = config->auth.names_from_certificates;
     TRY(open_engine(server, error));
     TRY(open_listeners(server, error));
     enum status status = net_server_start(server->net);

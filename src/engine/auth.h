@@ -79,8 +79,8 @@ struct engine_auth {
 void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth);
 
 /*
- * The rights of the shard's turn, valid until its next turn begins. No lock. Reads of the turn may
- * see newer ones.
+ * The newest published rights, valid until this is asked again or the shard's next turn begins. No
+ * lock.
  */
 const struct auth_rights *engine_auth_rights(struct engine_shard *shard);
 
@@ -95,10 +95,10 @@ const struct auth_rights *engine_auth_rights(struct engine_shard *shard);
 uint64_t engine_auth_revision(const struct engine *engine);
 
 /*
- * Rights have changed: called in the beginning of a turn, before watches are told of anything that
- * was written after the change, with engine_auth_rights showing the new ones. Only a shard where
- * somebody watches is woken for it. It may end watches and calls, and starts no operation. NULL:
- * nobody listens.
+ * Rights have changed: called in the beginning of a turn, or from engine_auth_rights, before
+ * watches are told of anything that was written after the change, with the new ones to be asked
+ * for. Only a shard where somebody watches is woken for it. It may end watches and calls, and
+ * starts no operation. NULL: nobody listens.
  */
 void engine_auth_on_change(struct engine_shard *shard, void (*changed)(void *ctx), void *ctx);
 

@@ -432,11 +432,6 @@ static void auth(struct engine_shard *shard, struct engine_auth *op)
     start(&op->op, FAKE_AUTH, NULL);
 }
 
-static const struct auth_rights *auth_rights(struct engine_shard *shard)
-{
-    return fake_of(shard->engine)->rights;
-}
-
 static uint64_t auth_revision(const struct engine *engine)
 {
     return auth_rights_revision(fake_of(engine)->auth.rights);
@@ -452,6 +447,12 @@ static void take_rights(struct engine_shard *shard)
     if (shard->auth_changed)
         shard->auth_changed(shard->auth_ctx);
     auth_rights_unref(before);
+}
+
+static const struct auth_rights *auth_rights(struct engine_shard *shard)
+{
+    take_rights(shard);
+    return fake_of(shard->engine)->rights;
 }
 
 static void status_get(struct engine_shard *shard, struct engine_status *ret_status)

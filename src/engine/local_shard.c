@@ -441,8 +441,10 @@ void local_auth_start_op(struct engine_shard *base, struct engine_auth *auth)
     hand_over(shard_of(base), &auth->op, LOCAL_AUTH, NULL);
 }
 
+/* Calls are answered before their turn begins: what the last one saw may be long ago. */
 const struct auth_rights *local_auth_rights(struct engine_shard *base)
 {
+    local_shard_take_rights(shard_of(base));
     return shard_of(base)->rights;
 }
 

@@ -89,7 +89,9 @@ static void change_done(struct engine_op *op);
 static void change_prepare(struct claim *c)
 {
     c->change = (struct key_change){
-        .write.op = {.done = change_done, .arena = grpc_call_arena(c->call)},
+        .write.op = {.done = change_done,
+                     .arena = grpc_call_arena(c->call),
+                     .principal = etcd_callers_again(c->face->callers, c->call)},
     };
     c->face->under_way++;
 }
@@ -403,6 +405,7 @@ void claim_start(struct grpc_call *call, struct etcd_face *face, const struct cl
     } else {
         c->lease.op.done = grant_done;
         c->lease.op.arena = grpc_call_arena(call);
+        c->lease.op.principal = etcd_call_principal(call);
         c->lease.ttl_s = CLAIM_LEASE_S;
         face->under_way++;
         engine_lease_grant(face->shard, &c->lease);

@@ -1,5 +1,6 @@
 /* The Election service: etcd's leader elections, on the server's side. Campaigns are in claim.c. */
 #include "codec/pb/election.pb.h"
+#include "etcd/callers.h"
 #include "etcd/claim.h"
 #include "etcd/key_change.h"
 #include "etcd/look.h"
@@ -108,6 +109,7 @@ static struct leader_call *leader_call_new(struct grpc_call *call, struct etcd_f
     l->pending = true;
     l->change.write.op.done = leader_done;
     l->change.write.op.arena = grpc_call_arena(call);
+    l->change.write.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, l);
     face->under_way++;
     return l;

@@ -3,6 +3,8 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
+#include "etcd/auth_call.h"
+#include "etcd/callers.h"
 #include "etcd/metrics.h"
 #include "etcd/v2_service.h"
 #include "etcd/watch_service.h"
@@ -28,6 +30,7 @@ static enum status face_fill(struct etcd_face *face)
     TRY(grpc_services_new(&face->services));
     TRY(http_routes_new(&face->routes));
     TRY(http_routes_new(&face->metrics_routes));
+    TRY(auth_service_add(face));
     TRY(kv_service_add(face));
     TRY(lease_service_add(face));
     TRY(lock_service_add(face));
@@ -39,6 +42,7 @@ static enum status face_fill(struct etcd_face *face)
     TRY(http_service_add(face));
     if (face->config->v2)
         TRY(v2_service_add(face));
+    face->callers = etcd_callers_new(face->config, face->shard, face->services);
     return count_calls(face);
 }
 
@@ -50,6 +54,8 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
     face->engine = engine;
     face->shard = shard;
     face->identity = engine_identity_get(engine);
+    list_init(&face->watches);
+    engine_auth_on_change(shard, watch_service_rights_changed, face);
     TRY(face_fill(face));
     gateway_init(&face->gateway, config, face->services);
     if (config->gateway_calls_max)
@@ -65,7 +71,10 @@ void etcd_face_free(struct etcd_face *face)
     assert(face->under_way == 0);
     if (face->gateway.server.services)
         gateway_fini(&face->gateway);
+    engine_auth_on_change(face->shard, NULL, NULL);
+    auth_desk_free(face->desk);
     grpc_services_free(face->services);
+    etcd_callers_free(face->callers);
     http_routes_free(face->routes);
     http_routes_free(face->metrics_routes);
     free(face);
@@ -79,6 +88,12 @@ void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), v
                       now_ns, ctx);
     face->slow.counts = face->counts;
     face->slow.apply_slot = ETCD_SLOW_APPLY_SLOT;
+}
+
+void etcd_face_set_loop(struct etcd_face *face, struct loop *loop)
+{
+    assert(!face->desk);
+    face->desk = auth_desk_new(loop);
 }
 
 bool etcd_face_busy(const struct etcd_face *face)

@@ -18,7 +18,9 @@
 #include "wire/grpc/service.h"
 #include "wire/http/routes.h"
 
+struct auth_issuer;
 struct etcd_health_counts;
+struct hasher;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct etcd_config {
@@ -50,10 +52,11 @@ struct etcd_config {
     bool v2;                                  /* --enable-v2 was given */
     bool pprof_wanted;                        /* --enable-pprof was given */
     struct etcd_health_counts *health_counts; /* NULL: nothing is counted */
-    /* Whether the caller may read the range: ST_OK, or why not. NULL: everybody may. */
-    enum status (*permit_watch)(void *ctx, const struct grpc_call *call, struct slice key,
-                                struct slice range_end);
-    void *permit_ctx;
+    /* Authentication. NULL: no password can be set, and nobody can log in. */
+    struct auth_issuer *issuer;
+    struct hasher *hasher;
+    unsigned bcrypt_cost;
+    bool names_from_certificates; /* a certificate's common name is a user's */
 };
 
 #define ETCD_TXN_OPS_MAX_DEFAULT ((size_t)128)
@@ -72,6 +75,10 @@ DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
 
 /* The time of the shard's turn, by which slow calls are found. Before its first connection. */
 void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), void *ctx);
+
+/* The shard's loop, to which passwords come back when they are hashed. Before its first connection.
+ */
+void etcd_face_set_loop(struct etcd_face *face, struct loop *loop);
 
 /* The engine still works on an operation: its shard must go on turning. */
 bool etcd_face_busy(const struct etcd_face *face);

@@ -8,6 +8,7 @@
  * Header, more and count stand in the last message only.
  */
 #include "codec/pb/rpc.pb.h"
+#include "etcd/callers.h"
 #include "etcd/kv_check.h"
 #include "etcd/service.h"
 
@@ -275,6 +276,7 @@ static struct range_call *range_call_new(struct grpc_call *call, struct etcd_fac
     r->face = face;
     r->range.op.done = range_done;
     r->range.op.arena = grpc_call_arena(call);
+    r->range.op.principal = etcd_call_principal(call);
     return r;
 }
 

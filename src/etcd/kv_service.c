@@ -3,6 +3,7 @@
  * replaced, what a transaction read) is produced as the connection has room, like a list.
  */
 #include "codec/pb/rpc.pb.h"
+#include "etcd/callers.h"
 #include "etcd/kv_check.h"
 #include "etcd/service.h"
 
@@ -197,6 +198,7 @@ static struct write_call *write_call_new(struct grpc_call *call, struct etcd_fac
     w->face = face;
     w->write.op.done = write_done;
     w->write.op.arena = grpc_call_arena(call);
+    w->write.op.principal = etcd_call_principal(call);
     return w;
 }
 

@@ -2,6 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
+#include "etcd/callers.h"
 #include "etcd/service.h"
 
 enum {
@@ -60,6 +61,7 @@ static void begin(struct keep_alive *k)
         buf_reset(&k->waiting, KEEP_BYTES);
     k->pending = true;
     k->face->under_way++;
+    k->renewals.op.principal = etcd_call_principal(k->call); /* as of its latest message */
     k->renewals.items = (struct engine_renewal *)(void *)k->batch.ptr;
     k->renewals.count = bytes / sizeof(struct engine_renewal);
     engine_lease_renew(k->face->shard, &k->renewals);

@@ -4,6 +4,7 @@
  */
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
+#include "etcd/callers.h"
 #include "etcd/lease_keep_alive.h"
 #include "etcd/service.h"
 
@@ -68,6 +69,7 @@ static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_fac
     face->under_way++;
     l->lease.op.done = lease_done;
     l->lease.op.arena = grpc_call_arena(call);
+    l->lease.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, l);
     return l;
 }

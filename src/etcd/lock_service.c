@@ -1,5 +1,6 @@
 /* The Lock service: etcd's mutex, on the server's side. */
 #include "codec/pb/lock.pb.h"
+#include "etcd/callers.h"
 #include "etcd/claim.h"
 #include "etcd/kv_check.h"
 #include "etcd/service.h"
@@ -81,6 +82,7 @@ static void unlock_on_message(struct grpc_call *call, void *service, struct slic
     u->pending = true;
     u->write.op.done = unlock_done;
     u->write.op.arena = grpc_call_arena(call);
+    u->write.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, u);
     face->under_way++;
     engine_delete_range(face->shard, &u->write, &u->removal);

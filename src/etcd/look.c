@@ -88,6 +88,7 @@ static void start(struct look *look)
     look->face->under_way++;
     look->range.op.done = range_done;
     look->range.op.arena = &look->arena;
+    look->range.op.principal = etcd_callers_again(look->face->callers, look->call);
     engine_range_start(look->face->shard, &look->range, &look->request);
 }
 

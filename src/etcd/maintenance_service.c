@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/maintenance.h"
+#include "etcd/callers.h"
 #include "etcd/downgrade.h"
 #include "etcd/service.h"
 
@@ -155,6 +156,7 @@ static struct maintenance_call *maintenance_call_new(struct grpc_call *call, str
     m->reply = reply;
     m->op.done = maintenance_done;
     m->op.arena = grpc_call_arena(call);
+    m->op.principal = etcd_call_principal(call);
     return m;
 }
 

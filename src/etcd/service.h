@@ -12,6 +12,8 @@
 #include "etcd/slow_log.h"
 #include "wire/h2/bucket.h"
 
+struct auth_desk;
+struct etcd_callers;
 struct pb_response_header;
 
 struct etcd_face {
@@ -27,9 +29,13 @@ struct etcd_face {
     uint64_t http_unlogged;             /* since the last of them */
     struct metric_block *counts;        /* of this shard; NULL: nobody counts */
     struct slow_log slow;
-    struct gateway gateway; /* over services; unused when config has none */
+    struct etcd_callers *callers; /* owned */
+    struct auth_desk *desk;       /* owned; NULL: no password can be hashed */
+    struct list watches;          /* calls of Watch (watch_service.c) */
+    struct gateway gateway;       /* over services; unused when config has none */
 };
 
+enum status auth_service_add(struct etcd_face *face);
 enum status kv_service_add(struct etcd_face *face);
 enum status lease_service_add(struct etcd_face *face);
 enum status lock_service_add(struct etcd_face *face);

@@ -10,7 +10,10 @@
  */
 #include "etcd/watch_service.h"
 
+#include "auth/check.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/auth.h"
+#include "etcd/callers.h"
 #include "etcd/service.h"
 #include "watch/stream.h"
 
@@ -29,6 +32,7 @@ struct watch_call {
     struct grpc_call *call;
     struct etcd_face *face;
     struct watch_stream *stream; /* owned; NULL once the call has failed */
+    struct list in_face;         /* links face.watches */
     bool paused;
 };
 
@@ -76,7 +80,7 @@ static void describe(void *ctx, char text[WATCH_PEER_BYTES])
     snprintf(text, WATCH_PEER_BYTES, "%.*s", WATCH_PEER_BYTES - 1, address);
 }
 
-/* -- Requests -- */
+/* -- Refusals -- */
 
 const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES])
 {
@@ -92,21 +96,61 @@ const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES
     return text;
 }
 
+/* -- Permission -- */
+
+static enum status check(struct watch_call *w, const struct auth_principal *principal,
+                         const struct pb_watch_create_request *request)
+{
+    struct auth_asker asker = {.rights = engine_auth_rights(w->face->shard),
+                               .principal = *principal};
+    return auth_check_watch(&asker, request);
+}
+
+/* Of a watch that is asked for: who asks is found out each time, as a token may have ended. */
+static enum status permit(struct watch_call *w, const struct pb_watch_create_request *request)
+{
+    struct auth_principal principal;
+    TRY(etcd_callers_find(w->face->callers, w->call, &principal));
+    if (principal.revision) /* for as long as it watches */
+        TRY(etcd_call_set_principal(w->call, &principal));
+    return check(w, &principal, request);
+}
+
+/* Of one that runs: by the user's rights now, however old what he showed is. */
+static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
+{
+    struct watch_call *w = ctx;
+    struct auth_principal principal = etcd_call_principal(w->call);
+    struct pb_watch_create_request request = {.key = key, .range_end = range_end};
+    if (principal.revision)
+        principal.revision = auth_rights_revision(engine_auth_rights(w->face->shard));
+    return check(w, &principal, &request) == ST_OK;
+}
+
+void watch_service_rights_changed(void *ctx)
+{
+    struct etcd_face *face = ctx;
+    struct watch_call *w, *next;
+    char text[WATCH_REFUSAL_BYTES];
+    if (!auth_rights_enabled(engine_auth_rights(face->shard)))
+        return;
+    struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
+    LIST_FOREACH_SAFE (w, next, &face->watches, in_face) {
+        if (w->stream && watch_stream_keep(w->stream, still_permitted, w, reason) != ST_OK)
+            fail(w, GRPC_PERMISSION_DENIED, slice_from_text(status_text(ST_PERMISSION_DENIED)));
+    }
+}
+
+/* -- Requests -- */
+
 static enum status create(struct watch_call *w, const struct pb_watch_create_request *request)
 {
-    const struct etcd_config *config = w->face->config;
-    struct slice key = request->key.len ? request->key : SLICE_LITERAL("\0");
-    if (config->permit_watch) {
-        /* With the range's end as the client wrote it, not as it is meant. */
-        enum status status =
-            config->permit_watch(config->permit_ctx, w->call, key, request->range_end);
-        char text[WATCH_REFUSAL_BYTES];
-        if (status != ST_OK)
-            return watch_stream_refuse(w->stream,
-                                       slice_from_text(watch_refusal_text(status, text)));
-    }
+    enum status status = request->start_revision < 0 ? ST_OK : permit(w, request);
+    char text[WATCH_REFUSAL_BYTES];
+    if (status != ST_OK)
+        return watch_stream_refuse(w->stream, slice_from_text(watch_refusal_text(status, text)));
     struct watch_create made = {
-        .key = key,
+        .key = request->key.len ? request->key : SLICE_LITERAL("\0"),
         .range_end = request->range_end,
         .start_revision = request->start_revision,
         .watch_id = request->watch_id,
@@ -147,6 +191,7 @@ static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_fac
     w->face = face;
     w->stream = watch_stream_new(engine_watch_hub(face->shard),
                                  (struct watch_stream_owner){wake, w, describe});
+    list_push_back(&face->watches, &w->in_face);
     grpc_call_set_user(call, w);
     grpc_call_set_source(call, &w->source);
     return w;
@@ -188,6 +233,7 @@ static void on_end(struct grpc_call *call, void *service)
     struct watch_call *w = grpc_call_user(call);
     if (!w)
         return; /* half-closed before it asked for anything */
+    list_remove(&w->in_face);
     watch_stream_free(w->stream);
     w->stream = NULL;
 }

@@ -1,3 +1,4 @@
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "watch/output.h"
 
@@ -234,6 +235,19 @@ static void control_push(struct watch_stream *stream, struct watch_control contr
     stream_wake(stream);
 }
 
+static void control_push_reason(struct watch_stream *stream, struct watch_control control,
+                                struct slice reason)
+{
+    size_t len = size_min(reason.len, MESSAGE_REASON_BYTES_MAX);
+    if (len) {
+        uint8_t *copy = xmalloc(len);
+        memcpy(copy, reason.ptr, len);
+        control.reason = slice_of(copy, len);
+        control.reason_owned = true;
+    }
+    control_push(stream, control);
+}
+
 static void control_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_control *control = &stream->controls[stream->control_first];
@@ -377,14 +391,32 @@ enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason
         return ST_LIMIT;
     struct watch_control control = {.watch_id = -1, .created = true, .canceled = true};
     stream->hub->stats.refused++;
-    if (reason.len) {
-        size_t len = size_min(reason.len, MESSAGE_REASON_BYTES_MAX);
-        uint8_t *copy = xmalloc(len);
-        memcpy(copy, reason.ptr, len);
-        control.reason = slice_of(copy, len);
-        control.reason_owned = true;
+    control_push_reason(stream, control, reason);
+    return ST_OK;
+}
+
+enum status watch_stream_keep(struct watch_stream *stream,
+                              bool (*keep)(void *ctx, struct slice key, struct slice range_end),
+                              void *ctx, struct slice reason)
+{
+    AUTO(buf_fini) struct buf ended = {0}; /* int64_t: ids */
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        if (watcher->state == WATCHER_COMPACTED || /* told of that next, and nothing else */
+            keep(ctx, watch_range_key(watcher->range), watch_range_end(watcher->range)))
+            continue;
+        TRY(buf_append(&ended, slice_of(&watcher->id, sizeof(watcher->id))));
     }
-    control_push(stream, control);
+    for (size_t at = 0; at < ended.len; at += sizeof(int64_t)) {
+        int64_t id;
+        memcpy(&id, ended.ptr + at, sizeof(id));
+        if (stream->control_count >= WATCH_WAITING_MAX)
+            return ST_LIMIT;
+        watcher_close(find_watcher(stream, id));
+        control_push_reason(stream, (struct watch_control){.watch_id = id, .canceled = true},
+                            reason);
+    }
     return ST_OK;
 }
 

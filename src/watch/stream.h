@@ -61,6 +61,14 @@ enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason
 /* Of an unknown id: nothing happens, as in etcd. */
 MUST_CHECK
 enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id);
+/*
+ * Ends every watcher whose range keep says no to, and says why in its canceled response. ST_LIMIT:
+ * too many responses would wait, end the call; some were ended.
+ */
+MUST_CHECK
+enum status watch_stream_keep(struct watch_stream *stream,
+                              bool (*keep)(void *ctx, struct slice key, struct slice range_end),
+                              void *ctx, struct slice reason);
 /* Answered with id -1 once every watcher of the stream has been told everything up to now. */
 MUST_CHECK
 enum status watch_stream_progress(struct watch_stream *stream);

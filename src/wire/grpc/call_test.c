@@ -198,9 +198,10 @@ struct guard_test {
     size_t refused_after; /* so many were let through */
 };
 
-static enum status guard_admit(void *ctx, struct grpc_call *call)
+static enum status guard_admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)
 {
     struct guard_test *g = ctx;
+    assert_true(slice_equal(row->path, grpc_call_path(call)));
     assert_int_equal(g->asked > 0, grpc_call_caller(call) != NULL);
     grpc_call_set_caller(call, g);
     return g->asked++ < g->refused_after ? ST_OK : ST_PERMISSION_DENIED;

@@ -7,7 +7,7 @@ static void hand_over(struct grpc_call *call, struct slice message)
     const struct grpc_guard *guard = call->row->guard;
     grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
     grpc_call_count(call, GRPC_COUNT_RECEIVED_BYTES, message.len);
-    enum status status = guard ? guard->admit(guard->ctx, call) : ST_OK;
+    enum status status = guard ? guard->admit(guard->ctx, call, call->row) : ST_OK;
     if (status != ST_OK) {
         grpc_call_fail(call, status);
         return;

@@ -40,8 +40,9 @@ struct grpc_timing {
  * status other than ST_OK fails the call; the service hears nothing of the message. Borrowed; used
  * on the thread that answers.
  */
+struct grpc_row;
 struct grpc_guard {
-    enum status (*admit)(void *ctx, struct grpc_call *call);
+    enum status (*admit)(void *ctx, struct grpc_call *call, const struct grpc_row *row);
     void *ctx;
 };
 

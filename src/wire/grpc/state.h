@@ -8,7 +8,7 @@
 enum {
     GRPC_CALL_BYTES = 768, /* a whole call with its first arena bytes */
     /* One that parks lives long and needs little: there may be a hundred thousand of them. */
-    GRPC_PARKING_CALL_BYTES = 408,
+    GRPC_PARKING_CALL_BYTES = 424,
     GRPC_TEXT_BYTES_MAX = 4096,
 };
 

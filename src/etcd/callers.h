@@ -1,0 +1,40 @@
+/*
+ * Who calls: the user of the token in a call's metadata, or of the name in its connection's
+ * certificate. And the guard before every method, which asks the table of auth/method.h.
+ *
+ *     message ──► guard: who is it? ──► may he call this at all? ──► the service
+ *                                        └── the engine asks again, with what the request touches
+ *
+ * What tokens stand for is remembered for less than a second (auth/issuer.h), by each face for
+ * itself. One to a face; its thread.
+ */
+#ifndef VIGIL_ETCD_CALLERS_H
+#define VIGIL_ETCD_CALLERS_H
+
+#include "auth/rights.h"
+#include "wire/grpc/service.h"
+
+struct engine_shard;
+struct etcd_callers;
+struct etcd_config;
+
+/* Guards all of services from now on: the last was added. config and shard are borrowed. */
+struct etcd_callers *etcd_callers_new(const struct etcd_config *config, struct engine_shard *shard,
+                                      struct grpc_services *services);
+void etcd_callers_free(struct etcd_callers *callers); /* accepts NULL */
+
+/*
+ * As etcd looks for it: a token before a certificate. All zero when there is neither, or access is
+ * not controlled. ST_INVALID_AUTH_TOKEN. The name is valid until this is called again.
+ */
+MUST_CHECK
+enum status etcd_callers_find(struct etcd_callers *callers, const struct grpc_call *call,
+                              struct auth_principal *ret_principal);
+
+/* Keeps it with the call, for as long as that lives. ST_NOMEM. */
+MUST_CHECK
+enum status etcd_call_set_principal(struct grpc_call *call, const struct auth_principal *principal);
+/* On whose behalf a call's operations are: what the guard has found, or what was set. */
+struct auth_principal etcd_call_principal(const struct grpc_call *call);
+
+#endif
