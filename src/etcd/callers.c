@@ -160,6 +160,15 @@ struct auth_principal etcd_call_principal(const struct grpc_call *call)
     return kept ? *kept : (struct auth_principal){0};
 }
 
+struct auth_principal etcd_callers_again(struct etcd_callers *callers, struct grpc_call *call)
+{
+    struct auth_principal now;
+    bool found = !grpc_call_ended(call) && etcd_callers_find(callers, call, &now) == ST_OK;
+    if (found && now.revision && etcd_call_set_principal(call, &now) != ST_OK)
+        return (struct auth_principal){0};
+    return etcd_call_principal(call);
+}
+
 /* -- The guard -- */
 
 static enum status admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)

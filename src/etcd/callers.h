@@ -36,5 +36,8 @@ MUST_CHECK
 enum status etcd_call_set_principal(struct grpc_call *call, const struct auth_principal *principal);
 /* On whose behalf a call's operations are: what the guard has found, or what was set. */
 struct auth_principal etcd_call_principal(const struct grpc_call *call);
+/* The same for an operation that comes long after the call's message: with the rights of now, as
+ * far as what the caller showed still counts. */
+struct auth_principal etcd_callers_again(struct etcd_callers *callers, struct grpc_call *call);
 
 #endif

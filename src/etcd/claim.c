@@ -1,6 +1,7 @@
 #include "etcd/claim.h"
 
 #include "engine/lease.h"
+#include "etcd/callers.h"
 #include "etcd/key_change.h"
 #include "etcd/look.h"
 

@@ -1,5 +1,6 @@
 #include "etcd/look.h"
 
+#include "etcd/callers.h"
 #include "watch/stream.h"
 
 #include <string.h>

@@ -19,9 +19,11 @@ static inline uint32_t peer_open(struct peer *p, const char *path, struct slice 
         {SLICE_LITERAL("te"), SLICE_LITERAL("trailers")},
         {SLICE_LITERAL("client-api-version"), version},
     };
-    uint8_t block[1024], *end = block;
+    uint8_t block[2048], *end = block;
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         end = hpack_put_literal(end, fields[i][0], fields[i][1]);
+    for (const struct peer_field *f = p->metadata; f && f->name; f++)
+        end = hpack_put_literal(end, slice_from_text(f->name), slice_from_text(f->value));
     uint32_t id = p->next_id;
     p->next_id += 2;
     *peer_stream(p, id) = (struct peer_stream){.code = -1};

@@ -25,6 +25,10 @@ struct peer_stream {
     bool ended;
 };
 
+struct peer_field {
+    const char *name, *value;
+};
+
 struct peer {
     struct engine *engine;
     struct engine_shard *shard;
@@ -36,7 +40,9 @@ struct peer {
     struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
     size_t window_used[PEER_STREAMS];         /* by id / 2: of what it may send on a stream */
     uint32_t next_id;
-    int64_t now_ns;     /* of the connection; a test may move it on */
+    int64_t now_ns; /* of the connection; a test may move it on */
+    /* Of every call, ends with one without name; NULL: none. */
+    const struct peer_field *metadata;
     struct arena arena; /* of the test */
 };
 
@@ -80,15 +86,15 @@ static inline void peer_reset(struct peer *p, uint32_t id)
 }
 
 /* stream_window: what the server may send on each stream at first. queued_bytes_max: of answers,
- * 0 for the default. */
-static inline void peer_init(struct peer *p, const struct etcd_config *config,
-                             const struct fake_options *options, uint32_t stream_window,
-                             size_t queued_bytes_max)
+ * 0 for the default. name: of the client's certificate, or NULL. */
+static inline void peer_init_named(struct peer *p, const struct etcd_config *config,
+                                   const struct fake_options *options, uint32_t stream_window,
+                                   size_t queued_bytes_max, const char *name)
 {
     struct wire_limits limits = WIRE_LIMITS_DEFAULT;
     if (queued_bytes_max)
         limits.grpc.queued_bytes_hard = queued_bytes_max;
-    struct wire_hooks hooks = {.on_output = peer_ignore};
+    struct wire_hooks hooks = {.on_output = peer_ignore, .peer_name = name};
     memset(p, 0, sizeof(*p));
     arena_init(&p->arena, NULL, 0, 1 << 30);
     p->next_id = 1;
@@ -104,6 +110,13 @@ static inline void peer_init(struct peer *p, const struct etcd_config *config,
     wire_connection_feed(p->connection, H2_PREFACE, p->now_ns + 1);
     peer_feed_frame(p, H2_SETTINGS, 0, 0, slice_of(settings, sizeof(settings)));
     peer_open_window(p, 0, 1 << 30);
+}
+
+static inline void peer_init(struct peer *p, const struct etcd_config *config,
+                             const struct fake_options *options, uint32_t stream_window,
+                             size_t queued_bytes_max)
+{
+    peer_init_named(p, config, options, stream_window, queued_bytes_max, NULL);
 }
 
 /* Answers under way are dropped first; the engine completes what it still has. */

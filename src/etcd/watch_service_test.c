@@ -8,26 +8,6 @@
 
 static const struct slice urls[] = {{(const uint8_t *)"http://localhost:2379", 21}};
 
-/* What permit was last asked for. */
-static struct asked {
-    uint8_t end[16];
-    size_t end_len;
-} asked_for;
-
-static enum status permit(void *ctx, const struct grpc_call *call, struct slice key,
-                          struct slice range_end)
-{
-    struct slice token;
-    struct asked *asked = ctx;
-    asked->end_len = size_min(range_end.len, sizeof(asked->end));
-    slice_copy(asked->end, slice_sub(range_end, 0, asked->end_len));
-    bool known = grpc_call_metadata(call, SLICE_LITERAL("client-api-version"), &token);
-    assert_true(known);
-    if (slice_has_prefix(key, SLICE_LITERAL("secret")))
-        return ST_PERMISSION_DENIED;
-    return slice_has_prefix(key, SLICE_LITERAL("stranger")) ? ST_INVALID_AUTH_TOKEN : ST_OK;
-}
-
 static const struct etcd_config config = {
     .version = "3.7.0",
     .cluster_version = "3.7.0",
@@ -38,8 +18,6 @@ static const struct etcd_config config = {
     .peer_url_count = 1,
     .client_urls = urls,
     .client_url_count = 1,
-    .permit_watch = permit,
-    .permit_ctx = &asked_for,
 };
 
 enum { WATCHERS_MAX = 5000 };
@@ -233,25 +211,6 @@ static void request_says_what_a_watch_is_shown(void **state)
         (struct pb_watch_create_request){.range_end = SLICE_LITERAL("\0"), .start_revision = 5});
     turn(p);
     assert_string_equal(said(p, id, &at), "1 created @5\n1 @5 PUT b=3\n");
-    assert_true(slice_equal(slice_of(asked_for.end, asked_for.end_len), SLICE_LITERAL("\0")));
-}
-
-static void watch_without_permission_is_refused_in_etcds_words(void **state)
-{
-    struct peer *p = *state;
-    size_t at = 0;
-    uint32_t id = open_watch(p);
-    create(p, id, "secret/1");
-    create(p, id, "stranger");
-    create(p, id, "open");
-    turn(p);
-    assert_string_equal(
-        said(p, id, &at),
-        "-1 created canceled because rpc error: code = PermissionDenied desc = etcdserver: "
-        "permission denied @1\n"
-        "-1 created canceled because rpc error: code = Unauthenticated desc = etcdserver: invalid "
-        "auth token @1\n"
-        "0 created @1\n");
 }
 
 static void cancel_and_progress_are_answered(void **state)
@@ -454,7 +413,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(events_follow_the_created_response),
         TEST(request_says_what_a_watch_is_shown),
-        TEST(watch_without_permission_is_refused_in_etcds_words),
         TEST(cancel_and_progress_are_answered),
         TEST(unknown_requests_are_passed_over),
         TEST(malformed_request_fails_the_call),
