@@ -169,6 +169,31 @@ void engine_defragment_give_up(struct engine_defragment *defragment)
     defragment->op.shard->engine->ops->defragment_give_up(defragment);
 }
 
+void engine_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot)
+{
+    gate_begin(&snapshot->op, shard, AUTH_NEED_ROOT, NULL);
+    snapshot->state = NULL;
+    atomic_store(&snapshot->given_up, false);
+    shard->engine->ops->snapshot_start(shard, snapshot);
+}
+
+void engine_snapshot_read(struct engine_snapshot *snapshot)
+{
+    snapshot->op.shard->engine->ops->snapshot_read(snapshot);
+}
+
+void engine_snapshot_give_up(struct engine_snapshot *snapshot)
+{
+    atomic_store(&snapshot->given_up, true);
+}
+
+void engine_snapshot_close(struct engine_snapshot *snapshot)
+{
+    if (snapshot->state)
+        snapshot->op.shard->engine->ops->snapshot_close(snapshot);
+    snapshot->state = NULL;
+}
+
 void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
 {
     gate_begin(op, shard, AUTH_NEED_ROOT, target);

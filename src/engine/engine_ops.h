@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/maintenance.h"
+#include "engine/snapshot.h"
 
 struct auth_rights;
 struct engine_auth;
@@ -61,6 +62,9 @@ struct engine_ops {
     void (*defragment)(struct engine_shard *shard, struct engine_defragment *defragment);
     void (*defragment_give_up)(struct engine_defragment *defragment);
     void (*downgrade)(struct engine_shard *shard, struct engine_op *op, const char *target);
+    void (*snapshot_start)(struct engine_shard *shard, struct engine_snapshot *snapshot);
+    void (*snapshot_read)(struct engine_snapshot *snapshot);
+    void (*snapshot_close)(struct engine_snapshot *snapshot);
     void (*auth)(struct engine_shard *shard, struct engine_auth *auth);
     const struct auth_rights *(*auth_rights)(struct engine_shard *shard);
     uint64_t (*auth_revision)(const struct engine *engine);

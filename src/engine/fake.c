@@ -22,6 +22,8 @@ enum fake_kind {
     FAKE_ALARM,
     FAKE_DEFRAGMENT,
     FAKE_DOWNGRADE,
+    FAKE_SNAPSHOT_START,
+    FAKE_SNAPSHOT_READ,
     FAKE_AUTH,
     FAKE_LEASE, /* and enum engine_lease_call */
 };
@@ -86,6 +88,34 @@ static void answer_free(struct fake *fake, struct fake_answer *answer)
     fake->open_count--;
     arena_fini(&answer->arena);
     free(answer);
+}
+
+/* A piece has memory of its own, so that who looks at it too long is seen. */
+struct fake_snapshot {
+    uint64_t made;
+    uint8_t *piece;
+};
+
+static enum status run_snapshot(struct fake *fake, struct engine_snapshot *snapshot)
+{
+    struct fake_snapshot *state = snapshot->state;
+    if (!state) {
+        snapshot->state = xcalloc(1, sizeof(*state));
+        snapshot->bytes = FAKE_SNAPSHOT_BYTES;
+        fake->open_count++;
+        return ST_OK;
+    }
+    free(state->piece);
+    size_t len = size_min(FAKE_SNAPSHOT_BYTES - state->made, ENGINE_SNAPSHOT_PIECE_BYTES);
+    assert(len > 0);
+    state->piece = xmalloc(len);
+    for (size_t i = 0; i < len; i++)
+        state->piece[i] = (uint8_t)((state->made + i) % FAKE_SNAPSHOT_CYCLE);
+    state->made += len;
+    snapshot->piece = slice_of(state->piece, len);
+    memset(snapshot->digest, state->made == FAKE_SNAPSHOT_BYTES ? 'd' : 0,
+           sizeof(snapshot->digest));
+    return ST_OK;
 }
 
 static enum status run_range(struct fake *fake, struct engine_range *range)
@@ -219,6 +249,9 @@ static enum status run(struct fake *fake, struct engine_op *op)
                                                                                       : ST_OK;
     case FAKE_DOWNGRADE:
         return run_downgrade(fake, op->request);
+    case FAKE_SNAPSHOT_START:
+    case FAKE_SNAPSHOT_READ:
+        return run_snapshot(fake, CONTAINER_OF(op, struct engine_snapshot, op));
     case FAKE_AUTH:
         return run_auth(fake, CONTAINER_OF(op, struct engine_auth, op));
     case FAKE_LEASE:
@@ -420,6 +453,25 @@ static void defragment_give_up(struct engine_defragment *op)
     atomic_store(&op->given_up, true);
 }
 
+static void snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot)
+{
+    (void)shard;
+    start(&snapshot->op, FAKE_SNAPSHOT_START, NULL);
+}
+
+static void snapshot_read(struct engine_snapshot *snapshot)
+{
+    start(&snapshot->op, FAKE_SNAPSHOT_READ, NULL);
+}
+
+static void snapshot_close(struct engine_snapshot *snapshot)
+{
+    struct fake_snapshot *state = snapshot->state;
+    fake_of_op(&snapshot->op)->open_count--;
+    free(state->piece);
+    free(state);
+}
+
 static void downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
 {
     (void)shard;
@@ -598,6 +650,9 @@ static const struct engine_ops fake_ops = {
     .defragment = defragment,
     .defragment_give_up = defragment_give_up,
     .downgrade = downgrade,
+    .snapshot_start = snapshot_start,
+    .snapshot_read = snapshot_read,
+    .snapshot_close = snapshot_close,
     .auth = auth,
     .auth_rights = auth_rights,
     .auth_revision = auth_revision,

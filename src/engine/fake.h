@@ -37,6 +37,9 @@ void fake_set_now(struct engine *engine, int64_t now_ns);
 /* Somebody watches. */
 bool fake_listens(const struct engine *engine);
 
+/* What its snapshots are: so many bytes, of which the i-th is i % FAKE_SNAPSHOT_CYCLE. */
+enum { FAKE_SNAPSHOT_BYTES = 2 * ENGINE_SNAPSHOT_PIECE_BYTES + 4096, FAKE_SNAPSHOT_CYCLE = 251 };
+
 /* The next operation fails with this status and, if not empty, an upstream's text. */
 void fake_fail_next(struct engine *engine, enum status status, struct slice text);
 

@@ -141,6 +141,9 @@ static const struct engine_ops local_ops = {
     .defragment = local_defragment,
     .defragment_give_up = local_defragment_give_up,
     .downgrade = local_downgrade,
+    .snapshot_start = local_snapshot_start,
+    .snapshot_read = local_snapshot_read,
+    .snapshot_close = local_snapshot_close,
     .auth = local_auth_start_op,
     .auth_rights = local_auth_rights,
     .auth_revision = local_auth_revision,
@@ -207,7 +210,7 @@ enum status engine_local_open(const struct engine_local_options *options,
             .segment_bytes_first = engine->options.segment_bytes_first,
             .segment_bytes_max = engine->options.segment_bytes_max,
             .checkpoint_map_bytes = engine_local_map_bytes(),
-            .readers_max = engine->options.shards_max + 1, /* and the keeper */
+            .readers_max = engine->options.shards_max + 2, /* and keeper and snapshotter */
             .salt = random_seed_system(),
             .cluster_id = options->cluster_id,
             .member_id = options->member_id,
@@ -233,7 +236,9 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->boards = xcalloc(engine->options.shards_max, sizeof(*engine->boards));
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
+    local_snapshotter_init(&engine->snapshotter, engine);
     local_keeper_start(&engine->keeper);
+    local_snapshotter_start(&engine->snapshotter);
     local_writer_start(&engine->writer);
     local_fault_watch(store_log(engine->store));
     *ret_engine = &engine->engine;
@@ -245,10 +250,12 @@ void engine_local_close(struct engine *base)
     if (!base)
         return;
     struct engine_local *engine = CONTAINER_OF(base, struct engine_local, engine);
+    local_snapshotter_stop(&engine->snapshotter);
     local_writer_stop(&engine->writer);
     local_keeper_stop(&engine->keeper);
     local_writer_fini(&engine->writer);
     local_keeper_fini(&engine->keeper);
+    local_snapshotter_fini(&engine->snapshotter);
     local_fault_unwatch();
     store_close(engine->store);
     local_notices_fini(&engine->notices);

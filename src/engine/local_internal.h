@@ -10,6 +10,7 @@
 #include "engine/local_metrics.h"
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
+#include "engine/local_snapshot.h"
 #include "store/keeper.h"
 #include "store/store.h"
 #include "watch/stats.h"
@@ -28,6 +29,7 @@ enum local_op_kind {
     LOCAL_DOWNGRADE,
     LOCAL_AUTH,
     LOCAL_HASH_KV,
+    LOCAL_SNAPSHOT,
     LOCAL_DEFRAGMENT,
     LOCAL_LEASE, /* and enum engine_lease_call: the writer's */
 };
@@ -105,6 +107,7 @@ struct engine_local {
     struct metric_set *metrics; /* owned */
     struct local_writer writer;
     struct local_keeper keeper;
+    struct local_snapshotter snapshotter;
     struct local_notices notices;
     struct local_auth auth;
     struct local_shard **shards; /* shards_max */

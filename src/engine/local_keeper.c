@@ -102,6 +102,8 @@ static void take_requests(struct local_keeper *keeper)
             op_chain_add(&keeper->defragmenter.waiting, op);
         else if (op->kind == LOCAL_HASH_KV)
             hash(keeper, op);
+        else if (op->kind == LOCAL_SNAPSHOT)
+            local_snapshot_gather(&keeper->engine->snapshotter, op);
         else
             sort_found(op);
     }
@@ -125,6 +127,8 @@ static void warn_and_wait(struct local_keeper *keeper, const char *what, enum st
 static void prepare(struct local_keeper *keeper)
 {
     enum status status = keeper_prepare(keeper->keeper);
+    if (status == ST_DISK_FULL && keeper_is_held_back(keeper->keeper))
+        local_snapshots_shed(&keeper->engine->snapshotter);
     if (status != ST_OK)
         warn_and_wait(keeper, "no next segment of the log could be made", status,
                       status == ST_DISK_FULL ? "puts are refused until there is room: make some, "

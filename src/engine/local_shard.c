@@ -509,6 +509,22 @@ void local_defragment_give_up(struct engine_defragment *defragment)
     waker_wake(&shard_of(defragment->op.shard)->engine->keeper.waker);
 }
 
+void local_snapshot_start(struct engine_shard *base, struct engine_snapshot *snapshot)
+{
+    ask_keeper(shard_of(base), &snapshot->op, LOCAL_SNAPSHOT);
+}
+
+void local_snapshot_read(struct engine_snapshot *snapshot)
+{
+    begun(shard_of(snapshot->op.shard));
+    local_snapshot_post(snapshot, false);
+}
+
+void local_snapshot_close(struct engine_snapshot *snapshot)
+{
+    local_snapshot_post(snapshot, true);
+}
+
 void local_downgrade(struct engine_shard *base, struct engine_op *op, const char *target)
 {
     hand_over(shard_of(base), op, LOCAL_DOWNGRADE, target);

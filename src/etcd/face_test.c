@@ -145,9 +145,8 @@ static void what_is_not_built_is_unimplemented(void **state)
     assert_fails(p, peer_call_bytes(p, "/nobody.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
                  GRPC_UNIMPLEMENTED, "unknown service nobody.Service");
     assert_fails(
-        p,
-        peer_call_bytes(p, "/etcdserverpb.Maintenance/Snapshot", SLICE_LITERAL("3.7"), SLICE_EMPTY),
-        GRPC_UNIMPLEMENTED, "unknown method Snapshot for service etcdserverpb.Maintenance");
+        p, peer_call_bytes(p, "/etcdserverpb.Maintenance/Shred", SLICE_LITERAL("3.7"), SLICE_EMPTY),
+        GRPC_UNIMPLEMENTED, "unknown method Shred for service etcdserverpb.Maintenance");
     peer_free(p);
 }
 

@@ -1,7 +1,4 @@
-/*
- * The Maintenance service on one node. Snapshot is answered as grpc-go answers what it does not
- * know.
- */
+/* The Maintenance service on one node; Snapshot is in etcd/snapshot.c. */
 #include "base/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/maintenance.h"
@@ -337,6 +334,13 @@ static const struct grpc_method methods[] = {
     OPERATION(PB_MAINTENANCE_HASH_KV_PATH, hash_kv_on_message),
     OPERATION(PB_MAINTENANCE_DEFRAGMENT_PATH, defragment_on_message),
     OPERATION(PB_MAINTENANCE_DOWNGRADE_PATH, downgrade_on_message),
+    {
+        .path = PB_MAINTENANCE_SNAPSHOT_PATH,
+        .server_streams = true,
+        .bulk = true,
+        .on_message = snapshot_on_message,
+        .on_end = snapshot_on_end,
+    },
 };
 
 enum status maintenance_service_add(struct etcd_face *face)

@@ -50,6 +50,10 @@ void kv_range_on_message(struct grpc_call *call, void *face, struct slice messag
 void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice message);
 void kv_range_on_end(struct grpc_call *call, void *face);
 
+/* The row for Maintenance.Snapshot. */
+void snapshot_on_message(struct grpc_call *call, void *face, struct slice message);
+void snapshot_on_end(struct grpc_call *call, void *face);
+
 /* Checks the request's metadata and decodes its message into *ret_struct, in the call's arena.
  * False: the call was answered with an error. */
 MUST_CHECK

@@ -101,6 +101,11 @@ enum status keeper_prepare(struct keeper *keeper)
     return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;
 }
 
+bool keeper_is_held_back(const struct keeper *keeper)
+{
+    return log_is_held_back(keeper->log);
+}
+
 /* -- Taking over from the log -- */
 
 static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc)

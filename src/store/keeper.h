@@ -30,6 +30,9 @@ void keeper_join(struct keeper *keeper);
 MUST_CHECK
 enum status keeper_prepare(struct keeper *keeper);
 
+/* Segments that are no part of the log any more are held (log/hold.h). */
+bool keeper_is_held_back(const struct keeper *keeper);
+
 /* How many log records and bytes are not in the checkpoint yet: when to write the next one. */
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper);
 

@@ -31,6 +31,11 @@ void log_hold_free(struct log_hold *hold)
     free(hold);
 }
 
+bool log_is_held_back(const struct log *log)
+{
+    return atomic_load(&log->doomed) != NULL;
+}
+
 void log_hold_read(const struct log_hold *hold, bool verifies, struct log_hold_reader *ret_reader)
 {
     *ret_reader = (struct log_hold_reader){

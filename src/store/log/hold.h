@@ -19,6 +19,9 @@ struct log_hold *log_hold_new(struct log *log, uint64_t last_index);
 void log_hold_free(struct log_hold *hold);
 DEFINE_CLEANUP(struct log_hold *, log_hold_free)
 
+/* After log_prepare: what was forgotten is there for a hold alone. */
+bool log_is_held_back(const struct log *log);
+
 struct log_hold_reader {
     const struct log_hold *hold;
     size_t segment; /* place among those held */
