@@ -38,13 +38,13 @@ tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@$(call ninja,build-tsan)
 	@tools/run-tests --build build-tsan unit live:etcdctl,attacks crash:30 watch:Guarantees
 
-conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd
+conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd, moving from one to the other
 	@tools/install-deps build test clients
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
 	@tools/build-clients
-	@tools/run-tests --build build-test conformance kubeapi differential+kubeclient etcdctl clients
+	@tools/run-tests --build build-test conformance kubeapi differential+kubeclient migration etcdctl clients
 
 e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 	@tools/install-deps build e2e
