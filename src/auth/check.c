@@ -34,7 +34,8 @@ enum status check_lease(const struct auth_asker *asker, int64_t lease, enum auth
     TRY(auth_rights_check_user(asker->rights, &asker->principal));
     if (may(asker, access, slice_of("", 1), slice_of("", 1)) == ST_OK)
         return ST_OK; /* whatever its keys are */
-    return asker->leases.each_key(asker->leases.ctx, lease, lease_key, &question);
+    uint64_t whose = auth_rights_number(asker->rights, &asker->principal, access);
+    return asker->leases.each_key(asker->leases.ctx, lease, whose, lease_key, &question);
 }
 
 /* No lease has the number 0, so that a client that names it means none. */

@@ -11,13 +11,18 @@
 #include "auth/rights.h"
 #include "codec/pb/rpc.pb.h"
 
-/* Calls visit with each key of the lease, or with AUTH_ALL_LEASES of all there are, until it fails,
- * and returns what it said. A lease that is not there has no keys. */
+/*
+ * Calls visit with each key of the lease, or with AUTH_ALL_LEASES of all there are, until it fails,
+ * and returns what it said. A lease that is not there has no keys. `whose` is the number of a set
+ * of rights that never changes (0: of none): keys that were in order for it once are still, so
+ * that of all those one is enough.
+ */
 enum { AUTH_ALL_LEASES = 0 };
 typedef enum status (*auth_key_fn)(void *ctx, struct slice key);
 struct auth_leases {
     void *ctx;
-    enum status (*each_key)(void *ctx, int64_t lease, auth_key_fn visit, void *visit_ctx);
+    enum status (*each_key)(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx);
 };
 
 /* One request's question. All borrowed. */

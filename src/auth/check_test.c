@@ -10,9 +10,11 @@ enum {
 };
 
 /* Lease 7 has the keys mine/1 and other/1, lease 8 mine/2; no other exists. */
-static enum status each_key(void *ctx, int64_t lease, auth_key_fn visit, void *visit_ctx)
+static enum status each_key(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx)
 {
     (void)ctx;
+    (void)whose;
     if (lease == 7) {
         TRY(visit(visit_ctx, TEXT("mine/1")));
         return visit(visit_ctx, TEXT("other/1"));

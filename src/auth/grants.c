@@ -19,6 +19,7 @@ struct ranges {
 
 struct auth_grants {
     _Atomic uint32_t refs;
+    uint64_t number;
     struct ranges ranges[AUTH_ACCESSES];
     size_t bytes;
     /* The ranges, then the bytes they are made of. */
@@ -141,7 +142,9 @@ struct auth_grants *auth_grants_new(const struct pb_role *const *roles, size_t r
         sizeof(struct auth_grants) + AUTH_ACCESSES * count * sizeof(struct range) + key_bytes;
     struct auth_grants *grants = xmalloc(bytes);
     struct range *items = (struct range *)(void *)(grants + 1);
-    *grants = (struct auth_grants){.refs = 1, .bytes = bytes};
+    static _Atomic uint64_t numbers;
+    *grants = (struct auth_grants){
+        .refs = 1, .number = atomic_fetch_add(&numbers, 1) + 1, .bytes = bytes};
     for (int access = 0; access < AUTH_ACCESSES; access++)
         grants->ranges[access].items = items + (size_t)access * count;
     uint8_t *at = (uint8_t *)(items + AUTH_ACCESSES * count);
@@ -193,6 +196,11 @@ bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access,
         return range->endless;
     return slice_compare(range->from, range_end) < 0 &&
            (range->endless || slice_compare(range_end, range->to) <= 0);
+}
+
+uint64_t auth_grants_number(const struct auth_grants *grants)
+{
+    return grants->number;
 }
 
 size_t auth_grants_bytes(const struct auth_grants *grants)

@@ -23,6 +23,8 @@ void auth_grants_unref(struct auth_grants *grants); /* accepts NULL */
 bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,
                       struct slice range_end);
 
+/* Its own for as long as the process runs; not 0. */
+uint64_t auth_grants_number(const struct auth_grants *grants);
 size_t auth_grants_bytes(const struct auth_grants *grants); /* of memory */
 /* For tests: ranges are sorted and parted. */
 void auth_grants_check(const struct auth_grants *grants);

@@ -110,9 +110,11 @@ static void need_lease(struct question *q, int64_t lease)
         need(q, AUTH_WRITE, key_slice(&q->model->leases[lease - 1][i]), SLICE_EMPTY);
 }
 
-static enum status each_key(void *ctx, int64_t lease, auth_key_fn visit, void *visit_ctx)
+static enum status each_key(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx)
 {
     const struct model *m = ctx;
+    (void)whose;
     for (size_t i = 0; lease > 0 && lease < LEASES && i < 2; i++)
         TRY(visit(visit_ctx, key_slice(&m->leases[lease - 1][i])));
     return ST_OK;

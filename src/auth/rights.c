@@ -179,6 +179,13 @@ enum status auth_rights_check(const struct auth_rights *rights,
     return ST_OK;
 }
 
+uint64_t auth_rights_number(const struct auth_rights *rights,
+                            const struct auth_principal *principal, enum auth_access access)
+{
+    const struct auth_user *user = user_table_find(&rights->users, principal->user);
+    return user ? AUTH_ACCESSES * auth_grants_number(user->grants) + (uint64_t)access : 0;
+}
+
 enum status auth_rights_check_admin(const struct auth_rights *rights,
                                     const struct auth_principal *principal)
 {

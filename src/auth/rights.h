@@ -55,6 +55,13 @@ enum status auth_rights_check(const struct auth_rights *rights,
                               const struct auth_principal *principal, enum auth_access access,
                               struct slice key, struct slice range_end);
 
+/*
+ * The number of what the user may do in this way, 0 without a user. Two that are the same are the
+ * same rights to keys, in whatever picture; a number does not come again with others.
+ */
+uint64_t auth_rights_number(const struct auth_rights *rights,
+                            const struct auth_principal *principal, enum auth_access access);
+
 /* For what needs the role root. ST_USER_EMPTY, ST_USER_NOT_FOUND, ST_PERMISSION_DENIED. */
 MUST_CHECK
 enum status auth_rights_check_admin(const struct auth_rights *rights,

@@ -97,9 +97,11 @@ static enum status each_key_of(struct fake_lease *lease, int64_t id, auth_key_fn
     return status;
 }
 
-static enum status each_key(void *ctx, int64_t id, auth_key_fn visit, void *visit_ctx)
+static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx)
 {
     struct fake_lease *lease = ctx;
+    (void)whose; /* it asks again and again */
     if (id != AUTH_ALL_LEASES)
         return each_key_of(lease, id, visit, visit_ctx);
     size_t count = lessor_count(lease->lessor);

@@ -3,10 +3,12 @@
 #include "engine/lease.h"
 
 /* Nothing can be known of a lease here, so nothing is allowed that would hang on it. */
-static enum status no_keys(void *ctx, int64_t lease, auth_key_fn visit, void *visit_ctx)
+static enum status no_keys(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
+                           void *visit_ctx)
 {
     (void)ctx;
     (void)lease;
+    (void)whose;
     (void)visit;
     (void)visit_ctx;
     return ST_PERMISSION_DENIED;

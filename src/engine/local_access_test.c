@@ -463,6 +463,46 @@ static void leases_are_their_keys_writers(void **state)
     DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false)); /* it may only read r/ */
 }
 
+/* What was found in order once is not asked for again, but whatever came to it is. */
+static void a_lease_is_asked_for_again_when_its_keys_or_the_rights_change(void **state)
+{
+    struct fixture *f = *state;
+    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
+    OK(put_as(f, as(f, "ann"), "a/1", 7));
+    OK(put_as(f, as(f, "ann"), "a/2", 7));
+    OK(put_as(f, as(f, "ann"), "a/3", 7));
+    OK(put_as(f, as(f, "root"), "b", 7));
+    OK(put_as(f, as(f, "root"), "a/4", 7));
+    DENIED(put_as(f, as(f, "ann"), "a/5", 7));
+    OK(put_as(f, as(f, "root"), "b", 0)); /* hangs on nothing any more */
+    OK(put_as(f, as(f, "ann"), "a/5", 7));
+    OK(put_as(f, as(f, "ann"), "a/1", 7)); /* again: no other key comes to it */
+    OK(put_as(f, as(f, "ann"), "a/1", 7));
+
+    /* Another lease of the same number, with as many keys. */
+    OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
+    OK(lease_as(f, as(f, "root"), engine_lease_grant, 7, false));
+    OK(put_as(f, as(f, "root"), "b", 7));
+    for (int i = 0; i < 8; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "a/%d", i);
+        OK(put_as(f, as(f, "root"), key, 7));
+        DENIED(put_as(f, as(f, "ann"), "a/2", 7));
+    }
+
+    /* Other rights of the same user. */
+    OK(lease_as(f, as(f, "root"), engine_lease_grant, 8, false));
+    OK(change(f, ENGINE_AUTH_ROLE_ADD, "", "b"));
+    OK(grant(f, "b", RW, "b", ""));
+    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "b"));
+    OK(put_as(f, as(f, "ann"), "b", 8));
+    OK(put_as(f, as(f, "ann"), "a/1", 8));
+    OK(put_as(f, as(f, "ann"), "a/2", 8));
+    OK(change(f, ENGINE_AUTH_USER_REVOKE_ROLE, "ann", "b"));
+    DENIED(put_as(f, as(f, "ann"), "a/2", 8));
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false));
+}
+
 static void of_renewals_those_before_a_refused_one_are_made(void **state)
 {
     struct fixture *f = *state;
@@ -619,6 +659,7 @@ int main(void)
         TEST(a_right_that_was_taken_away_before_a_write_is_applied_is_gone),
         TEST(changes_see_the_changes_before_them),
         TEST(leases_are_their_keys_writers),
+        TEST(a_lease_is_asked_for_again_when_its_keys_or_the_rights_change),
         TEST(of_renewals_those_before_a_refused_one_are_made),
         TEST(a_shard_that_watches_is_told_when_rights_change),
         TEST(users_and_roles_outlive_the_process),

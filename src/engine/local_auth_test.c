@@ -78,9 +78,8 @@ static enum status grant(struct bed *bed, const char *role, const char *key, con
     struct pb_permission permission = {.perm_type = PB_PERMISSION_TYPE_READWRITE,
                                        .key = slice_from_text(key),
                                        .range_end = slice_from_text(end)};
-    struct engine_auth op = {.call = ENGINE_AUTH_ROLE_GRANT,
-                             .role = slice_from_text(role),
-                             .permission = &permission};
+    struct engine_auth op = {
+        .call = ENGINE_AUTH_ROLE_GRANT, .role = slice_from_text(role), .permission = &permission};
     return run(bed, &op);
 }
 

@@ -145,6 +145,38 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
     count(lease);
 }
 
+/* -- Who may -- */
+
+static struct lease_pass *pass_of(struct local_lease *lease, int64_t id)
+{
+    return &lease->passes[(uint64_t)id % LEASE_PASSES];
+}
+
+/*
+ * Who puts many keys on one lease is not asked for all of them each time, only for those that came
+ * after the last time, and always for one: the principal may be too old.
+ */
+static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx)
+{
+    struct local_lease *lease = ctx;
+    struct lease_pass *pass = pass_of(lease, id);
+    struct lessor_lease found;
+    if (id == AUTH_ALL_LEASES || !lessor_get(lease->lessor, id, &found))
+        return lessor_each_key(lease->lessor, id, UINT32_MAX, visit, visit_ctx);
+    uint32_t asked = UINT32_MAX;
+    if (pass->id == id && pass->whose == whose && whose)
+        asked = found.attached == pass->attached ? 1 : found.attached - pass->attached;
+    TRY(lessor_each_key(lease->lessor, id, asked, visit, visit_ctx));
+    *pass = (struct lease_pass){.id = id, .whose = whose, .attached = found.attached};
+    return ST_OK;
+}
+
+struct auth_leases local_lease_keys(struct local_lease *lease)
+{
+    return (struct auth_leases){.ctx = lease, .each_key = each_key};
+}
+
 /* -- Granting and revoking -- */
 
 static enum status grant(struct local_lease *lease, struct engine_lease *op, int64_t now_ns)
@@ -203,21 +235,10 @@ static enum status revoke(struct local_lease *lease, int64_t id)
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
     TRY(apply_rows(apply, &row, 1, keys, left, NULL));
     lessor_revoke(lease->lessor, id);
+    if (pass_of(lease, id)->id == id) /* another lease may get its number */
+        *pass_of(lease, id) = (struct lease_pass){0};
     local_count(lease->counts, LOCAL_LEASES_REVOKED, 1);
     return ST_OK;
-}
-
-/* -- Who may -- */
-
-static enum status each_key(void *ctx, int64_t id, auth_key_fn visit, void *visit_ctx)
-{
-    const struct local_lease *lease = ctx;
-    return lessor_each_key(lease->lessor, id, visit, visit_ctx);
-}
-
-struct auth_leases local_lease_keys(struct local_lease *lease)
-{
-    return (struct auth_leases){.ctx = lease, .each_key = each_key};
 }
 
 /* -- Renewing -- */

@@ -21,6 +21,14 @@
 
 #include <stdatomic.h>
 
+/* All keys that hung on a lease then were in order for whose rights these are. */
+struct lease_pass {
+    int64_t id; /* 0: none */
+    uint64_t whose;
+    uint32_t attached; /* to the lease, ever */
+};
+enum { LEASE_PASSES = 256 }; /* a power of two */
+
 struct local_lease {
     struct lessor *lessor; /* owned */
     struct store *store;
@@ -32,9 +40,10 @@ struct local_lease {
     struct buf loaded;     /* struct lessor_kept, as the rows came; ttl 0: gone. Until the start */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
-    size_t record_bytes_max;           /* of deletes when one is revoked */
-    struct metric_block *counts;       /* the writer's; set before the first call */
-    _Atomic uint64_t leases, attached; /* read by others */
+    size_t record_bytes_max;                /* of deletes when one is revoked */
+    struct metric_block *counts;            /* the writer's; set before the first call */
+    _Atomic uint64_t leases, attached;      /* read by others */
+    struct lease_pass passes[LEASE_PASSES]; /* each where its id says */
 };
 
 void local_lease_init(struct local_lease *lease, const struct auth_book *auth, int64_t ttl_min_s,

@@ -180,19 +180,12 @@ enum status import_replay_start(struct import_replay *replay)
 
 /* -- Whether it may -- */
 
-static enum status each_key(void *ctx, int64_t lease, auth_key_fn visit, void *visit_ctx)
+static enum status each_key(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
+                            void *visit_ctx)
 {
     const struct import_replay *replay = ctx;
-    struct lessor_lease found;
-    if (!lessor_get(replay->lessor, lease, &found) || found.key_count == 0)
-        return ST_OK;
-    struct slice *keys = xmalloc(found.key_count * sizeof(*keys));
-    lessor_keys(replay->lessor, lease, keys);
-    enum status status = ST_OK;
-    for (size_t i = 0; i < found.key_count && status == ST_OK; i++)
-        status = visit(visit_ctx, keys[i]);
-    free(keys);
-    return status;
+    (void)whose;
+    return lessor_each_key(replay->lessor, lease, UINT32_MAX, visit, visit_ctx);
 }
 
 static struct auth_asker asker_of(struct import_replay *replay,

@@ -24,6 +24,7 @@ struct lease {
     struct heap_link by_deadline; /* under a number that is not after expires_ns */
     struct attachment *keys;
     uint32_t key_count;
+    uint32_t attached; /* ever */
 };
 
 /* A key that hangs on a lease. */
@@ -145,6 +146,7 @@ static struct lessor_lease shown(const struct lease *lease)
         .ttl_s = lease->ttl_s,
         .expires_ns = lease->expires_ns,
         .key_count = lease->key_count,
+        .attached = lease->attached,
     };
 }
 
@@ -180,13 +182,13 @@ static enum status each_key_of_all(const struct lessor *lessor,
     return ST_OK;
 }
 
-enum status lessor_each_key(const struct lessor *lessor, int64_t id,
+enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t max,
                             enum status (*visit)(void *ctx, struct slice key), void *ctx)
 {
     if (id == 0)
         return each_key_of_all(lessor, visit, ctx);
     const struct lease *lease = lease_find(lessor, id);
-    for (const struct attachment *at = lease ? lease->keys : NULL; at; at = at->next)
+    for (const struct attachment *at = lease ? lease->keys : NULL; at && max; at = at->next, max--)
         TRY(visit(ctx, key_of(at)));
     return ST_OK;
 }
@@ -355,6 +357,7 @@ static void attach(struct lessor *lessor, struct lease *lease, struct slice key)
         lease->keys->link = &attachment->next;
     lease->keys = attachment;
     lease->key_count++;
+    lease->attached++;
     chain_table_add(&lessor->attachments, &attachment->by_key, attachment_hash, lessor);
 }
 

@@ -64,15 +64,19 @@ struct lessor_lease {
     int64_t ttl_s;
     int64_t expires_ns;
     uint32_t key_count;
+    uint32_t attached; /* ever, so that one sees how many are new; may begin again from 0 */
 };
 /* False: there is no such lease. */
 bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease);
 /* Fills key_count keys, in no order; they are valid until one of them is moved. */
 void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys);
-/* Shows each key of a lease, or with the id 0 of all leases, until one is refused: returns what was
- * said then. Nothing may be changed meanwhile. */
+/*
+ * Shows keys of a lease, those first that were attached last and at most so many, or with the id 0
+ * all keys of all leases, until one is refused: returns what was said then. Nothing may be changed
+ * meanwhile.
+ */
 MUST_CHECK
-enum status lessor_each_key(const struct lessor *lessor, int64_t id,
+enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t max,
                             enum status (*visit)(void *ctx, struct slice key), void *ctx);
 /* Of a million it takes half a second. Any thread. */
 void lessor_keys_sort(struct slice *keys, size_t count);
