@@ -38,6 +38,7 @@ void engine_lease_list(struct engine_shard *shard, struct engine_lease *lease)
 
 void engine_lease_renew(struct engine_shard *shard, struct engine_renewals *renewals)
 {
+    renewals->answered = 0;
     start(shard, &renewals->op, ENGINE_LEASE_RENEW);
 }
 

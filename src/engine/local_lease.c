@@ -388,7 +388,6 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
         op->status = list(lease, CONTAINER_OF(op, struct engine_lease, op));
         return true;
     case ENGINE_LEASE_RENEW:
-        CONTAINER_OF(op, struct engine_renewals, op)->answered = 0;
         op->status = renew(lease, CONTAINER_OF(op, struct engine_renewals, op), now_ns);
         return op->status != ST_AGAIN;
     default:

@@ -649,13 +649,18 @@ static void watch_of_nobody_ends_when_access_is_controlled(void **state)
     assert_string_equal(said(f, id, &at), "0 created;0 canceled: " DENIED ";");
 }
 
-static void keep_alive(struct fixture *f, uint32_t stream, int64_t id)
+static void ask_keep_alive(struct fixture *f, uint32_t stream, int64_t id)
 {
     struct pb_lease_keep_alive_request request = {.id = id};
     uint8_t bytes[32];
     size_t size = pb_size(&pb_lease_keep_alive_request_table, &request);
     pb_encode(&pb_lease_keep_alive_request_table, &request, bytes, size);
     peer_send(&f->peer, stream, slice_of(bytes, size), false);
+}
+
+static void keep_alive(struct fixture *f, uint32_t stream, int64_t id)
+{
+    ask_keep_alive(f, stream, id);
     settle(f);
 }
 
@@ -680,6 +685,37 @@ static void each_renewal_of_a_stream_is_asked_for(void **state)
     f->peer.now_ns += TTL_NS + 1;
     keep_alive(f, stream, 6);
     assert_refused(f, stream, ST_INVALID_AUTH_TOKEN);
+}
+
+static void renewals_before_a_refused_one_are_answered(void **state)
+{
+    struct fixture *f = *state;
+    begin(f);
+    be(f, "root");
+    for (int64_t id = 5; id <= 6; id++) {
+        struct pb_lease_grant_request request = {.id = id, .ttl = 60};
+        assert_fine(f, call(f, PB_LEASE_LEASE_GRANT_PATH, &pb_lease_grant_request_table, &request));
+    }
+    struct pb_put_request on_lease = {.key = SLICE_LITERAL("c"), .lease = 6};
+    assert_fine(f, call(f, PB_KV_PUT_PATH, &pb_put_request_table, &on_lease));
+    be(f, "anna");
+    uint32_t stream = peer_open(&f->peer, PB_LEASE_LEASE_KEEP_ALIVE_PATH, SLICE_LITERAL("3.7"));
+    /* The first is on its way while the others come, which then go together. */
+    const int64_t ids[] = {5, 5, 99, 6, 5};
+    for (size_t i = 0; i < COUNT_OF(ids); i++)
+        ask_keep_alive(f, stream, ids[i]);
+    settle(f);
+    size_t at = 0;
+    for (size_t i = 0; i < 3; i++) {
+        struct pb_lease_keep_alive_response response;
+        assert_true(
+            next_message(&f->peer, stream, &at, &pb_lease_keep_alive_response_table, &response));
+        assert_int_equal(response.id, ids[i]);
+        assert_int_equal(response.ttl, ids[i] == 5 ? 60 : 0);
+    }
+    struct pb_lease_keep_alive_response none;
+    assert_false(next_message(&f->peer, stream, &at, &pb_lease_keep_alive_response_table, &none));
+    assert_int_equal(peer_stream(&f->peer, stream)->code, GRPC_PERMISSION_DENIED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -707,6 +743,7 @@ int main(void)
         TEST(watch_ends_when_its_permission_goes),
         TEST(watch_of_nobody_ends_when_access_is_controlled),
         TEST(each_renewal_of_a_stream_is_asked_for),
+        TEST(renewals_before_a_refused_one_are_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

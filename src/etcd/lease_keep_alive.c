@@ -99,7 +99,7 @@ static enum status answer_batch(struct keep_alive *k)
         .revision = ids.revision,
         .raft_term = ids.raft_term,
     };
-    for (size_t i = 0; i < k->renewals.count; i++)
+    for (size_t i = 0; i < k->renewals.answered; i++)
         TRY(answer_one(k, &header, &k->renewals.items[i]));
     return ST_OK;
 }
@@ -130,6 +130,9 @@ static void renewals_done(struct engine_op *op)
         drop_memory(k);
         grpc_call_release(k->call);
     } else if (op->status != ST_OK) {
+        /* As in etcd: those before the one that was refused were renewed, and hear of it. */
+        enum status ignored = k->over ? ST_OK : answer_batch(k);
+        (void)ignored;
         k->over = true;
         etcd_call_fail_op(k->call, op);
     } else if (!k->over) {
