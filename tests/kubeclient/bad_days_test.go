@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,9 +146,9 @@ func (r *recorder) retry(ctx context.Context, t *testing.T, start starter) {
 
 func configOf(p *proxy, protobuf bool) *rest.Config {
 	config := &rest.Config{Host: "http://" + p.addr, QPS: 10000, Burst: 10000}
-	if protobuf {
+	if protobuf { // and nothing else
 		config.ContentType = runtime.ContentTypeProtobuf
-		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	}
 	return config
 }
@@ -167,7 +169,7 @@ func TestRawWatchesTellEveryChangeOnceOnBadDays(t *testing.T) {
 	first := s.put("before", "1")
 	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true)))
 	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(p, false)))
-	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, true)))
+	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, false)))
 	byName := map[string]starter{
 		"typed":    typed.ConfigMaps("default").Watch,
 		"dynamic":  plain.Resource(configMaps).Namespace("default").Watch,
@@ -336,7 +338,7 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 	p := newProxy(t, s.kube, 10000)
 	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true)))
 	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(p, false)))
-	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, true)))
+	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, false)))
 	views := []*view{
 		{name: "dynamic", informer: dynamicinformer.NewFilteredDynamicInformer(plain, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
 		{name: "metadata", informer: metadatainformer.NewFilteredMetadataInformer(parts, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
@@ -420,5 +422,37 @@ func TestTypedAndDynamicClientsReadTheSame(t *testing.T) {
 	}
 	if list.ResourceVersion != got.ResourceVersion || len(list.Items) != 1 {
 		t.Errorf("a list of %d at %s", len(list.Items), list.ResourceVersion)
+	}
+}
+
+// One that is too long to be put together in one go, alone and in pages; and what is wrong is told in protobuf too.
+func TestLongListsComeInProtobuf(t *testing.T) {
+	s := newServer(t)
+	p := newProxy(t, s.kube, 0)
+	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true))).ConfigMaps("default")
+	value := strings.Repeat("v", 2000)
+	for i := range 300 {
+		s.put(fmt.Sprintf("c%03d", i), value)
+	}
+	ctx := context.Background()
+	for _, options := range []metav1.ListOptions{{}, {Limit: 250}, {Limit: 250, LabelSelector: "!none"}} {
+		list := must[*corev1.ConfigMapList](t)(typed.List(ctx, options))
+		items := list.Items
+		if options.Limit > 0 {
+			options.Continue = list.Continue
+			rest := must[*corev1.ConfigMapList](t)(typed.List(ctx, options))
+			items = append(items, rest.Items...)
+		}
+		for i, item := range items {
+			if item.Name != fmt.Sprintf("c%03d", i) || item.Data["v"] != value || item.ResourceVersion == "" {
+				t.Fatalf("%v: item %d is %v", options, i, item.ObjectMeta)
+			}
+		}
+		if len(items) != 300 || list.ResourceVersion == "" {
+			t.Fatalf("%v: %d items at %q", options, len(items), list.ResourceVersion)
+		}
+	}
+	if _, err := typed.Get(ctx, "none", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Fatal(err)
 	}
 }

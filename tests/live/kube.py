@@ -143,6 +143,10 @@ class Watch:
         self.connection.close()
 
 
+def names(answer):
+    return [item["metadata"]["name"] for item in answer["items"]]
+
+
 def told(event):
     """What an event says, in short."""
     metadata = event["object"]["metadata"]

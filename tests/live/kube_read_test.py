@@ -10,14 +10,10 @@ import tempfile
 import time
 import unittest
 
-from kube import KubeServer, in_background, thing, told
+from kube import KubeServer, in_background, names, thing, told
 from server import LiveTest, Server
 
 ALL = "/api/v1/pods"
-
-
-def names(answer):
-    return [item["metadata"]["name"] for item in answer["items"]]
 
 
 class Defaults(Server):

@@ -4,6 +4,7 @@
 #include "codec/json/pretty.h"
 #include "kube/api/discovery.h"
 #include "kube/api/expiry.h"
+#include "kube/api/format.h"
 #include "kube/api/keeper.h"
 #include "kube/api/openapi.h"
 #include "kube/api/pages.h"
@@ -46,21 +47,38 @@ static bool wants_pretty(const struct kube_call *call)
 /* The body is worth the work of packing it, as in Kubernetes. */
 enum { GZIP_BYTES_MIN = 128 * 1024 };
 
+/* In the format that was asked for; what cannot be said in it is said in JSON. */
+static enum status make_body(struct kube_call *call, struct slice json, enum kube_format *format,
+                             struct buf *to)
+{
+    *format = call->accept.format;
+    enum status status = ST_NOT_FOUND;
+    if (*format != KUBE_JSON)
+        status = kube_format_write(*format, json, to);
+    if (status == ST_OK || status == ST_NOMEM)
+        return status;
+    *format = KUBE_JSON;
+    to->len = 0;
+    return wants_pretty(call) ? json_pretty(json, to) : buf_append(to, json);
+}
+
 static enum status respond(struct kube_call *call, unsigned code, struct slice json)
 {
-    AUTO(buf_fini) struct buf pretty = {0};
+    AUTO(buf_fini) struct buf made = {0};
     AUTO(buf_fini) struct buf packed = {0};
-    if (wants_pretty(call)) {
-        TRY(json_pretty(json, &pretty));
-        json = buf_slice(&pretty);
+    enum kube_format format = KUBE_JSON;
+    struct slice body = json;
+    if (call->accept.format != KUBE_JSON || wants_pretty(call)) {
+        TRY(make_body(call, json, &format, &made));
+        body = buf_slice(&made);
     }
-    if (json.len > GZIP_BYTES_MIN && http_accepts_gzip(http_exchange_request(call->exchange))) {
-        TRY(http_gzip(json, &packed));
+    if (body.len > GZIP_BYTES_MIN && http_accepts_gzip(http_exchange_request(call->exchange))) {
+        TRY(http_gzip(body, &packed));
         TRY(http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"),
                            SLICE_LITERAL("gzip")));
-        json = buf_slice(&packed);
+        body = buf_slice(&packed);
     }
-    http_respond(call->exchange, code, SLICE_LITERAL("application/json"), json);
+    http_respond(call->exchange, code, kube_format_type(format), body);
     return ST_OK;
 }
 
@@ -70,10 +88,10 @@ void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
         http_abort(call->exchange);
 }
 
-void kube_call_begin(struct kube_call *call, unsigned code)
+void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type)
 {
     if (add_field(call, "Cache-Control", "no-cache, private"))
-        http_begin(call->exchange, code, SLICE_LITERAL("application/json"));
+        http_begin(call->exchange, code, content_type);
 }
 
 void kube_call_fail(struct kube_call *call)
@@ -205,6 +223,28 @@ static bool find_kind(struct kube_call *call)
                           "the server could not find the requested resource");
 }
 
+/* A name with watch=true is still a get; only the old paths watch one object. */
+static bool is_watch(const struct kube_call *call)
+{
+    return call->path.watch || (call->query.watch && !call->path.name.len);
+}
+
+static bool parse_accept(struct kube_call *call, struct slice accept)
+{
+    unsigned formats = kube_formats_of(call->kind);
+    if (is_watch(call)) /* as in Kubernetes, there is no stream of it */
+        formats &= ~(1u << KUBE_YAML);
+    call->takes_json = kube_accept_parse(accept, 1u << KUBE_JSON, &call->accept_json);
+    if (kube_accept_parse(accept, formats, &call->accept))
+        return true;
+    call->accept = (struct kube_accept){0}; /* of the answer that says so */
+    bool protobuf = formats & 1u << KUBE_PROTOBUF, yaml = formats & 1u << KUBE_YAML;
+    return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                     "only the following media types are accepted: application/json%s%s",
+                     yaml ? ", application/yaml" : "",
+                     protobuf ? ", application/vnd.kubernetes.protobuf" : "");
+}
+
 static bool parse(struct kube_call *call, const struct http_request *request)
 {
     struct slice accept = SLICE_EMPTY;
@@ -218,16 +258,12 @@ static bool parse(struct kube_call *call, const struct http_request *request)
     if (!find_kind(call) ||
         !kube_query_parse(&call->arena, request->query, &call->query, &call->status))
         return false;
-    if (kube_accept_parse(accept, 1u << KUBE_JSON, &call->accept))
-        return true;
-    return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
-                     "only the following media types are accepted: application/json");
+    return parse_accept(call, accept);
 }
 
-/* A name with watch=true is still a get; only the old paths watch one object. */
 static void dispatch_read(struct kube_call *call)
 {
-    if (call->path.watch || (call->query.watch && !call->path.name.len))
+    if (is_watch(call))
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);

@@ -60,6 +60,8 @@ struct kube_call {
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;
+    struct kube_accept accept_json; /* the clause that takes JSON, */
+    bool takes_json;                /* if there is one */
     const struct kube_kind *kind;
     bool warned;               /* the answer has its Warning field */
     struct kube_status status; /* what to answer if it fails */
@@ -75,10 +77,10 @@ struct kube_call {
 
 /* Answers with call->status. */
 void kube_call_fail(struct kube_call *call);
-/* Answers with JSON bytes, which are copied; pretty if that was asked for. */
+/* Answers with JSON bytes, which are copied; pretty or in another format if that was asked for. */
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
-/* The head of an answer whose JSON comes as it is made. */
-void kube_call_begin(struct kube_call *call, unsigned code);
+/* The head of an answer whose body comes as it is made. */
+void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type);
 /* An object as it is stored, made ready for the wire in the arena. False: the status says why. */
 MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,

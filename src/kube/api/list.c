@@ -6,16 +6,21 @@
  */
 #include "base/log.h"
 #include "kube/api/continue.h"
+#include "kube/api/format.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
+#include "wire/http/gzip.h"
+#include "wire/http/packer.h"
 
 #include <stdio.h>
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
     LOOKS_PER_TURN = 500, /* at objects that are not wanted */
+    GATHER_PER_TURN = 50, /* objects that are written in protobuf */
+    KUBE_LIST_GATHER_BYTES = 64 << 20,
 };
 
 enum phase { PHASE_HEAD, PHASE_ITEMS, PHASE_END, PHASE_DONE };
@@ -34,6 +39,9 @@ struct list_state {
     int64_t revision;     /* of the list */
     struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
     bool more;            /* there are items behind the limit */
+    struct http_packer *packer; /* owned; NULL: sent as it is */
+    struct buf gathered;        /* items in protobuf, whose length stands before them */
+    bool gathers;
     bool range_open;
     bool metadata_told;
     enum phase phase;
@@ -54,6 +62,9 @@ static void on_end(struct kube_call *call)
     close_range(list);
     kube_out_fini(&list->out);
     kube_scope_fini(&list->scope);
+    http_packer_free(list->packer);
+    list->packer = NULL;
+    buf_fini(&list->gathered);
 }
 
 /* -- Parts -- */
@@ -157,8 +168,42 @@ static enum status next_item(struct list_state *list)
     return range->op.status;
 }
 
+/* What was gathered, between its head and its tail. */
+static enum status step_gathered(struct list_state *list)
+{
+    const struct kube_kind *kind = list->call->kind;
+    AUTO(buf_fini) struct buf metadata = {0};
+    AUTO(buf_fini) struct buf field = {0};
+    switch (list->phase) {
+    case PHASE_HEAD: {
+        size_t name = sizeof("\"metadata\":") - 1;
+        TRY(append_metadata(list, &metadata));
+        TRY(kube_format_list_field(kind, list->shaping.shape, "metadata",
+                                   slice_sub(buf_slice(&metadata), name, metadata.len - name),
+                                   &field));
+        TRY(kube_format_list_head(kind, list->shaping.shape, field.len + list->gathered.len,
+                                  &list->out.made));
+        list->phase = PHASE_ITEMS;
+        return buf_append(&list->out.made, buf_slice(&field));
+    }
+    case PHASE_ITEMS:
+        list->out.made = list->gathered;
+        list->gathered = (struct buf){0};
+        list->phase = PHASE_END;
+        return ST_OK;
+    default:
+        list->phase = PHASE_DONE;
+        return buf_append(&list->out.made, kube_format_list_tail());
+    }
+}
+
 static enum status step(struct list_state *list)
 {
+    if (list->gathers) {
+        TRY(step_gathered(list));
+        kube_out_set_made(&list->out);
+        return ST_OK;
+    }
     switch (list->phase) {
     case PHASE_HEAD:
         TRY(make_head(list));
@@ -214,25 +259,96 @@ static enum status make_whole(struct list_state *list, struct buf *to)
     return ST_OK;
 }
 
-static void answer_short(struct list_state *list)
+static void fail_made(struct list_state *list, enum status status)
 {
     struct kube_call *call = list->call;
+    close_range(list);
+    if (status == ST_MALFORMED || status == ST_INVALID)
+        kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
+                  "Internal error occurred: what is stored here is no object in JSON");
+    else
+        kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+static void answer_short(struct list_state *list)
+{
     struct buf text = {0};
     enum status status = make_whole(list, &text);
     close_range(list);
-    if (status == ST_OK) {
-        kube_call_respond(call, 200, buf_slice(&text));
-    } else if (status == ST_MALFORMED) {
-        kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
-                  "Internal error occurred: what is stored here is no object in JSON");
-        kube_call_fail(call);
-    } else {
-        kube_fail_engine(&call->status, status);
-        kube_call_fail(call);
-    }
+    if (status == ST_OK)
+        kube_call_respond(list->call, 200, buf_slice(&text));
+    else
+        fail_made(list, status);
     buf_fini(&text);
 }
 
+/* Compressed on its way, as Kubernetes does it with lists of this length. */
+static struct http_source *source_of(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    list->source.fill = fill;
+    if (!http_accepts_gzip(http_exchange_request(call->exchange)) ||
+        http_packer_new(&list->source, &list->packer) != ST_OK)
+        return &list->source;
+    if (http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")) ==
+        ST_OK)
+        return http_packer_source(list->packer);
+    return &list->source;
+}
+
+static void answer_long(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    http_make_bulk(call->exchange);
+    struct http_source *source = source_of(list);
+    kube_call_begin(call, 200, kube_format_type(call->accept.format));
+    http_set_source(call->exchange, source);
+}
+
+/* -- Protobuf -- */
+
+static enum status gather_item(struct list_state *list)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(next_item(list));
+    if (kube_out_empty(&list->out))
+        return ST_OK;
+    size_t size = list->out.length;
+    TRY(buf_reserve(&text, size));
+    text.len = kube_out_fill(&list->out, text.ptr, size);
+    size_t comma = text.len && text.ptr[0] == ',';
+    return kube_format_list_field(list->call->kind, list->shaping.shape, "items",
+                                  slice_sub(buf_slice(&text), comma, text.len - comma),
+                                  &list->gathered);
+}
+
+static void gather(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    enum status status = ST_OK;
+    for (int i = 0; i < GATHER_PER_TURN && list->phase == PHASE_ITEMS && status == ST_OK; i++)
+        status = gather_item(list);
+    if (status == ST_OK && list->gathered.len > KUBE_LIST_GATHER_BYTES) {
+        close_range(list);
+        kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                  "this list is longer than %d bytes in protobuf: ask for application/json, or for "
+                  "pages by limit",
+                  KUBE_LIST_GATHER_BYTES);
+        kube_call_fail(call);
+    } else if (status != ST_OK) {
+        fail_made(list, status);
+    } else if (list->phase == PHASE_ITEMS) {
+        loop_timer_set(call->face->loop, &list->timer, loop_now_ns(call->face->loop));
+    } else {
+        close_range(list);
+        list->phase = PHASE_HEAD;
+        list->gathers = true;
+        answer_long(list);
+    }
+}
+
+/* The format of a long list: JSON if that is taken, which is sent from where it is stored. */
 static void answer(struct list_state *list)
 {
     struct kube_call *call = list->call;
@@ -240,10 +356,24 @@ static void answer(struct list_state *list)
         answer_short(list);
         return;
     }
-    http_make_bulk(call->exchange);
-    kube_call_begin(call, 200);
-    list->source.fill = fill;
-    http_set_source(call->exchange, &list->source);
+    if (call->accept.format != KUBE_JSON && call->takes_json) {
+        call->accept = call->accept_json;
+        list->shaping = kube_shaping_of(call);
+    }
+    if (call->accept.format == KUBE_JSON) {
+        answer_long(list);
+    } else if (call->accept.format == KUBE_PROTOBUF) {
+        list->phase = PHASE_ITEMS;
+        gather(list);
+    } else {
+        close_range(list);
+        call->accept.format = KUBE_JSON;
+        kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                  "lists of more than %d bytes are not written in YAML: ask for application/json, "
+                  "or for pages by limit",
+                  SHORT_LIST_BYTES);
+        kube_call_fail(call);
+    }
 }
 
 /* The history up to the token's revision is gone: what is left can be had as it is now. */
@@ -304,7 +434,11 @@ static void on_fresh(struct kube_call *call, bool fresh)
 
 static void on_timer(struct timer *timer)
 {
-    http_wake(CONTAINER_OF(timer, struct list_state, timer)->call->exchange);
+    struct list_state *list = CONTAINER_OF(timer, struct list_state, timer);
+    if (list->range_open && list->call->accept.format == KUBE_PROTOBUF)
+        gather(list);
+    else
+        http_wake(list->call->exchange);
 }
 
 static bool set_continue(struct list_state *list)

@@ -336,7 +336,8 @@ bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept
         *ret_accept = (struct kube_accept){0};
         struct clause clause = clause_parse(rest);
         if (format_of(type, &ret_accept->format) && formats & (1u << ret_accept->format) &&
-            clause_take(&clause, ret_accept))
+            clause_take(&clause, ret_accept) &&
+            !(ret_accept->format == KUBE_PROTOBUF && ret_accept->shape == KUBE_TABLE))
             return true;
     }
     return false;

@@ -165,6 +165,16 @@ bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
 
 /* -- Bytes -- */
 
+const char *kube_change_type(enum kube_change change)
+{
+    static const char *const types[] = {
+        [KUBE_CHANGE_ADDED] = "ADDED",
+        [KUBE_CHANGE_MODIFIED] = "MODIFIED",
+        [KUBE_CHANGE_DELETED] = "DELETED",
+    };
+    return types[change];
+}
+
 struct slice kube_change_head(enum kube_change change)
 {
     static const char *const heads[] = {

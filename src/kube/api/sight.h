@@ -57,6 +57,8 @@ bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
                       const struct watch_event *event, int64_t revision, enum kube_change change,
                       struct slice *ret_bytes);
 
+/* "ADDED" */
+const char *kube_change_type(enum kube_change change);
 /* `{"type":"ADDED","object":` and what closes it. */
 struct slice kube_change_head(enum kube_change change);
 struct slice kube_change_tail(void);

@@ -12,6 +12,7 @@
  */
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "kube/api/format.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
 #include "kube/api/scope.h"
@@ -52,6 +53,7 @@ struct kube_watch {
     size_t made_at;                   /* how much of it was */
     enum phase phase : 8;
     enum kube_change change : 8; /* that is told of the event under way */
+    bool protobuf : 1;           /* else JSON */
     bool bookmarks : 1;          /* are wanted */
     bool columns_told : 1;       /* of a table */
     bool bookmark_due : 1;
@@ -119,7 +121,11 @@ static enum status fail(struct kube_watch *w, const struct kube_status *status)
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
     w->phase = PHASE_FAILED;
-    return kube_status_write_event(status, &w->made);
+    if (!w->protobuf)
+        return kube_status_write_event(status, &w->made);
+    AUTO(buf_fini) struct buf json = {0};
+    TRY(kube_status_write(status, &json));
+    return kube_format_event("ERROR", buf_slice(&json), &w->made);
 }
 
 static enum status fail_engine(struct kube_watch *w, enum status engine)
@@ -137,15 +143,47 @@ static enum status fail_engine(struct kube_watch *w, enum status engine)
 static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
 {
     w->told = revision;
+    if (w->protobuf) {
+        AUTO(buf_fini) struct buf json = {0};
+        TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, &json));
+        return kube_format_event("BOOKMARK", buf_slice(&json), &w->made);
+    }
     TRY(buf_append_text(&w->made, "{\"type\":\"BOOKMARK\",\"object\":"));
     TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, &w->made));
     return buf_append_text(&w->made, "}\n");
 }
 
-/* In another shape than its own. */
+/* An object that its type has no room for ends the watch as one that is none does. */
+static enum status make_frame(struct kube_watch *w, enum kube_change change,
+                              const struct kube_object *object, int64_t revision)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    struct kube_status status;
+    TRY(kube_shape_single(&w->shaping, object, revision, false, &json));
+    enum status made = kube_format_event(kube_change_type(change), buf_slice(&json), &w->made);
+    if (made == ST_OK || made == ST_NOMEM)
+        return made;
+    w->made.len = 0;
+    log_warn("a stored object is not of its type", LOG_I64("revision", revision));
+    if (w->face->config->skip_undecodable)
+        return ST_OK;
+    kube_fail(&status, KUBE_INTERNAL_ERROR,
+              "Internal error occurred: what is stored here cannot be told in protobuf");
+    return fail(w, &status);
+}
+
+/* Whether it is sent as it is stored. */
+static bool is_plain(const struct kube_watch *w)
+{
+    return w->shaping.shape == KUBE_WHOLE && !w->protobuf;
+}
+
+/* In another shape or format than its own. */
 static enum status make_shape(struct kube_watch *w, enum kube_change change,
                               const struct kube_object *object, int64_t revision)
 {
+    if (w->protobuf)
+        return make_frame(w, change, object, revision);
     TRY(buf_append(&w->made, kube_change_head(change)));
     TRY(kube_shape_single(&w->shaping, object, revision, !w->columns_told, &w->made));
     w->columns_told = true;
@@ -198,7 +236,7 @@ static enum status step_initial(struct kube_watch *w)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_selection_matches(w->selection, &object))
         return ST_OK;
-    if (w->shaping.shape != KUBE_WHOLE)
+    if (!is_plain(w))
         return make_shape(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
     kube_out_set_object(&w->begins->out, kube_change_head(KUBE_CHANGE_ADDED), &object,
                         kv.mod_revision, false, kube_change_tail());
@@ -247,7 +285,7 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
         watch_cursor_take(w->cursor);
         return meet_undecodable(w, event->key, revision, event->tombstone);
     }
-    if (w->change != KUBE_CHANGE_NONE && shape == KUBE_WHOLE)
+    if (w->change != KUBE_CHANGE_NONE && is_plain(w))
         return send_event(w, event, revision, dst, room, ret_len);
     if (w->change != KUBE_CHANGE_NONE) {
         if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
@@ -255,7 +293,8 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
             return ST_COMPACTED;
         TRY(make_shape(w, w->change, &object, revision));
     }
-    watch_cursor_take(w->cursor);
+    if (w->cursor)
+        watch_cursor_take(w->cursor);
     return ST_OK;
 }
 
@@ -460,7 +499,9 @@ static void begin_answer(struct kube_watch *w)
         seconds = random_between(&w->face->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
     if (seconds > INT32_MAX)
         seconds = INT32_MAX;
-    kube_call_begin(w->call, 200);
+    kube_call_begin(w->call, 200,
+                    w->protobuf ? SLICE_LITERAL("application/vnd.kubernetes.protobuf;stream=watch")
+                                : SLICE_LITERAL("application/json"));
     http_set_source(x, &w->source);
     http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_leave);
     set_bookmark(w);
@@ -496,6 +537,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->begins = begins;
     w->timer.fn = on_timer;
     w->bookmark.fn = on_bookmark;
+    w->protobuf = call->accept.format == KUBE_PROTOBUF;
     w->bookmarks = call->query.allow_bookmarks;
     w->shaping = kube_shaping_of(call);
     w->asked = begins->scope.revision;
@@ -508,7 +550,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
 /* As Kubernetes answers who gives it less than no time. */
 static void answer_nothing(struct kube_call *call)
 {
-    kube_call_begin(call, 200);
+    kube_call_begin(call, 200, SLICE_LITERAL("application/json"));
     http_end(call->exchange);
 }
 

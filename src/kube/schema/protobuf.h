@@ -49,5 +49,15 @@ MUST_CHECK
 enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
                                        struct json_node *object, struct buf *out,
                                        struct error *error);
+/* One item of a list field, or a message: a part of something larger. */
+MUST_CHECK
+enum status kube_protobuf_encode_field(struct arena *arena, const struct kube_field *field,
+                                       struct json_node *value, struct buf *out,
+                                       struct error *error);
+/* What stands before a message of that length, and after it. ST_NOMEM. */
+MUST_CHECK
+enum status kube_protobuf_encode_head(struct slice api_version, struct slice kind,
+                                      size_t message_bytes, struct buf *out);
+struct slice kube_protobuf_tail(void);
 
 #endif

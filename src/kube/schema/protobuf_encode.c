@@ -323,6 +323,15 @@ static enum status put_message(struct encoder *e, const struct kube_type *type,
 
 /* -- The envelope -- */
 
+static enum status put_types(struct encoder *e, struct slice version, struct slice kind)
+{
+    size_t from = e->len;
+    TRY(put_bytes(e, 2, kind));
+    TRY(put_bytes(e, 1, version));
+    TRY(put_head(e, 1, from));
+    return put(e, slice_of("k8s\0", 4));
+}
+
 static enum status put_object(struct encoder *e, struct json_node *object)
 {
     struct slice version, kind;
@@ -331,16 +340,11 @@ static enum status put_object(struct encoder *e, struct json_node *object)
     const struct kube_type *type = kube_type_find(version, kind);
     if (!type)
         return error_set(e->error, ST_NOT_FOUND, "no such kind in protobuf");
-    TRY(put_bytes(e, 4, SLICE_EMPTY));
-    TRY(put_bytes(e, 3, SLICE_EMPTY));
+    TRY(put(e, kube_protobuf_tail()));
     size_t from = e->len;
     TRY(put_message(e, type, object));
     TRY(put_head(e, 2, from));
-    from = e->len;
-    TRY(put_bytes(e, 2, kind));
-    TRY(put_bytes(e, 1, version));
-    TRY(put_head(e, 1, from));
-    return put(e, slice_of("k8s\0", 4));
+    return put_types(e, version, kind);
 }
 
 static enum status put_event(struct encoder *e, const char *type, struct json_node *object)
@@ -377,4 +381,30 @@ enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
 {
     struct encoder e = {.arena = arena, .error = error};
     return finish(&e, put_event(&e, type, object), out);
+}
+
+enum status kube_protobuf_encode_field(struct arena *arena, const struct kube_field *field,
+                                       struct json_node *value, struct buf *out,
+                                       struct error *error)
+{
+    struct encoder e = {.arena = arena, .error = error};
+    return finish(&e, put_value(&e, field, field->number, value), out);
+}
+
+enum status kube_protobuf_encode_head(struct slice api_version, struct slice kind,
+                                      size_t message_bytes, struct buf *out)
+{
+    struct encoder e = {0};
+    enum status status = put_varint(&e, message_bytes);
+    if (status == ST_OK)
+        status = put_tag(&e, 2, PB_WIRE_LEN);
+    if (status == ST_OK)
+        status = put_types(&e, api_version, kind);
+    return finish(&e, status, out);
+}
+
+/* Encoding and type of the content, which are not said. */
+struct slice kube_protobuf_tail(void)
+{
+    return SLICE_LITERAL("\x1a\0\x22\0");
 }

@@ -1,7 +1,7 @@
 /*
- * YAML as a JSON tree, as Kubernetes reads it: YAML 1.1, so that yes and on are true; keys are made
- * texts; the first document counts. Bounds: nesting as JSON's, YAML_ALIASES_MAX uses of anchors,
- * and the arena, which copies of anchored values fill.
+ * YAML as a JSON tree, as Kubernetes reads and writes it: YAML 1.1, so that yes and on are true;
+ * keys are made texts; the first document counts. Bounds: nesting as JSON's, YAML_ALIASES_MAX uses
+ * of anchors, and the arena, which copies of anchored values fill.
  */
 #ifndef VIGIL_KUBE_YAML_YAML_H
 #define VIGIL_KUBE_YAML_YAML_H
@@ -14,5 +14,11 @@ enum { YAML_ALIASES_MAX = 1000, YAML_ANCHORS_MAX = 256 };
 MUST_CHECK
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
+
+/* Appends a tree as block YAML, members in the order of their keys; texts that could be taken for
+ * something else stand in quotes. The arena is for what is made on the way. ST_LIMIT: it is nested
+ * too deeply; ST_NOMEM. */
+MUST_CHECK
+enum status yaml_tree_write(struct arena *arena, const struct json_node *root, struct buf *to);
 
 #endif

@@ -84,6 +84,38 @@ static void bombs_do_not_go_off(void **state)
     buf_fini(&many);
 }
 
+/* JSON as YAML, and that as JSON again. */
+static void assert_written(const char *json, const char *expected)
+{
+    struct arena arena;
+    struct json_node *root, *again;
+    struct error error = {0};
+    struct buf yaml = {0};
+    arena_init(&arena, NULL, 0, 4 << 20);
+    assert_int_equal(json_tree_read(&arena, slice_from_text(json), &root, &error), ST_OK);
+    assert_int_equal(yaml_tree_write(&arena, root, &yaml), ST_OK);
+    assert_int_equal(yaml_tree_read(&arena, buf_slice(&yaml), &again, &error), ST_OK);
+    assert_true(json_node_equal(root, again));
+    assert_int_equal(buf_append(&yaml, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)yaml.ptr, expected);
+    buf_fini(&yaml);
+    arena_fini(&arena);
+}
+
+static void trees_are_written_so_that_they_are_read_the_same(void **state)
+{
+    (void)state;
+    assert_written(
+        "{\"b\":{\"y\":[],\"x\":{}},\"a\":[{\"n\":1,\"m\":null},[\"q\",[true]],2.5]}",
+        "a:\n- m: null\n  \"n\": 1\n- - q\n  - - true\n- 2.5\nb:\n  x: {}\n  \"y\": []\n");
+    assert_written(
+        "[\"yes\",\"12\",\"\",\"a b\",\"l\\n\\tm\",\"-\",\"/etc/x\",\"a: b\",\"#\",\"Null\"]",
+        "- \"yes\"\n- \"12\"\n- \"\"\n- \"a b\"\n- \"l\\n\\tm\"\n- \"-\"\n- /etc/x\n"
+        "- \"a: b\"\n- \"#\"\n- \"Null\"\n");
+    assert_written("\"\\ud83d\\ude00\\u0001\"", "\"\xf0\x9f\x98\x80\\u0001\"\n");
+    assert_written("{}", "{}\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +123,7 @@ int main(void)
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
         cmocka_unit_test(bombs_do_not_go_off),
+        cmocka_unit_test(trees_are_written_so_that_they_are_read_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,170 @@
+#include "kube/yaml/yaml.h"
+
+#include "codec/json/writer.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+/* -- Texts -- */
+
+static bool is_plain_byte(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("_-./", c));
+}
+
+/* Read as anything but a text by somebody. */
+static bool is_word(struct slice text)
+{
+    static const char *const words[] = {"true", "false", "yes", "no", "on",
+                                        "off",  "null",  "y",   "n",  ""};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (strlen(words[i]) == text.len &&
+            !strncasecmp(words[i], (const char *)text.ptr, text.len))
+            return true;
+    return false;
+}
+
+/* Begins with a letter or a slash: so it is no number, date or mark of YAML's. */
+static bool is_plain(struct slice text)
+{
+    if (is_word(text) || !(text.ptr[0] == '/' || (text.ptr[0] | 0x20) >= 'a'))
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (!is_plain_byte(text.ptr[i]))
+            return false;
+    return true;
+}
+
+static enum status append_quoted(struct slice text, struct buf *to)
+{
+    struct json_writer w;
+    json_writer_init(&w, to);
+    json_string(&w, text);
+    return json_writer_finish(&w);
+}
+
+static enum status append_text(struct slice text, struct buf *to)
+{
+    return is_plain(text) ? buf_append(to, text) : append_quoted(text, to);
+}
+
+static enum status append_scalar(struct arena *arena, const struct json_node *node, struct buf *to)
+{
+    struct slice text;
+    switch (node->type) {
+    case JSON_TYPE_NULL:
+        return buf_append_text(to, "null");
+    case JSON_TYPE_BOOL:
+        return buf_append_text(to, node->truth ? "true" : "false");
+    case JSON_TYPE_NUMBER:
+        return buf_append(to, node->text);
+    case JSON_TYPE_STRING:
+        TRY(json_node_text(node, arena, &text));
+        return append_text(text, to);
+    case JSON_TYPE_ARRAY:
+        return buf_append_text(to, "[]");
+    default:
+        return buf_append_text(to, "{}");
+    }
+}
+
+/* -- Structure -- */
+
+struct writing {
+    struct arena *arena; /* for texts without their escapes */
+    struct buf *to;
+};
+
+static bool is_block(const struct json_node *node)
+{
+    return (node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && node->count;
+}
+
+static enum status append_indent(struct writing *y, unsigned depth)
+{
+    for (unsigned i = 0; i < depth; i++)
+        TRY(buf_append_text(y->to, "  "));
+    return ST_OK;
+}
+
+static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
+                                bool in_line, unsigned nesting);
+
+static int by_key(const void *a, const void *b)
+{
+    return slice_compare((*(const struct json_node *const *)a)->key,
+                         (*(const struct json_node *const *)b)->key);
+}
+
+static enum status append_member(struct writing *y, const struct json_node *member, unsigned depth,
+                                 unsigned nesting)
+{
+    TRY(append_text(member->key, y->to));
+    if (!is_block(member)) {
+        TRY(buf_append_text(y->to, ": "));
+        TRY(append_scalar(y->arena, member, y->to));
+        return buf_append_text(y->to, "\n");
+    }
+    TRY(buf_append_text(y->to, ":\n"));
+    /* A list stands as far in as its key. */
+    bool list = member->type == JSON_TYPE_ARRAY;
+    return append_block(y, member, list ? depth : depth + 1, false, nesting + 1);
+}
+
+static enum status append_members(struct writing *y, const struct json_node **members, size_t count,
+                                  unsigned depth, bool in_line, unsigned nesting)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i || !in_line)
+            TRY(append_indent(y, depth));
+        TRY(append_member(y, members[i], depth, nesting));
+    }
+    return ST_OK;
+}
+
+static enum status append_object(struct writing *y, const struct json_node *node, unsigned depth,
+                                 bool in_line, unsigned nesting)
+{
+    const struct json_node **members = malloc(node->count * sizeof(struct json_node *));
+    size_t count = 0;
+    if (!members)
+        return ST_NOMEM;
+    for (const struct json_node *member = node->first; member; member = member->next)
+        members[count++] = member;
+    qsort(members, count, sizeof(struct json_node *), by_key);
+    enum status status = append_members(y, members, count, depth, in_line, nesting);
+    free(members);
+    return status;
+}
+
+/* in_line: its first line has been begun. */
+static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
+                                bool in_line, unsigned nesting)
+{
+    if (nesting > JSON_TREE_DEPTH_MAX)
+        return ST_LIMIT;
+    if (node->type == JSON_TYPE_OBJECT)
+        return append_object(y, node, depth, in_line, nesting);
+    for (const struct json_node *item = node->first; item; item = item->next) {
+        if (item != node->first || !in_line)
+            TRY(append_indent(y, depth));
+        TRY(buf_append_text(y->to, "- "));
+        if (is_block(item)) {
+            TRY(append_block(y, item, depth + 1, true, nesting + 1));
+            continue;
+        }
+        TRY(append_scalar(y->arena, item, y->to));
+        TRY(buf_append_text(y->to, "\n"));
+    }
+    return ST_OK;
+}
+
+enum status yaml_tree_write(struct arena *arena, const struct json_node *root, struct buf *to)
+{
+    struct writing y = {arena, to};
+    if (is_block(root))
+        return append_block(&y, root, 0, false, 0);
+    TRY(append_scalar(arena, root, to));
+    return buf_append_text(to, "\n");
+}

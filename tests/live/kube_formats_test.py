@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Answers of the Kubernetes face that are not plain JSON: protobuf, YAML, gzip, and 406 for what there is none of."""
+import gzip
+import http.client
+import json
+import struct
+import unittest
+import zlib
+
+from kube import WAIT_SECONDS, KubeServer, names
+from server import LiveTest
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+PARTIAL = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+CMS = "/api/v1/namespaces/default/configmaps"
+LIST_MAX = 64 << 20
+
+
+def fields(message):
+    """[(number, value)] of a protobuf message."""
+    found, at = [], 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        value = varint()
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+            assert len(value) or at <= len(message)
+        found.append((tag >> 3, value))
+    return found
+
+
+def opened(body):
+    """Kind and fields of an object in its envelope."""
+    assert body[:4] == b"k8s\0", body[:40]
+    envelope = dict(fields(body[4:]))
+    return dict(fields(envelope[1]))[2].decode(), fields(envelope[2])
+
+
+class Formats(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.kube = KubeServer(self.scratch / "data").start()
+        self.addCleanup(self.kube.stop)
+        self.addCleanup(self.kube.close)
+
+    def get(self, path, accept, **more):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        connection.request("GET", path, headers={"Accept": accept, **more})
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        return response, body
+
+    def fill(self, count, size=4000):
+        for i in range(count):
+            self.kube.put("configmaps", f"c{i:04}", kind="ConfigMap", data={"k": "x" * size})
+
+    def test_objects_and_lists_come_in_protobuf(self):
+        self.fill(2)
+        response, body = self.get(f"{CMS}/c0000", PROTOBUF)
+        self.assertEqual((response.status, response.getheader("Content-Type")), (200, PROTOBUF))
+        kind, message = opened(body)
+        self.assertEqual((kind, [number for number, _ in message]), ("ConfigMap", [1, 2]))
+        kind, message = opened(self.get(CMS, PROTOBUF + ",application/json")[1])
+        self.assertEqual((kind, [number for number, _ in message]), ("ConfigMapList", [1, 2, 2]))
+        kind, message = opened(self.get(CMS, PROTOBUF + PARTIAL)[1])
+        self.assertEqual((kind, [number for number, _ in message]), ("PartialObjectMetadataList", [1, 2, 2]))
+        response, body = self.get(f"{CMS}/none", PROTOBUF)
+        self.assertEqual((response.status, opened(body)[0]), (404, "Status"))
+
+    def test_a_long_list_is_protobuf_only_for_who_takes_nothing_else(self):
+        self.fill(100)
+        response, body = self.get(CMS, f"{PROTOBUF},{JSON}")
+        self.assertEqual(response.getheader("Content-Type"), JSON)
+        self.assertEqual(len(json.loads(body)["items"]), 100)
+        response, body = self.get(CMS, PROTOBUF)
+        self.assertEqual(response.getheader("Content-Type"), PROTOBUF)
+        kind, message = opened(body)
+        self.assertEqual((kind, len(message)), ("ConfigMapList", 101))
+        response, body = self.get(CMS, YAML)
+        self.assertEqual((response.status, json.loads(body)["reason"]), (406, "NotAcceptable"))
+
+    def test_a_list_too_long_for_protobuf_is_refused(self):
+        self.fill(LIST_MAX // 1400000 + 1, 1400000)
+        response, body = self.get(CMS, PROTOBUF)
+        self.assertEqual(response.status, 406)
+        self.assertIn(b"ask for application/json", body)
+        self.assertEqual(opened(self.get(CMS + "?limit=3", PROTOBUF)[1])[0], "ConfigMapList")
+        self.assertTrue(self.kube.alive())
+
+    def test_a_watch_comes_in_frames_of_protobuf(self):
+        self.fill(1)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        self.addCleanup(connection.close)
+        connection.request("GET", CMS + "?watch=1&allowWatchBookmarks=1", headers={"Accept": PROTOBUF + ";stream=watch"})
+        response = connection.getresponse()
+        self.assertEqual(response.getheader("Content-Type"), PROTOBUF + ";stream=watch")
+
+        def event():
+            message = dict(fields(response.read(struct.unpack(">I", response.read(4))[0])))
+            return message[1].decode(), opened(dict(fields(message[2]))[1])[0]
+
+        self.assertEqual([event(), event()], [("ADDED", "ConfigMap"), ("BOOKMARK", "ConfigMap")])
+        self.kube.put("configmaps", "c0000", kind="ConfigMap")
+        self.kube.delete("configmaps", "c0000")
+        self.assertEqual([event(), event()], [("MODIFIED", "ConfigMap"), ("DELETED", "ConfigMap")])
+        self.kube.put("configmaps", "odd", kind="ConfigMap", data="not a map")
+        self.assertEqual(event(), ("ERROR", "Status"))
+        self.assertEqual(response.read(), b"")
+
+    def test_what_does_not_fit_its_type_is_told_in_json(self):
+        self.kube.put("configmaps", "odd", kind="ConfigMap", data="not a map")
+        response, body = self.get(f"{CMS}/odd", PROTOBUF)
+        self.assertEqual((response.status, response.getheader("Content-Type")), (200, JSON))
+        self.assertEqual(json.loads(body)["data"], "not a map")
+
+    def test_objects_come_in_yaml(self):
+        self.kube.put("configmaps", "c", kind="ConfigMap", data={"a": "yes", "b": "x: y\n", "c": "plain"})
+        response, body = self.get(f"{CMS}/c", YAML)
+        self.assertEqual((response.status, response.getheader("Content-Type")), (200, YAML))
+        text = body.decode()
+        self.assertTrue(text.startswith('apiVersion: v1\ndata:\n  a: "yes"\n  b: "x: y\\n"\n  c: plain\nkind: ConfigMap\nmetadata:\n'),
+                        text)
+        response, body = self.get(CMS, YAML)
+        self.assertIn("items:\n- data:\n", body.decode())
+
+    def test_what_nobody_can_write_is_not_acceptable(self):
+        for path, accept in ((CMS, "text/plain"), (CMS + "?watch=1", YAML), (CMS, "application/cbor"),
+                             (CMS, PROTOBUF + ";as=Table;g=meta.k8s.io;v=v1")):
+            with self.subTest(path=path, accept=accept):
+                response, body = self.get(path, accept)
+                status = json.loads(body)
+                self.assertEqual((response.status, status["reason"]), (406, "NotAcceptable"))
+                self.assertIn("only the following media types are accepted: application/json", status["message"])
+
+    def test_a_long_list_is_compressed_as_it_is_sent(self):
+        self.fill(500)
+        plain, body = self.get(CMS, JSON)
+        self.assertIsNone(plain.getheader("Content-Encoding"))
+        response, packed = self.get(CMS, JSON, **{"Accept-Encoding": "gzip"})
+        self.assertEqual(response.getheader("Content-Encoding"), "gzip")
+        one = zlib.decompressobj(31)
+        self.assertEqual(json.loads(one.decompress(packed) + one.flush()), json.loads(body))
+        self.assertEqual((one.eof, one.unused_data), (True, b""))  # one member: not everybody reads more
+        self.assertLess(len(packed), len(body) // 10)
+        self.assertEqual(names(json.loads(gzip.decompress(packed))), [f"c{i:04}" for i in range(500)])
+        # One that finds little in much, and one that goes away in the middle.
+        response, packed = self.get(CMS + "?fieldSelector=metadata.name!%3Dc0001", JSON, **{"Accept-Encoding": "gzip"})
+        self.assertEqual(len(json.loads(gzip.decompress(packed))["items"]), 499)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        connection.request("GET", CMS, headers={"Accept-Encoding": "gzip"})
+        connection.getresponse().read(100)
+        connection.close()
+        self.assertTrue(self.kube.alive())
+
+
+if __name__ == "__main__":
+    unittest.main()
