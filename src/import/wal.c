@@ -251,7 +251,7 @@ static enum status scan_file(struct scan *scan)
     for (;;) {
         struct pb_log_record record;
         uint64_t offset = scan->offset + FRAME_BYTES;
-        uint32_t bytes;
+        uint32_t bytes = 0;
         status = record_next(scan, &record, &bytes);
         if (status == ST_END)
             return ST_OK;
