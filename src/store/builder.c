@@ -31,6 +31,7 @@ enum status store_builder_open(const struct store_builder_options *options,
             .checkpoint_map_bytes = options->checkpoint_map_bytes,
             .readers_max = 1,
             .salt = options->salt,
+            .backend = options->backend,
         },
         &builder->store, ret_error));
     builder->keeper = keeper_new(builder->store);

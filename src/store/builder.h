@@ -20,6 +20,7 @@ struct store_builder_options {
     const char *dir;             /* made; must be new or empty */
     size_t checkpoint_map_bytes; /* as in store_options */
     uint64_t salt;
+    struct backend *backend; /* as in store_options, for the simulator; may be NULL */
 };
 
 MUST_CHECK
