@@ -150,7 +150,7 @@ static void log_sent(const struct snapshot_call *s)
 {
     log_info("successfully sent database snapshot to client",
              LOG_U64("total-bytes", s->snapshot.bytes),
-             LOG_F64("took-seconds", (double)(grpc_call_now(s->call) - s->begun_ns) / 1e9),
+             LOG_DURATION("took", grpc_call_now(s->call) - s->begun_ns),
              LOG_SLICE("storage-version", s->version));
 }
 
