@@ -1,6 +1,8 @@
 #include "cmd/kubeconfig.h"
 
 #include "base/log.h"
+#include "codec/json/writer.h"
+#include "kube/api/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { TEXT_BYTES = 2 * KUBECONFIG_PATH_BYTES };
 
 const struct url *kubeconfig_url(const struct serve_config *config, const struct server *server)
 {
@@ -37,39 +37,71 @@ static void write_authority(const struct serve_config *config, const struct url 
              "    certificate-authority: %.3900s/fixtures/client/cert.pem\n", directory);
 }
 
-/* Whole or not at all: who reads it meanwhile has the one before. */
-static int replace_file(const char *path, const char *text)
+/* Whole or not at all: who reads it meanwhile has the one before. Always a new file, which nobody
+ * else may read: there may be a token in it. */
+static int replace_file(const char *path, struct slice text)
 {
     char fresh[KUBECONFIG_PATH_BYTES + 8];
     snprintf(fresh, sizeof(fresh), "%s.new", path);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (unlink(fresh) != 0 && errno != ENOENT)
+        return -1;
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
-    size_t len = strlen(text);
-    bool written = write(fd, text, len) == (ssize_t)len;
+    bool written = write(fd, text.ptr, text.len) == (ssize_t)text.len;
     bool closed = close(fd) == 0;
     return written && closed ? rename(fresh, path) : -1;
+}
+
+/*
+ * What is shown to come in: the first token of the file. Where nobody is asked kubectl still asks
+ * its user over TLS when it has nothing to show; without TLS it never shows anything.
+ */
+static enum status make_user(const struct serve_config *config, const struct url *url,
+                             struct buf *to)
+{
+    struct slice token = SLICE_LITERAL("nobody");
+    struct json_writer w;
+    if (!url->secure)
+        return buf_append_text(to, "{}");
+    if (config->kube_tokens)
+        token = kube_tokens_first(config->kube_tokens)->token;
+    json_writer_init(&w, to); /* which YAML reads, too */
+    json_begin_object(&w);
+    json_key(&w, "token");
+    json_string(&w, token);
+    json_end_object(&w);
+    return json_writer_finish(&w);
+}
+
+static enum status make_text(const struct serve_config *config, const struct url *url,
+                             const char *server, const char *authority, struct buf *to)
+{
+    TRY(buf_append_text(to, "apiVersion: v1\nkind: Config\nclusters:\n- name: vigil\n  cluster:\n"
+                            "    server: "));
+    TRY(buf_append_text(to, server));
+    TRY(buf_append_text(to, "\n"));
+    TRY(buf_append_text(to, authority));
+    TRY(buf_append_text(to, "users:\n- name: vigil\n  user: "));
+    TRY(make_user(config, url, to));
+    return buf_append_text(to, "\ncontexts:\n- name: vigil\n  context:\n    cluster: vigil\n"
+                               "    user: vigil\ncurrent-context: vigil\n");
 }
 
 bool kubeconfig_write(const struct serve_config *config, const struct server *server,
                       char path[KUBECONFIG_PATH_BYTES])
 {
     const struct url *url = kubeconfig_url(config, server);
-    char text[TEXT_BYTES], server_text[URL_TEXT_BYTES], authority[KUBECONFIG_PATH_BYTES];
+    char server_text[URL_TEXT_BYTES], authority[KUBECONFIG_PATH_BYTES];
+    AUTO(buf_fini) struct buf text = {0};
     if (!url)
         return false;
-    /* Nobody is asked, but over TLS kubectl asks its user when it has nothing to show. */
-    const char *user = url->secure ? "{token: nobody}" : "{}";
     url_format(url, server_text);
     write_authority(config, url, authority);
     snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
-    snprintf(
-        text, sizeof(text),
-        "apiVersion: v1\nkind: Config\nclusters:\n- name: vigil\n  cluster:\n    server: %s\n%s"
-        "users:\n- name: vigil\n  user: %s\ncontexts:\n- name: vigil\n  context:\n"
-        "    cluster: vigil\n    user: vigil\ncurrent-context: vigil\n",
-        server_text, authority, user);
-    if (replace_file(path, text) == 0)
+    if (make_text(config, url, server_text, authority, &text) != ST_OK)
+        return false;
+    if (replace_file(path, buf_slice(&text)) == 0)
         return true;
     log_warn("cannot write the kubeconfig", LOG_TEXT("file", path),
              LOG_TEXT("error", strerrordesc_np(errno)));

@@ -73,14 +73,16 @@ static bool set_groups(struct kube_call *call, struct json_node *info, struct sl
     return set_object(call, info, "groups", list);
 }
 
+/* user NULL: there is none besides the name; groups: of the name. */
 static bool set_user(const struct kube_meta *meta, struct kube_call *call, struct slice name,
-                     const struct kube_user *user, struct json_node *status, const char *key)
+                     const struct kube_user *user, struct slice groups, struct json_node *status,
+                     const char *key)
 {
     struct json_node *info;
     return kube_meta_object(meta, status, key, &info) &&
            kube_meta_set_text(meta, info, "username", name) &&
            (!user || !user->uid.len || kube_meta_set_text(meta, info, "uid", user->uid)) &&
-           set_groups(call, info, user ? user->groups : SLICE_LITERAL("system:masters"));
+           set_groups(call, info, groups);
 }
 
 static bool review_self(const struct kube_meta *meta, struct kube_call *call,
@@ -88,7 +90,10 @@ static bool review_self(const struct kube_meta *meta, struct kube_call *call,
 {
     const struct kube_user *user;
     struct slice name = user_name(call, request, &user);
-    return set_user(meta, call, name, user, status, "userInfo");
+    struct slice groups = SLICE_LITERAL("system:masters"); /* of whom everyone is */
+    if (request->peer_name || user)
+        groups = user ? user->groups : SLICE_EMPTY;
+    return set_user(meta, call, name, user, groups, status, "userInfo");
 }
 
 static bool review_token(const struct kube_meta *meta, struct kube_call *call,
@@ -106,7 +111,7 @@ static bool review_token(const struct kube_meta *meta, struct kube_call *call,
         return kube_meta_set_text(meta, status, "error",
                                   SLICE_LITERAL("[invalid bearer token, Token is unknown]"));
     return set_bool(call, status, "authenticated", true) &&
-           set_user(meta, call, user->name, user, status, "user");
+           set_user(meta, call, user->name, user, user->groups, status, "user");
 }
 
 /* Every verb on everything. */

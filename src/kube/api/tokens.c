@@ -125,3 +125,8 @@ const struct kube_user *kube_tokens_find(const struct kube_tokens *tokens, struc
     }
     return found;
 }
+
+const struct kube_user *kube_tokens_first(const struct kube_tokens *tokens)
+{
+    return &tokens->users[0]; /* there is one, or it would not have been parsed */
+}

@@ -33,4 +33,7 @@ DEFINE_CLEANUP(struct kube_tokens *, kube_tokens_free)
  * nobody. */
 const struct kube_user *kube_tokens_find(const struct kube_tokens *tokens, struct slice field);
 
+/* The one of the file's first line. */
+const struct kube_user *kube_tokens_first(const struct kube_tokens *tokens);
+
 #endif

@@ -28,10 +28,22 @@ bool kube_is_finalize(const struct kube_call *call)
            slice_equal(call->path.subresource, SLICE_LITERAL("finalize"));
 }
 
+/* What Kubernetes issues tokens by: its clients shall hear more than that it is not there. */
+static bool is_token_request(const struct kube_call *call)
+{
+    return !call->kind->group[0] && strcmp(call->kind->plural, "serviceaccounts") == 0 &&
+           slice_equal(call->path.subresource, SLICE_LITERAL("token"));
+}
+
 static void not_found(struct kube_call *call)
 {
-    kube_fail_bare(&call->status, KUBE_NOT_FOUND,
-                   "the server could not find the requested resource");
+    if (is_token_request(call))
+        kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                       "this server issues no tokens of service accounts: clients come in with "
+                       "those of --kube-token-file or with certificates");
+    else
+        kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                       "the server could not find the requested resource");
     kube_call_fail(call);
 }
 

@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Who comes in to the Kubernetes face over TLS, and whom it takes one for: tokens, certificates, nobody."""
+import http.client
+import json
+import os
+import pathlib
+import ssl
+import stat
+import subprocess
+import unittest
+
+from certs import Authority
+from server import LiveTest, free_port, only_vigil
+
+WAIT_SECONDS = 30
+REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
+
+
+@only_vigil
+class Identity(LiveTest):
+    def serve(self, *args):
+        self.port = free_port()
+        self.vigil = self.serving(args=[f"--listen-kube-urls=https://127.0.0.1:{self.port}", *args])
+        self.config = pathlib.Path(self.vigil.directory) / "kubeconfig"
+
+    def review(self, token=None, cert=None):
+        context = ssl._create_unverified_context()
+        if cert:
+            context.load_cert_chain(cert.cert, cert.key)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS, context=context)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request("POST", REVIEW, "{}", dict(headers, **{"Content-Type": "application/json"}))
+        response = connection.getresponse()
+        body = json.loads(response.read())
+        connection.close()
+        return response.status, body.get("status", {}).get("userInfo") if response.status == 201 else body["reason"]
+
+    def kubectl(self, *args):
+        done = subprocess.run([KUBECTL, "--kubeconfig", str(self.config), *args], text=True, capture_output=True,
+                              timeout=60, check=False, env=dict(os.environ, HOME=str(self.scratch)))
+        return done.returncode, done.stdout + done.stderr
+
+    def test_the_kubeconfig_has_the_first_token_and_is_for_its_owner_only(self):
+        tokens = self.scratch / "tokens"
+        tokens.write_text('# who\nit\'s: \\ #long,jane,7,"dev,ops"\nother,joe,8\n')
+        self.serve("--auto-tls", f"--kube-token-file={tokens}")
+        self.vigil.stop()
+        for name in ("kubeconfig", "kubeconfig.new"):  # left behind by somebody, for everybody
+            file = self.config.with_name(name)
+            file.write_text("")
+            file.chmod(0o644)
+        self.vigil.start()
+        self.assertEqual(stat.S_IMODE(self.config.stat().st_mode), 0o600)
+        code, said = self.kubectl("get", "namespaces")
+        self.assertEqual(code, 0, said)
+        self.assertIn("kube-system", said)
+        self.assertEqual(self.review()[0], 401)
+        self.assertEqual(self.review("it's: \\ #long")[1]["username"], "jane")
+        self.assertEqual(self.review("other"), (201, {"username": "joe", "uid": "8", "groups": ["system:authenticated"]}))
+
+    def test_without_anything_everyone_is_the_administrator(self):
+        self.serve("--auto-tls")
+        self.assertEqual(self.kubectl("get", "namespaces")[0], 0)
+        self.assertEqual(self.review(), (201, {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}))
+
+    def test_a_certificate_says_who_one_is(self):
+        authority = Authority(self.scratch / "ca")
+        server, client = authority.sign("server"), authority.sign("mary")
+        self.serve(f"--cert-file={server.cert}", f"--key-file={server.key}", f"--trusted-ca-file={authority.cert}",
+                   "--client-cert-auth")
+        self.assertEqual(self.review(cert=client)[1], {"username": "mary", "groups": ["system:authenticated"]})
+
+    def test_tokens_of_service_accounts_are_not_issued_and_it_says_so(self):
+        self.serve("--auto-tls")
+        code, said = self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/default/token", "-f",
+                                  "/dev/null")
+        self.assertEqual(code, 1)
+        self.assertIn("--kube-token-file", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
