@@ -60,6 +60,7 @@ static struct bench_options defaults_of(const struct command *command)
     return (struct bench_options){
         .endpoint = "127.0.0.1:2379",
         .cacert = "",
+        .token = "",
         .cert = "",
         .key = "",
         .prefix = "bench/",
@@ -122,6 +123,7 @@ static enum status set_up(struct bench_context *context)
     TRY(parse_watch_keys(options->watch_keys, &context->watch_keys, error));
     context->target.server_pid = (pid_t)options->server_pid;
     bool secure;
+    context->target.token = options->token;
     context->target.authority = bench_endpoint_name(options->endpoint, &secure);
     TRY(bench_address_resolve(options->endpoint, &context->target.address.socket, error));
     if (!secure)

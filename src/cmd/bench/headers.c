@@ -45,7 +45,16 @@ static enum status append_insert(struct buf *out, unsigned name_index, const cha
     return append_string(out, value);
 }
 
-enum status bench_headers_append_first(struct buf *out, const char *path, const char *authority)
+/* No name of the static table: 0, and the name itself. */
+static enum status append_insert_named(struct buf *out, const char *name, const char *value)
+{
+    TRY(buf_append(out, slice_of(&(uint8_t){HPACK_INSERT}, 1)));
+    TRY(append_string(out, name));
+    return append_string(out, value);
+}
+
+enum status bench_headers_append_first(struct buf *out, const char *path, const char *authority,
+                                       const char *token)
 {
     static const uint8_t fixed[] = {HPACK_INDEXED | STATIC_METHOD_POST,
                                     HPACK_INDEXED | STATIC_SCHEME_HTTP};
@@ -54,20 +63,19 @@ enum status bench_headers_append_first(struct buf *out, const char *path, const 
     TRY(append_insert(out, STATIC_AUTHORITY, authority));
     TRY(append_insert(out, STATIC_CONTENT_TYPE, "application/grpc"));
     TRY(append_insert(out, STATIC_USER_AGENT, "vigil-bench"));
-    /* No name of the static table: 0, and the name itself. */
-    TRY(buf_append(out, slice_of(&(uint8_t){HPACK_INSERT}, 1)));
-    TRY(append_string(out, "te"));
-    return append_string(out, "trailers");
+    TRY(append_insert_named(out, "te", "trailers"));
+    return *token ? append_insert_named(out, "token", token) : ST_OK;
 }
 
-enum status bench_headers_append_next(struct buf *out)
+enum status bench_headers_append_next(struct buf *out, const char *token)
 {
-    uint8_t block[2 + REQUEST_INSERTS] = {HPACK_INDEXED | STATIC_METHOD_POST,
-                                          HPACK_INDEXED | STATIC_SCHEME_HTTP};
+    uint8_t block[2 + REQUEST_INSERTS + 1] = {HPACK_INDEXED | STATIC_METHOD_POST,
+                                              HPACK_INDEXED | STATIC_SCHEME_HTTP};
+    unsigned inserts = REQUEST_INSERTS + (*token ? 1 : 0);
     /* The newest entry has the lowest number: count down to keep the order of the first request. */
-    for (unsigned i = 0; i < REQUEST_INSERTS; i++)
-        block[2 + i] = (uint8_t)(HPACK_INDEXED | (DYNAMIC_FIRST + REQUEST_INSERTS - 1 - i));
-    return buf_append(out, slice_of(block, sizeof(block)));
+    for (unsigned i = 0; i < inserts; i++)
+        block[2 + i] = (uint8_t)(HPACK_INDEXED | (DYNAMIC_FIRST + inserts - 1 - i));
+    return buf_append(out, slice_of(block, 2 + inserts));
 }
 
 static enum status append_literal(struct buf *out, unsigned name_index, const char *value)

@@ -17,11 +17,13 @@
 
 #include "base/buf.h"
 
-/* Appends the block of a request: the first of a connection, or any later one. */
+/* Appends the block of a request: the first of a connection, or any later one. token says who we
+ * are; empty: nobody. */
 MUST_CHECK
-enum status bench_headers_append_first(struct buf *out, const char *path, const char *authority);
+enum status bench_headers_append_first(struct buf *out, const char *path, const char *authority,
+                                       const char *token);
 MUST_CHECK
-enum status bench_headers_append_next(struct buf *out);
+enum status bench_headers_append_next(struct buf *out, const char *token);
 
 /* The block of a request that is not gRPC's, which leaves the server's table as it is. type may be
  * NULL. */

@@ -227,18 +227,19 @@ static enum status make_requests(struct bench_lease_client *client)
 {
     static const uint8_t grant[] = {0x08, 0x90, 0x1c, 0x10, 0, 0, 0, 0, 0}; /* 3600 s */
     const char *authority = client->config.target->authority;
+    const char *token = client->config.target->token;
     struct slice renewal = slice_of(client->renewal, sizeof(client->renewal));
     AUTO(buf_fini) struct buf first = {0};
     AUTO(buf_fini) struct buf next = {0};
     AUTO(buf_fini) struct buf open = {0};
     client->renewal[0] = 0x08;
-    TRY(bench_headers_append_first(&first, "/etcdserverpb.Lease/LeaseGrant", authority));
-    TRY(bench_headers_append_next(&next));
+    TRY(bench_headers_append_first(&first, "/etcdserverpb.Lease/LeaseGrant", authority, token));
+    TRY(bench_headers_append_next(&next, token));
     TRY(bench_request_init(&client->grant_first, buf_slice(&first), slice_of(grant, sizeof(grant)),
                            true));
     TRY(bench_request_init(&client->grant_next, buf_slice(&next), slice_of(grant, sizeof(grant)),
                            true));
-    TRY(bench_headers_append_first(&open, "/etcdserverpb.Lease/LeaseKeepAlive", authority));
+    TRY(bench_headers_append_first(&open, "/etcdserverpb.Lease/LeaseKeepAlive", authority, token));
     TRY(bench_request_init(&client->open_first, buf_slice(&open), renewal, false));
     return bench_request_init(&client->open_next, buf_slice(&open), renewal, false);
 }

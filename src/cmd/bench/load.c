@@ -90,8 +90,9 @@ static enum status make_requests(struct bench_shared *shared)
     AUTO(buf_fini) struct buf next = {0};
     size_t digits_at;
     TRY(make_message(load, &message, &digits_at));
-    TRY(bench_headers_append_first(&first, paths[load->verb], load->target->authority));
-    TRY(bench_headers_append_next(&next));
+    TRY(bench_headers_append_first(&first, paths[load->verb], load->target->authority,
+                                   load->target->token));
+    TRY(bench_headers_append_next(&next, load->target->token));
     TRY(bench_request_init(&shared->first, buf_slice(&first), buf_slice(&message), true));
     TRY(bench_request_init(&shared->next, buf_slice(&next), buf_slice(&message), true));
     shared->key_at = bench_request_place(&shared->first, digits_at);

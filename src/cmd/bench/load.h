@@ -39,7 +39,8 @@ enum {
 struct bench_target {
     struct bench_address address;
     const char *authority;
-    pid_t server_pid; /* 0: unknown, its usage is not read */
+    const char *token; /* who we are; empty: nobody */
+    pid_t server_pid;  /* 0: unknown, its usage is not read */
 };
 
 struct bench_load {

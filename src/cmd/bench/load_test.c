@@ -32,6 +32,7 @@ static void start(struct fixture *f, enum bench_sink_fault fault, uint64_t every
     snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u", bench_sink_port(f->sink));
     assert_int_equal(bench_address_resolve(endpoint, &f->target.address.socket, &f->error), ST_OK);
     f->target.authority = "sink";
+    f->target.token = "";
     f->load = (struct bench_load){
         .target = &f->target,
         .verb = BENCH_GET,

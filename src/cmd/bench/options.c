@@ -25,6 +25,7 @@ static const struct flag flags[] = {
     {"cacert", KIND_TEXT, AT(cacert), 0, 0, "TLS: whose signature the server must have, PEM"},
     {"cert", KIND_TEXT, AT(cert), 0, 0, "TLS: certificate to show, PEM"},
     {"key", KIND_TEXT, AT(key), 0, 0, "TLS: its key, PEM"},
+    {"token", KIND_TEXT, AT(token), 0, 0, "who we are: what Authenticate has answered"},
     {"insecure", KIND_SWITCH, AT(insecure), 0, 0, "TLS: take any server"},
     {"connections", KIND_NUMBER, AT(connections), 1, BENCH_CONNECTIONS_MAX, "connections to open"},
     {"pipeline", KIND_NUMBER, AT(pipeline), 1, BENCH_PIPELINE_MAX,

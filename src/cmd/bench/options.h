@@ -10,6 +10,7 @@
 struct bench_options {
     const char *endpoint;
     const char *cacert, *cert, *key; /* of TLS */
+    const char *token;
     const char *prefix;
     const char *keys; /* sequential, random or shuffled */
     uint64_t connections;

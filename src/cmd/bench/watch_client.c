@@ -305,8 +305,9 @@ static enum status make_watch_requests(struct bench_watch_client *client)
     AUTO(buf_fini) struct buf next = {0};
     TRY(make_create(client));
     TRY(make_create_behind(client));
-    TRY(bench_headers_append_first(&first, "/etcdserverpb.Watch/Watch", config->target->authority));
-    TRY(bench_headers_append_next(&next));
+    TRY(bench_headers_append_first(&first, "/etcdserverpb.Watch/Watch", config->target->authority,
+                                   config->target->token));
+    TRY(bench_headers_append_next(&next, config->target->token));
     struct slice message = buf_slice(&client->create);
     TRY(bench_request_init(&client->open_stream, buf_slice(&first), message, false));
     return bench_request_init(&client->open_next, buf_slice(&next), message, false);
@@ -325,8 +326,9 @@ static enum status make_put_requests(struct bench_watch_client *client)
     memset(value.ptr, 'v', config->value_bytes);
     value.len = config->value_bytes;
     TRY(bench_message_put(&message, buf_slice(&key), buf_slice(&value)));
-    TRY(bench_headers_append_first(&first, "/etcdserverpb.KV/Put", config->target->authority));
-    TRY(bench_headers_append_next(&next));
+    TRY(bench_headers_append_first(&first, "/etcdserverpb.KV/Put", config->target->authority,
+                                   config->target->token));
+    TRY(bench_headers_append_next(&next, config->target->token));
     TRY(bench_request_init(&client->put_first, buf_slice(&first), buf_slice(&message), true));
     TRY(bench_request_init(&client->put_next, buf_slice(&next), buf_slice(&message), true));
     const struct bench_request *both[] = {&client->put_first, &client->put_next};
