@@ -49,7 +49,7 @@ enum grpc_code {
     X(WATCH_CANCELED, GRPC_CANCELLED, "etcdserver: watch canceled")                                \
     X(MEMBER_EXIST, GRPC_FAILED_PRECONDITION, "etcdserver: member ID already exist")               \
     X(PEER_URL_EXIST, GRPC_FAILED_PRECONDITION, "etcdserver: Peer URLs already exists")            \
-    X(MEMBER_NOT_ENOUGH_STARTED, GRPC_FAILED_PRECONDITION,                                         \
+    X(MEMBER_NOT_ENOUGH_STARTED, GRPC_UNKNOWN,                                                     \
       "etcdserver: re-configuration failed due to not enough started members")                     \
     X(MEMBER_BAD_UR_LS, GRPC_INVALID_ARGUMENT, "etcdserver: given member URLs are invalid")        \
     X(MEMBER_NOT_FOUND, GRPC_NOT_FOUND, "etcdserver: member not found")                            \

@@ -392,6 +392,10 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->lease_ttl_min_s = shortest_lease_s(options);
     engine->member_id = config->member_id;
     engine->cluster_id = config->cluster_id;
+    engine->peer_urls = config->server.etcd.peer_urls;
+    engine->peer_url_count = config->server.etcd.peer_url_count;
+    engine->members_lax = !options->strict_reconfig_check;
+    engine->learners_max = (unsigned)options->max_learners;
 }
 
 static enum status set_compaction(struct server_config *server, const struct serve_options *options,

@@ -27,6 +27,8 @@ struct serve_options {
     const char *initial_advertise_peer_urls;
     const char *initial_cluster; /* "": name=initial_advertise_peer_urls */
     const char *initial_cluster_token;
+    bool strict_reconfig_check;
+    int64_t max_learners;
     int initial_cluster_state;
     const char *emulate_version;
     const char *config_file;

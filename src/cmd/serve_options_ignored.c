@@ -39,11 +39,9 @@ static const struct option ignored[] = {
     IGNORED("max-wals", INT, "5", ONE_NODE),
     IGNORED("raft-read-timeout", DURATION, "5s", ONE_NODE),
     IGNORED("raft-write-timeout", DURATION, "5s", ONE_NODE),
-    IGNORED("strict-reconfig-check", BOOL, "true", ONE_NODE),
     IGNORED("pre-vote", BOOL, "true", ONE_NODE),
     IGNORED("corrupt-check-time", DURATION, "0s", ONE_NODE),
     IGNORED("compact-hash-check-time", DURATION, "1m0s", ONE_NODE),
-    IGNORED("max-learners", INT, "1", ONE_NODE),
     IGNORED("downgrade-check-time", DURATION, "5s", ONE_NODE),
     {
         .name = "snapshot-catchup-entries",

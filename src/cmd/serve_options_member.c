@@ -105,6 +105,22 @@ static const struct option cluster[] = {
         FIELD(initial_cluster_state),
     },
     {
+        .name = "strict-reconfig-check",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Refuse to add a member when most would not have started.",
+        FIELD(strict_reconfig_check),
+    },
+    {
+        .name = "max-learners",
+        .kind = OPTION_INT,
+        .fallback = "1",
+        .help = "Learners that can be among the members.",
+        .min = 0,
+        .max = 31,
+        FIELD(max_learners),
+    },
+    {
         .name = "heartbeat-interval",
         .kind = OPTION_INT,
         .fallback = "100",

@@ -194,6 +194,13 @@ void engine_snapshot_close(struct engine_snapshot *snapshot)
     snapshot->state = NULL;
 }
 
+void engine_members(struct engine_shard *shard, struct engine_members *members)
+{
+    bool lists = members->call == ENGINE_MEMBER_LIST;
+    gate_begin(&members->op, shard, lists ? AUTH_NEED_USER : AUTH_NEED_ROOT, NULL);
+    shard->engine->ops->members(shard, members);
+}
+
 void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
 {
     gate_begin(op, shard, AUTH_NEED_ROOT, target);

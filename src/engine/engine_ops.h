@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/maintenance.h"
+#include "engine/member.h"
 #include "engine/snapshot.h"
 
 struct auth_rights;
@@ -65,6 +66,7 @@ struct engine_ops {
     void (*snapshot_start)(struct engine_shard *shard, struct engine_snapshot *snapshot);
     void (*snapshot_read)(struct engine_snapshot *snapshot);
     void (*snapshot_close)(struct engine_snapshot *snapshot);
+    void (*members)(struct engine_shard *shard, struct engine_members *members);
     void (*auth)(struct engine_shard *shard, struct engine_auth *auth);
     const struct auth_rights *(*auth_rights)(struct engine_shard *shard);
     uint64_t (*auth_revision)(const struct engine *engine);

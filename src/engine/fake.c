@@ -8,6 +8,7 @@
 #include "engine/auth_book.h"
 #include "engine/fake_history.h"
 #include "engine/fake_lease.h"
+#include "engine/member_book.h"
 #include "watch/hub.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 30, FRAGMENT_BYTES = 2 << 20, WATCHERS_MAX = 1000 * 1000 };
@@ -24,6 +25,7 @@ enum fake_kind {
     FAKE_DOWNGRADE,
     FAKE_SNAPSHOT_START,
     FAKE_SNAPSHOT_READ,
+    FAKE_MEMBERS,
     FAKE_AUTH,
     FAKE_LEASE, /* and enum engine_lease_call */
 };
@@ -35,6 +37,7 @@ struct fake {
     struct fake_model *model;
     struct fake_lease *lease;
     struct auth_book auth;
+    struct member_book members;
     struct auth_rights *rights; /* one reference: of the turn */
     struct engine_op **waiting; /* owned array of the callers' operations */
     size_t waiting_count;
@@ -219,6 +222,13 @@ static enum status run_auth(struct fake *fake, struct engine_auth *op)
     return ST_OK;
 }
 
+static enum status run_members(struct fake *fake, struct engine_members *members)
+{
+    if (members->call != ENGINE_MEMBER_LIST)
+        TRY(member_book_change(&fake->members, members));
+    return member_book_list(&fake->members, members);
+}
+
 /* -- Operations -- */
 
 static enum status run(struct fake *fake, struct engine_op *op)
@@ -247,6 +257,8 @@ static enum status run(struct fake *fake, struct engine_op *op)
     case FAKE_DEFRAGMENT:
         return atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up) ? ST_CANCELED
                                                                                       : ST_OK;
+    case FAKE_MEMBERS:
+        return run_members(fake, CONTAINER_OF(op, struct engine_members, op));
     case FAKE_DOWNGRADE:
         return run_downgrade(fake, op->request);
     case FAKE_SNAPSHOT_START:
@@ -472,6 +484,12 @@ static void snapshot_close(struct engine_snapshot *snapshot)
     free(state);
 }
 
+static void members(struct engine_shard *shard, struct engine_members *op)
+{
+    (void)shard;
+    start(&op->op, FAKE_MEMBERS, NULL);
+}
+
 static void downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
 {
     (void)shard;
@@ -653,6 +671,7 @@ static const struct engine_ops fake_ops = {
     .snapshot_start = snapshot_start,
     .snapshot_read = snapshot_read,
     .snapshot_close = snapshot_close,
+    .members = members,
     .auth = auth,
     .auth_rights = auth_rights,
     .auth_revision = auth_revision,
@@ -667,6 +686,15 @@ struct engine *fake_new(const struct fake_options *options)
     fake->options = *options;
     fake->model = fake_model_new();
     fake->lease = fake_lease_new(fake->model, options->seed);
+    fake->members = (struct member_book){.self = options->identity.member_id, .learners_max = 1};
+    struct engine_member *self = member_dup(&(struct engine_member){
+        .id = options->identity.member_id,
+        .peer_urls = &SLICE_LITERAL("http://localhost:2380"),
+        .peer_url_count = 1,
+    });
+    if (!self)
+        abort();
+    member_book_put(&fake->members, self);
     auth_book_init(&fake->auth);
     auth_book_open(&fake->auth);
     fake->rights = auth_rights_ref(fake->auth.rights);
@@ -684,6 +712,7 @@ void fake_free(struct engine *engine)
     fake_lease_free(fake->lease);
     auth_rights_unref(fake->rights);
     auth_book_fini(&fake->auth);
+    member_book_fini(&fake->members);
     fake_model_free(fake->model);
     free(fake->waiting);
     free(fake);

@@ -144,6 +144,7 @@ static const struct engine_ops local_ops = {
     .snapshot_start = local_snapshot_start,
     .snapshot_read = local_snapshot_read,
     .snapshot_close = local_snapshot_close,
+    .members = local_members_start_op,
     .auth = local_auth_start_op,
     .auth_rights = local_auth_rights,
     .auth_revision = local_auth_revision,
@@ -183,6 +184,8 @@ static enum status row_seen(void *ctx, const struct row *row)
     case ROW_ALARM:
     case ROW_CLUSTER:
         return local_notices_take_row(&engine->notices, row);
+    case ROW_MEMBER:
+        return local_members_take_row(&engine->members, row);
     case ROW_USER:
     case ROW_ROLE:
     case ROW_AUTH:
@@ -222,6 +225,7 @@ enum status engine_local_open(const struct engine_local_options *options,
         local_lease_fini(&engine->writer.lease);
         local_notices_fini(&engine->notices);
         local_auth_fini(&engine->auth);
+        member_book_fini(&engine->members);
         free(engine);
         return status;
     }
@@ -230,6 +234,10 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_lease_start(&engine->writer.lease, engine->store, clock_mono_ns(clock_system()));
     engine->options.cluster_id = store_cluster_id(engine->store);
     engine->options.member_id = store_member_id(engine->store);
+    engine->members.lax = options->members_lax;
+    engine->members.learners_max = options->learners_max;
+    local_members_open(&engine->members, engine->options.member_id, options->peer_urls,
+                       options->peer_url_count);
     engine->metrics = local_metrics_new();
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
     engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
@@ -260,6 +268,7 @@ void engine_local_close(struct engine *base)
     store_close(engine->store);
     local_notices_fini(&engine->notices);
     local_auth_fini(&engine->auth);
+    member_book_fini(&engine->members);
     metric_set_free(engine->metrics);
     free(engine->shards);
     free(engine->news);

@@ -23,6 +23,10 @@ struct engine_local_options {
     size_t checkpoint_bytes;    /* of log between two checkpoints; 0: 64 MiB */
     int64_t quota_bytes;        /* shown in the status */
     uint64_t cluster_id, member_id;
+    const struct slice *peer_urls; /* this member's, unless it was given others; lent to open */
+    size_t peer_url_count;
+    bool members_lax;      /* members may be added and removed whatever comes of the majority */
+    unsigned learners_max; /* among the members */
     unsigned shards_max;
     size_t watch_fragment_bytes;        /* 0: 2 MiB */
     unsigned watchers_per_stream_max;   /* 0: 1,000,000 */

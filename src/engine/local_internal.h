@@ -7,6 +7,7 @@
 #include "engine/local_auth.h"
 #include "engine/local_job.h"
 #include "engine/local_lease.h"
+#include "engine/local_members.h"
 #include "engine/local_metrics.h"
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
@@ -27,6 +28,7 @@ enum local_op_kind {
     LOCAL_COMPACT,
     LOCAL_ALARM,
     LOCAL_DOWNGRADE,
+    LOCAL_MEMBERS,
     LOCAL_AUTH,
     LOCAL_HASH_KV,
     LOCAL_SNAPSHOT,
@@ -109,6 +111,7 @@ struct engine_local {
     struct local_keeper keeper;
     struct local_snapshotter snapshotter;
     struct local_notices notices;
+    struct member_book members; /* the writer's */
     struct local_auth auth;
     struct local_shard **shards; /* shards_max */
     struct local_news *news;     /* shards_max */

@@ -525,6 +525,11 @@ void local_snapshot_close(struct engine_snapshot *snapshot)
     local_snapshot_post(snapshot, true);
 }
 
+void local_members_start_op(struct engine_shard *base, struct engine_members *members)
+{
+    hand_over(shard_of(base), &members->op, LOCAL_MEMBERS, NULL);
+}
+
 void local_downgrade(struct engine_shard *base, struct engine_op *op, const char *target)
 {
     hand_over(shard_of(base), op, LOCAL_DOWNGRADE, target);

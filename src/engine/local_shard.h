@@ -61,6 +61,7 @@ void local_defragment_give_up(struct engine_defragment *defragment);
 void local_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot);
 void local_snapshot_read(struct engine_snapshot *snapshot);
 void local_snapshot_close(struct engine_snapshot *snapshot);
+void local_members_start_op(struct engine_shard *shard, struct engine_members *members);
 void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
 void local_auth_start_op(struct engine_shard *shard, struct engine_auth *auth);
 const struct auth_rights *local_auth_rights(struct engine_shard *shard);

@@ -191,6 +191,10 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
             local_notices_alarm(&engine->notices, apply, CONTAINER_OF(op, struct engine_alarm, op));
         op->revision = apply->revision;
         break;
+    case LOCAL_MEMBERS:
+        op->status = local_members_execute(&engine->members, apply,
+                                           CONTAINER_OF(op, struct engine_members, op));
+        break;
     case LOCAL_DOWNGRADE:
         op->status = local_notices_downgrade(&engine->notices, apply, op->request);
         op->revision = apply->revision;

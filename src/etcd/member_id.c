@@ -3,6 +3,9 @@
 #include "base/sha1.h"
 #include "base/xalloc.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static int compare_slices(const void *a, const void *b)
 {
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
@@ -39,6 +42,13 @@ uint64_t member_id_make(const struct slice *peer_urls, size_t count, struct slic
     free(joined);
     free(sorted);
     return id;
+}
+
+uint64_t member_id_make_at(const struct slice *peer_urls, size_t count, int64_t unix_seconds)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRId64, unix_seconds);
+    return member_id_make(peer_urls, count, slice_from_text(text));
 }
 
 uint64_t cluster_id_make(uint64_t member_id)

@@ -10,6 +10,9 @@
 
 uint64_t member_id_make(const struct slice *peer_urls, size_t count, struct slice token);
 
+/* Of one that is added later, at that time. */
+uint64_t member_id_make_at(const struct slice *peer_urls, size_t count, int64_t unix_seconds);
+
 /* Of a cluster with this one member. */
 uint64_t cluster_id_make(uint64_t member_id);
 

@@ -75,6 +75,18 @@ static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t 
     return true;
 }
 
+/* What Go takes for a host's name. */
+static bool is_name(struct slice host)
+{
+    for (size_t i = 0; i < host.len; i++) {
+        uint8_t c = host.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && c < 0x80 && (c == 0 || !strchr("-_.~!$&'()*+,;=:[]<>\"", c)))
+            return false;
+    }
+    return true;
+}
+
 /* names: a host that is no address is taken, and then the address is left empty. */
 static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
 {
@@ -103,6 +115,9 @@ static enum status parse(struct slice text, bool names, struct url *ret_url, str
                          SLICE_ARGS(text));
     if (address_from_host(host, port, &url.address) != ST_OK && !names)
         return error_set(error, ST_INVALID, "expected IP in URL for binding (%.*s)",
+                         SLICE_ARGS(text));
+    if (!is_name(host))
+        return error_set(error, ST_INVALID, "invalid character in host name: %.*s",
                          SLICE_ARGS(text));
     *ret_url = url;
     return ST_OK;

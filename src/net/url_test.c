@@ -76,6 +76,9 @@ static void urls_that_are_only_shown_may_have_names(void **state)
     assert_int_equal(url_check(SLICE_LITERAL("http://node-1.example"), &error), ST_INVALID);
     assert_int_equal(url_check(SLICE_LITERAL("http://:2379"), &error), ST_OK);
     assert_int_equal(url_check(SLICE_LITERAL("ftp://x:1"), &error), ST_INVALID);
+    assert_int_equal(url_check(SLICE_LITERAL("http://a b:1"), &error), ST_INVALID);
+    assert_int_equal(url_check(SLICE_LITERAL("http://a%20b:1"), &error), ST_INVALID);
+    assert_int_equal(url_check(SLICE_LITERAL("http://x\0y:1"), &error), ST_INVALID);
 }
 
 int main(void)

@@ -329,6 +329,21 @@ class SameAsEtcd(LiveTest):
         self.both("endpoint", "hashkv", "--cluster", code=0, rewrite=no_sizes)
         self.both("version", code=0)
 
+    def test_member(self):
+        self.both("member", "update", "1234", "--peer-urls=http://127.0.0.1:1", code=1)
+        self.both("member", "remove", "1234", code=1)
+        self.both("member", "add", "x")
+        self.both("member", "add", "x", "--peer-urls=nothing")
+        self.both("member", "promote", "1234", code=1)
+        if version() >= (3, 4):
+            self.both("member", "add", "x", "--learner", "--peer-urls=http://127.0.0.1:1", code=0, rewrite=no_ids)
+            self.both("member", "add", "y", "--learner", "--peer-urls=http://127.0.0.1:2", code=1)
+            self.both("member", "add", "z", "--peer-urls=http://127.0.0.1:1", code=1)
+            for shape in ("simple", "json", "fields", "table"):
+                self.both("member", "list", "-w", shape, code=0, rewrite=no_ids)
+        # The last: now etcd has no majority.
+        self.both("member", "add", "z", "--peer-urls=http://127.0.0.1:3", code=0, rewrite=no_ids)
+
     def test_hashkv_is_equal(self):
         for i in range(20):
             self.both("put", f"k{i % 7}", str(i), code=0)
@@ -425,6 +440,12 @@ def almost(text):
 
 def no_id(text):
     return re.sub(r"\b[0-9a-f]{16}\b", "ID", text)
+
+
+def no_ids(text):
+    """The words of it, in no order: a new member's id has the time in it, and lists are by id."""
+    text = re.sub(r"\b(?:[0-9a-f]{15,16}|\d{16,20})\b", "ID", text)
+    return sorted(re.split(r"[\s,=\"\[\]{}|+│┌┐└┘├┤─┬┴┼-]+", text))
 
 
 def no_sizes(text):

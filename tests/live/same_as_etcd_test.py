@@ -131,6 +131,68 @@ class SameAsEtcd(LiveTest):
                 with self.subTest(version=version, action=action):
                     self.both(lambda c: self.asked(c, "Downgrade", pb.message(f1=action, f2=version)))
 
+    def cluster(self, client, method, body=b""):
+        """An answer of the Cluster service; of members added meanwhile the id is left out, as time is in it."""
+        try:
+            answer = pb.parse(client.channel.unary_unary("/etcdserverpb.Cluster/" + method)(body, timeout=20))
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+        header = pb.parse(answer.pop(1)[0])
+        del header[4]  # the term
+        members = {}
+        for number, found in answer.items():
+            fields = [pb.parse(member) for member in found]
+            members[number] = sorted(repr((f.pop(1) == [self.member], len(f.pop(4, [])), f)) for f in fields)
+        return header, members
+
+    def added(self, client, body):
+        """Adds one; returns its id and the answer."""
+        before = self.cluster_ids(client)
+        answer = self.cluster(client, "MemberAdd", body)
+        new = self.cluster_ids(client) - before
+        return new.pop() if new else None, answer
+
+    def cluster_ids(self, client):
+        list_all = client.channel.unary_unary("/etcdserverpb.Cluster/MemberList")
+        return {pb.parse(m)[1][0] for m in pb.parse(list_all(b"", timeout=20))[2]}
+
+    def test_members_are_changed_alike(self):
+        self.member = self.cluster_ids(self.clients[0]).pop()
+        own = self.etcd.process.args[self.etcd.process.args.index("--initial-advertise-peer-urls") + 1].encode()
+        other = b"http://127.0.0.1:1"
+        self.both(lambda c: self.cluster(c, "MemberList"))
+        self.both(lambda c: self.cluster(c, "MemberList", pb.message(f1=1)))
+        for url in (None, b"", b"x", b"http://h", b"http://h:1/path", b"ftp://h:1", b"http://bad url:1", own):
+            with self.subTest(url=url):
+                self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=url) if url is not None else b""))
+        for id in (0, 1234, self.member):
+            with self.subTest(id=id):
+                self.both(lambda c: self.cluster(c, "MemberPromote", pb.message(f1=id)))
+                self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=id)))
+        self.both(lambda c: self.cluster(c, "MemberUpdate", pb.message(f1=1234, f2=other)))
+        self.both(lambda c: self.cluster(c, "MemberUpdate", pb.field(1, self.member) + pb.field(2, own) + pb.field(2, other)))
+        self.both(lambda c: self.cluster(c, "MemberUpdate", pb.message(f1=self.member, f2=own)))
+
+        learner = pb.field(1, b" http://127.0.0.1:3 ") + pb.field(1, b"http://127.0.0.1:2") + pb.field(2, 1)
+        ids = []
+        self.both(lambda c: [found := self.added(c, learner), ids.append(found[0])] and found[1])
+        self.assertTrue(all(ids), ids)
+        second = pb.field(1, b"http://127.0.0.1:4") + pb.field(2, 1)
+        self.both(lambda c: self.cluster(c, "MemberAdd", second))  # too many learners
+        self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:2")))  # taken
+        self.both(lambda c: self.cluster(c, "MemberList"))
+        of = dict(zip(self.clients, ids))
+        self.both(lambda c: self.cluster(c, "MemberPromote", pb.message(f1=of[c])))
+        self.both(lambda c: self.cluster(c, "MemberUpdate", pb.message(f1=of[c], f2=own)))
+        self.both(lambda c: self.cluster(c, "MemberUpdate", pb.message(f1=of[c], f2=other)))
+        self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=of[c])))
+        self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=of[c])))
+        # After this one etcd waits for the new member, and Vigil does not.
+        self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:9")))
+        self.both(lambda c: self.cluster(c, "MemberList"))
+        self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:10")))
+        self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=self.member)))
+
 
 if __name__ == "__main__":
     unittest.main()
