@@ -104,11 +104,10 @@ enum status may(const struct auth_book *book, const struct engine_auth *auth)
 }
 
 static MUST_CHECK
-enum status decide(const struct auth_book *book, struct engine_auth *auth,
+enum status decide(const struct auth_book *book, struct engine_auth *auth, struct arena *arena,
                    struct auth_change *ret_change)
 {
     const struct auth_store *store = book->store;
-    struct arena *arena = auth->op.arena;
     switch (auth->call) {
     case ENGINE_AUTH_ENABLE:
         return auth_store_enable(store, arena, ret_change);
@@ -148,7 +147,7 @@ enum status decide(const struct auth_book *book, struct engine_auth *auth,
 }
 
 enum status auth_book_decide(const struct auth_book *book, struct engine_auth *auth,
-                             struct auth_change *ret_change)
+                             struct arena *arena, struct auth_change *ret_change)
 {
     struct auth_change change = {0};
     auth->name_count = auth->permission_count = 0;
@@ -156,7 +155,9 @@ enum status auth_book_decide(const struct auth_book *book, struct engine_auth *a
     auth->ends_all_tokens = false;
     auth->auth_revision = auth_store_revision(book->store);
     TRY(may(book, auth));
-    TRY(decide(book, auth, &change));
+    TRY(decide(book, auth, arena, &change));
+    TRY(arena_dup(auth->op.arena, change.ends_tokens_of, &auth->ends_tokens_of));
+    auth->ends_all_tokens = change.ends_all_tokens;
     *ret_change = change;
     return ST_OK;
 }
@@ -176,8 +177,6 @@ void auth_book_take(struct auth_book *book, struct engine_auth *auth,
         assert(status == ST_OK); /* we have made it ourselves, a moment ago */
     }
     auth->auth_revision = auth_store_revision(book->store);
-    auth->ends_tokens_of = change->ends_tokens_of;
-    auth->ends_all_tokens = change->ends_all_tokens;
     if (change->row_count == 0)
         return;
     struct auth_rights *before = book->rights;

@@ -25,11 +25,12 @@ void auth_book_fini(struct auth_book *book); /* accepts a zeroed one */
 
 /*
  * Whether the caller may, and what comes of it: answers a question, or says which rows a change
- * makes. Rows lie in the operation's arena; without any there is nothing to write.
+ * makes, in that arena; a role's end takes as many as users had it. Without any there is nothing
+ * to write.
  */
 MUST_CHECK
 enum status auth_book_decide(const struct auth_book *book, struct engine_auth *auth,
-                             struct auth_change *ret_change);
+                             struct arena *arena, struct auth_change *ret_change);
 
 /* A row that is in the log, at a start. ST_DAMAGED. */
 MUST_CHECK

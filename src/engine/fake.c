@@ -217,7 +217,7 @@ static enum status run_downgrade(struct fake *fake, const char *target)
 static enum status run_auth(struct fake *fake, struct engine_auth *op)
 {
     struct auth_change change;
-    TRY(auth_book_decide(&fake->auth, op, &change));
+    TRY(auth_book_decide(&fake->auth, op, op->op.arena, &change));
     auth_book_take(&fake->auth, op, &change);
     return ST_OK;
 }

@@ -72,10 +72,10 @@ void local_auth_open(struct local_auth *auth, struct store *store)
 /* -- The writer -- */
 
 static MUST_CHECK
-enum status write_rows(struct local_auth *auth, struct engine_auth *op,
-                       const struct auth_change *change)
+enum status write_rows(struct local_auth *auth, const struct auth_change *change,
+                       struct arena *arena)
 {
-    struct row *rows = arena_calloc(op->op.arena, change->row_count, sizeof(*rows));
+    struct row *rows = arena_calloc(arena, change->row_count, sizeof(*rows));
     if (!rows)
         return ST_NOMEM;
     for (size_t i = 0; i < change->row_count; i++) {
@@ -89,12 +89,12 @@ enum status write_rows(struct local_auth *auth, struct engine_auth *op,
 }
 
 static MUST_CHECK
-enum status execute(struct local_auth *auth, struct engine_auth *op)
+enum status execute(struct local_auth *auth, struct engine_auth *op, struct arena *arena)
 {
     struct auth_change change;
-    TRY(auth_book_decide(&auth->book, op, &change));
+    TRY(auth_book_decide(&auth->book, op, arena, &change));
     if (change.row_count)
-        TRY(write_rows(auth, op, &change));
+        TRY(write_rows(auth, &change, arena));
     auth_book_take(&auth->book, op, &change);
     if (change.row_count)
         publish(auth);
@@ -103,6 +103,9 @@ enum status execute(struct local_auth *auth, struct engine_auth *op)
 
 void local_auth_execute(struct local_auth *auth, struct engine_auth *op)
 {
-    op->op.status = execute(auth, op);
+    struct arena rows; /* bounded by AUTH_STORE_BYTES_MAX, and gone when they are written */
+    arena_init(&rows, NULL, 0, SIZE_MAX);
+    op->op.status = execute(auth, op, &rows);
+    arena_fini(&rows);
     op->op.revision = store_apply(auth->store)->revision;
 }

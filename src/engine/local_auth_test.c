@@ -251,16 +251,16 @@ static void a_change_that_could_not_be_written_has_not_happened(void **state)
     assert_int_equal(ann_puts(published(bed), key), ST_PERMISSION_DENIED);
 }
 
-static void without_memory_for_its_rows_nothing_is_changed(void **state)
+static void without_memory_for_its_answer_nothing_is_changed(void **state)
 {
     struct bed *bed = *state;
     fill(bed);
     uint64_t revision = auth_store_revision(bed->auth.book.store);
     struct arena none;
-    arena_init(&none, NULL, 0, 16);
+    arena_init(&none, NULL, 0, 0);
     struct engine_auth op = {.op = {.arena = &none, .principal = ENGINE_SERVER},
-                             .call = ENGINE_AUTH_ROLE_DELETE,
-                             .role = SLICE_LITERAL("writer")};
+                             .call = ENGINE_AUTH_USER_DELETE,
+                             .user = SLICE_LITERAL("ann")};
     local_auth_execute(&bed->auth, &op);
     assert_int_equal(op.op.status, ST_NOMEM);
     assert_int_equal(auth_store_revision(bed->auth.book.store), revision);
@@ -302,7 +302,7 @@ int main(void)
         TEST(users_and_roles_come_back_from_log_and_checkpoint),
         TEST(a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost),
         TEST(a_change_that_could_not_be_written_has_not_happened),
-        TEST(without_memory_for_its_rows_nothing_is_changed),
+        TEST(without_memory_for_its_answer_nothing_is_changed),
         TEST(tokens_end_with_what_they_were_given_for),
         TEST(a_row_that_nobody_wrote_is_damage),
     };

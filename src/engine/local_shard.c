@@ -548,6 +548,8 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
     local_lease_stats_get(&shard->engine->writer.lease, &leases);
     metric_page_gauge(page, "vigil_leases", "Leases there are.", leases.leases);
     metric_page_gauge(page, "vigil_lease_keys", "Keys that hang on a lease.", leases.keys);
+    metric_page_gauge(page, "etcd_debugging_auth_revision", "The changes of users and roles.",
+                      atomic_load(&shard->engine->auth.shown_revision));
 }
 
 void local_status_get(struct engine_shard *base, struct engine_status *ret_status)
