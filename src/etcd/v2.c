@@ -232,7 +232,7 @@ bool v2_call_done(struct v2_call *call)
     return false;
 }
 
-static void keys_on_end(struct http_exchange *x, void *service)
+void v2_call_on_end(struct http_exchange *x, void *service)
 {
     (void)service;
     struct v2_call *call = http_exchange_user(x);
@@ -306,8 +306,8 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
 }
 
 static const struct http_route routes[] = {
-    {.path = "/v2/keys", .on_request = keys, .on_end = keys_on_end},
-    {.path = "/v2/keys/", .on_request = keys, .on_end = keys_on_end},
+    {.path = "/v2/keys", .on_request = keys, .on_end = v2_call_on_end},
+    {.path = "/v2/keys/", .on_request = keys, .on_end = v2_call_on_end},
 };
 
 enum status v2_service_add(struct etcd_face *face)

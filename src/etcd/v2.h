@@ -39,8 +39,8 @@ enum v2_code {
 };
 
 /*
- * One request of /v2/keys. First in what its kind needs; freed when its exchange has ended and the
- * engine has answered.
+ * One request of /v2/keys, or of members. First in what its kind needs; freed when its exchange has
+ * ended and the engine has answered.
  */
 struct v2_call {
     struct http_exchange *exchange;
@@ -53,6 +53,8 @@ struct v2_call {
     void (*fini)(struct v2_call *call);
 };
 
+/* For routes: the exchange has ended, and its user is a call or NULL. */
+void v2_call_on_end(struct http_exchange *x, void *service);
 /* The engine begins, and has answered. False: nobody waits any more, and the call is gone. */
 void v2_call_start(struct v2_call *call);
 bool v2_call_done(struct v2_call *call);

@@ -72,6 +72,46 @@ class V2(LiveTest):
         self.assertEqual([(e["action"], e["node"]["key"]) for e in events],
                          [("set", "/s/a/b"), ("compareAndSwap", "/s/a/b"), ("delete", "/s")])
 
+    def members(self, method="GET", path="", body=None, kind="application/json"):
+        command = ["curl", "-sS", "-m", "30", "-X", method, f"{self.vigil.url}/v2/members{path}",
+                   "-w", "\n%{http_code}"]
+        if body is not None:
+            command += ["-H", f"Content-Type: {kind}", "-d", body]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        text, code = done.stdout.rsplit("\n", 1)
+        return int(code), text
+
+    def test_members_are_added_changed_and_removed(self):
+        one = json.loads(self.members()[1])["members"]
+        self.assertEqual(len(one), 1)
+        self.assertEqual(json.loads(self.members(path="/leader")[1]), one[0])
+        code, text = self.members("POST", body='{"peerURLs":["http://127.0.0.1:1"], "other": 1}')
+        added = json.loads(text)
+        self.assertEqual((code, added["name"], added["peerURLs"], added["clientURLs"]),
+                         (201, "", ["http://127.0.0.1:1"], []))
+        where = "/" + added["id"]
+        self.assertEqual(self.members("POST", body='{"peerURLs":["http://127.0.0.1:1"]}')[0], 500)  # no majority
+        self.assertEqual(self.members("PUT", where, '{"peerURLs":["http://127.0.0.1:2"]}'), (204, ""))
+        self.assertEqual(self.members("PUT", where, json.dumps({"peerURLs": one[0]["peerURLs"]})),
+                         (409, '{"message":"membership: peerURL exists"}'))
+        found = {m["id"]: m for m in json.loads(self.members()[1])["members"]}
+        self.assertEqual(found, {one[0]["id"]: one[0], added["id"]: {**added, "peerURLs": ["http://127.0.0.1:2"]}})
+        self.assertEqual(self.members("DELETE", where), (204, ""))
+        self.assertEqual(self.members("DELETE", where), (404, json.dumps(
+            {"message": f"No such member: {added['id']}"}, separators=(",", ":"))))
+        self.assertEqual(json.loads(self.members()[1])["members"], one)
+
+    def test_members_refuse_what_is_none(self):
+        for code, method, path, *body in (
+                (404, "GET", "/x"), (404, "DELETE", "/x"), (404, "DELETE", "/-1"), (404, "DELETE", "/" + "f" * 17),
+                (405, "DELETE", "/"), (405, "PUT", ""), (415, "POST", "", "{}", "text/plain"), (400, "POST", "", "{"),
+                (400, "POST", "", "{}"), (400, "POST", "", '{"peerURLs":[]}'), (400, "POST", "", '{"peerURLs":[1]}'),
+                (400, "POST", "", '{"peerURLs":"http://h:1"}'), (400, "POST", "", '{"peerURLs":["x"]}'),
+                (400, "POST", "", json.dumps({"peerURLs": ["http://h:%d" % i for i in range(1, 34)]})),
+                (404, "PUT", "/1", '{"peerURLs":["http://h:1"]}')):
+            with self.subTest(method=method, path=path, body=body):
+                self.assertEqual(self.members(method, path, *body)[0], code)
+
 
 if __name__ == "__main__":
     unittest.main()
