@@ -437,6 +437,26 @@ class Watches(Kube):
         self.assertEqual([told(e) for e in slow[7].take(200)], expected)
         server.stop()
 
+    def test_more_watches_than_there_may_be_are_refused_until_one_goes(self):
+        server = self.serve("--max-watchers", "4")
+        revision = server.put("pods", "a")
+        watches = [server.watch(self.pods, resourceVersion=revision) for _ in range(2)]
+        watches += [server.watch(self.pods, sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
+                    for _ in range(2)]
+        for watch in watches[2:]:
+            self.assertEqual(told(watch.next()), ("ADDED", "a", revision))
+        for query in ({"resourceVersion": revision}, {}, {"resourceVersion": 0}):
+            code, headers, status = server.get(self.pods, watch=1, **query)
+            self.assertEqual((code, status["reason"], headers["Retry-After"]), (429, "TooManyRequests", "1"))
+        watches[0].close()
+        end = time.monotonic() + 20
+        while (again := server.watch(self.pods, resourceVersion=revision)).response.status == 429:
+            self.assertLess(time.monotonic(), end)
+            again.close()
+        second = server.put("pods", "b")
+        self.assertEqual(told(again.next()), ("ADDED", "b", second))
+        server.stop()
+
     def test_a_restart_ends_watches_cleanly_and_they_go_on_where_they_were(self):
         server = self.serve()
         start = server.put("pods", "a")

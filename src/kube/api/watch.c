@@ -508,13 +508,26 @@ static void begin_answer(struct kube_watch *w)
     http_park(x, on_leave);
 }
 
+/* Whether one more is taken: asked before the answer begins, so that its code can say so. What
+ * there is must be known before the cursor that stays is opened. */
+static bool is_taken(struct kube_watch *w, bool initial)
+{
+    if (!open_cursor(w, w->asked && !initial ? w->asked + 1 : 0, &w->call->status))
+        return false;
+    if (initial) {
+        watch_cursor_free(w->cursor);
+        w->cursor = NULL;
+    }
+    return true;
+}
+
 static void begin(struct kube_watch *w)
 {
     struct kube_call *call = w->call;
     bool initial = wants_initial(w);
     w->begins->mark_end = initial && w->bookmarks;
     w->told = w->asked;
-    if (!initial && !open_cursor(w, w->asked ? w->asked + 1 : 0, &call->status)) {
+    if (!is_taken(w, initial)) {
         kube_call_fail(call);
         return;
     }
