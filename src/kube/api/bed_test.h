@@ -1,0 +1,186 @@
+/*
+ * A face over the fake engine, and peers without connections, for tests of the handlers: each
+ * request is an exchange whose answer is kept, pulled as slowly as the test likes.
+ */
+#ifndef VIGIL_KUBE_API_BED_TEST_H
+#define VIGIL_KUBE_API_BED_TEST_H
+
+#include "kube/api/call.h"
+
+#include "base/clock.h"
+#include "engine/fake.h"
+#include "wire/http/state.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { EXCHANGES_MAX = 256 };
+
+struct peer {
+    struct http_exchange x; /* first */
+    struct http_field field;
+    struct buf answer;
+    char text[512]; /* of the request */
+    unsigned code;
+    bool over;
+};
+
+struct fixture {
+    struct clock_sim clock;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct loop *loop;
+    struct kube_config config;
+    struct kube_face *face;
+    struct peer *peers[EXCHANGES_MAX];
+    size_t count;
+    uint64_t seed;
+};
+
+static struct fixture *bed;
+
+/* -- A peer without a connection -- */
+
+static enum status on_begin(struct http_exchange *x, unsigned status, struct slice content_type,
+                            const size_t *length)
+{
+    (void)content_type;
+    (void)length;
+    ((struct peer *)x)->code = status;
+    return ST_OK;
+}
+
+static enum status on_write(struct http_exchange *x, struct slice bytes)
+{
+    return buf_append(&((struct peer *)x)->answer, bytes);
+}
+
+static void on_over(struct http_exchange *x)
+{
+    (void)x;
+}
+
+static int64_t on_now(const struct http_exchange *x)
+{
+    (void)x;
+    return bed->clock.mono_ns;
+}
+
+static const struct http_exchange_ops ops = {.begin = on_begin,
+                                             .write = on_write,
+                                             .end = on_over,
+                                             .abort = on_over,
+                                             .wake = on_over,
+                                             .now = on_now};
+
+static struct peer *send(const char *method, const char *path, const char *type, const char *body)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+    assert_true(bed->count < EXCHANGES_MAX);
+    bed->peers[bed->count++] = peer;
+    snprintf(peer->text, sizeof(peer->text), "%s", path);
+    peer->x.ops = &ops;
+    peer->field = (struct http_field){SLICE_LITERAL("content-type"), slice_from_text(type)};
+    peer->x.request = (struct http_request){.method = slice_from_text(method),
+                                            .target = slice_from_text(peer->text),
+                                            .host = SLICE_LITERAL("127.0.0.1"),
+                                            .fields = &peer->field,
+                                            .field_count = 1};
+    http_split_target(peer->x.request.target, &peer->x.request);
+    assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
+    http_exchange_dispatch(&peer->x, kube_face_routes(bed->face));
+    return peer;
+}
+
+static inline struct peer *send_json(const char *method, const char *path, const char *body)
+{
+    return send(method, path, "application/json", body);
+}
+
+static inline struct peer *send_patch(const char *path, const char *body)
+{
+    return send("PATCH", path, "application/merge-patch+json", body);
+}
+
+/* The connection is gone, or everything was sent. */
+static inline void leave(struct peer *peer)
+{
+    if (peer->over)
+        return;
+    peer->over = true;
+    http_exchange_end(&peer->x);
+    http_exchange_fini(&peer->x);
+}
+
+/* Until nothing is left to do. */
+static inline void run(void)
+{
+    do {
+        loop_turn(bed->loop, 0);
+    } while (fake_step(bed->engine) || loop_next_ns(bed->loop) <= bed->clock.mono_ns);
+}
+
+static inline bool said(struct peer *peer, const char *text)
+{
+    return peer->answer.len && memmem(peer->answer.ptr, peer->answer.len, text, strlen(text));
+}
+
+static inline void assert_answer(struct peer *peer, unsigned code, const char *part)
+{
+    if (peer->code != code || (part && !said(peer, part)))
+        fail_msg("%u %.*s", peer->code, SLICE_ARGS(buf_slice(&peer->answer)));
+}
+
+/* -- The server -- */
+
+static void begin(uint64_t seed, unsigned inline_percent)
+{
+    bed = calloc(1, sizeof(*bed));
+    bed->seed = seed;
+    clock_sim_init(&bed->clock, 1700000000 * INT64_C(1000000000));
+    bed->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
+    assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);
+    assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->shard), ST_OK);
+    assert_int_equal(kube_face_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->face),
+                     ST_OK);
+    kube_face_keep(bed->face);
+    run();
+}
+
+static void end(void)
+{
+    for (size_t i = 0; i < bed->count; i++) {
+        leave(bed->peers[i]);
+        buf_fini(&bed->peers[i]->answer);
+    }
+    kube_face_stop(bed->face);
+    run();
+    assert_false(kube_face_busy(bed->face));
+    assert_int_equal(fake_open(bed->engine), 0);
+    kube_face_free(bed->face);
+    engine_shard_free(bed->shard);
+    fake_free(bed->engine);
+    loop_free(bed->loop);
+    for (size_t i = 0; i < bed->count; i++)
+        free(bed->peers[i]);
+    free(bed);
+}
+
+#define CMS "/api/v1/namespaces/default/configmaps"
+
+static inline void for_each_seed(void (*test)(void))
+{
+    static const unsigned percents[] = {0, 50, 100};
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        begin(seed, percents[seed % 3]);
+        test();
+        end();
+    }
+}
+
+#endif
