@@ -158,6 +158,13 @@ void json_i64(struct json_writer *writer, int64_t number)
         writer->status = buf_append_format(writer->out, "%" PRId64, number);
 }
 
+void json_digits(struct json_writer *writer, struct slice digits)
+{
+    put_separator(writer);
+    if (writer->status == ST_OK)
+        writer->status = buf_append(writer->out, digits);
+}
+
 void json_u64(struct json_writer *writer, uint64_t number)
 {
     put_separator(writer);

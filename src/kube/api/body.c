@@ -1,5 +1,6 @@
 #include "kube/api/body.h"
 
+#include "kube/api/custom.h"
 #include "kube/api/schema.h"
 #include "kube/object/meta.h"
 #include "kube/yaml/yaml.h"
@@ -86,6 +87,27 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
     return unreadable(call, NO_KIND, why, body);
 }
 
+void kube_body_warn(struct kube_call *call, struct slice warning)
+{
+    if (call->warned)
+        return; /* it is tried again */
+    call->warned = true;
+    struct buf text = {0};
+    enum status status = buf_append_text(&text, "299 - \"");
+    for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {
+        if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')
+            status = buf_append_text(&text, "\\");
+        if (status == ST_OK)
+            status = buf_append(&text, slice_sub(warning, i, 1));
+    }
+    if (status == ST_OK)
+        status = buf_append_text(&text, "\"");
+    /* A key with bytes that no field may have is not worth failing for. */
+    if (status == ST_OK)
+        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), buf_slice(&text));
+    buf_fini(&text);
+}
+
 /* Keys that came twice or are not known: Strict refuses them, Warn (which is what nothing said
  * means) tells. */
 static bool settle_repeats(struct kube_call *call, struct slice repeats, bool patched)
@@ -104,23 +126,7 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats, bool pa
                          "%.*s",
                          call->kind->kind, call->kind->version, call->kind->kind,
                          SLICE_ARGS(repeats));
-    if (call->warned)
-        return true; /* it is tried again */
-    call->warned = true;
-    struct buf text = {0};
-    enum status status = buf_append_text(&text, "299 - \"");
-    for (size_t i = 0; i < repeats.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {
-        if (repeats.ptr[i] == '"' || repeats.ptr[i] == '\\')
-            status = buf_append_text(&text, "\\");
-        if (status == ST_OK)
-            status = buf_append(&text, slice_sub(repeats, i, 1));
-    }
-    if (status == ST_OK)
-        status = buf_append_text(&text, "\"");
-    /* A key with bytes that no field may have is not worth failing for. */
-    if (status == ST_OK)
-        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), buf_slice(&text));
-    buf_fini(&text);
+    kube_body_warn(call, repeats);
     return true;
 }
 
@@ -131,6 +137,8 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
     const struct kube_schema *schema = call->face->config->schema;
     if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
         !schema->settle(call->kind, own, object, told, &call->status))
+        return false;
+    if (!kube_custom_prune(call, object, told))
         return false;
     return settle_repeats(call, buf_slice(told), patched);
 }

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/json/pretty.h"
+#include "kube/api/custom.h"
 #include "kube/api/discovery.h"
 #include "kube/api/expiry.h"
 #include "kube/api/format.h"
@@ -110,7 +111,10 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
                       struct slice *ret_json)
 {
     struct kube_object object;
-    if (kube_object_look(json, &object) != ST_OK)
+    struct slice seen = json;
+    if (!kube_custom_see(call, json, revision, &seen))
+        return false;
+    if (kube_object_look(seen, &object) != ST_OK)
         return kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
                          "Internal error occurred: what is stored here is no object in JSON");
     size_t size = kube_object_size(&object, revision, false);
@@ -173,6 +177,7 @@ static void call_free(struct kube_call *call)
 {
     if (call->on_free)
         call->on_free(call);
+    kube_kinds_unref(call->kinds);
     arena_fini(&call->arena);
     free(call);
 }
@@ -212,15 +217,19 @@ bool kube_call_key(struct kube_call *call, struct slice *ret_key)
 
 /* -- Requests -- */
 
+static bool nowhere(struct kube_call *call)
+{
+    return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                          "the server could not find the requested resource");
+}
+
 static bool find_kind(struct kube_call *call)
 {
     const struct kube_path *path = &call->path;
-    call->kind = kube_builtin_find(path->group, path->version, path->resource);
+    call->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
+    call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
     bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
-    if (scoped)
-        return true;
-    return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
-                          "the server could not find the requested resource");
+    return scoped || nowhere(call);
 }
 
 /* A name with watch=true is still a get; only the old paths watch one object. */
@@ -249,12 +258,6 @@ static bool parse(struct kube_call *call, const struct http_request *request)
 {
     struct slice accept = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
-    enum status status = kube_path_parse(&call->arena, request->path, &call->path);
-    if (status == ST_NOT_FOUND)
-        return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
-                              "the server could not find the requested resource");
-    if (status != ST_OK)
-        return kube_fail_engine(&call->status, status);
     if (!find_kind(call) ||
         !kube_query_parse(&call->arena, request->query, &call->query, &call->status))
         return false;
@@ -295,20 +298,125 @@ static void call_end(struct kube_life *life)
     kube_call_release(call);
 }
 
+/* -- Which kinds there are -- */
+
+/* The kind is known, or known not to be there. */
+static void go_on(struct kube_call *call)
+{
+    const struct http_request *request = http_exchange_request(call->exchange);
+    if (parse(call, request))
+        dispatch(call, request);
+    else
+        kube_call_fail(call);
+}
+
+/* Every definition is known as it is now. */
+static void on_definitions(struct kube_registry_wait *wait)
+{
+    struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
+    if (!kube_call_done(call))
+        return;
+    const struct http_request *request = http_exchange_request(call->exchange);
+    if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->face->registry)))
+        go_on(call);
+}
+
+static void read_definitions(struct kube_call *call)
+{
+    call->wait.go = on_definitions;
+    call->under_way++;
+    call->face->under_way++;
+    kube_registry_read(call->face->registry, &call->wait);
+}
+
+static void on_definition(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    enum status status = op->status;
+    struct slice field, key = SLICE_EMPTY, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    struct kube_kv kv = {0};
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        kv = kube_kv_of(field);
+    if (status == ST_OK) {
+        const struct pb_range_request *request = call->handler;
+        key = request->key;
+        kube_registry_take(call->face->registry, slice_sub(key, prefix.len, key.len - prefix.len),
+                           kv);
+    }
+    engine_range_close(&call->range);
+    call->handler = NULL;
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK) {
+        go_on(call);
+    } else {
+        kube_fail_engine(&call->status, status);
+        kube_call_fail(call);
+    }
+}
+
+/* "widgets.example.com", as it is now. */
+static void read_definition(struct kube_call *call)
+{
+    const struct kube_path *path = &call->path;
+    struct pb_range_request *request = arena_calloc(&call->arena, 1, sizeof(*request));
+    struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    size_t len = prefix.len + path->resource.len + 1 + path->group.len;
+    uint8_t *key = arena_alloc(&call->arena, len);
+    if (!request || !key) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    slice_copy(key, prefix);
+    slice_copy(key + prefix.len, path->resource);
+    key[prefix.len + path->resource.len] = '.';
+    slice_copy(key + prefix.len + path->resource.len + 1, path->group);
+    request->key = slice_of(key, len);
+    call->handler = request;
+    kube_call_range(call, request, on_definition);
+}
+
+/* Whether a path leads to a definition, whose names must not be those of another. */
+static bool writes_definition(const struct kube_path *path, const struct http_request *request)
+{
+    return slice_equal(path->group, SLICE_LITERAL("apiextensions.k8s.io")) &&
+           !slice_equal(request->method, SLICE_LITERAL("GET"));
+}
+
+static void begin(struct kube_call *call, const struct http_request *request)
+{
+    if (kube_is_discovery(request)) {
+        read_definitions(call);
+        return;
+    }
+    const struct kube_path *path = &call->path;
+    enum status status = kube_path_parse(&call->arena, request->path, &call->path);
+    bool builtin =
+        status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
+    if (status == ST_NOT_FOUND)
+        nowhere(call);
+    else if (status != ST_OK)
+        kube_fail_engine(&call->status, status);
+    if (status != ST_OK)
+        kube_call_fail(call);
+    else if (builtin && writes_definition(path, request))
+        read_definitions(call);
+    else if (builtin || !path->group.len || !path->resource.len)
+        go_on(call);
+    else
+        read_definition(call);
+}
+
 static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    if (kube_discovery(x, request))
-        return;
     struct kube_call *call = xcalloc(1, sizeof(*call));
     call->life.end = call_end;
     call->face = service;
     call->exchange = x;
     arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     http_exchange_set_user(x, &call->life);
-    if (parse(call, request))
-        dispatch(call, request);
-    else
-        kube_call_fail(call);
+    begin(call, request);
 }
 
 static void on_end(struct http_exchange *x, void *service)
@@ -348,6 +456,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
+    face->registry = kube_registry_new(face);
     TRY(http_routes_new(&face->routes));
     TRY(kube_pages_add(face));
     TRY(kube_openapi_add(face));
@@ -365,7 +474,9 @@ void kube_face_set_metrics(struct kube_face *face,
 
 static void on_keep(struct deferred *deferred)
 {
-    kube_keeper_start(CONTAINER_OF(deferred, struct kube_face, keep));
+    struct kube_face *face = CONTAINER_OF(deferred, struct kube_face, keep);
+    kube_keeper_start(face);
+    kube_definitions_keep(face);
 }
 
 void kube_face_keep(struct kube_face *face)
@@ -377,6 +488,7 @@ void kube_face_keep(struct kube_face *face)
 void kube_face_stop(struct kube_face *face)
 {
     loop_defer_cancel(&face->keep);
+    kube_registry_stop(face->registry);
     kube_purges_stop(face);
 }
 
@@ -386,6 +498,7 @@ void kube_face_free(struct kube_face *face)
         return;
     kube_face_stop(face);
     assert(face->under_way == 0);
+    kube_registry_free(face->registry);
     http_routes_free(face->routes);
     kube_selections_fini(&face->selections);
     kube_sights_free(face->sights);

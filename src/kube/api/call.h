@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "kube/api/face.h"
+#include "kube/api/registry.h"
 #include "kube/api/request.h"
 #include "kube/api/selection.h"
 #include "kube/object/object.h"
@@ -43,6 +44,7 @@ struct kube_face {
     struct clock *clock;  /* for the times in metadata */
     struct list purges;   /* namespaces being emptied: struct kube_purge */
     struct deferred keep; /* the keeper starts with the first turn */
+    struct kube_registry *registry; /* owned: which kinds there are */
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
     struct kube_selections selections;
@@ -63,6 +65,8 @@ struct kube_call {
     struct kube_accept accept_json; /* the clause that takes JSON, */
     bool takes_json;                /* if there is one */
     const struct kube_kind *kind;
+    struct kube_kinds *kinds; /* counted: the picture that kind is in */
+    struct kube_registry_wait wait; /* for its kind */
     bool warned;               /* the answer has its Warning field */
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;

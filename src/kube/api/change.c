@@ -1,6 +1,7 @@
 #include "kube/api/change.h"
 
 #include "base/clock.h"
+#include "kube/api/custom.h"
 
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
 {
@@ -55,6 +56,7 @@ static void on_written(struct engine_op *op)
     enum status status = op->status;
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
+    bool unchanged = current.mod_revision == change->revision;
     if (held)
         change->revision = op->revision;
     else if (status == ST_OK && !take_stored(change, current))
@@ -66,6 +68,8 @@ static void on_written(struct engine_op *op)
         fail_engine(change, status);
     else if (held)
         change->done(change);
+    else if (unchanged && call->kind->flags & KUBE_CUSTOM)
+        kube_custom_fail_changed(call);
     else
         attempt(change);
 }
@@ -75,7 +79,9 @@ static void write_it(struct kube_change *change)
     struct kube_call *call = change->call;
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
-    if (change->decision == KUBE_DECIDE_PUT)
+    if (change->decision == KUBE_DECIDE_PUT && !kube_custom_guard(call))
+        kube_call_fail(call);
+    else if (change->decision == KUBE_DECIDE_PUT)
         kube_call_put(call, on_written);
     else
         kube_call_delete(call, on_written);
@@ -101,6 +107,8 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
                   "Internal error occurred: what is stored here is no object in JSON");
         return KUBE_DECIDE_FAIL;
     }
+    if (stored && !kube_custom_show(call, &change->scratch, stored, change->revision))
+        return KUBE_DECIDE_FAIL;
     return change->decide(change, stored, ret_object);
 }
 
@@ -114,6 +122,10 @@ static void attempt(struct kube_change *change)
         return;
     }
     if (change->decision != KUBE_DECIDE_KEEP && object) {
+        if (!kube_custom_store(change->call, &change->scratch, object)) {
+            kube_call_fail(change->call);
+            return;
+        }
         enum status status = kube_object_encode(object, &change->encoded);
         if (status != ST_OK) {
             fail_engine(change, status);

@@ -8,6 +8,8 @@
  */
 #include "kube/api/body.h"
 #include "kube/api/change.h"
+#include "kube/api/custom.h"
+#include "kube/api/definition.h"
 #include "kube/api/keeper.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
@@ -49,13 +51,26 @@ static bool encode(struct kube_call *call, struct create *create)
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
+/* Against the schema of a custom resource, or as a definition of such. */
+static bool check(struct kube_call *call, struct create *create)
+{
+    struct slice name;
+    if (json_node_text(json_node_path(create->object, "metadata.name"), &call->arena, &name) !=
+        ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return kube_definition_create(call, &create->meta, create->object, name) &&
+           kube_custom_validate(call, &call->arena, create->object, NULL, name);
+}
+
 static bool prepare(struct kube_call *call, struct create *create)
 {
     struct json_node *object = create->object;
     create->meta = kube_call_meta(call, &call->arena);
-    return kube_meta_check(&create->meta, object) && kube_meta_create(&create->meta, object) &&
-           kube_strategy_create(&create->meta, object) && kube_meta_order(&create->meta, object) &&
-           encode(call, create);
+    return kube_meta_check(&create->meta, object) &&
+           kube_custom_default(call, &call->arena, object) &&
+           kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
+           check(call, create) && kube_custom_store(call, &call->arena, object) &&
+           kube_meta_order(&create->meta, object) && encode(call, create);
 }
 
 /* -- Writing -- */
@@ -66,7 +81,8 @@ static void respond(struct kube_call *call, int64_t revision)
 {
     struct create *create = call->handler;
     struct slice json = buf_slice(&create->encoded);
-    if (!revision || kube_call_object(call, json, revision, &json))
+    if (revision ? kube_call_object(call, json, revision, &json)
+                 : kube_custom_see(call, json, 0, &json))
         kube_call_respond(call, 201, json);
     else
         kube_call_fail(call);
@@ -100,6 +116,8 @@ static void refused(struct kube_call *call, bool taken)
     struct create *create = call->handler;
     if (taken)
         exists(call);
+    else if (call->kind->flags & KUBE_CUSTOM && create->guarded)
+        kube_custom_fail_changed(call);
     else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
         read_namespace(call);
     else
@@ -160,7 +178,10 @@ static void put(struct kube_call *call)
                                       .value = buf_slice(&create->encoded),
                                       .guard = create->guard,
                                       .guard_expected = create->guard_revision};
-    kube_call_put(call, on_put);
+    if (kube_custom_guard(call))
+        kube_call_put(call, on_put);
+    else
+        kube_call_fail(call);
 }
 
 /* -- The namespace -- */
@@ -238,11 +259,30 @@ static void read_namespace(struct kube_call *call)
     kube_call_range(call, request, on_namespace);
 }
 
+static void fail_terminating(struct kube_call *call, struct json_node *object)
+{
+    struct slice name = SLICE_EMPTY;
+    (void)!json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name);
+    kube_fail(&call->status, KUBE_FORBIDDEN,
+              "%s.%s \"%.*s\" is forbidden: create not allowed while custom resource definition is "
+              "terminating",
+              call->kind->plural, call->kind->group, SLICE_ARGS(name));
+    call->status.name = name;
+    call->status.group = slice_from_text(call->kind->group);
+    call->status.kind = slice_from_text(call->kind->plural);
+    kube_call_fail(call);
+}
+
 void kube_create_object(struct kube_call *call, struct json_node *object)
 {
     struct create *create = arena_calloc(&call->arena, 1, sizeof(*create));
     if (!create) {
         fail_engine(call, ST_NOMEM);
+        return;
+    }
+    struct kube_custom *custom = kube_custom_of(call->kind);
+    if (custom && custom->definition->terminating) {
+        fail_terminating(call, object);
         return;
     }
     create->object = object;

@@ -1,6 +1,7 @@
 #include "kube/api/delete.h"
 
 #include "kube/api/body.h"
+#include "kube/api/definition.h"
 #include "kube/api/purge.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
@@ -176,6 +177,8 @@ static bool mark(struct kube_change *change, struct json_node *object, int64_t g
         return true;
     if (kube_is_namespaces(change->call->kind))
         return mark_namespace(change, object);
+    if (kube_is_definitions(change->call->kind))
+        return kube_definition_mark(&change->meta, object);
     return kube_meta_set_deleting(&change->meta, object, grace_s);
 }
 
@@ -212,7 +215,8 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     int64_t grace_s = kube_strategy_grace_s(call->kind, stored, options->grace_s);
     if (!apply_policy(change, object, options))
         return KUBE_DECIDE_FAIL;
-    bool held = kube_meta_has_finalizers(object) ||
+    bool first = kube_is_definitions(call->kind) && !kube_meta_is_deleting(object);
+    bool held = first || kube_meta_has_finalizers(object) ||
                 (namespaces && (!kube_meta_is_deleting(object) ||
                                 has_items(json_node_path(object, "spec.finalizers"))));
     if (!held && grace_s == 0)
@@ -228,6 +232,9 @@ void kube_delete_follow(struct kube_change *change)
     if (kube_is_namespaces(change->call->kind) && change->decision != KUBE_DECIDE_DELETE &&
         !change->dry_run)
         kube_purge_start(change->call->face, change->name);
+    if (kube_is_definitions(change->call->kind) && change->decision != KUBE_DECIDE_DELETE &&
+        !change->dry_run)
+        kube_purge_definition(change->call->face, change->name);
 }
 
 /* -- One object -- */

@@ -7,6 +7,7 @@
  *
  * Each step begins from the loop, so that nothing is nested however much is done without waiting.
  */
+#include "kube/api/custom.h"
 #include "kube/api/delete.h"
 #include "kube/api/write.h"
 #include "kube/selector/field.h"
@@ -56,8 +57,12 @@ static void fail_engine(struct kube_call *call, enum status status)
 
 static enum status add_item(struct collection *c)
 {
+    AUTO(buf_fini) struct buf converted = {0};
     struct kube_object object;
-    if (kube_object_look(c->change.value, &object) != ST_OK)
+    struct slice value;
+    TRY(kube_custom_convert(c->change.call->kind, c->change.value, c->change.revision, &converted,
+                            &value));
+    if (kube_object_look(value, &object) != ST_OK)
         return ST_OK;
     size_t size = kube_object_size(&object, c->change.revision, true);
     if (c->items.len + size > ITEMS_BYTES_MAX)
@@ -100,10 +105,14 @@ static void step_later(struct collection *c)
     loop_defer(call->face->loop, &c->next);
 }
 
-static bool matches(struct collection *c, struct slice value)
+static bool matches(struct collection *c, struct kube_kv kv)
 {
+    AUTO(buf_fini) struct buf converted = {0};
     struct kube_object object;
-    return kube_object_look(value, &object) == ST_OK &&
+    struct slice value;
+    return kube_custom_convert(c->change.call->kind, kv.value, kv.mod_revision, &converted,
+                               &value) == ST_OK &&
+           kube_object_look(value, &object) == ST_OK &&
            label_selector_matches(c->labels, object.labels) &&
            field_selector_matches(c->fields, &object);
 }
@@ -125,7 +134,7 @@ static enum status take_page(struct collection *c)
         TRY(buf_append(&c->from, kv.key));
         TRY(buf_append(&c->from, slice_of("", 1)));
         struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
-        if (matches(c, kv.value))
+        if (matches(c, kv))
             TRY(arena_dup(&c->page, name, &c->names[c->count++]));
     }
     return range->op.status;

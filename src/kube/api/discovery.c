@@ -80,21 +80,21 @@ static void write_part(struct json_writer *w, const struct kube_kind *kind, size
 /* -- Groups: runs of the table, which is ordered -- */
 
 struct run {
-    const struct kube_kind *at, *end;
+    const struct kube_kind *const *at, *const *end;
 };
 
-static struct run all_kinds(void)
+static struct run all_kinds(const struct kube_kinds *kinds)
 {
     size_t count;
-    const struct kube_kind *kinds = kube_builtin_kinds(&count);
-    return (struct run){kinds, kinds + count};
+    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
+    return (struct run){rows, rows + count};
 }
 
 /* The kinds of the same group at the beginning of a run, which is cut by them. */
 static struct run take_group(struct run *rest)
 {
     struct run group = {rest->at, rest->at};
-    while (group.end < rest->end && strcmp(group.end->group, group.at->group) == 0)
+    while (group.end < rest->end && strcmp((*group.end)->group, (*group.at)->group) == 0)
         group.end++;
     rest->at = group.end;
     return group;
@@ -103,39 +103,23 @@ static struct run take_group(struct run *rest)
 static struct run take_version(struct run *rest)
 {
     struct run version = {rest->at, rest->at};
-    while (version.end < rest->end && strcmp(version.end->version, version.at->version) == 0)
+    while (version.end < rest->end && strcmp((*version.end)->version, (*version.at)->version) == 0)
         version.end++;
     rest->at = version.end;
     return version;
 }
 
-/* v2 before v1 before v1beta1, as Kubernetes orders them. */
-static bool is_before(const char *a, const char *b)
-{
-    bool a_stable = !strpbrk(a + 1, "ab"), b_stable = !strpbrk(b + 1, "ab");
-    if (a_stable != b_stable)
-        return a_stable;
-    return strcmp(a, b) > 0;
-}
-
-static const struct kube_kind *preferred(struct run group)
-{
-    const struct kube_kind *best = group.at;
-    for (const struct kube_kind *kind = group.at; kind < group.end; kind++)
-        if (is_before(kind->version, best->version))
-            best = kind;
-    return best;
-}
-
 /* The versions of a group, the preferred one first. Returns how many. */
-enum { VERSIONS_MAX = 8 };
+enum { VERSIONS_MAX = 64 };
 static size_t versions_of(struct run group, struct run versions[VERSIONS_MAX])
 {
     size_t count = 0;
     while (group.at < group.end && count < VERSIONS_MAX) {
         struct run version = take_version(&group);
         size_t at = count++;
-        for (; at > 0 && is_before(version.at->version, versions[at - 1].at->version); at--)
+        for (; at > 0 &&
+               kube_version_before((*version.at)->version, (*versions[at - 1].at)->version);
+             at--)
             versions[at] = versions[at - 1];
         versions[at] = version;
     }
@@ -155,14 +139,14 @@ static void write_group(struct json_writer *w, struct run group)
 {
     struct run versions[VERSIONS_MAX];
     size_t count = versions_of(group, versions);
-    member(w, "name", group.at->group);
+    member(w, "name", (*group.at)->group);
     json_key(w, "versions");
     json_begin_array(w);
     for (size_t i = 0; i < count; i++)
-        write_version(w, versions[i].at);
+        write_version(w, *versions[i].at);
     json_end_array(w);
     json_key(w, "preferredVersion");
-    write_version(w, preferred(group));
+    write_version(w, *versions[0].at);
 }
 
 /* -- Documents: the old ones -- */
@@ -184,16 +168,16 @@ static void write_api_versions(struct json_writer *w, struct slice host)
     json_end_array(w);
 }
 
-static void write_group_list(struct json_writer *w)
+static void write_group_list(struct json_writer *w, const struct kube_kinds *kinds)
 {
-    struct run rest = all_kinds();
+    struct run rest = all_kinds(kinds);
     member(w, "kind", "APIGroupList");
     member(w, "apiVersion", "v1");
     json_key(w, "groups");
     json_begin_array(w);
     while (rest.at < rest.end) {
         struct run group = take_group(&rest);
-        if (!*group.at->group)
+        if (!(*group.at)->group[0])
             continue;
         json_begin_object(w);
         write_group(w, group);
@@ -202,12 +186,13 @@ static void write_group_list(struct json_writer *w)
     json_end_array(w);
 }
 
-static bool write_one_group(struct json_writer *w, struct slice name)
+static bool write_one_group(struct json_writer *w, const struct kube_kinds *kinds,
+                            struct slice name)
 {
-    struct run rest = all_kinds();
+    struct run rest = all_kinds(kinds);
     while (rest.at < rest.end) {
         struct run group = take_group(&rest);
-        if (!slice_equal(slice_from_text(group.at->group), name))
+        if (!slice_equal(slice_from_text((*group.at)->group), name))
             continue;
         member(w, "kind", "APIGroup");
         member(w, "apiVersion", "v1");
@@ -217,12 +202,14 @@ static bool write_one_group(struct json_writer *w, struct slice name)
     return false;
 }
 
-static bool write_resources(struct json_writer *w, struct slice group, struct slice version)
+static bool write_resources(struct json_writer *w, const struct kube_kinds *kinds,
+                            struct slice group, struct slice version)
 {
-    struct run run = all_kinds();
+    struct run run = all_kinds(kinds);
     char text[KUBE_API_VERSION_BYTES];
     bool found = false;
-    for (const struct kube_kind *kind = run.at; kind < run.end; kind++) {
+    for (; run.at < run.end; run.at++) {
+        const struct kube_kind *kind = *run.at;
         if (!slice_equal(slice_from_text(kind->group), group) ||
             !slice_equal(slice_from_text(kind->version), version))
             continue;
@@ -294,11 +281,11 @@ static void write_resource_v2(struct json_writer *w, const struct kube_kind *kin
 static void write_version_v2(struct json_writer *w, struct run version)
 {
     json_begin_object(w);
-    member(w, "version", version.at->version);
+    member(w, "version", (*version.at)->version);
     json_key(w, "resources");
     json_begin_array(w);
-    for (const struct kube_kind *kind = version.at; kind < version.end; kind++)
-        write_resource_v2(w, kind);
+    for (; version.at < version.end; version.at++)
+        write_resource_v2(w, *version.at);
     json_end_array(w);
     member(w, "freshness", "Current");
     json_end_object(w);
@@ -311,8 +298,8 @@ static void write_group_v2(struct json_writer *w, struct run group)
     json_begin_object(w);
     json_key(w, "metadata");
     json_begin_object(w);
-    if (*group.at->group)
-        member(w, "name", group.at->group);
+    if ((*group.at)->group[0])
+        member(w, "name", (*group.at)->group);
     json_key(w, "creationTimestamp");
     json_null(w);
     json_end_object(w);
@@ -324,9 +311,9 @@ static void write_group_v2(struct json_writer *w, struct run group)
     json_end_object(w);
 }
 
-static void write_all_v2(struct json_writer *w, bool core)
+static void write_all_v2(struct json_writer *w, const struct kube_kinds *kinds, bool core)
 {
-    struct run rest = all_kinds();
+    struct run rest = all_kinds(kinds);
     member(w, "kind", "APIGroupDiscoveryList");
     member(w, "apiVersion", "apidiscovery.k8s.io/v2");
     json_key(w, "metadata");
@@ -336,7 +323,7 @@ static void write_all_v2(struct json_writer *w, bool core)
     json_begin_array(w);
     while (rest.at < rest.end) {
         struct run group = take_group(&rest);
-        if (core == !*group.at->group)
+        if (core == !(*group.at)->group[0])
             write_group_v2(w, group);
     }
     json_end_array(w);
@@ -359,24 +346,25 @@ static size_t split(struct slice path, struct slice steps[STEPS_MAX + 1])
 }
 
 /* False: there is no such group or version. */
-static bool write_document(struct json_writer *w, const struct http_request *request,
-                           const struct slice *steps, size_t count, bool v2)
+static bool write_document(struct json_writer *w, const struct kube_kinds *kinds,
+                           const struct http_request *request, const struct slice *steps,
+                           size_t count, bool v2)
 {
     bool core = slice_equal(steps[0], SLICE_LITERAL("api"));
     bool found = true;
     json_begin_object(w);
     if (count == 1 && v2)
-        write_all_v2(w, core);
+        write_all_v2(w, kinds, core);
     else if (count == 1 && core)
         write_api_versions(w, request->host);
     else if (count == 1)
-        write_group_list(w);
+        write_group_list(w, kinds);
     else if (core)
-        found = write_resources(w, SLICE_EMPTY, steps[1]);
+        found = write_resources(w, kinds, SLICE_EMPTY, steps[1]);
     else if (count == 2)
-        found = write_one_group(w, steps[1]);
+        found = write_one_group(w, kinds, steps[1]);
     else
-        found = write_resources(w, steps[1], steps[2]);
+        found = write_resources(w, kinds, steps[1], steps[2]);
     json_end_object(w);
     return found;
 }
@@ -393,13 +381,27 @@ static void respond(struct http_exchange *x, bool found, bool v2, struct slice t
                      SLICE_LITERAL("404 page not found\n"));
 }
 
-bool kube_discovery(struct http_exchange *x, const struct http_request *request)
+static bool is_document(const struct http_request *request, const struct slice *steps,
+                        size_t count)
+{
+    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
+    return count > 0 && count <= (core ? 2 : 3) &&
+           slice_equal(request->method, SLICE_LITERAL("GET"));
+}
+
+bool kube_is_discovery(const struct http_request *request)
+{
+    struct slice steps[STEPS_MAX + 1];
+    return is_document(request, steps, split(request->path, steps));
+}
+
+bool kube_discovery(struct http_exchange *x, const struct http_request *request,
+                    const struct kube_kinds *kinds)
 {
     struct slice steps[STEPS_MAX + 1], accept = SLICE_EMPTY;
     struct kube_accept wanted;
     size_t count = split(request->path, steps);
-    bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
-    if (count == 0 || count > (core ? 2 : 3) || !slice_equal(request->method, SLICE_LITERAL("GET")))
+    if (!is_document(request, steps, count))
         return false;
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
     bool v2 =
@@ -407,7 +409,7 @@ bool kube_discovery(struct http_exchange *x, const struct http_request *request)
     struct buf text = {0};
     struct json_writer w;
     json_writer_init(&w, &text);
-    bool found = write_document(&w, request, steps, count, v2);
+    bool found = write_document(&w, kinds, request, steps, count, v2);
     if (json_writer_finish(&w) == ST_OK)
         respond(x, found, v2, buf_slice(&text));
     else

@@ -4,8 +4,11 @@
 
 #include "kube/api/call.h"
 
-/* /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION; false: the path is none of these. */
+/* /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION */
+bool kube_is_discovery(const struct http_request *request);
+/* Answers it from these kinds; false: the path is none of those. */
 MUST_CHECK
-bool kube_discovery(struct http_exchange *x, const struct http_request *request);
+bool kube_discovery(struct http_exchange *x, const struct http_request *request,
+                    const struct kube_kinds *kinds);
 
 #endif

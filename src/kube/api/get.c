@@ -1,4 +1,5 @@
 /* GET of one object: the newest there is, once that is as new as was asked for. */
+#include "kube/api/custom.h"
 #include "kube/api/fresh.h"
 #include "kube/api/shape.h"
 
@@ -7,7 +8,10 @@ static bool make_shape(struct kube_call *call, const struct kube_kv *kv, struct 
     AUTO(buf_fini) struct buf text = {0};
     struct kube_object object;
     struct kube_shaping shaping = kube_shaping_of(call);
-    if (kube_object_look(kv->value, &object) != ST_OK)
+    struct slice seen;
+    if (!kube_custom_see(call, kv->value, kv->mod_revision, &seen))
+        return false;
+    if (kube_object_look(seen, &object) != ST_OK)
         return kube_call_object(call, kv->value, kv->mod_revision, ret_json);
     enum status status = kube_shape_single(&shaping, &object, kv->mod_revision, true, &text);
     if (status == ST_OK)

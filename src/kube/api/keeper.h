@@ -15,4 +15,11 @@ bool kube_is_default_namespace(struct slice name);
 /* Once, on the thread of the face. */
 void kube_keeper_start(struct kube_face *face);
 
+/*
+ * Looks after the definitions that are not as they should be: those marked for deletion go on being
+ * emptied, and those whose names were taken, or that nobody has settled, are settled again. At the
+ * start, and when a definition is gone.
+ */
+void kube_definitions_keep(struct kube_face *face);
+
 #endif

@@ -132,7 +132,7 @@ static enum status reach_limit(struct list_state *list, struct slice key)
 static enum status make_item(struct list_state *list, struct kube_kv kv)
 {
     struct kube_object object;
-    if (kube_scope_look(&list->scope, list->shaping.shape, kv.value, &object) != ST_OK) {
+    if (kube_scope_look(&list->scope, list->shaping.shape, kv, &object) != ST_OK) {
         log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
                  LOG_I64("revision", kv.mod_revision));
         return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;

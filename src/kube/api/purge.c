@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "kube/api/call.h"
+#include "kube/api/definition.h"
+#include "kube/api/keeper.h"
 #include "kube/object/strategy.h"
 
 enum { PAGE_KEYS = 50, ARENA_BYTES_MAX = 64 << 20, DELAY_MAX_S = 30 };
@@ -15,12 +17,15 @@ struct step {
     int64_t revision;
 };
 
-/* Owned by its face; freed when the namespace is gone, or with the face. */
+/* Owned by its face; freed when the namespace or definition is gone, or with the face. */
 struct kube_purge {
     struct list in_face; /* links kube_face.purges */
     struct kube_face *face;
-    struct buf namespace;
-    size_t kind_at;  /* of the built-in kinds; their count: the namespace itself */
+    struct buf name;         /* of the namespace, or of the definition */
+    bool definition;         /* which of the two */
+    struct kube_kinds *kinds; /* counted; of this round, NULL before it */
+    struct kube_registry_wait wait;
+    size_t kind_at;  /* of those to be emptied; their count: the namespace or definition itself */
     struct buf from; /* where the next page begins; empty: at the beginning of its kind */
     struct pb_range_request request;
     struct engine_range range;
@@ -30,7 +35,8 @@ struct kube_purge {
     size_t count, at;
     bool more; /* this kind has another page */
     bool left; /* something stays for now */
-    bool over; /* the namespace is gone, or not to be deleted */
+    bool over; /* it is gone, or not to be deleted */
+    bool done; /* it was looked at itself */
     bool under_way;
     int64_t delay_s;
     struct deferred next;
@@ -43,7 +49,8 @@ static void purge_free(struct kube_purge *purge)
     loop_defer_cancel(&purge->next);
     loop_timer_cancel(purge->face->loop, &purge->retry);
     arena_fini(&purge->arena);
-    buf_fini(&purge->namespace);
+    buf_fini(&purge->name);
+    kube_kinds_unref(purge->kinds);
     buf_fini(&purge->from);
     free(purge);
 }
@@ -138,20 +145,22 @@ static bool plan(struct kube_purge *purge, const struct kube_kind *kind, struct 
            encode(purge, &meta, object, &step->value);
 }
 
-/* The namespace itself, when nothing is in it any more. */
-static bool plan_namespace(struct kube_purge *purge, const struct kube_kind *kind,
-                           struct kube_kv kv, struct step *step)
+/* What is to be removed itself, as a tree; false: there is nothing to do any more. */
+static bool read_last(struct kube_purge *purge, struct kube_kv kv, struct step *step,
+                      struct json_node **ret_object)
 {
-    struct kube_status status = {0};
-    struct kube_meta meta = meta_of(purge, kind, &status);
-    struct json_node *object;
     struct error error;
     *step = (struct step){.revision = kv.mod_revision};
     purge->over = arena_dup(&purge->arena, kv.key, &step->key) != ST_OK ||
-                  json_tree_read(&purge->arena, kv.value, &object, &error) != ST_OK ||
-                  !kube_meta_is_deleting(object);
-    if (purge->over)
-        return false;
+                  json_tree_read(&purge->arena, kv.value, ret_object, &error) != ST_OK ||
+                  !kube_meta_is_deleting(*ret_object);
+    return !purge->over;
+}
+
+/* The namespace itself, when nothing is in it any more. */
+static bool plan_namespace(struct kube_purge *purge, const struct kube_meta *meta,
+                           struct json_node *object, struct step *step)
+{
     struct json_node *list = json_node_path(object, "spec.finalizers");
     struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     while (item && !json_node_is_text(item, "kubernetes"))
@@ -163,16 +172,35 @@ static bool plan_namespace(struct kube_purge *purge, const struct kube_kind *kin
         kube_meta_has_finalizers(object) || (list && list->type == JSON_TYPE_ARRAY && list->first);
     /* Who has the last finalizer removes the namespace with it. */
     purge->over = held;
-    return !held || (ours && encode(purge, &meta, object, &step->value));
+    return !held || (ours && encode(purge, meta, object, &step->value));
+}
+
+/* The definition itself, when there is nothing of its kind any more. */
+static bool plan_definition(struct kube_purge *purge, const struct kube_meta *meta,
+                            struct json_node *object, struct step *step)
+{
+    bool held, ours = kube_definition_release(meta, object, &held);
+    purge->over = held;
+    return !held || (ours && encode(purge, meta, object, &step->value));
 }
 
 /* -- Pages -- */
 
+/* Namespaces have something of every kind; unserved ones of definitions are emptied, too. NULL: all
+ * are empty. */
 static const struct kube_kind *kind_now(const struct kube_purge *purge)
 {
-    size_t count;
-    const struct kube_kind *kinds = kube_builtin_kinds(&count);
-    return purge->kind_at < count ? &kinds[purge->kind_at] : NULL;
+    size_t own, custom, at = purge->kind_at;
+    const struct kube_kind *kinds = kube_builtin_kinds(&own);
+    struct kube_definition *const *definitions = kube_kinds_definitions(purge->kinds, &custom);
+    if (purge->definition) {
+        const struct kube_definition *d =
+            kube_kinds_definition(purge->kinds, buf_slice(&purge->name));
+        return d && at == 0 ? &d->versions[0].kind : NULL;
+    }
+    if (at < own)
+        return &kinds[at];
+    return at - own < custom ? &definitions[at - own]->versions[0].kind : NULL;
 }
 
 static enum status take_page(struct kube_purge *purge)
@@ -207,29 +235,40 @@ static void on_page(struct engine_op *op)
     end_op(purge);
 }
 
-static void on_namespace(struct engine_op *op)
+static const struct kube_kind *last_kind(const struct kube_purge *purge)
+{
+    if (purge->definition)
+        return kube_builtin_find(SLICE_LITERAL("apiextensions.k8s.io"), SLICE_LITERAL("v1"),
+                                 SLICE_LITERAL("customresourcedefinitions"));
+    return kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
+}
+
+static void on_last(struct engine_op *op)
 {
     struct kube_purge *purge = CONTAINER_OF(op, struct kube_purge, range.op);
+    struct kube_status status = {0};
+    struct kube_meta meta = meta_of(purge, last_kind(purge), &status);
+    struct step *step = &purge->steps[0];
+    struct json_node *object;
     struct slice field;
-    const struct kube_kind *kind =
-        kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
-    purge->kind_at++;
-    if (op->status != ST_OK) {
+    purge->done = true;
+    if (op->status != ST_OK)
         purge->left = true;
-    } else if (!engine_range_next(&purge->range, &field)) {
+    else if (!engine_range_next(&purge->range, &field))
         purge->over = true;
-    } else if (plan_namespace(purge, kind, kube_kv_of(field), &purge->steps[0])) {
+    else if (read_last(purge, kube_kv_of(field), step, &object) &&
+             (purge->definition ? plan_definition : plan_namespace)(purge, &meta, object, step))
         purge->count = 1;
-    }
     engine_range_close(&purge->range);
     end_op(purge);
 }
 
 static enum status make_range(struct kube_purge *purge, const char *prefix, bool whole)
 {
-    struct slice name = buf_slice(&purge->namespace), key, end = SLICE_EMPTY;
+    struct slice name = buf_slice(&purge->name), key, end = SLICE_EMPTY;
+    struct slice namespace = purge->definition ? SLICE_EMPTY : name;
     if (whole) {
-        TRY(kube_key_make(&purge->arena, prefix, name, SLICE_EMPTY, &key));
+        TRY(kube_key_make(&purge->arena, prefix, namespace, SLICE_EMPTY, &key));
         TRY(kube_prefix_end(&purge->arena, key, &end));
     } else {
         TRY(kube_key_make(&purge->arena, prefix, SLICE_EMPTY, name, &key));
@@ -247,11 +286,12 @@ static void read_page(struct kube_purge *purge)
     arena_fini(&purge->arena);
     arena_init(&purge->arena, NULL, 0, ARENA_BYTES_MAX);
     purge->count = purge->at = 0;
-    if (make_range(purge, kind ? kind->storage_prefix : "/registry/namespaces/", kind) != ST_OK) {
+    const char *prefix = kind ? kind->storage_prefix : last_kind(purge)->storage_prefix;
+    if (make_range(purge, prefix, kind) != ST_OK) {
         xalloc_check(NULL, PAGE_KEYS);
         return;
     }
-    begin_op(purge, &purge->range.op, kind ? on_page : on_namespace);
+    begin_op(purge, &purge->range.op, kind ? on_page : on_last);
     engine_range_start(purge->face->shard, &purge->range, &purge->request);
 }
 
@@ -259,8 +299,10 @@ static void read_page(struct kube_purge *purge)
 
 static void begin_round(struct kube_purge *purge)
 {
+    kube_kinds_unref(purge->kinds);
+    purge->kinds = NULL;
     purge->kind_at = 0;
-    purge->left = purge->more = purge->over = false;
+    purge->left = purge->more = purge->over = purge->done = false;
     purge->count = purge->at = 0;
     buf_reset(&purge->from, SIZE_MAX);
 }
@@ -273,21 +315,53 @@ static void wait_a_while(struct kube_purge *purge)
     purge->delay_s = purge->delay_s * 2 < DELAY_MAX_S ? purge->delay_s * 2 : DELAY_MAX_S;
 }
 
+static void on_kinds(struct kube_registry_wait *wait)
+{
+    struct kube_purge *purge = CONTAINER_OF(wait, struct kube_purge, wait);
+    purge->kinds = kube_kinds_ref(kube_registry_kinds(purge->face->registry));
+    end_op(purge);
+}
+
+/* Each round sees the kinds there are now. */
+static void read_kinds(struct kube_purge *purge)
+{
+    purge->under_way = true;
+    purge->face->under_way++;
+    purge->wait.go = on_kinds;
+    kube_registry_read(purge->face->registry, &purge->wait);
+}
+
+static bool is_emptied(const struct kube_purge *purge, const struct kube_kind *kind)
+{
+    return purge->definition ||
+           (kind->flags & KUBE_NAMESPACED && !(kind->flags & KUBE_CREATE_ONLY));
+}
+
+static void finish(struct kube_purge *purge)
+{
+    struct kube_face *face = purge->face;
+    bool names_free = purge->definition;
+    purge_free(purge);
+    if (names_free)
+        kube_definitions_keep(face);
+}
+
 static void on_next(struct deferred *deferred)
 {
     struct kube_purge *purge = CONTAINER_OF(deferred, struct kube_purge, next);
-    size_t kinds;
-    kube_builtin_kinds(&kinds);
     if (purge->at < purge->count) {
         write_step(purge, &purge->steps[purge->at++]);
         return;
     }
-    while (kind_now(purge) && (!(kind_now(purge)->flags & KUBE_NAMESPACED) ||
-                               kind_now(purge)->flags & KUBE_CREATE_ONLY))
+    if (!purge->kinds) {
+        read_kinds(purge);
+        return;
+    }
+    while (kind_now(purge) && !is_emptied(purge, kind_now(purge)))
         purge->kind_at++;
-    if (purge->over || (purge->kind_at > kinds && !purge->left))
-        purge_free(purge);
-    else if (purge->left && purge->kind_at >= kinds)
+    if (purge->over || (purge->done && !purge->left))
+        finish(purge);
+    else if (purge->left && !kind_now(purge))
         wait_a_while(purge);
     else
         read_page(purge);
@@ -299,13 +373,13 @@ static void on_retry(struct timer *timer)
     loop_defer(purge->face->loop, &purge->next);
 }
 
-void kube_purge_start(struct kube_face *face, struct slice namespace)
+static void start(struct kube_face *face, struct slice name, bool definition)
 {
     if (face->stopped || !face->loop)
         return;
     for (struct list *at = face->purges.next; at != &face->purges; at = at->next) {
         struct kube_purge *same = CONTAINER_OF(at, struct kube_purge, in_face);
-        if (!slice_equal(buf_slice(&same->namespace), namespace))
+        if (same->definition != definition || !slice_equal(buf_slice(&same->name), name))
             continue;
         same->delay_s = 1;
         if (!same->under_way)
@@ -314,15 +388,26 @@ void kube_purge_start(struct kube_face *face, struct slice namespace)
     }
     struct kube_purge *purge = xcalloc(1, sizeof(*purge));
     purge->face = face;
+    purge->definition = definition;
     purge->delay_s = 1;
     purge->next.fn = on_next;
     purge->retry.fn = on_retry;
     list_push_back(&face->purges, &purge->in_face);
-    if (buf_append(&purge->namespace, namespace) != ST_OK) {
+    if (buf_append(&purge->name, name) != ST_OK) {
         purge_free(purge);
         return;
     }
     loop_defer(face->loop, &purge->next);
+}
+
+void kube_purge_start(struct kube_face *face, struct slice namespace)
+{
+    start(face, namespace, false);
+}
+
+void kube_purge_definition(struct kube_face *face, struct slice name)
+{
+    start(face, name, true);
 }
 
 void kube_purges_stop(struct kube_face *face)

@@ -1,11 +1,12 @@
 /*
- * What happens to namespaces without being asked each time: the default ones are made, and those
- * marked for deletion are emptied, object by object, and removed when nothing is left.
+ * What happens to namespaces marked for deletion without being asked each time: they are emptied,
+ * object by object, and removed when nothing is left. The same with definitions and the objects of
+ * their kind.
  *
  *     each kind ─► each page ─► each object: delete, or mark if it has finalizers ─┐
  *        ▲   something is left: later, 1 s doubling to 30 s                        │
  *        └────────────────────────────────────────────────────────────────────────┤
- *                       nothing is left: take the finalizer "kubernetes" away ◄────┘
+ *                       nothing is left: take the finalizer away ◄─────────────────┘
  *
  * On the thread of its face. One operation at a time, each begun from the loop: emptying a large
  * namespace delays nobody.
@@ -19,6 +20,8 @@ struct kube_face;
 
 /* Begins, or goes on at once if it has begun. Does nothing while the face stops. */
 void kube_purge_start(struct kube_face *face, struct slice namespace);
+/* The same for a CustomResourceDefinition: "widgets.example.com". */
+void kube_purge_definition(struct kube_face *face, struct slice name);
 
 /* Gives up what waits; what is under way ends by itself. Nothing is begun afterwards. */
 void kube_purges_stop(struct kube_face *face);

@@ -58,8 +58,33 @@ static bool set_metadata(struct arena *arena, struct json_node *scale, struct js
            set_member(arena, scale, "metadata", metadata);
 }
 
-static bool fill(struct arena *arena, struct json_node *object, int64_t revision,
-                 struct json_node *scale, struct buf *selector)
+/* Where a custom resource has what a workload has in spec.replicas, status.replicas and a selector
+ * as a text. */
+static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
+                        struct json_node *object, struct json_node *spec, struct json_node *status)
+{
+    struct slice selector = SLICE_EMPTY;
+    struct json_node *text =
+        custom->selector_path ? json_node_path(object, custom->selector_path) : NULL;
+    return json_node_text(text, arena, &selector) == ST_OK &&
+           set_replicas(arena, spec, json_node_path(object, custom->replicas_path), 0) &&
+           set_replicas(arena, status, json_node_path(object, custom->status_replicas_path), 0) &&
+           (!selector.len ||
+            set_member(arena, status, "selector", json_node_new_text(arena, selector)));
+}
+
+static bool fill_builtin(struct arena *arena, struct json_node *object, struct json_node *spec,
+                         struct json_node *status, struct buf *selector)
+{
+    return set_replicas(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
+           set_replicas(arena, status, json_node_path(object, "status.replicas"), 0) &&
+           selector_text(arena, object, selector) &&
+           (!selector->len || set_member(arena, status, "selector",
+                                         json_node_new_text(arena, buf_slice(selector))));
+}
+
+static bool fill(struct arena *arena, const struct kube_custom *custom, struct json_node *object,
+                 int64_t revision, struct json_node *scale, struct buf *selector)
 {
     struct json_node *spec = json_node_new(arena, JSON_TYPE_OBJECT);
     struct json_node *status = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -68,21 +93,22 @@ static bool fill(struct arena *arena, struct json_node *object, int64_t revision
            set_member(arena, scale, "apiVersion",
                       json_node_new_text(arena, SLICE_LITERAL("autoscaling/v1"))) &&
            set_metadata(arena, scale, object, revision) &&
-           set_replicas(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
-           set_member(arena, scale, "spec", spec) &&
-           set_replicas(arena, status, json_node_path(object, "status.replicas"), 0) &&
-           selector_text(arena, object, selector) &&
-           (!selector->len || set_member(arena, status, "selector",
-                                         json_node_new_text(arena, buf_slice(selector)))) &&
-           set_member(arena, scale, "status", status);
+           (custom ? fill_custom(arena, custom, object, spec, status)
+                   : fill_builtin(arena, object, spec, status, selector)) &&
+           set_member(arena, scale, "spec", spec) && set_member(arena, scale, "status", status);
 }
 
-bool kube_scale_make(struct arena *arena, struct json_node *object, int64_t revision,
-                     struct json_node **ret_scale, struct kube_status *status)
+bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
+                     int64_t revision, struct json_node **ret_scale, struct kube_status *status)
 {
+    const struct kube_custom *custom = kube_custom_of(kind);
     struct json_node *scale = json_node_new(arena, JSON_TYPE_OBJECT);
     struct buf selector = {0};
-    bool made = scale && fill(arena, object, revision, scale, &selector);
+    if (custom && !json_node_path(object, custom->replicas_path))
+        return kube_fail(status, KUBE_INTERNAL_ERROR,
+                         "Internal error occurred: the spec replicas field \".%s\" does not exist",
+                         custom->replicas_path);
+    bool made = scale && fill(arena, custom, object, revision, scale, &selector);
     buf_fini(&selector);
     if (!made)
         return kube_fail_engine(status, ST_NOMEM);
@@ -99,7 +125,7 @@ static enum kube_decision look(struct kube_change *change, struct json_node *sto
                             slice_from_text(call->kind->plural), call->path.name);
         return KUBE_DECIDE_FAIL;
     }
-    if (!kube_scale_make(&change->scratch, stored, change->revision, ret_object, &call->status))
+    if (!kube_scale_make(&change->scratch, call->kind, stored, change->revision, ret_object, &call->status))
         return KUBE_DECIDE_FAIL;
     return KUBE_DECIDE_PUT;
 }

@@ -1,5 +1,6 @@
 #include "kube/api/scope.h"
 
+#include "kube/api/custom.h"
 #include "kube/api/fresh.h"
 #include "watch/cursor.h"
 
@@ -105,12 +106,19 @@ void kube_scope_fini(struct kube_scope *scope)
 {
     kube_selection_unref(scope->selection);
     scope->selection = NULL;
+    for (size_t i = 0; i < COUNT_OF(scope->converted); i++)
+        buf_fini(&scope->converted[i]);
 }
 
-enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
-                            struct slice json, struct kube_object *ret_object)
+enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
+                            struct kube_object *ret_object)
 {
     bool peek = !scope->selection->selects && shape == KUBE_WHOLE;
+    struct slice json = kv.value;
+    if (scope->kind->flags & KUBE_CUSTOM) {
+        struct buf *to = &scope->converted[scope->convert_at++ % 2];
+        TRY(kube_custom_convert(scope->kind, json, kv.mod_revision, to, &json));
+    }
     return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
 }
 
@@ -219,7 +227,7 @@ size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct wa
 
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch)
 {
-    *scope = (struct kube_scope){0};
+    *scope = (struct kube_scope){.kind = call->kind};
     if (!check_options(call, watch) || !set_selectors(scope, call) ||
         !set_revision(scope, call, watch))
         return false;

@@ -15,18 +15,21 @@ struct kube_scope {
     struct kube_selection *selection; /* a reference */
     int64_t revision;                 /* that was asked for; 0: "" or "0" */
     bool revision_given;              /* not "" */
+    const struct kube_kind *kind;
+    struct buf converted[2]; /* custom resources that are stored in another way than shown */
+    unsigned convert_at;
 };
 
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
-
 void kube_scope_fini(struct kube_scope *scope); /* accepts a zeroed one */
 
-/* As much of an object as the scope and the shape of the answer need. ST_MALFORMED: it is none. */
+/* As much of an object as the scope and the shape of the answer need; valid until the second
+ * following call. ST_MALFORMED: it is none. */
 MUST_CHECK
-enum status kube_scope_look(const struct kube_scope *scope, enum kube_shape shape,
-                            struct slice json, struct kube_object *ret_object);
+enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
+                            struct kube_object *ret_object);
 
 /* The keys of indexed fields that an event has: a watch_tagger, for the face's hub. */
 struct watch_event;

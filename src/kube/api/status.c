@@ -1,6 +1,7 @@
 #include "kube/api/status.h"
 
 #include "codec/json/writer.h"
+#include "kube/api/faults.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -178,27 +179,36 @@ static void member(struct json_writer *w, const char *key, struct slice value)
     json_string(w, value);
 }
 
+static void write_cause(struct json_writer *w, const char *reason, struct slice message,
+                        struct slice field)
+{
+    json_begin_object(w);
+    member(w, "reason", slice_from_text(reason));
+    member(w, "message", message);
+    member(w, "field", field);
+    json_end_object(w);
+}
+
 static void write_causes(const struct kube_status *status, struct json_writer *w)
 {
-    if (!status->cause_count)
+    if (!status->cause_count && !status->faults)
         return;
     json_key(w, "causes");
     json_begin_array(w);
     for (size_t i = 0; i < status->cause_count; i++) {
         const struct kube_cause *cause = &status->causes[i];
-        json_begin_object(w);
-        member(w, "reason", slice_from_text(cause->reason));
-        member(w, "message", slice_from_text(cause->message));
-        member(w, "field", slice_from_text(cause->field));
-        json_end_object(w);
+        write_cause(w, cause->reason, slice_from_text(cause->message),
+                    slice_from_text(cause->field));
     }
+    for (const struct kube_fault *fault = status->faults; fault; fault = fault->next)
+        write_cause(w, fault->reason, fault->message, fault->field);
     json_end_array(w);
 }
 
 static void write_details(const struct kube_status *status, struct json_writer *w)
 {
     if (!status->name.len && !status->group.len && !status->kind.len && !status->uid.len &&
-        !status->cause_count && !status->retry_after_s && !status->bare)
+        !status->cause_count && !status->faults && !status->retry_after_s && !status->bare)
         return;
     json_key(w, "details");
     json_begin_object(w);
@@ -225,7 +235,8 @@ static void write_object(const struct kube_status *status, struct json_writer *w
     member(w, "continue", status->continue_token);
     json_end_object(w);
     member(w, "status", success ? SLICE_LITERAL("Success") : SLICE_LITERAL("Failure"));
-    member(w, "message", slice_from_text(status->message));
+    member(w, "message",
+           status->long_message.len ? status->long_message : slice_from_text(status->message));
     member(w, "reason", slice_from_text(reasons[status->reason].name));
     write_details(status, w);
     if (!success) {

@@ -41,6 +41,8 @@ struct kube_cause {
     char field[128];
 };
 
+struct kube_fault; /* kube/api/faults.h */
+
 /* A zeroed one is success. */
 struct kube_status {
     enum kube_reason reason;
@@ -49,6 +51,8 @@ struct kube_status {
     bool bare;                           /* details are there, but empty */
     struct kube_cause causes[KUBE_CAUSES_MAX];
     size_t cause_count;
+    const struct kube_fault *faults; /* further causes; borrowed */
+    struct slice long_message;       /* in place of message; borrowed */
     unsigned retry_after_s;      /* 0: not said */
     struct slice continue_token; /* metadata.continue of an expired list; borrowed */
 };

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "codec/json/tree.h"
 #include "codec/json/writer.h"
+#include "kube/api/custom_table.h"
 #include "kube/api/printers.h"
 
 enum { TREE_BYTES_MAX = 64 << 20, FIRST_BYTES = 16 * 1024 };
@@ -26,9 +27,16 @@ static void write_column(struct json_writer *w, const struct kube_column *column
 enum status kube_table_columns(const struct kube_kind *kind, struct buf *to)
 {
     const struct kube_printer *printer = kube_printer_of(kind);
+    const struct kube_custom *custom = kube_custom_of(kind);
     struct json_writer w;
     json_writer_init(&w, to);
     json_begin_array(&w);
+    if (custom && custom->column_count) {
+        write_column(&w, &printer->columns[0]);
+        kube_custom_columns(custom, &w);
+        json_end_array(&w);
+        return json_writer_finish(&w);
+    }
     for (size_t i = 0; i < printer->count; i++)
         write_column(&w, &printer->columns[i]);
     json_end_array(&w);
@@ -49,8 +57,12 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     json_writer_init(&w, to);
     cells.w = &w;
     json_begin_array(&w);
-    for (size_t i = 0; i < printer->count; i++)
+    const struct kube_custom *custom = kube_custom_of(kind);
+    size_t count = custom && custom->column_count ? 1 : printer->count;
+    for (size_t i = 0; i < count; i++)
         printer->columns[i].print(&cells, &printer->columns[i]);
+    if (custom)
+        kube_custom_cells(custom, &cells);
     json_end_array(&w);
     arena_fini(&cells.arena);
     return json_writer_finish(&w);

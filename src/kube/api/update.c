@@ -4,6 +4,8 @@
  */
 #include "kube/api/body.h"
 #include "kube/api/change.h"
+#include "kube/api/custom.h"
+#include "kube/api/definition.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
@@ -99,7 +101,7 @@ static bool make_base(struct update *update, struct json_node *stored, struct js
     struct kube_change *change = &update->change;
     char version[24];
     if (kube_is_scale(change->call))
-        return kube_scale_make(&change->scratch, stored, change->revision, ret_base,
+        return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision, ret_base,
                                &change->call->status);
     struct json_node *base = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(base, "metadata");
@@ -158,6 +160,20 @@ static bool take_spec(struct kube_change *change, struct json_node *object, stru
            replace(change, spec, json_node_named(from, "spec"), key);
 }
 
+/* Where the kind has them: "spec.replicas", or as a definition says. */
+static bool set_replicas(struct kube_change *change, struct json_node *object, int64_t replicas)
+{
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    const char *path = custom && custom->replicas_path ? custom->replicas_path : "spec.replicas";
+    for (const char *dot; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
+        char step[256];
+        snprintf(step, sizeof(step), "%.*s", (int)(dot - path), path);
+        if (!kube_meta_object(&change->meta, object, step, &object))
+            return false;
+    }
+    return kube_meta_set_int(&change->meta, object, path, replicas);
+}
+
 static bool scaled(struct kube_change *change, struct json_node *stored, struct json_node *wanted,
                    struct json_node **ret_object)
 {
@@ -177,9 +193,7 @@ static bool scaled(struct kube_change *change, struct json_node *stored, struct 
     }
     if (!with_identity(change, stored, wanted, ret_object))
         return false;
-    struct json_node *spec;
-    return kube_meta_object(&change->meta, *ret_object, "spec", &spec) &&
-           kube_meta_set_int(&change->meta, spec, "replicas", replicas);
+    return set_replicas(change, *ret_object, replicas);
 }
 
 /* The object as it would be stored, but for the rules of metadata. */
@@ -251,10 +265,14 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
     change->meta.patched = update->patches;
     if (!stored)
         return missing(update);
-    if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
+    if (!make_wanted(update, stored, &wanted) ||
+        !kube_custom_default(change->call, &change->scratch, wanted) ||
+        !check_version_given(update, wanted) ||
         !make_object(change, stored, wanted, ret_object) ||
         !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
+        !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
+        !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !kube_meta_order(&change->meta, *ret_object))
         return KUBE_DECIDE_FAIL;
     if (is_over(change, *ret_object))
@@ -271,7 +289,8 @@ static void respond_scale(struct kube_change *change)
     struct error error;
     struct buf text = {0};
     bool made = json_tree_read(&call->arena, change->value, &object, &error) == ST_OK &&
-                kube_scale_make(&call->arena, object, change->revision, &scale, &call->status) &&
+                kube_scale_make(&call->arena, call->kind, object, change->revision, &scale,
+                                &call->status) &&
                 json_tree_write(scale, &text) == ST_OK;
     if (made) {
         kube_call_respond(call, 200, buf_slice(&text));

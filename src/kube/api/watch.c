@@ -12,6 +12,7 @@
  */
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "kube/api/custom.h"
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
@@ -62,6 +63,7 @@ struct kube_watch {
     struct beginning *begins; /* NULL once that is over */
     struct kube_call *call;   /* owned; NULL once nobody needs it */
     struct kube_shaping shaping;
+    struct kube_registry_use *use; /* owned; of a custom resource */
     struct timer timer;    /* goes on looking in the next turn */
     struct timer bookmark; /* the next one, or the end of patience */
     int64_t told;          /* bookmarks never go behind this */
@@ -107,6 +109,7 @@ static void watch_end(struct kube_life *life)
     loop_timer_cancel(loop_of(w), &w->bookmark);
     watch_cursor_free(w->cursor);
     kube_selection_unref(w->selection);
+    kube_registry_use_free(w->use);
     buf_fini(&w->made);
     free(w);
 }
@@ -232,7 +235,7 @@ static enum status step_initial(struct kube_watch *w)
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    if (kube_scope_look(&w->begins->scope, w->shaping.shape, kv.value, &object) != ST_OK)
+    if (kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object) != ST_OK)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_selection_matches(w->selection, &object))
         return ST_OK;
@@ -273,12 +276,82 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     return ST_OK;
 }
 
+/* Of custom resources that are shown in another way than they are stored. */
+static bool is_plain(const struct kube_watch *w, const struct watch_event *event, int64_t revision)
+{
+    const struct kube_kind *kind = w->shaping.kind;
+    if (!(kind->flags & KUBE_CUSTOM))
+        return true;
+    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
+    return kube_custom_is_plain(kind, revision) &&
+           (!prev.len || kube_custom_is_plain(kind, kube_kv_of(prev).mod_revision));
+}
+
+struct shown {
+    struct buf bytes;
+    struct kube_object object;
+    bool matches;
+};
+
+static enum status show(const struct kube_watch *w, struct slice field, struct shown *shown)
+{
+    struct kube_kv kv = kube_kv_of(field);
+    struct slice json;
+    TRY(kube_custom_convert(w->shaping.kind, kv.value, kv.mod_revision, &shown->bytes, &json));
+    TRY(kube_object_look(json, &shown->object));
+    shown->matches = kube_selection_matches(w->selection, &shown->object);
+    return ST_OK;
+}
+
+static enum kube_change change_of(const struct watch_event *event, const struct shown *before,
+                                  const struct shown *after)
+{
+    if (!after->matches)
+        return before->matches ? KUBE_CHANGE_DELETED : KUBE_CHANGE_NONE;
+    return event->created || !before->matches ? KUBE_CHANGE_ADDED : KUBE_CHANGE_MODIFIED;
+}
+
+/* As it is shown, whole: it lies nowhere to be sent from. */
+static enum status make_whole(struct kube_watch *w, enum kube_change change,
+                              const struct kube_object *object, int64_t revision)
+{
+    size_t size = kube_object_size(object, revision, false);
+    TRY(buf_append(&w->made, kube_change_head(change)));
+    TRY(buf_reserve(&w->made, size));
+    w->made.len += kube_object_copy(object, revision, false, 0, w->made.ptr + w->made.len, size);
+    return buf_append(&w->made, kube_change_tail());
+}
+
+static enum status tell_shown(struct kube_watch *w, const struct watch_event *event,
+                              int64_t revision)
+{
+    struct shown before = {0}, after = {0};
+    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
+    enum status status = event->tombstone ? ST_OK : show(w, event->field, &after);
+    if (status == ST_OK && !event->created)
+        status = prev.len ? show(w, prev, &before) : ST_MALFORMED;
+    enum kube_change change =
+        status == ST_OK ? change_of(event, &before, &after) : KUBE_CHANGE_UNDECODABLE;
+    const struct shown *told = change == KUBE_CHANGE_DELETED ? &before : &after;
+    watch_cursor_take(w->cursor);
+    if (status != ST_OK)
+        status = meet_undecodable(w, event->key, revision, event->tombstone);
+    else if (change != KUBE_CHANGE_NONE)
+        status = (w->shaping.shape == KUBE_WHOLE ? make_whole : make_shape)(w, change,
+                                                                           &told->object, revision);
+    buf_fini(&before.bytes);
+    buf_fini(&after.bytes);
+    return status;
+}
+
 static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct kube_sights *sights = w->face->sights;
     enum kube_shape shape = w->shaping.shape;
     struct kube_object object;
+    if (!w->at && !is_plain(w, event, revision))
+        return tell_shown(w, event, revision);
     if (!w->at)
         w->change = kube_sights_change(sights, w->cursor, event, revision, w->selection, shape);
     if (w->change == KUBE_CHANGE_UNDECODABLE) {
@@ -483,6 +556,12 @@ static void on_leave(struct http_exchange *x)
     http_wake(x);
 }
 
+/* Its clients come again, and see it by the new definition. */
+static void on_changed(void *ctx)
+{
+    on_leave(((struct kube_watch *)ctx)->exchange);
+}
+
 static bool wants_initial(const struct kube_watch *w)
 {
     const struct kube_query *query = &w->call->query;
@@ -555,6 +634,9 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->shaping = kube_shaping_of(call);
     w->asked = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
+    if (call->kind->flags & KUBE_CUSTOM)
+        w->use = kube_registry_use_new(call->face->registry, kube_custom_of(call->kind),
+                                       on_changed, w);
     call->handler = w;
     kube_call_hand_over(call, &w->life);
     return w;

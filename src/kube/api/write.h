@@ -23,8 +23,8 @@ void kube_scale_get(struct kube_call *call);
  * arena. With resourceVersion, so that it can be patched and sent back.
  */
 MUST_CHECK
-bool kube_scale_make(struct arena *arena, struct json_node *object, int64_t revision,
-                     struct json_node **ret_scale, struct kube_status *status);
+bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
+                     int64_t revision, struct json_node **ret_scale, struct kube_status *status);
 
 /* True: the path has no subresource but one of these, and the kind has it. */
 bool kube_is_status(const struct kube_call *call);

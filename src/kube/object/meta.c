@@ -316,15 +316,17 @@ static bool check_version(const struct kube_meta *meta, struct json_node *metada
 }
 
 /* Something outside metadata and status is different. */
-static bool differs(struct json_node *old, struct json_node *object)
+static bool differs(const struct kube_kind *kind, struct json_node *old, struct json_node *object)
 {
     static const char *const apart[] = {"kind", "apiVersion", "metadata", "status"};
-    size_t counted = 0, had = old->count;
-    for (size_t i = 0; i < COUNT_OF(apart); i++)
+    /* A custom resource without a status of its own has a member of that name like any other. */
+    bool plain = kind->flags & KUBE_CUSTOM && !(kind->flags & KUBE_HAS_STATUS);
+    size_t apart_count = COUNT_OF(apart) - plain, counted = 0, had = old->count;
+    for (size_t i = 0; i < apart_count; i++)
         had -= json_node_named(old, apart[i]) ? 1 : 0;
     for (struct json_node *member = object->first; member; member = member->next) {
         bool counts = true;
-        for (size_t i = 0; i < COUNT_OF(apart); i++)
+        for (size_t i = 0; i < apart_count; i++)
             counts = counts && !slice_equal(member->key, slice_from_text(apart[i]));
         if (!counts)
             continue;
@@ -349,7 +351,7 @@ static bool count_generation(const struct kube_meta *meta, struct json_node *old
                              struct json_node *object)
 {
     int64_t generation = 0;
-    bool changed = differs(old, object) || (kube_strategy(meta->kind) & KUBE_COUNTS_ANNOTATIONS &&
+    bool changed = differs(meta->kind, old, object) || (kube_strategy(meta->kind) & KUBE_COUNTS_ANNOTATIONS &&
                                             annotations_differ(old, object));
     if (!(meta->kind->flags & KUBE_HAS_GENERATION) || !changed)
         return true;

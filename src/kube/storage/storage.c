@@ -92,13 +92,17 @@ static struct pb_compare is_at(struct slice key, int64_t mod_revision)
 static void begin(struct engine_shard *shard, struct kube_write *write)
 {
     write->compares[0] = is_at(write->key, write->expected);
-    write->compares[1] = is_at(write->guard, write->guard_expected);
+    size_t count = 1;
+    if (write->guard.len)
+        write->compares[count++] = is_at(write->guard, write->guard_expected);
+    if (write->rule.len)
+        write->compares[count++] = is_at(write->rule, write->rule_expected);
     write->range = (struct pb_range_request){.key = write->key};
     write->failure = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
                                             .request_range = &write->range};
     write->txn = (struct pb_txn_request){
         .compare = write->compares,
-        .compare_count = write->guard.len ? 2 : 1,
+        .compare_count = count,
         .success = &write->success,
         .success_count = 1,
         .failure = &write->failure,

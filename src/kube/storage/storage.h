@@ -38,8 +38,10 @@ struct kube_write {
     int64_t lease;      /* of a put */
     struct slice guard; /* another key, whose revision must be this too; empty: none */
     int64_t guard_expected;
+    struct slice rule; /* and a third: what it was checked by; empty: none */
+    int64_t rule_expected;
     struct pb_txn_request txn; /* the rest is private */
-    struct pb_compare compares[2];
+    struct pb_compare compares[3];
     struct pb_request_op success, failure;
     struct pb_put_request put;
     struct pb_delete_range_request delete_range;

@@ -1,0 +1,355 @@
+#include "kube/api/definition.h"
+
+#include "kube/api/body.h"
+#include "kube/custom/check.h"
+
+#include <stdio.h>
+
+/* What checking one may hold; a schema compiled for use is no larger. */
+enum { CHECK_BYTES_MAX = KUBE_SCHEMA_BYTES_MAX };
+
+bool kube_is_definitions(const struct kube_kind *kind)
+{
+    return strcmp(kind->group, "apiextensions.k8s.io") == 0 &&
+           strcmp(kind->plural, "customresourcedefinitions") == 0;
+}
+
+static bool no_memory(const struct kube_meta *meta)
+{
+    return kube_fail_engine(meta->status, ST_NOMEM);
+}
+
+static bool text_of(const struct kube_meta *meta, struct json_node *node, struct slice *ret_text)
+{
+    return json_node_text(node, meta->arena, ret_text) == ST_OK || no_memory(meta);
+}
+
+static bool set(const struct kube_meta *meta, struct json_node *object, const char *key,
+                struct json_node *value)
+{
+    return (value && json_node_set(meta->arena, object, slice_from_text(key), value) == ST_OK) ||
+           no_memory(meta);
+}
+
+static struct json_node *first_of(struct json_node *list)
+{
+    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+}
+
+/* -- Defaults -- */
+
+static bool set_names(const struct kube_meta *meta, struct json_node *names)
+{
+    struct slice kind, singular, list;
+    AUTO(buf_fini) struct buf text = {0};
+    if (!text_of(meta, json_node_named(names, "kind"), &kind) ||
+        !text_of(meta, json_node_named(names, "singular"), &singular) ||
+        !text_of(meta, json_node_named(names, "listKind"), &list))
+        return false;
+    if (!kind.len || buf_append(&text, kind) != ST_OK || buf_append_text(&text, "List") != ST_OK)
+        return !kind.len || no_memory(meta);
+    if (!list.len && !kube_meta_set_text(meta, names, "listKind", buf_slice(&text)))
+        return false;
+    for (size_t i = 0; i < kind.len; i++)
+        if (text.ptr[i] >= 'A' && text.ptr[i] <= 'Z')
+            text.ptr[i] |= 0x20;
+    return singular.len ||
+           kube_meta_set_text(meta, names, "singular", slice_of(text.ptr, kind.len));
+}
+
+static bool set_defaults(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *spec, *names, *conversion;
+    if (!kube_meta_object(meta, object, "spec", &spec) ||
+        !kube_meta_object(meta, spec, "names", &names) || !set_names(meta, names))
+        return false;
+    conversion = json_node_named(spec, "conversion");
+    return (conversion && conversion->type == JSON_TYPE_OBJECT) ||
+           (kube_meta_object(meta, spec, "conversion", &conversion) &&
+            kube_meta_set_text(meta, conversion, "strategy", SLICE_LITERAL("None")));
+}
+
+/* -- Status -- */
+
+static struct json_node *find_condition(struct json_node *list, const char *type)
+{
+    struct json_node *item = first_of(list);
+    while (item && !json_node_is_text(json_node_named(item, "type"), type))
+        item = item->next;
+    return item;
+}
+
+static bool array_at(const struct kube_meta *meta, struct json_node *object, const char *key,
+                     struct json_node **ret_list)
+{
+    struct json_node *list = json_node_named(object, key);
+    if (!list || list->type != JSON_TYPE_ARRAY) {
+        list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
+        if (!set(meta, object, key, list))
+            return false;
+    }
+    *ret_list = list;
+    return true;
+}
+
+static bool set_condition(const struct kube_meta *meta, struct json_node *status, const char *type,
+                          bool truth, const char *reason, const char *message)
+{
+    struct json_node *list;
+    char now[KUBE_TIME_BYTES];
+    const char *value = truth ? "True" : "False";
+    if (!array_at(meta, status, "conditions", &list))
+        return false;
+    struct json_node *condition = find_condition(list, type);
+    bool same = condition && json_node_is_text(json_node_named(condition, "status"), value);
+    if (!condition) {
+        condition = json_node_new(meta->arena, JSON_TYPE_OBJECT);
+        if (!condition)
+            return no_memory(meta);
+        json_node_insert(list, NULL, condition);
+    }
+    kube_time_text(meta->now_s, now);
+    return kube_meta_set_text(meta, condition, "type", slice_from_text(type)) &&
+           kube_meta_set_text(meta, condition, "status", slice_from_text(value)) &&
+           (same ||
+            kube_meta_set_text(meta, condition, "lastTransitionTime", slice_from_text(now))) &&
+           kube_meta_set_text(meta, condition, "reason", slice_from_text(reason)) &&
+           kube_meta_set_text(meta, condition, "message", slice_from_text(message));
+}
+
+static bool is_text(struct slice name, const char *text)
+{
+    return slice_equal(name, slice_from_text(text));
+}
+
+static bool is_among(struct slice name, const struct kube_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (is_text(name, names->names[i]))
+            return true;
+    return false;
+}
+
+/* Somebody else of the group is called so: kinds apart from resources. */
+static bool is_used(const struct kube_kinds *kinds, struct slice own, struct slice group,
+                    struct slice name, bool kind)
+{
+    size_t count;
+    struct kube_definition *const *all = kube_kinds_definitions(kinds, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct kube_definition_names *names = &all[i]->names;
+        if (slice_equal(all[i]->name, own) || !is_text(group, all[i]->group))
+            continue;
+        /* A plural counts once it was accepted, and then so was a kind. */
+        bool used = kind ? is_text(name, names->kind) || is_text(name, names->list_kind)
+                         : (names->kind[0] && is_text(name, names->plural)) ||
+                               is_text(name, names->singular) ||
+                               is_among(name, &names->short_names);
+        if (used && name.len)
+            return true;
+    }
+    return false;
+}
+
+struct settling {
+    const struct kube_meta *meta;
+    const struct kube_kinds *kinds;
+    struct slice own, group;
+    struct json_node *wanted, *accepted;
+    const char *reason; /* of the conflict; NULL: there is none */
+    char message[640];
+};
+
+static void conflict(struct settling *s, const char *reason, struct slice name)
+{
+    size_t len = s->reason && strcmp(s->reason, reason) == 0 ? strlen(s->message) : 0;
+    s->reason = reason;
+    snprintf(s->message + len, sizeof(s->message) - len, "%s\"%.*s\" is already in use",
+             len ? ", " : "", (int)size_min(name.len, 64), (const char *)name.ptr);
+}
+
+static bool settle_name(struct settling *s, const char *key, bool kind, const char *reason)
+{
+    struct slice wanted, had;
+    if (!text_of(s->meta, json_node_named(s->wanted, key), &wanted) ||
+        !text_of(s->meta, json_node_named(s->accepted, key), &had))
+        return false;
+    if (!slice_equal(wanted, had) && is_used(s->kinds, s->own, s->group, wanted, kind)) {
+        conflict(s, reason, wanted);
+        return had.len || kube_meta_set_text(s->meta, s->accepted, key, SLICE_EMPTY);
+    }
+    return kube_meta_set_text(s->meta, s->accepted, key, wanted);
+}
+
+/* Lists are taken over whole or not at all. */
+static bool copy_list(struct settling *s, const char *key)
+{
+    struct json_node *list = json_node_named(s->wanted, key);
+    struct json_node *had = json_node_named(s->accepted, key);
+    if (list)
+        return set(s->meta, s->accepted, key, json_node_copy(s->meta->arena, list));
+    if (had)
+        json_node_remove(s->accepted, had);
+    return true;
+}
+
+static bool settle_short_names(struct settling *s)
+{
+    struct json_node *had = json_node_named(s->accepted, "shortNames");
+    bool fine = true;
+    for (struct json_node *item = first_of(json_node_named(s->wanted, "shortNames")); item;
+         item = item->next) {
+        struct json_node *same = first_of(had);
+        struct slice name;
+        while (same && !json_node_equal(same, item))
+            same = same->next;
+        if (!text_of(s->meta, item, &name))
+            return false;
+        if (!same && is_used(s->kinds, s->own, s->group, name, false)) {
+            conflict(s, "ShortNamesConflict", name);
+            fine = false;
+        }
+    }
+    return !fine || copy_list(s, "shortNames");
+}
+
+static bool settle_names(struct settling *s)
+{
+    return settle_name(s, "plural", false, "PluralConflict") &&
+           settle_name(s, "singular", false, "SingularConflict") && settle_short_names(s) &&
+           settle_name(s, "kind", true, "KindConflict") &&
+           settle_name(s, "listKind", true, "ListKindConflict") && copy_list(s, "categories");
+}
+
+static bool settle_conditions(struct settling *s, struct json_node *status)
+{
+    struct json_node *established =
+        find_condition(json_node_named(status, "conditions"), "Established");
+    bool serves =
+        established && json_node_is_text(json_node_named(established, "status"), "True");
+    bool set_names = s->reason ? set_condition(s->meta, status, "NamesAccepted", false, s->reason,
+                                               s->message)
+                               : set_condition(s->meta, status, "NamesAccepted", true,
+                                               "NoConflicts", "no conflicts found");
+    if (!set_names || serves)
+        return set_names;
+    return s->reason ? set_condition(s->meta, status, "Established", false, "NotAccepted",
+                                     "not all names are accepted")
+                     : set_condition(s->meta, status, "Established", true, "InitialNamesAccepted",
+                                     "the initial names have been accepted");
+}
+
+/* The version that is stored now is one of those that were. */
+static bool settle_stored(const struct kube_meta *meta, struct json_node *object,
+                          struct json_node *status)
+{
+    struct json_node *list, *version = first_of(json_node_path(object, "spec.versions"));
+    struct slice name;
+    for (; version; version = version->next) {
+        const struct json_node *storage = json_node_named(version, "storage");
+        if (storage && storage->type == JSON_TYPE_BOOL && storage->truth)
+            break;
+    }
+    if (!version || !array_at(meta, status, "storedVersions", &list) ||
+        !text_of(meta, json_node_named(version, "name"), &name))
+        return !version;
+    struct json_node *item = list->first;
+    while (item && !json_node_equal(item, json_node_named(version, "name")))
+        item = item->next;
+    struct json_node *added = item ? item : json_node_new_text(meta->arena, name);
+    if (!added)
+        return no_memory(meta);
+    if (!item)
+        json_node_insert(list, NULL, added);
+    return true;
+}
+
+bool kube_definition_settle(const struct kube_meta *meta, struct json_node *object,
+                            const struct kube_kinds *kinds)
+{
+    struct settling s = {.meta = meta, .kinds = kinds};
+    struct json_node *status;
+    s.wanted = json_node_path(object, "spec.names");
+    return kube_meta_object(meta, object, "status", &status) &&
+           kube_meta_object(meta, status, "acceptedNames", &s.accepted) &&
+           text_of(meta, json_node_path(object, "metadata.name"), &s.own) &&
+           text_of(meta, json_node_path(object, "spec.group"), &s.group) && settle_names(&s) &&
+           settle_conditions(&s, status) && settle_stored(meta, object, status);
+}
+
+/* -- Writing -- */
+
+static bool check(struct kube_call *call, struct json_node *object, struct json_node *old,
+                  struct slice name)
+{
+    struct arena arena;
+    AUTO(buf_fini) struct buf warning = {0};
+    struct kube_faults faults = {.arena = &call->arena};
+    arena_init(&arena, NULL, 0, CHECK_BYTES_MAX);
+    kube_definition_check(&arena, object, old, &faults, &warning);
+    arena_fini(&arena);
+    if (faults.count || faults.no_memory)
+        return kube_fail_faults(&call->status, &faults, slice_from_text(call->kind->group),
+                                slice_from_text(call->kind->kind), name);
+    if (warning.len)
+        kube_body_warn(call, buf_slice(&warning));
+    return true;
+}
+
+bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta,
+                            struct json_node *object, struct slice name)
+{
+    if (!kube_is_definitions(call->kind))
+        return true;
+    return set_defaults(meta, object) && check(call, object, NULL, name) &&
+           kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
+}
+
+bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
+                            struct json_node *object, struct json_node *stored)
+{
+    if (!kube_is_definitions(call->kind) || call->path.subresource.len)
+        return true;
+    struct json_node *status;
+    return set_defaults(meta, object) && kube_meta_object(meta, object, "status", &status) &&
+           settle_stored(meta, object, status) && check(call, object, stored, meta->name) &&
+           kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
+}
+
+/* -- Deleting -- */
+
+bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *metadata = json_node_named(object, "metadata"), *status, *finalizers;
+    char now[KUBE_TIME_BYTES];
+    kube_time_text(meta->now_s, now);
+    if (!kube_meta_set_text(meta, metadata, "deletionTimestamp", slice_from_text(now)) ||
+        !array_at(meta, metadata, "finalizers", &finalizers) ||
+        !kube_meta_object(meta, object, "status", &status))
+        return false;
+    if (!kube_meta_has_finalizer(object, KUBE_CLEANUP_FINALIZER)) {
+        struct json_node *ours =
+            json_node_new_text(meta->arena, SLICE_LITERAL(KUBE_CLEANUP_FINALIZER));
+        if (!ours)
+            return no_memory(meta);
+        json_node_insert(finalizers, NULL, ours);
+    }
+    return set_condition(meta, status, "Terminating", true, "InstanceDeletionPending",
+                         "CustomResourceDefinition marked for deletion; CustomResource deletion "
+                         "will begin soon");
+}
+
+bool kube_definition_release(const struct kube_meta *meta, struct json_node *object,
+                             bool *ret_held)
+{
+    struct json_node *list = json_node_path(object, "metadata.finalizers"), *status;
+    struct json_node *item = first_of(list);
+    while (item && !json_node_is_text(item, KUBE_CLEANUP_FINALIZER))
+        item = item->next;
+    if (item)
+        json_node_remove(list, item);
+    *ret_held = kube_meta_has_finalizers(object);
+    return item && kube_meta_object(meta, object, "status", &status) &&
+           set_condition(meta, status, "Terminating", false, "InstanceDeletionCompleted",
+                         "removed all instances");
+}

@@ -1,0 +1,343 @@
+#include "kube/api/registry.h"
+
+#include "base/log.h"
+#include "base/xalloc.h"
+#include "codec/json/scanner.h"
+#include "kube/api/call.h"
+#include "watch/cursor.h"
+
+enum { ARENA_BYTES_MAX = 1 << 20 };
+
+struct kube_registry {
+    struct kube_face *face;
+    struct kube_kinds *kinds;
+    struct watch_cursor *cursor; /* NULL: nothing is heard */
+    struct deferred look; /* something has changed: read in the next turn */
+    struct kube_registry_wait news;
+    bool news_wanted; /* `news` waits */
+    struct list uses;
+
+    /* Reading all. */
+    bool reading;
+    struct arena arena;
+    struct pb_range_request request;
+    struct engine_range range;
+    struct list waiting; /* for what is being read */
+    struct list next;    /* came later: for what is read after that */
+};
+
+struct kube_registry_use {
+    struct list in_registry;
+    struct kube_definition *definition; /* counted */
+    void (*on_changed)(void *ctx);
+    void *ctx;
+};
+
+/* -- Pictures -- */
+
+/* A member of the object as it stands in its text; empty: none. */
+static struct slice raw_member(struct slice text, const char *name)
+{
+    struct json_scanner s;
+    json_scanner_init(&s, text);
+    if (json_next(&s) != JSON_OBJECT)
+        return SLICE_EMPTY;
+    while (json_next(&s) == JSON_KEY) {
+        bool found = slice_equal(slice_sub(s.raw, 1, s.raw.len - 2), slice_from_text(name));
+        enum json_token token = json_next(&s);
+        const uint8_t *start = s.raw.ptr;
+        if (!json_skip(&s, token))
+            return SLICE_EMPTY;
+        if (found)
+            return slice_of(start, (size_t)(s.at - start));
+    }
+    return SLICE_EMPTY;
+}
+
+static bool names_equal(const struct kube_names *a, const struct kube_names *b)
+{
+    bool equal = a->count == b->count;
+    for (size_t i = 0; equal && i < a->count; i++)
+        equal = strcmp(a->names[i], b->names[i]) == 0;
+    return equal;
+}
+
+static bool same_spec(const struct kube_definition *a, const struct kube_definition *b)
+{
+    return slice_equal(raw_member(a->text, "spec"), raw_member(b->text, "spec"));
+}
+
+/* For whom it serves nothing has changed. */
+static bool serves_same(const struct kube_definition *a, const struct kube_definition *b)
+{
+    const struct kube_definition_names *x = &a->names, *y = &b->names;
+    return a->established == b->established && a->terminating == b->terminating &&
+           a->accepted == b->accepted &&
+           strcmp(x->kind, y->kind) == 0 && strcmp(x->list_kind, y->list_kind) == 0 &&
+           strcmp(x->singular, y->singular) == 0 &&
+           names_equal(&x->short_names, &y->short_names) &&
+           names_equal(&x->categories, &y->categories);
+}
+
+/* What runs on a definition that is no more, or is another now, ends; its clients come again. */
+static void end_stale(struct kube_registry *r)
+{
+    struct kube_registry_use *use, *next;
+    LIST_FOREACH_SAFE (use, next, &r->uses, in_registry)
+        if (kube_kinds_definition(r->kinds, use->definition->name) != use->definition)
+            use->on_changed(use->ctx);
+}
+
+static void set_kinds(struct kube_registry *r, struct kube_definition *const *definitions,
+                      size_t count)
+{
+    kube_kinds_unref(r->kinds);
+    r->kinds = kube_kinds_new(definitions, count);
+    end_stale(r);
+}
+
+/* The one there was, if it is still as it should be; NULL: it cannot be used. Counted for the
+ * caller. */
+static struct kube_definition *renew(struct kube_registry *r, struct kube_kv kv)
+{
+    struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    struct slice name = slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
+    struct kube_definition *had = kube_kinds_definition(r->kinds, name), *made;
+    if (had && had->revision == kv.mod_revision)
+        return kube_definition_ref(had);
+    enum status status = kube_definition_new(kv.value, kv.mod_revision, &made);
+    if (status == ST_OK && !slice_equal(made->name, name)) {
+        kube_definition_unref(made);
+        status = ST_MALFORMED;
+    }
+    if (status != ST_OK) {
+        log_warn("a CustomResourceDefinition cannot be used", LOG_SLICE("name", name),
+                 LOG_TEXT("why", status_text(status)));
+        return NULL;
+    }
+    bool same = had && same_spec(had, made);
+    if (same && serves_same(had, made)) {
+        had->revision = kv.mod_revision;
+        kube_definition_unref(made);
+        return kube_definition_ref(had);
+    }
+    if (same)
+        made->spec_revision = had->spec_revision;
+    return made;
+}
+
+/* -- One -- */
+
+void kube_registry_take(struct kube_registry *r, struct slice name, struct kube_kv kv)
+{
+    size_t had, count = 0;
+    struct kube_definition *const *all = kube_kinds_definitions(r->kinds, &had);
+    struct kube_definition *made = kv.mod_revision ? renew(r, kv) : NULL;
+    struct kube_definition *old = kube_kinds_definition(r->kinds, name);
+    if (made != old && had < KUBE_DEFINITIONS_MAX) {
+        struct kube_definition **list = xcalloc(had + 1, sizeof(struct kube_definition *));
+        for (size_t i = 0; i < had; i++)
+            if (all[i] != old)
+                list[count++] = all[i];
+        if (made)
+            list[count++] = made;
+        set_kinds(r, list, count);
+        free(list);
+    }
+    kube_definition_unref(made);
+}
+
+/* -- All -- */
+
+static void start_reading(struct kube_registry *r);
+
+static bool differs(const struct kube_registry *r, struct kube_definition *const *list,
+                    size_t count)
+{
+    size_t had;
+    struct kube_definition *const *all = kube_kinds_definitions(r->kinds, &had);
+    bool same = had == count;
+    for (size_t i = 0; same && i < count; i++)
+        same = all[i] == list[i];
+    return !same;
+}
+
+static enum status take_all(struct kube_registry *r)
+{
+    struct slice field;
+    size_t count = 0;
+    struct kube_definition **list =
+        xcalloc(KUBE_DEFINITIONS_MAX, sizeof(struct kube_definition *));
+    while (count < KUBE_DEFINITIONS_MAX && engine_range_next(&r->range, &field)) {
+        struct kube_definition *made = renew(r, kube_kv_of(field));
+        if (made)
+            list[count++] = made;
+    }
+    enum status status = r->range.op.status;
+    if (status == ST_OK && differs(r, list, count))
+        set_kinds(r, list, count);
+    for (size_t i = 0; i < count; i++)
+        kube_definition_unref(list[i]);
+    free(list);
+    return status;
+}
+
+static void on_range(struct engine_op *op)
+{
+    struct kube_registry *r = CONTAINER_OF(op, struct kube_registry, range.op);
+    struct list *link;
+    enum status status = op->status == ST_OK ? take_all(r) : op->status;
+    if (status != ST_OK)
+        log_warn("the CustomResourceDefinitions cannot be read",
+                 LOG_TEXT("why", status_text(status)));
+    engine_range_close(&r->range);
+    arena_fini(&r->arena);
+    r->face->under_way--;
+    r->reading = false;
+    struct list ready;
+    list_init(&ready);
+    while ((link = list_pop_front(&r->waiting)) != NULL)
+        list_push_back(&ready, link);
+    while ((link = list_pop_front(&r->next)) != NULL)
+        list_push_back(&r->waiting, link);
+    if (!list_empty(&r->waiting))
+        start_reading(r);
+    while ((link = list_pop_front(&ready)) != NULL) {
+        struct kube_registry_wait *wait = LIST_ENTRY(link, struct kube_registry_wait, in_registry);
+        wait->go(wait);
+    }
+}
+
+static void start_reading(struct kube_registry *r)
+{
+    r->reading = true;
+    r->face->under_way++;
+    arena_init(&r->arena, NULL, 0, ARENA_BYTES_MAX);
+    r->request = (struct pb_range_request){
+        .key = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX),
+        .range_end = SLICE_LITERAL("/registry/apiextensions.k8s.io/customresourcedefinitions0"),
+    };
+    r->range.op = (struct engine_op){.done = on_range, .arena = &r->arena};
+    engine_range_start(r->face->shard, &r->range, &r->request);
+}
+
+void kube_registry_read(struct kube_registry *r, struct kube_registry_wait *wait)
+{
+    if (r->reading) {
+        list_push_back(&r->next, &wait->in_registry);
+        return;
+    }
+    list_push_back(&r->waiting, &wait->in_registry);
+    start_reading(r);
+}
+
+/* -- News -- */
+
+static void on_news(struct kube_registry_wait *wait)
+{
+    CONTAINER_OF(wait, struct kube_registry, news)->news_wanted = false;
+}
+
+static bool open_cursor(struct kube_registry *r);
+
+/* Only that something has changed matters: what, is read. */
+static void look(struct deferred *deferred)
+{
+    struct kube_registry *r = CONTAINER_OF(deferred, struct kube_registry, look);
+    const struct watch_event *event;
+    int64_t revision;
+    enum status status = ST_OK;
+    while (r->cursor && (status = watch_cursor_next(r->cursor, &event, &revision)) == ST_OK)
+        watch_cursor_take(r->cursor);
+    if (status == ST_COMPACTED) {
+        watch_cursor_free(r->cursor);
+        r->cursor = NULL;
+        (void)!open_cursor(r);
+    }
+    if (r->news_wanted)
+        return;
+    r->news_wanted = true;
+    r->news.go = on_news;
+    kube_registry_read(r, &r->news);
+}
+
+static void wake(void *ctx)
+{
+    struct kube_registry *r = ctx;
+    loop_defer(r->face->loop, &r->look);
+}
+
+static bool open_cursor(struct kube_registry *r)
+{
+    r->cursor = watch_cursor_new(
+        engine_watch_hub(r->face->shard),
+        &(struct watch_cursor_options){
+            .key = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX),
+            .range_end = SLICE_LITERAL("/registry/apiextensions.k8s.io/customresourcedefinitions0"),
+            .wake = wake,
+            .ctx = r,
+        });
+    return r->cursor;
+}
+
+struct kube_registry_use *kube_registry_use_new(struct kube_registry *r,
+                                                const struct kube_custom *custom,
+                                                void (*on_changed)(void *ctx), void *ctx)
+{
+    struct kube_registry_use *use = xcalloc(1, sizeof(*use));
+    use->definition = kube_definition_ref(custom->definition);
+    use->on_changed = on_changed;
+    use->ctx = ctx;
+    list_push_back(&r->uses, &use->in_registry);
+    /* Without a place for another watch only requests bring news. */
+    if (!r->cursor && open_cursor(r))
+        loop_defer(r->face->loop, &r->look);
+    return use;
+}
+
+void kube_registry_use_free(struct kube_registry_use *use)
+{
+    if (!use)
+        return;
+    list_remove(&use->in_registry);
+    kube_definition_unref(use->definition);
+    free(use);
+}
+
+void kube_registry_stop(struct kube_registry *r)
+{
+    if (!r)
+        return;
+    loop_defer_cancel(&r->look);
+    watch_cursor_free(r->cursor);
+    r->cursor = NULL;
+}
+
+/* -- Life -- */
+
+struct kube_kinds *kube_registry_kinds(const struct kube_registry *r)
+{
+    return r->kinds;
+}
+
+struct kube_registry *kube_registry_new(struct kube_face *face)
+{
+    struct kube_registry *r = xcalloc(1, sizeof(*r));
+    r->face = face;
+    r->kinds = kube_kinds_new(NULL, 0);
+    r->look.fn = look;
+    list_init(&r->waiting);
+    list_init(&r->next);
+    list_init(&r->uses);
+    return r;
+}
+
+void kube_registry_free(struct kube_registry *r)
+{
+    if (!r)
+        return;
+    kube_registry_stop(r);
+    assert(list_empty(&r->waiting) && list_empty(&r->next) && list_empty(&r->uses));
+    kube_kinds_unref(r->kinds);
+    free(r);
+}

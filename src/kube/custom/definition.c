@@ -1,0 +1,367 @@
+#include "kube/custom/definition.h"
+
+#include "base/xalloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What is made from a tree that is not kept. */
+struct maker {
+    struct kube_definition *definition;
+    struct arena *scratch; /* the tree's */
+    bool no_memory;
+};
+
+/* -- Small parts -- */
+
+static void *make(struct maker *m, size_t count, size_t bytes_each)
+{
+    void *made = count ? arena_calloc(&m->definition->arena, count, bytes_each) : NULL;
+    m->no_memory |= count && !made;
+    return made;
+}
+
+static const char *make_text(struct maker *m, struct slice text)
+{
+    char *copy = make(m, text.len + 1, 1);
+    if (copy)
+        slice_copy(copy, text);
+    return copy ? copy : "";
+}
+
+/* "" where there is no text. */
+static const char *get_text(struct maker *m, struct json_node *node, const char *key)
+{
+    struct slice text = SLICE_EMPTY;
+    m->no_memory |= json_node_text(json_node_named(node, key), m->scratch, &text) != ST_OK;
+    return make_text(m, text);
+}
+
+static const char *get_optional(struct maker *m, struct json_node *node, const char *key)
+{
+    const char *text = get_text(m, node, key);
+    return text[0] ? text : NULL;
+}
+
+static bool get_bool(struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_BOOL && member->truth;
+}
+
+static struct json_node *get_array(struct json_node *node, const char *key)
+{
+    struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
+}
+
+static struct kube_names get_names(struct maker *m, struct json_node *node, const char *key)
+{
+    struct json_node *list = get_array(node, key);
+    const char **names = make(m, list ? list->count : 0, sizeof(*names));
+    size_t count = 0;
+    for (struct json_node *item = names ? list->first : NULL; item; item = item->next) {
+        struct slice text;
+        m->no_memory |= json_node_text(item, m->scratch, &text) != ST_OK;
+        names[count++] = make_text(m, text);
+    }
+    return (struct kube_names){names, count};
+}
+
+static bool has_condition(struct json_node *object, const char *type)
+{
+    struct json_node *list = get_array(json_node_named(object, "status"), "conditions");
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
+        if (json_node_is_text(json_node_named(item, "type"), type))
+            return json_node_is_text(json_node_named(item, "status"), "True");
+    return false;
+}
+
+/* -- Versions -- */
+
+static int digits_of(const char **at)
+{
+    int number = 0;
+    while (**at >= '0' && **at <= '9' && number < 100000000)
+        number = number * 10 + *(*at)++ - '0';
+    return number;
+}
+
+/* major, then 3 for stable, 2 for beta, 1 for alpha, then its number; false: none of those. */
+static bool version_parse(const char *text, int parts[3])
+{
+    const char *at = text;
+    if (*at++ != 'v' || *at < '1' || *at > '9')
+        return false;
+    parts[0] = digits_of(&at);
+    parts[1] = 3;
+    parts[2] = 0;
+    if (!*at)
+        return true;
+    parts[1] = strncmp(at, "beta", 4) == 0 ? 2 : strncmp(at, "alpha", 5) == 0 ? 1 : 0;
+    at += parts[1] == 2 ? 4 : 5;
+    if (!parts[1] || *at < '1' || *at > '9')
+        return false;
+    parts[2] = digits_of(&at);
+    return !*at;
+}
+
+bool kube_version_before(const char *a, const char *b)
+{
+    int x[3], y[3];
+    bool known_a = version_parse(a, x), known_b = version_parse(b, y);
+    if (known_a != known_b)
+        return known_a;
+    if (!known_a)
+        return strcmp(a, b) < 0;
+    if (x[1] != y[1])
+        return x[1] > y[1];
+    return x[0] != y[0] ? x[0] > y[0] : x[2] > y[2];
+}
+
+static int version_order(const void *a, const void *b)
+{
+    const char *x = ((const struct kube_custom *)a)->kind.version;
+    const char *y = ((const struct kube_custom *)b)->kind.version;
+    return kube_version_before(x, y) ? -1 : kube_version_before(y, x);
+}
+
+static void set_columns(struct maker *m, struct kube_custom *custom, struct json_node *version)
+{
+    struct json_node *list = get_array(version, "additionalPrinterColumns");
+    size_t count = list ? size_min(list->count, KUBE_COLUMNS_MAX) : 0;
+    struct json_node *item = list ? list->first : NULL;
+    custom->columns = make(m, count, sizeof(*custom->columns));
+    for (size_t i = 0; custom->columns && i < count; i++, item = item->next) {
+        struct kube_custom_column *column = &custom->columns[custom->column_count++];
+        const char *path = get_text(m, item, "jsonPath");
+        column->name = get_text(m, item, "name");
+        column->type = get_text(m, item, "type");
+        column->format = get_text(m, item, "format");
+        column->description = get_optional(m, item, "description");
+        if (!json_node_int(json_node_named(item, "priority"), &column->priority))
+            column->priority = 0;
+        enum status status =
+            jsonpath_parse(&m->definition->arena, slice_from_text(path), &column->path);
+        m->no_memory |= status == ST_NOMEM;
+        if (!column->description) {
+            char text[512];
+            snprintf(text, sizeof(text),
+                     "Custom resource definition column (in JSONPath format): %s", path);
+            column->description = make_text(m, slice_from_text(text));
+        }
+    }
+}
+
+/* ".spec.color" is selected by as "spec.color". */
+static void set_fields(struct maker *m, struct kube_custom *custom, struct json_node *version)
+{
+    struct json_node *list = get_array(version, "selectableFields");
+    size_t count = list ? size_min(list->count, KUBE_SELECTABLE_MAX) : 0;
+    const char **names = make(m, count, sizeof(*names));
+    struct json_node *item = list ? list->first : NULL;
+    for (size_t i = 0; names && i < count; i++, item = item->next) {
+        names[i] = get_text(m, item, "jsonPath");
+        names[i] += names[i][0] == '.';
+    }
+    custom->kind.fields = (struct kube_names){names, names ? count : 0};
+}
+
+static const char *scale_path(struct maker *m, struct json_node *scale, const char *key)
+{
+    const char *path = get_optional(m, scale, key);
+    return path && path[0] == '.' ? path + 1 : path;
+}
+
+static void set_subresources(struct maker *m, struct kube_custom *custom,
+                             struct json_node *version)
+{
+    struct json_node *all = json_node_named(version, "subresources");
+    const struct json_node *status = json_node_named(all, "status");
+    struct json_node *scale = json_node_named(all, "scale");
+    if (status && status->type == JSON_TYPE_OBJECT)
+        custom->kind.flags |= KUBE_HAS_STATUS;
+    if (!scale || scale->type != JSON_TYPE_OBJECT)
+        return;
+    custom->kind.flags |= KUBE_HAS_SCALE;
+    custom->replicas_path = scale_path(m, scale, "specReplicasPath");
+    custom->status_replicas_path = scale_path(m, scale, "statusReplicasPath");
+    custom->selector_path = scale_path(m, scale, "labelSelectorPath");
+}
+
+static void set_warning(struct maker *m, struct kube_custom *custom, struct json_node *version)
+{
+    const struct kube_definition *d = m->definition;
+    char text[512];
+    if (!get_bool(version, "deprecated"))
+        return;
+    custom->warning = get_optional(m, version, "deprecationWarning");
+    if (custom->warning)
+        return;
+    snprintf(text, sizeof(text), "%s/%s %s is deprecated", d->group, custom->kind.version,
+             d->names.kind);
+    custom->warning = make_text(m, slice_from_text(text));
+}
+
+static void set_version(struct maker *m, struct kube_custom *custom, struct json_node *version)
+{
+    struct kube_definition *d = m->definition;
+    char prefix[1024];
+    snprintf(prefix, sizeof(prefix), "/registry/%.400s/%.400s/", d->group, d->names.plural);
+    custom->definition = d;
+    custom->compiled = ST_AGAIN;
+    custom->served = get_bool(version, "served");
+    custom->kind = (struct kube_kind){
+        .group = d->group,
+        .version = get_text(m, version, "name"),
+        .kind = d->names.kind,
+        .list_kind = d->names.list_kind,
+        .plural = d->names.plural,
+        .singular = d->names.singular,
+        .storage_prefix = make_text(m, slice_from_text(prefix)),
+        .flags = KUBE_CUSTOM | KUBE_HAS_GENERATION | (d->namespaced ? KUBE_NAMESPACED : 0),
+        .short_names = d->names.short_names,
+        .categories = d->names.categories,
+    };
+    set_columns(m, custom, version);
+    set_fields(m, custom, version);
+    set_subresources(m, custom, version);
+    set_warning(m, custom, version);
+}
+
+static enum status set_versions(struct maker *m, struct json_node *spec)
+{
+    struct kube_definition *d = m->definition;
+    struct json_node *list = get_array(spec, "versions");
+    char text[512];
+    if (!list || !list->count)
+        return ST_MALFORMED;
+    if (list->count > KUBE_VERSIONS_MAX)
+        return ST_LIMIT;
+    d->versions = make(m, list->count, sizeof(*d->versions));
+    for (struct json_node *item = d->versions ? list->first : NULL; item; item = item->next) {
+        struct kube_custom *custom = &d->versions[d->version_count++];
+        set_version(m, custom, item);
+        snprintf(text, sizeof(text), "%.400s/%.64s", d->group, custom->kind.version);
+        if (get_bool(item, "storage"))
+            d->api_version = make_text(m, slice_from_text(text));
+    }
+    if (!d->api_version)
+        return ST_MALFORMED;
+    qsort(d->versions, d->version_count, sizeof(*d->versions), version_order);
+    return ST_OK;
+}
+
+/* -- The whole -- */
+
+static void set_names(struct maker *m, struct json_node *object)
+{
+    struct kube_definition *d = m->definition;
+    struct json_node *spec = json_node_named(object, "spec");
+    struct json_node *wanted = json_node_named(spec, "names");
+    struct json_node *accepted = json_node_path(object, "status.acceptedNames");
+    d->group = get_text(m, spec, "group");
+    d->names = (struct kube_definition_names){
+        .plural = get_text(m, wanted, "plural"),
+        .singular = get_text(m, accepted, "singular"),
+        .kind = get_text(m, accepted, "kind"),
+        .list_kind = get_text(m, accepted, "listKind"),
+        .short_names = get_names(m, accepted, "shortNames"),
+        .categories = get_names(m, accepted, "categories"),
+    };
+    d->namespaced = json_node_is_text(json_node_named(spec, "scope"), "Namespaced");
+    d->terminating = has_condition(object, "Terminating") ||
+                     json_node_path(object, "metadata.deletionTimestamp");
+    d->accepted = has_condition(object, "NamesAccepted");
+    d->established = has_condition(object, "Established") && d->names.kind[0];
+}
+
+static enum status fill(struct maker *m, struct json_node *object, struct slice text)
+{
+    struct kube_definition *d = m->definition;
+    struct slice name = SLICE_EMPTY;
+    TRY(json_node_text(json_node_path(object, "metadata.name"), m->scratch, &name));
+    TRY(arena_dup(&d->arena, name, &d->name));
+    TRY(arena_dup(&d->arena, text, &d->text));
+    set_names(m, object);
+    if (!name.len || !d->group[0] || !d->names.plural[0])
+        return ST_MALFORMED;
+    TRY(set_versions(m, json_node_named(object, "spec")));
+    return m->no_memory ? ST_LIMIT : ST_OK;
+}
+
+enum status kube_definition_new(struct slice text, int64_t revision,
+                                struct kube_definition **ret_definition)
+{
+    struct arena scratch;
+    struct json_node *object;
+    struct error error;
+    struct kube_definition *d = xcalloc(1, sizeof(*d));
+    d->refs = 1;
+    d->revision = d->spec_revision = revision;
+    arena_init(&d->arena, NULL, 0, KUBE_DEFINITION_BYTES_MAX);
+    arena_init(&scratch, NULL, 0, KUBE_SCHEMA_BYTES_MAX);
+    struct maker m = {.definition = d, .scratch = &scratch};
+    enum status status = json_tree_read(&scratch, text, &object, &error);
+    if (status == ST_OK)
+        status = fill(&m, object, text);
+    arena_fini(&scratch);
+    if (status == ST_OK)
+        *ret_definition = d;
+    else
+        kube_definition_unref(d);
+    return status;
+}
+
+struct kube_definition *kube_definition_ref(struct kube_definition *definition)
+{
+    definition->refs++;
+    return definition;
+}
+
+void kube_definition_unref(struct kube_definition *definition)
+{
+    if (!definition || --definition->refs)
+        return;
+    for (size_t i = 0; i < definition->version_count; i++)
+        arena_fini(&definition->versions[i].arena);
+    arena_fini(&definition->arena);
+    free(definition);
+}
+
+struct kube_custom *kube_custom_of(const struct kube_kind *kind)
+{
+    if (!(kind->flags & KUBE_CUSTOM))
+        return NULL;
+    return (struct kube_custom *)(uintptr_t)kind; /* it is the first member, and not const there */
+}
+
+/* -- Schemas -- */
+
+static struct json_node *find_schema(struct kube_custom *custom, struct json_node *object)
+{
+    struct json_node *list = get_array(json_node_named(object, "spec"), "versions");
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
+        if (json_node_is_text(json_node_named(item, "name"), custom->kind.version))
+            return json_node_path(item, "schema.openAPIV3Schema");
+    return NULL;
+}
+
+static enum status compile(struct kube_custom *custom)
+{
+    struct json_node *object, *schema;
+    struct error error;
+    arena_init(&custom->arena, NULL, 0, KUBE_SCHEMA_BYTES_MAX);
+    TRY(json_tree_read(&custom->arena, custom->definition->text, &object, &error));
+    schema = find_schema(custom, object);
+    if (!schema)
+        return ST_NOT_FOUND;
+    return schema_compile(&custom->arena, schema, &custom->schema, &custom->traits, &error);
+}
+
+const struct schema *kube_custom_schema(struct kube_custom *custom)
+{
+    if (custom->compiled == ST_AGAIN)
+        custom->compiled = compile(custom);
+    return custom->compiled == ST_OK ? custom->schema : NULL;
+}

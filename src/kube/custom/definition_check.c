@@ -1,0 +1,553 @@
+#include "kube/custom/check.h"
+#include "kube/custom/definition.h"
+#include "kube/custom/go_text.h"
+#include "kube/selector/name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define LABEL_RULE                                                                                \
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "  \
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "          \
+    "'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+
+/* -- The walk -- */
+
+size_t check_enter(struct check *c, const char *format, ...)
+{
+    size_t before = c->path.len;
+    char step[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(step, sizeof(step), format, arguments);
+    va_end(arguments);
+    if (buf_append_text(&c->path, step + (!before && step[0] == '.')) != ST_OK)
+        c->faults->no_memory = true;
+    return before;
+}
+
+void check_leave(struct check *c, size_t before)
+{
+    c->path.len = before;
+}
+
+static void add(struct check *c, const char *reason, const char *child, const char *what,
+                struct slice value, const char *why)
+{
+    AUTO(buf_fini) struct buf field = {0};
+    if (buf_append(&field, buf_slice(&c->path)) != ST_OK ||
+        buf_append_format(&field, "%s%s", child[0] && field.len ? "." : "", child) != ST_OK) {
+        c->faults->no_memory = true;
+        return;
+    }
+    kube_faults_add(c->faults, reason, buf_slice(&field), "%s%s%.*s%s%s", what,
+                    value.len ? ": " : "", SLICE_ARGS(value), why[0] ? ": " : "", why);
+}
+
+void check_required(struct check *c, const char *child, const char *why)
+{
+    add(c, "FieldValueRequired", child, "Required value", SLICE_EMPTY, why);
+}
+
+void check_forbidden(struct check *c, const char *child, const char *why)
+{
+    add(c, "FieldValueForbidden", child, "Forbidden", SLICE_EMPTY, why);
+}
+
+static void add_value(struct check *c, const char *reason, const char *child, const char *what,
+                      struct json_node *value, const char *why)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    enum status status = value ? go_value_append(value, c->arena, &text)
+                               : buf_append_text(&text, "\"\"");
+    if (status != ST_OK)
+        c->faults->no_memory = true;
+    else
+        add(c, reason, child, what, buf_slice(&text), why);
+}
+
+void check_invalid(struct check *c, const char *child, struct json_node *value, const char *why)
+{
+    add_value(c, "FieldValueInvalid", child, "Invalid value", value, why);
+}
+
+void check_unsupported(struct check *c, const char *child, struct json_node *value,
+                       const char *supported)
+{
+    char why[256];
+    snprintf(why, sizeof(why), "supported values: %s", supported);
+    add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
+}
+
+bool check_is_true(struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_BOOL && member->truth;
+}
+
+struct json_node *check_array(struct json_node *node, const char *key)
+{
+    struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
+}
+
+bool check_has(struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type != JSON_TYPE_NULL;
+}
+
+/* -- Names -- */
+
+static struct slice text_of(struct check *c, struct json_node *node)
+{
+    struct slice text = SLICE_EMPTY;
+    if (json_node_text(node, c->arena, &text) != ST_OK)
+        c->faults->no_memory = true;
+    return text;
+}
+
+static bool is_label(struct slice text, bool any_case)
+{
+    if (!text.len || text.len > 63)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t b = text.ptr[i];
+        bool letter = (b >= 'a' && b <= 'z') || (any_case && b >= 'A' && b <= 'Z');
+        bool inner = (b >= '0' && b <= '9') || b == '-';
+        if (!letter && (i == 0 || !inner))
+            return false;
+    }
+    return text.ptr[text.len - 1] != '-';
+}
+
+static const char *label_fault(struct slice text)
+{
+    return text.len > 63 ? "must be no more than 63 characters" : LABEL_RULE;
+}
+
+static void check_label(struct check *c, const char *child, struct json_node *node, bool any_case)
+{
+    struct slice text = text_of(c, node);
+    char why[640];
+    if (is_label(text, any_case) || (!text.len && !any_case && !node))
+        return;
+    snprintf(why, sizeof(why), "%s%s",
+             any_case ? "may have mixed case, but should otherwise match: " : "",
+             label_fault(text));
+    check_invalid(c, child, node, why);
+}
+
+static void check_label_list(struct check *c, struct json_node *names, const char *key)
+{
+    struct json_node *list = check_array(names, key);
+    char child[64];
+    size_t at = 0;
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+        snprintf(child, sizeof(child), "%s[%zu]", key, at++);
+        check_label(c, child, item, false);
+    }
+}
+
+static void check_names(struct check *c, struct json_node *names)
+{
+    static const char *const keys[] = {"plural", "singular", "kind", "listKind"};
+    size_t before = check_enter(c, ".names");
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (!text_of(c, json_node_named(names, keys[i])).len)
+            check_required(c, keys[i], "");
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (text_of(c, json_node_named(names, keys[i])).len)
+            check_label(c, keys[i], json_node_named(names, keys[i]), i >= 2);
+    check_label_list(c, names, "shortNames");
+    struct json_node *kind = json_node_named(names, "kind"),
+                     *list = json_node_named(names, "listKind");
+    if (kind && list && kind->text.len && json_node_equal(kind, list))
+        check_invalid(c, "listKind", list, "kind and listKind may not be the same");
+    check_label_list(c, names, "categories");
+    check_leave(c, before);
+}
+
+static void check_group(struct check *c, struct json_node *spec)
+{
+    struct json_node *node = json_node_named(spec, "group");
+    struct slice group = text_of(c, node);
+    char why[NAME_FAULT_BYTES];
+    if (!group.len)
+        check_required(c, "group", "");
+    else if (!subdomain_valid(group, why))
+        check_invalid(c, "group", node, why);
+    else if (!memchr(group.ptr, '.', group.len))
+        check_invalid(c, "group", node, "should be a domain with at least one dot");
+}
+
+static void check_scope(struct check *c, struct json_node *spec)
+{
+    struct json_node *scope = json_node_named(spec, "scope");
+    if (!text_of(c, scope).len)
+        check_required(c, "scope", "");
+    else if (!json_node_is_text(scope, "Cluster") && !json_node_is_text(scope, "Namespaced"))
+        check_unsupported(c, "scope", scope, "\"Cluster\", \"Namespaced\"");
+}
+
+/* -- Versions -- */
+
+/* All versions have the same: then it is told of once, where v1beta1 had it. */
+static bool is_shared(struct json_node *versions, const char *key)
+{
+    if (!versions->first)
+        return false;
+    struct json_node *first = json_node_named(versions->first, key);
+    for (struct json_node *version = versions->first; version; version = version->next) {
+        struct json_node *own = json_node_named(version, key);
+        if (!own || own->type == JSON_TYPE_NULL || !json_node_equal(own, first))
+            return false;
+    }
+    return true;
+}
+
+static void check_path(struct check *c, const char *child, struct json_node *node,
+                       const char *under, const char *or_under, const char *why)
+{
+    struct slice path = text_of(c, node);
+    bool simple = path.len && path.ptr[0] == '.';
+    if (!simple)
+        check_invalid(c, child, node, "must be a simple json path starting with .");
+    else if (!slice_has_prefix(path, slice_from_text(under)) &&
+             !slice_has_prefix(path, slice_from_text(or_under)))
+        check_invalid(c, child, node, why);
+}
+
+static void check_scale(struct check *c, struct json_node *scale)
+{
+    static const struct {
+        const char *key, *under, *or_under, *why;
+        bool needed;
+    } paths[] = {
+        {"specReplicasPath", ".spec.", ".spec.", "should be a json path under .spec", true},
+        {"statusReplicasPath", ".status.", ".status.", "should be a json path under .status", true},
+        {"labelSelectorPath", ".spec.", ".status.",
+         "should be a json path under either .spec or .status", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        struct json_node *node = json_node_named(scale, paths[i].key);
+        char child[64];
+        snprintf(child, sizeof(child), "scale.%s", paths[i].key);
+        if (text_of(c, node).len)
+            check_path(c, child, node, paths[i].under, paths[i].or_under, paths[i].why);
+        else if (paths[i].needed)
+            check_required(c, child, "");
+    }
+}
+
+static bool is_among(struct json_node *node, const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_node_is_text(node, texts[i]))
+            return true;
+    return false;
+}
+
+static void check_columns(struct check *c, struct json_node *columns)
+{
+    static const char *const types[] = {"boolean", "date", "integer", "number", "string"};
+    static const char *const formats[] = {"byte",   "date",  "date-time", "double",
+                                          "float",  "int32", "int64",     "password"};
+    size_t at = 0;
+    for (struct json_node *item = columns->first; item; item = item->next, at++) {
+        size_t before = check_enter(c, ".additionalPrinterColumns[%zu]", at);
+        struct json_node *type = json_node_named(item, "type"),
+                         *format = json_node_named(item, "format"),
+                         *path = json_node_named(item, "jsonPath");
+        if (!text_of(c, json_node_named(item, "name")).len)
+            check_required(c, "name", "");
+        if (!text_of(c, type).len)
+            check_required(c, "type", "must be one of boolean,date,integer,number,string");
+        else if (!is_among(type, types, COUNT_OF(types)))
+            check_invalid(c, "type", type, "must be one of boolean,date,integer,number,string");
+        if (text_of(c, format).len && !is_among(format, formats, COUNT_OF(formats)))
+            check_invalid(c, "format", format,
+                          "must be one of byte,date,date-time,double,float,int32,int64,password");
+        if (!text_of(c, path).len)
+            check_required(c, "JSONPath", "");
+        else if (text_of(c, path).ptr[0] != '.')
+            check_invalid(c, "JSONPath", path, "must be a simple json path starting with .");
+        check_leave(c, before);
+    }
+    if (columns->count > KUBE_COLUMNS_MAX)
+        check_forbidden(c, "additionalPrinterColumns", "there are more than 64");
+}
+
+/* Through properties; NULL: there is no such field. */
+static struct json_node *schema_at(struct json_node *schema, struct slice path)
+{
+    while (schema && path.len) {
+        path = slice_sub(path, 1, path.len - 1);
+        const uint8_t *dot = path.len ? memchr(path.ptr, '.', path.len) : NULL;
+        size_t len = dot ? (size_t)(dot - path.ptr) : path.len;
+        schema = json_node_member(json_node_named(schema, "properties"), slice_sub(path, 0, len));
+        path = slice_sub(path, len, path.len - len);
+    }
+    return schema;
+}
+
+static void check_selectable(struct check *c, struct json_node *list, struct json_node *schema)
+{
+    static const char *const types[] = {"string", "boolean", "integer"};
+    size_t at = 0;
+    for (struct json_node *item = list->first; item; item = item->next, at++) {
+        size_t before = check_enter(c, ".selectableFields[%zu]", at);
+        struct json_node *node = json_node_named(item, "jsonPath");
+        struct slice path = text_of(c, node);
+        struct json_node *field =
+            path.len && path.ptr[0] == '.' ? schema_at(schema, path) : NULL;
+        if (!path.len)
+            check_required(c, "jsonPath", "");
+        else if (!field)
+            check_invalid(c, "jsonPath", node,
+                          "is an invalid path: does not refer to a valid field");
+        else if (slice_has_prefix(path, SLICE_LITERAL(".metadata")))
+            check_invalid(c, "jsonPath", node, "must not point to fields in metadata");
+        else if (!is_among(json_node_named(field, "type"), types, COUNT_OF(types)))
+            check_invalid(c, "jsonPath", node,
+                          "must point to a field of type string, boolean or integer. Enum string "
+                          "fields and strings with formats are allowed.");
+        check_leave(c, before);
+    }
+    char why[96];
+    snprintf(why, sizeof(why), "Too many: %zu: must have at most %d items", list->count,
+             KUBE_SELECTABLE_MAX);
+    if (list->count > KUBE_SELECTABLE_MAX)
+        add(c, "FieldValueTooMany", "selectableFields", why, SLICE_EMPTY, "");
+}
+
+/* Each part of a version; only: that is shared with the others, or is not. */
+static void check_parts(struct check *c, struct json_node *versions, struct json_node *version,
+                        bool shared, struct buf *warning)
+{
+    struct json_node *schema = json_node_path(version, "schema.openAPIV3Schema");
+    struct json_node *subresources = json_node_named(version, "subresources");
+    struct json_node *scale = json_node_named(subresources, "scale");
+    struct json_node *columns = check_array(version, "additionalPrinterColumns");
+    struct json_node *fields = check_array(version, "selectableFields");
+    size_t before;
+    if (schema && is_shared(versions, "schema") == shared) {
+        before = check_enter(c, shared ? ".validation" : ".schema");
+        check_schema(c, schema, check_has(subresources, "status"), warning);
+        check_leave(c, before);
+    }
+    if (scale && is_shared(versions, "subresources") == shared) {
+        before = check_enter(c, ".subresources");
+        check_scale(c, scale);
+        check_leave(c, before);
+    }
+    if (columns && is_shared(versions, "additionalPrinterColumns") == shared)
+        check_columns(c, columns);
+    if (fields && is_shared(versions, "selectableFields") == shared)
+        check_selectable(c, fields, schema);
+}
+
+static void check_version(struct check *c, struct json_node *versions, struct json_node *version,
+                          size_t at, struct buf *warning)
+{
+    size_t before = check_enter(c, ".versions[%zu]", at);
+    struct json_node *name = json_node_named(version, "name");
+    struct slice text = text_of(c, name);
+    if (!is_label(text, false))
+        check_invalid(c, "name", name, label_fault(text));
+    check_parts(c, versions, version, false, warning);
+    check_leave(c, before);
+}
+
+/* The list as Go shows it. */
+static void tell_versions(struct check *c, struct json_node *versions, const char *why)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    bool made = buf_append_text(&text, versions->first ? "[" : "null") == ST_OK;
+    for (struct json_node *v = versions->first; v && made; v = v->next)
+        made = buf_append_format(
+                   &text,
+                   "%s{\"Name\":\"%.*s\",\"Served\":%s,\"Storage\":%s,\"Deprecated\":%s,"
+                   "\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,"
+                   "\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}",
+                   v->prev ? "," : "", SLICE_ARGS(text_of(c, json_node_named(v, "name"))),
+                   check_is_true(v, "served") ? "true" : "false",
+                   check_is_true(v, "storage") ? "true" : "false",
+                   check_is_true(v, "deprecated") ? "true" : "false") == ST_OK;
+    if (made && versions->first)
+        made = buf_append_text(&text, "]") == ST_OK;
+    if (made)
+        add(c, "FieldValueInvalid", "versions", "Invalid value", buf_slice(&text), why);
+    else
+        c->faults->no_memory = true;
+}
+
+static void check_versions(struct check *c, struct json_node *versions, struct buf *warning)
+{
+    size_t at = 0, stored = 0;
+    bool unique = true;
+    for (struct json_node *v = versions->first; v; v = v->next) {
+        if (!json_node_path(v, "schema.openAPIV3Schema")) {
+            char child[64];
+            snprintf(child, sizeof(child), "versions[%zu].schema.openAPIV3Schema", at);
+            check_required(c, child, "");
+        }
+        stored += check_is_true(v, "storage");
+        at++;
+        for (struct json_node *other = v->next; other && at <= KUBE_VERSIONS_MAX;
+             other = other->next)
+            unique = unique && !slice_equal(text_of(c, json_node_named(v, "name")),
+                                            text_of(c, json_node_named(other, "name")));
+    }
+    at = 0;
+    for (struct json_node *v = versions->first; v && at < KUBE_VERSIONS_MAX; v = v->next)
+        check_version(c, versions, v, at++, warning);
+    if (versions->count > KUBE_VERSIONS_MAX)
+        check_forbidden(c, "versions", "there are more than 32");
+    if (!unique)
+        tell_versions(c, versions, "must contain unique version names");
+    if (stored != 1)
+        tell_versions(c, versions, "must have exactly one version marked as storage version");
+}
+
+static void check_conversion(struct check *c, struct json_node *spec)
+{
+    struct json_node *conversion = json_node_named(spec, "conversion");
+    struct json_node *strategy = json_node_named(conversion, "strategy");
+    if (!conversion || json_node_is_text(strategy, "None"))
+        return;
+    size_t before = check_enter(c, ".conversion");
+    if (!text_of(c, strategy).len)
+        check_required(c, "strategy", "");
+    else if (json_node_is_text(strategy, "Webhook"))
+        check_forbidden(c, "strategy",
+                        "conversion by webhooks is not done by this server: only None is");
+    else
+        check_unsupported(c, "strategy", strategy, "\"None\", \"Webhook\"");
+    check_leave(c, before);
+}
+
+/* -- Against what was -- */
+
+static void check_same(struct check *c, struct json_node *spec, struct json_node *old,
+                       const char *path)
+{
+    struct json_node *now = json_node_path(spec, path), *then = json_node_path(old, path);
+    if (!now || !then || !json_node_equal(now, then))
+        check_invalid(c, path, now, "field is immutable");
+}
+
+static void check_update(struct check *c, struct json_node *spec, struct json_node *old,
+                         bool established)
+{
+    if (established) {
+        check_same(c, spec, old, "scope");
+        check_same(c, spec, old, "names.kind");
+    }
+    check_same(c, spec, old, "group");
+    check_same(c, spec, old, "names.plural");
+}
+
+static void check_stored(struct check *c, struct json_node *object, struct json_node *versions)
+{
+    struct json_node *stored = check_array(json_node_named(object, "status"), "storedVersions");
+    size_t at = 0;
+    for (struct json_node *item = stored ? stored->first : NULL; item; item = item->next, at++) {
+        struct json_node *same = versions->first;
+        char child[64], why[512];
+        struct slice name = text_of(c, item);
+        while (same && !json_node_equal(json_node_named(same, "name"), item))
+            same = same->next;
+        if (same)
+            continue;
+        snprintf(child, sizeof(child), "status.storedVersions[%zu]", at);
+        snprintf(why, sizeof(why),
+                 "missing from spec.versions; %1$.*2$s was previously a storage version, and must "
+                 "remain in spec.versions until a storage migration ensures no data remains "
+                 "persisted in %1$.*2$s and removes %1$.*2$s from status.storedVersions",
+                 (const char *)name.ptr, (int)size_min(name.len, 64));
+        check_invalid(c, child, item, why);
+    }
+}
+
+static bool is_established(struct json_node *object)
+{
+    struct json_node *list = check_array(json_node_named(object, "status"), "conditions");
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
+        if (json_node_is_text(json_node_named(item, "type"), "Established"))
+            return json_node_is_text(json_node_named(item, "status"), "True");
+    return false;
+}
+
+/* -- The whole -- */
+
+static void check_own_name(struct check *c, struct json_node *object, struct json_node *spec)
+{
+    AUTO(buf_fini) struct buf wanted = {0};
+    struct json_node *name = json_node_path(object, "metadata.name");
+    if (buf_append(&wanted, text_of(c, json_node_path(spec, "names.plural"))) != ST_OK ||
+        buf_append_text(&wanted, ".") != ST_OK ||
+        buf_append(&wanted, text_of(c, json_node_named(spec, "group"))) != ST_OK)
+        c->faults->no_memory = true;
+    else if (!slice_equal(text_of(c, name), buf_slice(&wanted)))
+        check_invalid(c, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
+}
+
+/* Groups of Kubernetes' own are for what it has agreed to. */
+static void check_approval(struct check *c, struct json_node *object, struct slice group)
+{
+    static const char key[] = "api-approved.kubernetes.io";
+    static const char *const domains[] = {".k8s.io", ".kubernetes.io"};
+    bool ours = slice_equal(group, SLICE_LITERAL("k8s.io")) ||
+                slice_equal(group, SLICE_LITERAL("kubernetes.io"));
+    for (size_t i = 0; i < COUNT_OF(domains); i++) {
+        struct slice domain = slice_from_text(domains[i]);
+        ours = ours || (group.len > domain.len &&
+                        slice_equal(slice_sub(group, group.len - domain.len, domain.len), domain));
+    }
+    struct json_node *notes = json_node_path(object, "metadata.annotations");
+    if (ours && !text_of(c, json_node_named(notes, key)).len)
+        check_required(c, "metadata.annotations[api-approved.kubernetes.io]",
+                       "protected groups must have approval annotation "
+                       "\"api-approved.kubernetes.io\", see "
+                       "https://github.com/kubernetes/enhancements/pull/1111");
+}
+
+static void check_spec(struct check *c, struct json_node *spec, struct json_node *versions,
+                       struct buf *warning)
+{
+    check_group(c, spec);
+    check_scope(c, spec);
+    check_versions(c, versions, warning);
+    check_names(c, json_node_named(spec, "names"));
+    if (versions->first)
+        check_parts(c, versions, versions->first, true, warning);
+    check_conversion(c, spec);
+    if (check_is_true(spec, "preserveUnknownFields"))
+        check_invalid(c, "preserveUnknownFields", json_node_named(spec, "preserveUnknownFields"),
+                      "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+                      "spec.versions[*].schema instead");
+}
+
+void kube_definition_check(struct arena *arena, struct json_node *object, struct json_node *old,
+                           struct kube_faults *faults, struct buf *warning)
+{
+    struct check c = {.arena = arena, .faults = faults};
+    struct json_node none = {.type = JSON_TYPE_ARRAY};
+    struct json_node *spec = json_node_named(object, "spec");
+    struct json_node *versions = check_array(spec, "versions");
+    if (!versions)
+        versions = &none;
+    if (!old)
+        check_own_name(&c, object, spec);
+    size_t before = check_enter(&c, ".spec");
+    check_spec(&c, spec, versions, warning);
+    if (old)
+        check_update(&c, spec, json_node_named(old, "spec"), is_established(old));
+    check_leave(&c, before);
+    if (old)
+        check_stored(&c, object, versions);
+    else
+        check_approval(&c, object, text_of(&c, json_node_named(spec, "group")));
+    buf_fini(&c.path);
+}

@@ -1,0 +1,26 @@
+/*
+ * The part of Kubernetes' JSONPath that columns of tables use: members, items, all items, and a
+ * filter for equality:
+ *
+ *     .spec.replicas   .status.conditions[?(@.type=="Ready")].status   .spec.ports[0]   .a['b.c'][*]
+ *
+ * Of what it finds the first is taken, as the API server does. Lies in an arena; read-only.
+ */
+#ifndef VIGIL_KUBE_CUSTOM_JSONPATH_H
+#define VIGIL_KUBE_CUSTOM_JSONPATH_H
+
+#include "codec/json/tree.h"
+
+struct jsonpath;
+
+enum { JSONPATH_STEPS_MAX = 64, JSONPATH_BYTES_MAX = 4096 };
+
+/* ST_INVALID: it is none, or asks for more than is known here. ST_LIMIT, ST_NOMEM. */
+MUST_CHECK
+enum status jsonpath_parse(struct arena *arena, struct slice text,
+                           const struct jsonpath **ret_path);
+
+/* The first match; NULL: there is none. */
+struct json_node *jsonpath_find(const struct jsonpath *path, struct json_node *root);
+
+#endif
