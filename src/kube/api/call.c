@@ -392,8 +392,7 @@ static void begin(struct kube_call *call, const struct http_request *request)
     }
     const struct kube_path *path = &call->path;
     enum status status = kube_path_parse(&call->arena, request->path, &call->path);
-    bool builtin =
-        status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
+    bool builtin = status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
     if (status == ST_NOT_FOUND)
         nowhere(call);
     else if (status != ST_OK)

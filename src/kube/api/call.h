@@ -41,9 +41,9 @@ struct kube_face {
     size_t under_way;           /* operations the engine has not answered */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
     void *metrics_ctx;
-    struct clock *clock;  /* for the times in metadata */
-    struct list purges;   /* namespaces being emptied: struct kube_purge */
-    struct deferred keep; /* the keeper starts with the first turn */
+    struct clock *clock;            /* for the times in metadata */
+    struct list purges;             /* namespaces being emptied: struct kube_purge */
+    struct deferred keep;           /* the keeper starts with the first turn */
     struct kube_registry *registry; /* owned: which kinds there are */
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
@@ -65,10 +65,10 @@ struct kube_call {
     struct kube_accept accept_json; /* the clause that takes JSON, */
     bool takes_json;                /* if there is one */
     const struct kube_kind *kind;
-    struct kube_kinds *kinds; /* counted: the picture that kind is in */
+    struct kube_kinds *kinds;       /* counted: the picture that kind is in */
     struct kube_registry_wait wait; /* for its kind */
-    bool warned;               /* the answer has its Warning field */
-    struct kube_status status; /* what to answer if it fails */
+    bool warned;                    /* the answer has its Warning field */
+    struct kube_status status;      /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
     unsigned under_way;                      /* operations of this call */

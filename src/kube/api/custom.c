@@ -160,9 +160,8 @@ bool kube_custom_is_plain(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
-    return !custom ||
-           (!is_old(custom, revision) &&
-            strcmp(api_version(kind, version), custom->definition->api_version) == 0);
+    return !custom || (!is_old(custom, revision) &&
+                       strcmp(api_version(kind, version), custom->definition->api_version) == 0);
 }
 
 static enum status show(struct kube_custom *custom, struct arena *arena, struct json_node *object,

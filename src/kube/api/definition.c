@@ -141,10 +141,10 @@ static bool is_used(const struct kube_kinds *kinds, struct slice own, struct sli
         if (slice_equal(all[i]->name, own) || !is_text(group, all[i]->group))
             continue;
         /* A plural counts once it was accepted, and then so was a kind. */
-        bool used = kind ? is_text(name, names->kind) || is_text(name, names->list_kind)
-                         : (names->kind[0] && is_text(name, names->plural)) ||
-                               is_text(name, names->singular) ||
-                               is_among(name, &names->short_names);
+        bool used = kind
+                        ? is_text(name, names->kind) || is_text(name, names->list_kind)
+                        : (names->kind[0] && is_text(name, names->plural)) ||
+                              is_text(name, names->singular) || is_among(name, &names->short_names);
         if (used && name.len)
             return true;
     }
@@ -225,12 +225,11 @@ static bool settle_conditions(struct settling *s, struct json_node *status)
 {
     struct json_node *established =
         find_condition(json_node_named(status, "conditions"), "Established");
-    bool serves =
-        established && json_node_is_text(json_node_named(established, "status"), "True");
-    bool set_names = s->reason ? set_condition(s->meta, status, "NamesAccepted", false, s->reason,
-                                               s->message)
-                               : set_condition(s->meta, status, "NamesAccepted", true,
-                                               "NoConflicts", "no conflicts found");
+    bool serves = established && json_node_is_text(json_node_named(established, "status"), "True");
+    bool set_names =
+        s->reason ? set_condition(s->meta, status, "NamesAccepted", false, s->reason, s->message)
+                  : set_condition(s->meta, status, "NamesAccepted", true, "NoConflicts",
+                                  "no conflicts found");
     if (!set_names || serves)
         return set_names;
     return s->reason ? set_condition(s->meta, status, "Established", false, "NotAccepted",
@@ -339,8 +338,7 @@ bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object
                          "will begin soon");
 }
 
-bool kube_definition_release(const struct kube_meta *meta, struct json_node *object,
-                             bool *ret_held)
+bool kube_definition_release(const struct kube_meta *meta, struct json_node *object, bool *ret_held)
 {
     struct json_node *list = json_node_path(object, "metadata.finalizers"), *status;
     struct json_node *item = first_of(list);

@@ -60,9 +60,9 @@ static bool settle(struct keeper *keeper, struct kube_kv kv)
            json_tree_read(&keeper->arena, text, &object, &error) == ST_OK &&
            json_node_path(object, "metadata.name") && json_node_path(object, "spec.names") &&
            (was = json_node_copy(&keeper->arena, object)) != NULL &&
-           kube_definition_settle(&meta, object, keeper->kinds) &&
-           !json_node_equal(was, object) && kube_meta_check(&meta, object) &&
-           kube_meta_order(&meta, object) && json_tree_write(object, &keeper->value) == ST_OK;
+           kube_definition_settle(&meta, object, keeper->kinds) && !json_node_equal(was, object) &&
+           kube_meta_check(&meta, object) && kube_meta_order(&meta, object) &&
+           json_tree_write(object, &keeper->value) == ST_OK;
 }
 
 static void on_read(struct engine_op *op)

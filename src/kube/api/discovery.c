@@ -117,8 +117,8 @@ static size_t versions_of(struct run group, struct run versions[VERSIONS_MAX])
     while (group.at < group.end && count < VERSIONS_MAX) {
         struct run version = take_version(&group);
         size_t at = count++;
-        for (; at > 0 &&
-               kube_version_before((*version.at)->version, (*versions[at - 1].at)->version);
+        for (;
+             at > 0 && kube_version_before((*version.at)->version, (*versions[at - 1].at)->version);
              at--)
             versions[at] = versions[at - 1];
         versions[at] = version;
@@ -381,8 +381,7 @@ static void respond(struct http_exchange *x, bool found, bool v2, struct slice t
                      SLICE_LITERAL("404 page not found\n"));
 }
 
-static bool is_document(const struct http_request *request, const struct slice *steps,
-                        size_t count)
+static bool is_document(const struct http_request *request, const struct slice *steps, size_t count)
 {
     bool core = count && slice_equal(steps[0], SLICE_LITERAL("api"));
     return count > 0 && count <= (core ? 2 : 3) &&

@@ -21,8 +21,8 @@ struct step {
 struct kube_purge {
     struct list in_face; /* links kube_face.purges */
     struct kube_face *face;
-    struct buf name;         /* of the namespace, or of the definition */
-    bool definition;         /* which of the two */
+    struct buf name;          /* of the namespace, or of the definition */
+    bool definition;          /* which of the two */
     struct kube_kinds *kinds; /* counted; of this round, NULL before it */
     struct kube_registry_wait wait;
     size_t kind_at;  /* of those to be emptied; their count: the namespace or definition itself */

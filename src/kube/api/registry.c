@@ -12,7 +12,7 @@ struct kube_registry {
     struct kube_face *face;
     struct kube_kinds *kinds;
     struct watch_cursor *cursor; /* NULL: nothing is heard */
-    struct deferred look; /* something has changed: read in the next turn */
+    struct deferred look;        /* something has changed: read in the next turn */
     struct kube_registry_wait news;
     bool news_wanted; /* `news` waits */
     struct list uses;
@@ -72,9 +72,8 @@ static bool serves_same(const struct kube_definition *a, const struct kube_defin
 {
     const struct kube_definition_names *x = &a->names, *y = &b->names;
     return a->established == b->established && a->terminating == b->terminating &&
-           a->accepted == b->accepted &&
-           strcmp(x->kind, y->kind) == 0 && strcmp(x->list_kind, y->list_kind) == 0 &&
-           strcmp(x->singular, y->singular) == 0 &&
+           a->accepted == b->accepted && strcmp(x->kind, y->kind) == 0 &&
+           strcmp(x->list_kind, y->list_kind) == 0 && strcmp(x->singular, y->singular) == 0 &&
            names_equal(&x->short_names, &y->short_names) &&
            names_equal(&x->categories, &y->categories);
 }
@@ -166,8 +165,7 @@ static enum status take_all(struct kube_registry *r)
 {
     struct slice field;
     size_t count = 0;
-    struct kube_definition **list =
-        xcalloc(KUBE_DEFINITIONS_MAX, sizeof(struct kube_definition *));
+    struct kube_definition **list = xcalloc(KUBE_DEFINITIONS_MAX, sizeof(struct kube_definition *));
     while (count < KUBE_DEFINITIONS_MAX && engine_range_next(&r->range, &field)) {
         struct kube_definition *made = renew(r, kube_kv_of(field));
         if (made)

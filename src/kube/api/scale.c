@@ -79,8 +79,8 @@ static bool fill_builtin(struct arena *arena, struct json_node *object, struct j
     return set_replicas(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
            set_replicas(arena, status, json_node_path(object, "status.replicas"), 0) &&
            selector_text(arena, object, selector) &&
-           (!selector->len || set_member(arena, status, "selector",
-                                         json_node_new_text(arena, buf_slice(selector))));
+           (!selector->len ||
+            set_member(arena, status, "selector", json_node_new_text(arena, buf_slice(selector))));
 }
 
 static bool fill(struct arena *arena, const struct kube_custom *custom, struct json_node *object,
@@ -125,7 +125,8 @@ static enum kube_decision look(struct kube_change *change, struct json_node *sto
                             slice_from_text(call->kind->plural), call->path.name);
         return KUBE_DECIDE_FAIL;
     }
-    if (!kube_scale_make(&change->scratch, call->kind, stored, change->revision, ret_object, &call->status))
+    if (!kube_scale_make(&change->scratch, call->kind, stored, change->revision, ret_object,
+                         &call->status))
         return KUBE_DECIDE_FAIL;
     return KUBE_DECIDE_PUT;
 }

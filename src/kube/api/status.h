@@ -53,8 +53,8 @@ struct kube_status {
     size_t cause_count;
     const struct kube_fault *faults; /* further causes; borrowed */
     struct slice long_message;       /* in place of message; borrowed */
-    unsigned retry_after_s;      /* 0: not said */
-    struct slice continue_token; /* metadata.continue of an expired list; borrowed */
+    unsigned retry_after_s;          /* 0: not said */
+    struct slice continue_token;     /* metadata.continue of an expired list; borrowed */
 };
 
 unsigned kube_status_code(const struct kube_status *status);

@@ -101,8 +101,8 @@ static bool make_base(struct update *update, struct json_node *stored, struct js
     struct kube_change *change = &update->change;
     char version[24];
     if (kube_is_scale(change->call))
-        return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision, ret_base,
-                               &change->call->status);
+        return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
+                               ret_base, &change->call->status);
     struct json_node *base = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(base, "metadata");
     snprintf(version, sizeof(version), "%lld", (long long)change->revision);
@@ -267,8 +267,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
         return missing(update);
     if (!make_wanted(update, stored, &wanted) ||
         !kube_custom_default(change->call, &change->scratch, wanted) ||
-        !check_version_given(update, wanted) ||
-        !make_object(change, stored, wanted, ret_object) ||
+        !check_version_given(update, wanted) || !make_object(change, stored, wanted, ret_object) ||
         !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||

@@ -64,10 +64,10 @@ struct kube_watch {
     struct kube_call *call;   /* owned; NULL once nobody needs it */
     struct kube_shaping shaping;
     struct kube_registry_use *use; /* owned; of a custom resource */
-    struct timer timer;    /* goes on looking in the next turn */
-    struct timer bookmark; /* the next one, or the end of patience */
-    int64_t told;          /* bookmarks never go behind this */
-    int64_t asked;         /* the revision that it began at; 0: from now */
+    struct timer timer;            /* goes on looking in the next turn */
+    struct timer bookmark;         /* the next one, or the end of patience */
+    int64_t told;                  /* bookmarks never go behind this */
+    int64_t asked;                 /* the revision that it began at; 0: from now */
     uint64_t sent_before;
 };
 
@@ -337,8 +337,8 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
     if (status != ST_OK)
         status = meet_undecodable(w, event->key, revision, event->tombstone);
     else if (change != KUBE_CHANGE_NONE)
-        status = (w->shaping.shape == KUBE_WHOLE ? make_whole : make_shape)(w, change,
-                                                                           &told->object, revision);
+        status = (w->shaping.shape == KUBE_WHOLE ? make_whole
+                                                 : make_shape)(w, change, &told->object, revision);
     buf_fini(&before.bytes);
     buf_fini(&after.bytes);
     return status;
@@ -559,7 +559,9 @@ static void on_leave(struct http_exchange *x)
 /* Its clients come again, and see it by the new definition. */
 static void on_changed(void *ctx)
 {
-    on_leave(((struct kube_watch *)ctx)->exchange);
+    struct kube_watch *w = ctx;
+    if (!w->ending)
+        on_leave(w->exchange);
 }
 
 static bool wants_initial(const struct kube_watch *w)
@@ -635,8 +637,8 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->asked = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
     if (call->kind->flags & KUBE_CUSTOM)
-        w->use = kube_registry_use_new(call->face->registry, kube_custom_of(call->kind),
-                                       on_changed, w);
+        w->use =
+            kube_registry_use_new(call->face->registry, kube_custom_of(call->kind), on_changed, w);
     call->handler = w;
     kube_call_hand_over(call, &w->life);
     return w;

@@ -173,8 +173,7 @@ static const char *scale_path(struct maker *m, struct json_node *scale, const ch
     return path && path[0] == '.' ? path + 1 : path;
 }
 
-static void set_subresources(struct maker *m, struct kube_custom *custom,
-                             struct json_node *version)
+static void set_subresources(struct maker *m, struct kube_custom *custom, struct json_node *version)
 {
     struct json_node *all = json_node_named(version, "subresources");
     const struct json_node *status = json_node_named(all, "status");

@@ -15,12 +15,12 @@
 #define KUBE_CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 enum {
-    KUBE_VERSIONS_MAX = 32,                  /* of one definition */
-    KUBE_COLUMNS_MAX = 64,                   /* of one version */
-    KUBE_SCHEMA_BYTES_MAX = 32 << 20,        /* a compiled version, with the JSON it is made from */
-    KUBE_DEFINITION_BYTES_MAX = 4 << 20,     /* without its schemas, with its text */
-    KUBE_SELECTABLE_MAX = 8,                 /* as in Kubernetes */
-    KUBE_DEFINITIONS_MAX = 2000,             /* that are served; more stay objects */
+    KUBE_VERSIONS_MAX = 32,              /* of one definition */
+    KUBE_COLUMNS_MAX = 64,               /* of one version */
+    KUBE_SCHEMA_BYTES_MAX = 32 << 20,    /* a compiled version, with the JSON it is made from */
+    KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas, with its text */
+    KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
+    KUBE_DEFINITIONS_MAX = 2000,         /* that are served; more stay objects */
 };
 
 struct kube_definition;
@@ -55,18 +55,18 @@ struct kube_definition_names {
 struct kube_definition {
     unsigned refs;
     struct arena arena;
-    struct slice name;    /* "widgets.example.com" */
-    struct slice text;    /* the object as it is stored */
+    struct slice name; /* "widgets.example.com" */
+    struct slice text; /* the object as it is stored */
     const char *group;
-    const char *api_version;     /* that objects are stored as: "example.com/v1" */
-    int64_t revision;            /* of the stored object */
-    int64_t spec_revision;       /* since which spec is as it is, as far as is known */
+    const char *api_version; /* that objects are stored as: "example.com/v1" */
+    int64_t revision;        /* of the stored object */
+    int64_t spec_revision;   /* since which spec is as it is, as far as is known */
     bool namespaced;
-    bool established;  /* its kinds are served */
-    bool terminating;  /* nothing may be created */
-    bool accepted;     /* all names that it wants are its own */
-    struct kube_definition_names names;    /* that were accepted */
-    struct kube_custom *versions; /* first the one that clients should use */
+    bool established;                   /* its kinds are served */
+    bool terminating;                   /* nothing may be created */
+    bool accepted;                      /* all names that it wants are its own */
+    struct kube_definition_names names; /* that were accepted */
+    struct kube_custom *versions;       /* first the one that clients should use */
     size_t version_count;
 };
 

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define LABEL_RULE                                                                                \
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "  \
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "          \
+#define LABEL_RULE                                                                               \
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an " \
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "         \
     "'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
 /* -- The walk -- */
@@ -58,8 +58,8 @@ static void add_value(struct check *c, const char *reason, const char *child, co
                       struct json_node *value, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
-    enum status status = value ? go_value_append(value, c->arena, &text)
-                               : buf_append_text(&text, "\"\"");
+    enum status status =
+        value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
     if (status != ST_OK)
         c->faults->no_memory = true;
     else
@@ -251,8 +251,8 @@ static bool is_among(struct json_node *node, const char *const *texts, size_t co
 static void check_columns(struct check *c, struct json_node *columns)
 {
     static const char *const types[] = {"boolean", "date", "integer", "number", "string"};
-    static const char *const formats[] = {"byte",   "date",  "date-time", "double",
-                                          "float",  "int32", "int64",     "password"};
+    static const char *const formats[] = {"byte",  "date",  "date-time", "double",
+                                          "float", "int32", "int64",     "password"};
     size_t at = 0;
     for (struct json_node *item = columns->first; item; item = item->next, at++) {
         size_t before = check_enter(c, ".additionalPrinterColumns[%zu]", at);
@@ -299,8 +299,7 @@ static void check_selectable(struct check *c, struct json_node *list, struct jso
         size_t before = check_enter(c, ".selectableFields[%zu]", at);
         struct json_node *node = json_node_named(item, "jsonPath");
         struct slice path = text_of(c, node);
-        struct json_node *field =
-            path.len && path.ptr[0] == '.' ? schema_at(schema, path) : NULL;
+        struct json_node *field = path.len && path.ptr[0] == '.' ? schema_at(schema, path) : NULL;
         if (!path.len)
             check_required(c, "jsonPath", "");
         else if (!field)

@@ -86,8 +86,7 @@ static bool is_base64(struct slice text)
     return text.len % 4 == 0;
 }
 
-#define UUID(third, fourth) \
-    "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?" third "-?" fourth "-?[0-9a-f]{12}$"
+#define UUID(third, fourth) "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?" third "-?" fourth "-?[0-9a-f]{12}$"
 #define ANY "[0-9a-f]{4}"
 #define NUMBER_UNIT "([0-9]+(\\.[0-9]*)?|\\.[0-9]+)"
 

@@ -5,8 +5,8 @@
 #include "base/slice.h"
 
 struct schema_format {
-    const char *name;  /* without dashes */
-    const char *shape; /* a regular expression; NULL: none */
+    const char *name;                 /* without dashes */
+    const char *shape;                /* a regular expression; NULL: none */
     bool (*check)(struct slice text); /* beyond it; NULL: nothing */
 };
 

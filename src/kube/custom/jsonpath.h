@@ -2,7 +2,7 @@
  * The part of Kubernetes' JSONPath that columns of tables use: members, items, all items, and a
  * filter for equality:
  *
- *     .spec.replicas   .status.conditions[?(@.type=="Ready")].status   .spec.ports[0]   .a['b.c'][*]
+ *     .spec.replicas   .status.conditions[?(@.type=="Ready")].status   .spec.ports[0] .a['b.c'][*]
  *
  * Of what it finds the first is taken, as the API server does. Lies in an arena; read-only.
  */

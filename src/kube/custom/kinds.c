@@ -119,8 +119,7 @@ struct kube_definition *const *kube_kinds_definitions(const struct kube_kinds *k
 
 static int name_order(const void *key, const void *row)
 {
-    return slice_compare(*(const struct slice *)key,
-                         (*(struct kube_definition *const *)row)->name);
+    return slice_compare(*(const struct slice *)key, (*(struct kube_definition *const *)row)->name);
 }
 
 struct kube_definition *kube_kinds_definition(const struct kube_kinds *kinds, struct slice name)

@@ -64,8 +64,8 @@ static enum status insert(struct parser *p, size_t at, struct regex_step step)
 
 static enum status emit_rune(struct parser *p, uint32_t rune)
 {
-    return emit(p, (struct regex_step){
-                       .op = REGEX_RUNE, .rune = rune, .fold = p->flags & FLAG_FOLD});
+    return emit(p,
+                (struct regex_step){.op = REGEX_RUNE, .rune = rune, .fold = p->flags & FLAG_FOLD});
 }
 
 static enum status emit_place(struct parser *p, enum regex_place place)
@@ -105,7 +105,8 @@ static uint32_t take_rune(struct parser *p)
 
 enum { RANGES_MAX = 4096 };
 
-struct class {
+struct class
+{
     struct regex_range *ranges;
     size_t count, room;
     bool negated;
@@ -168,9 +169,9 @@ static bool is_perl(uint8_t c)
 }
 
 static const struct named posix_classes[] = {
-    {"alnum", "09AZaz"}, {"alpha", "AZaz"},       {"ascii", "\1\177"}, {"blank", "\t\t  "},
-    {"cntrl", "\1\37"},  {"digit", "09"},         {"graph", "!~"},     {"lower", "az"},
-    {"print", " ~"},     {"punct", "!/:@[`{~"},   {"space", "\t\r  "}, {"upper", "AZ"},
+    {"alnum", "09AZaz"},  {"alpha", "AZaz"},     {"ascii", "\1\177"}, {"blank", "\t\t  "},
+    {"cntrl", "\1\37"},   {"digit", "09"},       {"graph", "!~"},     {"lower", "az"},
+    {"print", " ~"},      {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},
     {"word", "09AZ__az"}, {"xdigit", "09AFaf"},
 };
 
@@ -290,7 +291,7 @@ static enum status emit_class(struct parser *p, const struct class *class)
     return emit(p, (struct regex_step){.op = REGEX_CLASS,
                                        .fold = p->flags & FLAG_FOLD,
                                        .negated = class->negated,
-                                       .rune = (uint32_t)class->count,
+                                       .rune = (uint32_t) class->count,
                                        .ranges = class->ranges});
 }
 
@@ -400,8 +401,7 @@ static enum status parse_group(struct parser *p)
     unsigned flags = p->flags;
     bool group = true;
     if (++p->depth > REGEX_DEPTH_MAX)
-        return error_set(p->error, ST_LIMIT,
-                         "error parsing regexp: expression nests too deeply");
+        return error_set(p->error, ST_LIMIT, "error parsing regexp: expression nests too deeply");
     if (accept(p, '?'))
         TRY(parse_flags(p, from, &group));
     if (group)

@@ -33,8 +33,9 @@ static void patterns_match_as_in_go(void **state)
         {"", {"", "x"}, {NULL}},
         {"^$", {""}, {"x", "\n"}},
         {"a", {"a", "xa", "ba"}, {"", "b"}},
-        {"^a.c$", {"abc", "a\xc3\xa4"
-                          "c"},
+        {"^a.c$",
+         {"abc", "a\xc3\xa4"
+                 "c"},
          {"ac", "abcd", "a\nc"}},
         {"^(a|bc|)d$", {"ad", "bcd", "d"}, {"bd", "abcd"}},
         {"^a*b+c?$", {"b", "aabb", "bc"}, {"a", "bcc", ""}},

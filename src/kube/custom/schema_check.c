@@ -130,8 +130,8 @@ static bool is_int_or_string(struct json_node *node)
     struct json_node *list = check_array(node, "anyOf");
     if (!list || list->count != 2)
         return false;
-    return list->first->count == 1 && has_type(list->first, "integer") &&
-           list->last->count == 1 && has_type(list->last, "string");
+    return list->first->count == 1 && has_type(list->first, "integer") && list->last->count == 1 &&
+           has_type(list->last, "string");
 }
 
 static void check_type_given(struct check *c, struct json_node *node, enum level level)
@@ -242,10 +242,10 @@ static void check_structural(struct check *c, struct json_node *node, enum level
 
 static void check_keywords(struct check *c, struct json_node *node)
 {
-    static const char *const types[] = {"array",   "boolean", "integer",
-                                        "number",  "object",  "string"};
-    static const char *const not_supported[] = {"id",          "additionalItems", "patternProperties",
-                                                "definitions", "dependencies",    "$ref"};
+    static const char *const types[] = {"array",  "boolean", "integer",
+                                        "number", "object",  "string"};
+    static const char *const not_supported[] = {
+        "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"};
     bool known = is_empty_text(node, "type");
     for (size_t i = 0; i < COUNT_OF(types); i++)
         known = known || has_type(node, types[i]);
@@ -337,7 +337,8 @@ static void check_list(struct check *c, struct json_node *node)
                             : "cannot be nullable when x-kubernetes-list-type is set");
 }
 
-static void check_openapi(struct check *c, struct json_node *node, bool root, const char *no_default);
+static void check_openapi(struct check *c, struct json_node *node, bool root,
+                          const char *no_default);
 
 static void check_openapi_each(struct check *c, struct json_node *node, const char *key,
                                const char *no_default)
@@ -425,8 +426,7 @@ static void check_defaults(struct check *c, const struct schema *schema)
         check_leave(c, before);
     }
     for (size_t i = 0; i < schema->property_count; i++) {
-        size_t before =
-            check_enter(c, ".properties[%.*s]", SLICE_ARGS(schema->properties[i].name));
+        size_t before = check_enter(c, ".properties[%.*s]", SLICE_ARGS(schema->properties[i].name));
         check_defaults(c, schema->properties[i].schema);
         check_leave(c, before);
     }

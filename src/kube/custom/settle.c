@@ -122,8 +122,8 @@ static enum status append_unknown(struct pruner *p)
 {
     qsort(p->texts, p->count, sizeof(p->texts[0]), text_order);
     for (size_t i = 0; i < p->count; i++)
-        TRY(buf_append_format(p->unknown, "%sunknown field \"%.*s\"",
-                              p->unknown->len ? ", " : "", SLICE_ARGS(buf_slice(&p->texts[i]))));
+        TRY(buf_append_format(p->unknown, "%sunknown field \"%.*s\"", p->unknown->len ? ", " : "",
+                              SLICE_ARGS(buf_slice(&p->texts[i]))));
     return ST_OK;
 }
 

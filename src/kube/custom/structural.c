@@ -225,7 +225,7 @@ static enum status compile_children(struct compiler *c, struct schema *s, struct
     TRY(compile_additional(c, s, node));
     if (items)
         TRY(compile(c, items, &s->items));
-    if (not)
+    if (not )
         TRY(compile(c, not, &s->not ));
     TRY(compile_list(c, node, "allOf", &s->all_of));
     TRY(compile_list(c, node, "anyOf", &s->any_of));
@@ -264,8 +264,7 @@ struct schema *schema_property(const struct schema *schema, struct slice name)
     struct schema_property wanted = {.name = name};
     if (!schema->property_count)
         return NULL;
-    const struct schema_property *found = bsearch(&wanted, schema->properties,
-                                                  schema->property_count, sizeof(wanted),
-                                                  property_order);
+    const struct schema_property *found = bsearch(
+        &wanted, schema->properties, schema->property_count, sizeof(wanted), property_order);
     return found ? found->schema : NULL;
 }

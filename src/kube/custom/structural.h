@@ -3,7 +3,8 @@
  * openAPIV3Schema. Read-only after it was made; lies in an arena with the JSON it was made from.
  *
  *     body ─► schema_prune ─► schema_default ─► schema_validate ─► stored
- *     stored ─► schema_prune ─► schema_default ─► seen, where the definition is newer than the object
+ *     stored ─► schema_prune ─► schema_default ─► seen, where the definition is newer than the
+ * object
  *
  * Rules in CEL (x-kubernetes-validations) are known to be there, and are not run.
  * Bounds: as deep as a JSON tree is (JSON_TREE_DEPTH_MAX); memory at the arena's limit; a
@@ -65,15 +66,15 @@ struct schema {
     struct schema *items, *additional; /* NULL: none */
     struct schema_names required, list_keys;
     enum schema_list_type list_type;
-    struct json_node *values;    /* enum: an array */
-    struct json_node *preset;    /* default; NULL: none */
-    struct slice pattern;        /* as written */
-    const struct regex *regex;   /* NULL: none, or one that is not known here */
-    struct slice format;         /* empty: none, or one that means nothing */
-    const struct regex *shape;   /* of the format */
+    struct json_node *values;           /* enum: an array */
+    struct json_node *preset;           /* default; NULL: none */
+    struct slice pattern;               /* as written */
+    const struct regex *regex;          /* NULL: none, or one that is not known here */
+    struct slice format;                /* empty: none, or one that means nothing */
+    const struct regex *shape;          /* of the format */
     const struct schema_format *checks; /* of the format, beyond its shape; may be NULL */
     struct schema_list all_of, any_of, one_of;
-    struct schema *not;
+    struct schema * not ;
 };
 
 /* What compiling found besides. */

@@ -62,8 +62,7 @@ static void tell(struct run *r, const struct place *at, const char *reason, stru
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     r->steps -= FAULT_STEPS;
-    if (append_place(at, &place) != ST_OK ||
-        append_field(r, buf_slice(&place), &field) != ST_OK) {
+    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
         r->faults->no_memory = true;
         return;
     }
@@ -141,7 +140,7 @@ static unsigned type_of(const struct json_node *value)
     default:
         /* 1.0 and 1e3 are whole, too, but Go keeps them as floats. */
         return json_node_int(value, &whole) && !go_is_float(value->text) ? SCHEMA_INTEGER
-                                                                        : SCHEMA_NUMBER;
+                                                                         : SCHEMA_NUMBER;
     }
 }
 
@@ -167,10 +166,9 @@ static void check_type(struct run *r, const struct schema *s, const struct json_
         return;
     }
     unsigned type = type_of(value);
-    bool fits = !s->types || s->types & type ||
-                (type == SCHEMA_INTEGER && s->types & SCHEMA_NUMBER) ||
-                (type == SCHEMA_NUMBER && s->types & SCHEMA_INTEGER &&
-                 json_node_int(value, &whole));
+    bool fits =
+        !s->types || s->types & type || (type == SCHEMA_INTEGER && s->types & SCHEMA_NUMBER) ||
+        (type == SCHEMA_NUMBER && s->types & SCHEMA_INTEGER && json_node_int(value, &whole));
     types_text(type, has);
     if (!fits)
         tell_type(r, at, wanted, has);
@@ -274,8 +272,9 @@ static void check_all_of(struct run *r, const struct schema *s, struct json_node
         merge(r, &faults, matches);
     }
     if (valid != s->all_of.count)
-        tell_composite(r, at, valid ? "must validate all the schemas (allOf)"
-                                    : "must validate all the schemas (allOf). None validated");
+        tell_composite(r, at,
+                       valid ? "must validate all the schemas (allOf)"
+                             : "must validate all the schemas (allOf). None validated");
 }
 
 static void check_composites(struct run *r, const struct schema *s, struct json_node *value,
@@ -434,8 +433,8 @@ static void check_number(struct run *r, const struct schema *s, struct json_node
     if (s->has_multiple && !is_multiple(value, s->multiple_of))
         tell_bound(r, value, at, "a multiple of", s->multiple_of);
     if (s->has_minimum && (number < s->minimum || (s->exclusive_minimum && number == s->minimum)))
-        tell_bound(r, value, at,
-                   s->exclusive_minimum ? "greater than" : "greater than or equal to", s->minimum);
+        tell_bound(r, value, at, s->exclusive_minimum ? "greater than" : "greater than or equal to",
+                   s->minimum);
     if (s->has_maximum && (number > s->maximum || (s->exclusive_maximum && number == s->maximum)))
         tell_bound(r, value, at, s->exclusive_maximum ? "less than" : "less than or equal to",
                    s->maximum);
@@ -487,8 +486,8 @@ static void tell_forbidden(struct run *r, struct json_node *member, const struct
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     AUTO(buf_fini) struct buf key = {0};
-    if (append_place(at, &place) != ST_OK ||
-        append_field(r, buf_slice(&place), &field) != ST_OK || go_quote(member->key, &key) != ST_OK)
+    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
+        go_quote(member->key, &key) != ST_OK)
         r->faults->no_memory = true;
     else
         kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
@@ -501,9 +500,8 @@ static void check_members(struct run *r, const struct schema *s, struct json_nod
                           const struct place *at)
 {
     for (struct json_node *member = object->first; member && !r->gave_up; member = member->next) {
-        struct place place = {.up = at,
-                              .key = member->key,
-                              .old = json_node_member(at->old, member->key)};
+        struct place place = {
+            .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
         const struct schema *property = schema_property(s, member->key);
         r->steps--;
         if (property)
@@ -616,8 +614,7 @@ void schema_validate(const struct schema *schema, struct json_node *value, struc
     const struct place root = {.old = old};
     validate(&r, schema, value, &root);
     if (r.gave_up)
-        kube_faults_add(faults, "FieldValueInvalid",
-                        path.len ? path : SLICE_LITERAL("<nil>"),
+        kube_faults_add(faults, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
                         "Invalid value: \"\": it takes too long to check against the schema of "
                         "its definition");
 }
