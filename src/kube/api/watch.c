@@ -277,7 +277,8 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
 }
 
 /* Of custom resources that are shown in another way than they are stored. */
-static bool is_plain(const struct kube_watch *w, const struct watch_event *event, int64_t revision)
+static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
+                         int64_t revision)
 {
     const struct kube_kind *kind = w->shaping.kind;
     if (!(kind->flags & KUBE_CUSTOM))
@@ -350,7 +351,7 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
     struct kube_sights *sights = w->face->sights;
     enum kube_shape shape = w->shaping.shape;
     struct kube_object object;
-    if (!w->at && !is_plain(w, event, revision))
+    if (!w->at && !is_as_stored(w, event, revision))
         return tell_shown(w, event, revision);
     if (!w->at)
         w->change = kube_sights_change(sights, w->cursor, event, revision, w->selection, shape);
