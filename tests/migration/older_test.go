@@ -1,0 +1,212 @@
+package migration
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/client/v3"
+
+	"vigil/tests/harness"
+)
+
+const olderKeys = 300
+
+// answers is what a server says of everything, small enough to be kept in a file.
+type answers struct {
+	Revision, Compacted int64
+	Hashes              map[int64]uint32
+	Keys                map[int64][]string
+	Events              []string
+	Leases              map[string][]string
+}
+
+func answersOf(t *testing.T, ctx context.Context, client *clientv3.Client) answers {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash, err := client.HashKV(ctx, client.Endpoints()[0], 0)
+	must(err)
+	a := answers{
+		Revision: hash.Header.Revision, Compacted: hash.CompactRevision,
+		Hashes: map[int64]uint32{0: hash.Hash}, Keys: map[int64][]string{},
+		Leases: map[string][]string{},
+	}
+	for revision := a.Compacted + 1; revision <= a.Revision; revision += 7 {
+		hash, err := client.HashKV(ctx, client.Endpoints()[0], revision)
+		must(err)
+		a.Hashes[revision] = hash.Hash
+		if revision%3 == 0 {
+			continue
+		}
+		got, err := client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision), clientv3.WithKeysOnly())
+		must(err)
+		for _, kv := range got.Kvs {
+			a.Keys[revision] = append(a.Keys[revision], fmt.Sprint(string(kv.Key), kv.CreateRevision, kv.ModRevision, kv.Version))
+		}
+	}
+	p := &pair{T: t, ctx: ctx}
+	for _, e := range p.events(client, a.Compacted, a.Compacted+1, a.Revision) {
+		a.Events = append(a.Events, fmt.Sprint(e))
+	}
+	leases, err := client.Leases(ctx)
+	must(err)
+	for _, lease := range leases.Leases {
+		ttl, err := client.TimeToLive(ctx, lease.ID, clientv3.WithAttachedKeys())
+		must(err)
+		texts := []string{}
+		for _, key := range ttl.Keys {
+			texts = append(texts, string(key))
+		}
+		slices.Sort(texts)
+		a.Leases[fmt.Sprintf("%x %d", lease.ID, ttl.GrantedTTL)] = texts
+	}
+	return a
+}
+
+// Directories that other versions of etcd have left, and what those said of them before. They were
+// made by TestMakeOlder.
+func TestOlderEtcdsAreImported(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.tar.gz")
+	if err != nil || len(archives) == 0 {
+		t.Fatal(archives, err)
+	}
+	for _, archive := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(archive), ".tar.gz"), func(t *testing.T) {
+			dir := t.TempDir()
+			unpack(t, archive, dir)
+			bytes, err := os.ReadFile(filepath.Join(dir, "answers.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want answers
+			if err := json.Unmarshal(bytes, &want); err != nil {
+				t.Fatal(err)
+			}
+			imported := filepath.Join(dir, "imported")
+			s := importInto(t, imported, filepath.Join(dir, "etcd"))
+			if strings.Contains(archive, "killed") && s.LogEntries == 0 {
+				t.Errorf("nothing was in the log alone: %+v", s)
+			}
+			vigil := harness.Start(t, harness.Options{Dir: imported})
+			got := answersOf(t, newContext(t), newClient(t, vigil, "", ""))
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("it says\n%.2000v\nand said\n%.2000v", got, want)
+			}
+		})
+	}
+}
+
+// VIGIL_OLDER=/path/to/etcd VIGIL_OLDER_NAME=etcd-3.4.23 go test ./migration -run MakeOlder
+func TestMakeOlder(t *testing.T) {
+	binary, name := os.Getenv("VIGIL_OLDER"), os.Getenv("VIGIL_OLDER_NAME")
+	if binary == "" {
+		return // it makes what the test above reads
+	}
+	for _, how := range []string{"stopped", "killed"} {
+		etcd := harness.StartBinary(t, binary, harness.Options{Args: lazyBackend})
+		l := &loader{t, newContext(t), newClient(t, etcd, "", "")}
+		l.history(olderKeys)
+		l.users()
+		l.leases()
+		l.put(0, 50, 9)
+		said := answersOf(t, l.ctx, l.client)
+		if how == "killed" {
+			etcd.Kill()
+		} else if err := etcd.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		pack(t, filepath.Join("testdata", name+"-"+how+".tar.gz"), etcd.Dir, said)
+	}
+}
+
+func unpack(t *testing.T, archive, to string) {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reader := tar.NewReader(zip); ; {
+		head, err := reader.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(to, head.Name)
+		content, err := io.ReadAll(reader)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pack leaves out the zeros that etcd has put behind its log beforehand.
+func pack(t *testing.T, archive, dir string, said answers) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Dir(archive), 0o755))
+	file, err := os.Create(archive)
+	must(err)
+	zip := gzip.NewWriter(file)
+	writer := tar.NewWriter(zip)
+	add := func(name string, content []byte) {
+		must(writer.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content))}))
+		_, err := writer.Write(content)
+		must(err)
+	}
+	text, err := json.Marshal(said)
+	must(err)
+	add("answers.json", text)
+	must(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".tmp") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(path, ".wal") {
+			used := len(bytes.TrimRight(content, "\x00"))
+			content = content[:min(len(content), used+4096)]
+		}
+		name, err := filepath.Rel(dir, path)
+		add(filepath.Join("etcd", name), content)
+		return err
+	}))
+	must(writer.Close())
+	must(zip.Close())
+	must(file.Close())
+}
