@@ -225,6 +225,24 @@ func (p *pair) users() {
 	}
 }
 
+// identity compares who cluster and member are.
+func (p *pair) identity() {
+	p.Helper()
+	want, err := p.etcd.Get(p.ctx, "x")
+	p.must(err)
+	got, err := p.vigil.Get(p.ctx, "x")
+	p.must(err)
+	if got.Header.ClusterId != want.Header.ClusterId || got.Header.MemberId != want.Header.MemberId {
+		p.Errorf("cluster %x, member %x; etcd's are %x and %x", got.Header.ClusterId,
+			got.Header.MemberId, want.Header.ClusterId, want.Header.MemberId)
+	}
+	members, err := p.vigil.MemberList(p.ctx)
+	p.must(err)
+	if len(members.Members) != 1 || members.Members[0].ID != want.Header.MemberId {
+		p.Errorf("members %v, etcd's id is %x", members.Members, want.Header.MemberId)
+	}
+}
+
 // all compares everything, sampled where it is long.
 func (p *pair) all(keys int) {
 	p.Helper()

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -32,7 +33,10 @@ func TestKilledEtcdIsImportedWithItsWholeHistory(t *testing.T) {
 	if s.Leases+s.LogEntries < leaseCount-1 || s.CompactRevision <= 0 {
 		t.Errorf("%+v", s)
 	}
-	both(t, copyDir(t, etcd.Dir), imported).all(keys)
+	p := both(t, copyDir(t, etcd.Dir), imported)
+	p.all(keys)
+	p.users()
+	p.identity()
 }
 
 // The file of an etcd is put back to how it was before anything was written: a start must find all of
@@ -63,7 +67,86 @@ func TestEntriesOfTheLogAloneAreImported(t *testing.T) {
 	if s.LogEntries < leaseCount*leasedKeys || s.LogEntriesRefused == 0 || s.Changes != 0 {
 		t.Errorf("%+v", s)
 	}
-	both(t, copyDir(t, etcd.Dir), imported).all(keys)
+	p := both(t, copyDir(t, etcd.Dir), imported)
+	p.all(keys)
+	p.users()
+	p.identity()
+}
+
+// Access stays controlled, and passwords stay what they were.
+func TestControlledEtcdIsImportedAsControlled(t *testing.T) {
+	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
+	l := &loader{t, newContext(t), newClient(t, etcd, "", "")}
+	l.put(0, 200, 0)
+	l.users()
+	_, err := l.client.AuthEnable(l.ctx)
+	l.must(err)
+	etcd.Kill()
+	imported := filepath.Join(t.TempDir(), "imported")
+	if s := importInto(t, imported, etcd.Dir); !s.AuthEnabled {
+		t.Errorf("%+v", s)
+	}
+	vigil := harness.Start(t, harness.Options{Dir: imported})
+	if _, err = newClient(t, vigil, "", "").Get(l.ctx, key(1)); err == nil {
+		t.Error("anybody may read")
+	}
+	bob := newClient(t, vigil, "bob", "bob's other password")
+	if got, err := bob.Get(l.ctx, key(1)); err != nil || len(got.Kvs) != 1 {
+		t.Errorf("bob may not read: %v", err)
+	}
+	if _, err := bob.Put(l.ctx, key(1), ""); err == nil {
+		t.Error("bob may write")
+	}
+	root := newClient(t, vigil, "root", "root's password")
+	if _, err := root.Put(l.ctx, key(1), ""); err != nil {
+		t.Errorf("root may not write: %v", err)
+	}
+}
+
+// And back: a snapshot of Vigil, restored by etcd's own tool, is served by a real etcd.
+func TestSnapshotOfVigilGoesBackToEtcd(t *testing.T) {
+	const keys = 20000
+	vigil := harness.Start(t, harness.Options{})
+	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
+	l.history(keys)
+	l.leases()
+	l.users()
+	snapshot := snapshotOf(l)
+	dir := filepath.Join(t.TempDir(), "etcd")
+	restored, err := exec.Command(etcdutl(), "snapshot", "restore", snapshot, "--data-dir", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, restored)
+	}
+	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Dir: dir, Fast: true})
+	p := &pair{t, l.ctx, newClient(t, etcd, "", ""), l.client}
+	p.all(keys)
+	p.users()
+
+	// And in a circle: that etcd, imported.
+	if err := etcd.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	importInto(t, again, dir)
+	p = both(t, copyDir(t, dir), again)
+	p.all(keys)
+	p.users()
+}
+
+func TestSnapshotOfVigilIsRestoredByVigil(t *testing.T) {
+	const keys = 2000
+	vigil := harness.Start(t, harness.Options{})
+	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
+	l.history(keys)
+	l.leases()
+	l.users()
+	snapshot := snapshotOf(l)
+	dir := filepath.Join(t.TempDir(), "restored")
+	command(t, "snapshot", "restore", snapshot, "--data-dir", dir)
+	restored := harness.Start(t, harness.Options{Dir: dir})
+	p := &pair{t, l.ctx, l.client, newClient(t, restored, "", "")}
+	p.all(keys)
+	p.users()
 }
 
 func TestLastEntriesOfTheLogAreImported(t *testing.T) {
