@@ -242,6 +242,17 @@ class LetIn(TlsTest):
         self.assertEqual(self.ctl(server, "get", "a", client=self.good), "a\n1\n")
 
     @only_vigil
+    def test_revoked_certificates_also_where_only_http_is_served(self):
+        """GHSA-3wh4-j44w-pg92: with URLs of its own, HTTP did not look at the list."""
+        gone = self.ca.sign("gone", names=None)
+        crl = self.ca.revoke(self.scratch / "crl.der", gone)
+        http = f"https://127.0.0.1:{free_port()}"
+        server = self.serving_certified("--client-crl-file", crl, "--listen-client-http-urls", http)
+        for identity, code in ((self.good, 0), (gone, 56)):
+            self.curl(server, "/health", "--cert", identity.cert, "--key", identity.key, url=http, code=code)
+        self.check_refused(server, gone, "revoked")
+
+    @only_vigil
     def test_allowed_common_names(self):
         server = self.serving_certified("--client-cert-allowed-cn", "bob,alice")
         self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
@@ -423,6 +434,7 @@ class Changing(TlsTest):
 class Endings(TlsTest):
     @only_vigil
     def test_silent_clients_are_hung_up(self):
+        """GHSA-6vch-q96h-7gc3."""
         server = self.serving_tls("--handshake-timeout", "500ms")
         with socket.create_connection(("127.0.0.1", server.port), 10) as silent:
             self.assertEqual(silent.recv(1), b"")

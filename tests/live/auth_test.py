@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+"""Who may, over the wire: names from certificates, what must not be seen in a log, and what lasts."""
+import base64
+import contextlib
+import json
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from certs import Authority, openssl
+from server import LiveTest, free_port, only_vigil
+
+EASY = ["--bcrypt-cost", "4"]
+
+
+class AuthTest(LiveTest):
+    def call(self, server, path, body, token=None):
+        """A request of the JSON gateway; returns the status and what it says."""
+        headers = {"Authorization": token} if token else {}
+        request = urllib.request.Request(f"{server.url}/v3/{path}", json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def must(self, server, path, body, token=None):
+        status, answer = self.call(server, path, body, token)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def login(self, server, name, password):
+        return self.must(server, "auth/authenticate", {"name": name, "password": password})["token"]
+
+    def enable(self, server, **users):
+        """root, and users who have a role each, of their name, for all keys below it."""
+        self.must(server, "auth/user/add", {"name": "root", "password": "root's secret"})
+        self.must(server, "auth/user/grant", {"user": "root", "role": "root"})
+        for name, options in users.items():
+            self.must(server, "auth/role/add", {"name": name})
+            self.must(server, "auth/role/grant", {"name": name, "perm": {
+                "permType": "READWRITE", "key": b64(name + "/"), "range_end": b64(name + "0")}})
+            self.must(server, "auth/user/add", {"name": name, **options})
+            self.must(server, "auth/user/grant", {"user": name, "role": name})
+        self.must(server, "auth/enable", {})
+
+    def put(self, server, key, token=None):
+        return self.call(server, "kv/put", {"key": b64(key), "value": b64("v")}, token)
+
+
+def b64(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+class Lasting(AuthTest):
+    @only_vigil  # etcd makes them again out of its log
+    def test_users_and_roles_outlive_a_restart_and_tokens_do_not(self):
+        server = self.serving(args=EASY)
+        self.enable(server, anna={"password": "pw"})
+        token = self.login(server, "anna", "pw")
+        self.assertEqual(self.put(server, "anna/1", token)[0], 200)
+        self.assertEqual(self.put(server, "other", token)[0], 403)
+        server.kill()
+        server.start()
+        self.assertEqual(self.put(server, "anna/1", token)[0], 401)
+        self.assertEqual(self.put(server, "anna/1")[0], 400)
+        token = self.login(server, "anna", "pw")
+        self.assertEqual(self.put(server, "anna/1", token)[0], 200)
+        self.assertEqual(self.put(server, "other", token)[0], 403)
+
+    def test_web_tokens_outlive_a_restart_but_no_change(self):
+        key = self.scratch / "key.pem"
+        openssl("genpkey", "-algorithm", "ed25519", "-out", str(key))
+        public = self.scratch / "public.pem"
+        openssl("pkey", "-in", str(key), "-pubout", "-out", str(public))
+        server = self.serving(args=[*EASY, "--auth-token",
+                                    f"jwt,priv-key={key},pub-key={public},sign-method=EdDSA,ttl=10m"])
+        self.enable(server, anna={"password": "pw"})
+        token = self.login(server, "anna", "pw")
+        server.kill()
+        server.start()
+        self.assertEqual(self.put(server, "anna/1", token)[0], 200)
+        root = self.login(server, "root", "root's secret")
+        self.must(server, "auth/role/add", {"name": "other"}, root)
+        status, answer = self.put(server, "anna/1", token)
+        self.assertEqual((status, answer["message"]), (400, "etcdserver: revision of auth store is old"))
+        self.assertEqual(self.put(server, "anna/1", self.login(server, "anna", "pw"))[0], 200)
+
+
+class Secrets(AuthTest):
+    """CVE-2021-28235, and the like."""
+
+    @only_vigil
+    def test_no_log_and_no_page_shows_a_password_or_a_token(self):
+        server = self.serving(args=[*EASY, "--log-level", "debug", "--warning-apply-duration", "1ns",
+                                    "--warning-unary-request-duration", "1ns"])
+        self.enable(server, anna={"password": "anna's secret"})
+        token = self.login(server, "anna", "anna's secret")
+        root = self.login(server, "root", "root's secret")
+        self.assertEqual(self.call(server, "auth/authenticate",
+                                   {"name": "anna", "password": "wrong secret"})[0], 400)
+        self.must(server, "auth/user/changepw", {"name": "anna", "password": "new secret"}, root)
+        self.assertEqual(self.put(server, "anna/1", token)[0], 401)
+        self.assertEqual(self.put(server, "k", root)[0], 200)
+        for path in ("/metrics", "/debug/vars", "/health"):
+            with contextlib.suppress(urllib.error.HTTPError), \
+                    urllib.request.urlopen(server.url + path, timeout=30) as page:
+                self.check_clean(page.read().decode(), token, root)
+        server.stop()
+        text = "".join(server.lines)
+        self.assertIn("invalid authentication was requested", text)
+        self.assertIn("/etcdserverpb.Auth/Authenticate", text)  # it is slow, and told so
+        self.check_clean(text, token, root)
+
+    def check_clean(self, text, *tokens):
+        for secret in ("secret", "$2a$", *tokens):
+            self.assertNotIn(secret, text)
+
+
+class Certificates(AuthTest):
+    def setUp(self):
+        super().setUp()
+        self.ca = Authority(self.scratch / "certs")
+        self.identity = self.ca.sign("server")
+        self.people = {name: self.ca.sign(name, names=None) for name in ("root", "anna", "stranger")}
+
+    def secure(self, *more):
+        port = free_port()
+        url = f"https://127.0.0.1:{port}"
+        plain = f"http://127.0.0.1:{free_port()}"
+        server = self.server(port=port, listen=f"{url},{plain}", args=[
+            *EASY, "--cert-file", self.identity.cert, "--key-file", self.identity.key, *more]).start()
+        self.addCleanup(server.stop)
+        server.url = plain
+        self.enable(server, anna={"options": {"no_password": True}})
+        server.url = url
+        return server
+
+    def ctl(self, server, client, *args):
+        flags = ["--endpoints", server.url, "--cacert", self.ca.cert, "--command-timeout", "20s"]
+        if client:
+            flags += ["--cert", self.people[client].cert, "--key", self.people[client].key]
+        done = subprocess.run(["etcdctl", *flags, *args], capture_output=True, text=True, timeout=60,
+                              env={"ETCDCTL_API": "3", "PATH": "/usr/bin:/bin"}, check=False)
+        return done.stdout.strip() if done.returncode == 0 else done.stderr.strip().split("Error: ")[-1]
+
+    def test_common_name_is_the_user(self):
+        server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
+        self.assertEqual(self.ctl(server, "anna", "put", "anna/1", "x"), "OK")
+        self.assertEqual(self.ctl(server, "anna", "put", "other", "x"), "etcdserver: permission denied")
+        self.assertEqual(self.ctl(server, "root", "put", "other", "x"), "OK")
+        self.assertEqual(self.ctl(server, "anna", "--user", "root:root's secret", "put", "other", "x"), "OK")
+        self.assertIn("authentication failed", self.ctl(server, "root", "--user", "root:x", "get", "a"))
+
+    @only_vigil  # etcd takes any name for some methods
+    def test_name_of_a_stranger_may_nothing(self):
+        """CVE-2018-16886, CVE-2026-33413."""
+        server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
+        for args in (["put", "anna/1", "x"], ["get", "a"], ["member", "list"], ["lease", "grant", "10"],
+                     ["alarm", "list"]):
+            self.assertIn("etcdserver: permission denied", self.ctl(server, "stranger", *args), args)
+        self.assertIn("etcdserver: user name not found", self.ctl(server, "stranger", "user", "list"))
+
+    @only_vigil  # etcd's gateway dials its own server with a certificate, and refuses more
+    def test_certificate_of_a_gateway_request_does_not_count(self):
+        server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
+        root = self.people["root"]
+        for version in ("--http1.1", "--http2"):
+            done = subprocess.run(
+                ["curl", "-sS", version, "--cacert", self.ca.cert, "--cert", root.cert, "--key", root.key, "-d",
+                 json.dumps({"key": b64("k")}), server.url + "/v3/kv/range"],
+                capture_output=True, text=True, timeout=60, check=True)
+            self.assertEqual(json.loads(done.stdout)["message"], "etcdserver: user name is empty")
+
+    def test_without_client_cert_auth_a_name_says_nothing(self):
+        server = self.secure("--trusted-ca-file", self.ca.cert)
+        self.assertEqual(self.ctl(server, "root", "get", "a"), "etcdserver: user name is empty")
+
+
+class Flags(AuthTest):
+    @only_vigil
+    def test_what_cannot_be_meant_is_refused_at_start(self):
+        key, other = self.scratch / "key.pem", self.scratch / "other.pem"
+        openssl("genpkey", "-algorithm", "RSA", "-out", str(key))
+        openssl("genpkey", "-algorithm", "ed25519", "-out", str(other))
+        large = self.scratch / "large.pem"
+        large.write_bytes(key.read_bytes() + b"\n" * (1 << 20))
+        for value, said in (
+                ("other", "neither simple nor jwt"), ("jwt", "needs a sign-method"),
+                ("jwt,sign-method=none", "--auth-token: "), ("jwt,sign-method=RS256", "--auth-token: "),
+                (f"jwt,sign-method=RS256,priv-key={self.scratch}/none", "No such file or directory"),
+                (f"jwt,sign-method=RS256,priv-key={self.scratch}", "Is a directory"),
+                (f"jwt,sign-method=RS256,priv-key={large}", "too long for a key"),
+                (f"jwt,sign-method=RS256,priv-key={other}", "--auth-token: "),
+                (f"jwt,sign-method=RS256,priv-key={key},ttl=x", "ttl"),
+                (f"jwt,sign-method=RS256,priv-key={key},aud=x", "no option")):
+            with self.subTest(value=value):
+                code, text = self.server(args=["--auth-token", value]).refuse()
+                self.assertEqual(code, 1, text)
+                self.assertIn(said, text)
+
+    def test_cost_that_is_none_is_etcds_usual(self):
+        server = self.serving(args=["--bcrypt-cost", "3"])
+        self.assertIn("use default bcrypt cost instead of the invalid given cost", server.log)
+
+
+if __name__ == "__main__":
+    unittest.main()
