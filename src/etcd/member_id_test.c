@@ -24,11 +24,19 @@ static void order_of_the_urls_does_not_matter(void **state)
     assert_false(member_id_make(urls, 2, token) == member_id_make(urls, 1, token));
 }
 
+static void member_added_later_has_the_time_in_its_id(void **state)
+{
+    (void)state;
+    struct slice url = SLICE_LITERAL("http://127.0.0.1:2"); /* as etcd 3.7.3 named it */
+    assert_true(member_id_make_at(&url, 1, 1794731863) == UINT64_C(0xaea270536832c156));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_flags_give_the_well_known_ids),
         cmocka_unit_test(order_of_the_urls_does_not_matter),
+        cmocka_unit_test(member_added_later_has_the_time_in_its_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
