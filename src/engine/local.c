@@ -170,6 +170,8 @@ static void set_defaults(struct engine_local_options *options)
     options->watchers_max = or_default(options->watchers_max, WATCHERS_MAX);
     if (!options->watch_progress_interval_ns)
         options->watch_progress_interval_ns = 600 * NS_PER_S;
+    if (!options->compaction_wait_ns)
+        options->compaction_wait_ns = NS_PER_S;
     if (!options->lease_ttl_min_s)
         options->lease_ttl_min_s = LEASE_TTL_MIN_S;
 }

@@ -32,6 +32,7 @@ struct engine_local_options {
     unsigned watchers_per_stream_max;   /* 0: 1,000,000 */
     uint64_t watchers_max;              /* in all; 0: 10,000,000 */
     int64_t watch_progress_interval_ns; /* 0: 10 minutes */
+    int64_t compaction_wait_ns;         /* for shards that are behind; 0: a second */
     int64_t lease_ttl_min_s;            /* 0: 2, as etcd's with its usual election timeout */
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */

@@ -24,8 +24,6 @@ enum {
     LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
-/* A compaction waits no longer than this for shards that are behind. */
-static const int64_t deferred_ns_max = NS_PER_S;
 /* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
 
@@ -100,7 +98,7 @@ static bool defer_compaction(struct local_writer *writer, int64_t revision)
     if (!lags || revision > apply->revision || revision <= apply->compact_revision)
         return false;
     if (!writer->deferred_until_ns)
-        writer->deferred_until_ns = clock_add(writer->now_ns, deferred_ns_max);
+        writer->deferred_until_ns = clock_add(writer->now_ns, engine->options.compaction_wait_ns);
     return writer->now_ns < writer->deferred_until_ns;
 }
 
