@@ -57,7 +57,7 @@ kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds bot
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/build-kube
-	@tools/run-tests --build build-test kube
+	@tools/run-tests --build build-test kube kubectl
 
 bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test

@@ -14,6 +14,7 @@ from kube import KubeServer, in_background, names, thing, told
 from server import LiveTest, Server
 
 ALL = "/api/v1/pods"
+KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
 
 
 class Defaults(Server):
@@ -483,7 +484,7 @@ class Watches(Kube):
 
 class Kubectl(Kube):
     def kubectl(self, server, *args, check=True):
-        command = ["kubectl", "--kubeconfig", server.kubeconfig, "-n", self.namespace, *args]
+        command = [KUBECTL, "--kubeconfig", server.kubeconfig, "-n", self.namespace, *args]
         env = dict(os.environ, HOME=str(self.scratch))
         return subprocess.run(command, check=check, capture_output=True, text=True, env=env, timeout=60)
 
@@ -514,7 +515,7 @@ class Kubectl(Kube):
     def test_it_follows_changes(self):
         server = self.serving()
         server.put("pods", "a", spec={}, status={"phase": "Pending"})
-        process = subprocess.Popen(["kubectl", "--kubeconfig", server.kubeconfig, "-n", self.namespace, "get", "pods",
+        process = subprocess.Popen([KUBECTL, "--kubeconfig", server.kubeconfig, "-n", self.namespace, "get", "pods",
                                     "-w"],
                                    env=dict(os.environ, HOME=str(self.scratch)), stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.stdout.close)

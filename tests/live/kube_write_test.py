@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import pathlib
-import shutil
 import socket
 import stat
 import subprocess
@@ -17,7 +16,7 @@ CMS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 GROWTH_KB_MAX = 128 << 10
-KUBECTL = shutil.which("kubectl") or "kubectl"
+KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
 
 DEPLOYMENT = {
     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},

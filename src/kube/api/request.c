@@ -284,12 +284,34 @@ static bool format_of(struct slice type, enum kube_format *ret_format)
 
 struct clause {
     struct slice as, group, version;
+    unsigned weight; /* q, in thousandths */
 };
 
-/* The parameters of a clause; others, such as q and stream, are passed over. */
+/* "0.75"; what is none counts for nothing, as in Kubernetes. */
+static unsigned parse_weight(struct slice text)
+{
+    unsigned weight = 0, unit = 1000;
+    bool fraction = false;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned digit = text.ptr[i] - (unsigned)'0';
+        if (text.ptr[i] == '.' && !fraction) {
+            fraction = true;
+        } else if (digit > 9) {
+            return 0;
+        } else if (fraction) {
+            unit /= 10;
+            weight += unit * digit;
+        } else {
+            weight = digit ? 1000 : weight;
+        }
+    }
+    return weight > 1000 ? 1000 : weight;
+}
+
+/* The parameters of a clause; others, such as stream, are passed over. */
 static struct clause clause_parse(struct slice rest)
 {
-    struct clause clause = {0};
+    struct clause clause = {.weight = 1000};
     while (rest.len) {
         struct slice value = cut(&rest, ';');
         struct slice name = trim(cut(&value, '='));
@@ -300,6 +322,8 @@ static struct clause clause_parse(struct slice rest)
             clause.group = value;
         else if (is(name, "v"))
             clause.version = value;
+        else if (is(name, "q"))
+            clause.weight = parse_weight(value);
     }
     return clause;
 }
@@ -325,20 +349,33 @@ static bool clause_take(const struct clause *clause, struct kube_accept *accept)
     return true;
 }
 
+/* Types before wildcards, where both weigh the same. */
+static unsigned rank(struct slice type, const struct clause *clause)
+{
+    unsigned stars = 0;
+    for (size_t i = 0; i < type.len; i++)
+        stars += type.ptr[i] == '*';
+    return clause->weight * 4 + (3 - (unsigned)size_min(stars, 3));
+}
+
 bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept)
 {
+    unsigned best = 0;
+    bool found = !trim(accept).len;
     *ret_accept = (struct kube_accept){0};
-    if (!trim(accept).len)
-        return true;
     while (accept.len) {
         struct slice rest = cut(&accept, ',');
         struct slice type = trim(cut(&rest, ';'));
-        *ret_accept = (struct kube_accept){0};
+        struct kube_accept met = {0};
         struct clause clause = clause_parse(rest);
-        if (format_of(type, &ret_accept->format) && formats & (1u << ret_accept->format) &&
-            clause_take(&clause, ret_accept) &&
-            !(ret_accept->format == KUBE_PROTOBUF && ret_accept->shape == KUBE_TABLE))
-            return true;
+        if (!format_of(type, &met.format) || !(formats & (1u << met.format)) ||
+            !clause_take(&clause, &met) ||
+            (met.format == KUBE_PROTOBUF && met.shape == KUBE_TABLE) ||
+            (found && rank(type, &clause) <= best))
+            continue;
+        found = true;
+        best = rank(type, &clause);
+        *ret_accept = met;
     }
-    return false;
+    return found;
 }

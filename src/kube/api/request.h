@@ -75,8 +75,8 @@ struct kube_accept {
 };
 
 /*
- * The first clause of an Accept field that can be met. formats: a set of 1 << enum kube_format.
- * False: none can be, 406. Tables have no protobuf.
+ * The clause of an Accept field that can be met and weighs most; of those the first. formats: a set
+ * of 1 << enum kube_format. False: none can be, 406. Tables have no protobuf.
  */
 MUST_CHECK
 bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept);

@@ -128,7 +128,7 @@ static void wrong_options_are_refused_in_words(void **state)
     }
 }
 
-static void the_first_clause_that_can_be_met_counts(void **state)
+static void the_clause_that_can_be_met_and_weighs_most_counts(void **state)
 {
     (void)state;
     enum { BOTH = 1 << KUBE_JSON | 1 << KUBE_PROTOBUF };
@@ -151,6 +151,13 @@ static void the_first_clause_that_can_be_met_counts(void **state)
          KUBE_WHOLE, false},
         {"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
          true, KUBE_JSON, KUBE_WHOLE, true},
+        {"application/json;q=0.5,application/vnd.kubernetes.protobuf;q=0.75", true, KUBE_PROTOBUF,
+         KUBE_WHOLE, false},
+        {"*/*,application/vnd.kubernetes.protobuf", true, KUBE_PROTOBUF, KUBE_WHOLE, false},
+        {"*/*;q=1.5,application/vnd.kubernetes.protobuf;q=x", true, KUBE_JSON, KUBE_WHOLE, false},
+        {"application/json;q=0", true, KUBE_JSON, KUBE_WHOLE, false},
+        {"application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json", true,
+         KUBE_JSON, KUBE_WHOLE, false},
         {"text/html", false, KUBE_JSON, KUBE_WHOLE, false},
         {"application/yaml", false, KUBE_JSON, KUBE_WHOLE, false},
     };
@@ -173,7 +180,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(paths_to_nowhere_are_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(options_of_a_query_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_options_are_refused_in_words, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_first_clause_that_can_be_met_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_clause_that_can_be_met_and_weighs_most_counts, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
