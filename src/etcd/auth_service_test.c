@@ -501,6 +501,33 @@ static void no_method_is_answered_for_nobody(void **state)
     assert_true(refused > 35);
 }
 
+/* And whoever may is not refused for what a service forgot to say to the engine. */
+static void root_may_call_every_method(void **state)
+{
+    struct fixture *f = *state;
+    size_t count;
+    const struct grpc_row *rows = grpc_services_rows(etcd_face_services(f->peer.face), &count);
+    begin(f);
+    be(f, "root");
+    for (size_t i = 0; i < count; i++) {
+        /* The first field is a name or an id: most get as far as to the engine with it. */
+        static const char *const messages[] = {"\x0a\x01k", "\x08\x01"};
+        for (size_t k = 0; k < COUNT_OF(messages); k++) {
+            if (slice_equal(rows[i].path, SLICE_LITERAL(PB_AUTH_AUTH_DISABLE_PATH)))
+                continue;
+            uint32_t id = peer_call_bytes(&f->peer, (const char *)rows[i].path.ptr,
+                                          SLICE_LITERAL("3.7"), slice_from_text(messages[k]));
+            settle(f);
+            const struct peer_stream *stream = peer_stream(&f->peer, id);
+            if (stream->code == GRPC_PERMISSION_DENIED ||
+                strcmp(stream->text, status_text(ST_USER_EMPTY)) == 0)
+                fail_msg("%s: %s", (const char *)rows[i].path.ptr, stream->text);
+            if (!stream->ended)
+                peer_reset(&f->peer, id);
+        }
+    }
+}
+
 static void rights_of_a_user_are_those_of_its_roles(void **state)
 {
     struct fixture *f = *state;
@@ -738,6 +765,7 @@ int main(void)
         cmocka_unit_test(name_of_a_certificate_is_a_user),
         cmocka_unit_test(certificate_of_a_stranger_may_nothing),
         TEST(no_method_is_answered_for_nobody),
+        TEST(root_may_call_every_method),
         TEST(rights_of_a_user_are_those_of_its_roles),
         TEST(watch_without_permission_is_refused_in_etcds_words),
         TEST(watch_ends_when_its_permission_goes),

@@ -8,6 +8,7 @@
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
+#include "etcd/callers.h"
 #include "etcd/service.h"
 
 #include <stdio.h>
@@ -283,6 +284,7 @@ void snapshot_on_message(struct grpc_call *call, void *service, struct slice mes
     s->version = told ? slice_from_text(version) : SLICE_EMPTY;
     s->snapshot.op.done = snapshot_done;
     s->snapshot.op.arena = grpc_call_arena(call);
+    s->snapshot.op.principal = etcd_call_principal(call);
     s->snapshot.about = (struct engine_snapshot_about){
         .storage_version = told ? STORAGE_VERSION : "",
         .cluster_version = version,
