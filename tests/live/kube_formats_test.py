@@ -120,6 +120,27 @@ class Formats(LiveTest):
         self.assertEqual(event(), ("ERROR", "Status"))
         self.assertEqual(response.read(), b"")
 
+    def test_many_watches_are_sent_the_same_frames(self):
+        start = self.kube.put("configmaps", "first", kind="ConfigMap")
+        path = f"{CMS}?watch=1&resourceVersion={start}&timeoutSeconds=30"
+        connections = [http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+                       for _ in range(20)]
+        for i, connection in enumerate(connections):
+            self.addCleanup(connection.close)
+            selector = "&labelSelector=a" if i % 2 else ""  # to which a change is another one
+            connection.request("GET", path + selector, headers={"Accept": PROTOBUF})
+        responses = [connection.getresponse() for connection in connections]
+        for labels in (None, {"a": "b"}, {"a": "c"}, None):
+            self.kube.put("configmaps", "c", kind="ConfigMap", labels=labels, data={"k": "x" * 20000})
+        wanted = ["ADDED", "MODIFIED", "MODIFIED", "MODIFIED"], ["ADDED", "MODIFIED", "DELETED"]
+        told = [[], []]
+        for i, response in enumerate(responses):
+            frames = [response.read(struct.unpack(">I", response.read(4))[0]) for _ in wanted[i % 2]]
+            self.assertEqual([dict(fields(frame))[1].decode() for frame in frames], wanted[i % 2])
+            told[i % 2].append(frames)
+        for same in told:
+            self.assertTrue(all(frames == same[0] for frames in same))
+
     def test_what_does_not_fit_its_type_is_told_in_json(self):
         self.kube.put("configmaps", "odd", kind="ConfigMap", data="not a map")
         response, body = self.get(f"{CMS}/odd", PROTOBUF)

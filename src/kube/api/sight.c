@@ -26,7 +26,7 @@ struct sight {
     struct verdict verdicts[KUBE_SIGHT_VERDICTS];
     unsigned next_verdict;
     unsigned asked; /* bit per change: its bytes were asked for */
-    struct slice wire[KUBE_CHANGE_UNDECODABLE];
+    struct slice wire[KUBE_CHANGE_UNDECODABLE], frames[KUBE_CHANGE_UNDECODABLE];
 };
 
 struct kube_sights {
@@ -190,21 +190,30 @@ struct slice kube_change_tail(void)
     return SLICE_LITERAL("}\n");
 }
 
+/* Room that lasts until the turn ends; NULL: that would be too much. */
+static uint8_t *take_room(struct kube_sights *sights, size_t size)
+{
+    if (size > KUBE_SIGHT_OBJECT_BYTES || size > KUBE_SIGHT_BYTES - sights->used)
+        return NULL;
+    if (!sights->bytes)
+        sights->bytes = xmalloc(KUBE_SIGHT_BYTES);
+    uint8_t *room = sights->bytes + sights->used;
+    sights->used += size;
+    return room;
+}
+
 static void make_wire(struct kube_sights *sights, struct slice *wire, enum kube_change change,
                       const struct kube_object *object, int64_t revision)
 {
     struct slice head = kube_change_head(change), tail = kube_change_tail();
     size_t object_bytes = kube_object_size(object, revision, false);
     size_t size = head.len + object_bytes + tail.len;
-    if (object_bytes > KUBE_SIGHT_OBJECT_BYTES || size > KUBE_SIGHT_BYTES - sights->used)
+    uint8_t *at = take_room(sights, size);
+    if (!at)
         return;
-    if (!sights->bytes)
-        sights->bytes = xmalloc(KUBE_SIGHT_BYTES);
-    uint8_t *at = sights->bytes + sights->used;
     slice_copy(at, head);
     kube_object_copy(object, revision, false, 0, at + head.len, object_bytes);
     slice_copy(at + head.len + object_bytes, tail);
-    sights->used += size;
     *wire = slice_of(at, size);
 }
 
@@ -221,4 +230,23 @@ bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
     sight->asked |= bit;
     *ret_bytes = *wire;
     return wire->len > 0;
+}
+
+bool kube_sights_frame(struct kube_sights *sights, const struct watch_cursor *cursor,
+                       const struct watch_event *event, int64_t revision, enum kube_change change,
+                       struct slice *ret_frame)
+{
+    *ret_frame = find(sights, cursor, event, revision)->frames[change];
+    return ret_frame->len > 0;
+}
+
+void kube_sights_keep_frame(struct kube_sights *sights, const struct watch_cursor *cursor,
+                            const struct watch_event *event, int64_t revision,
+                            enum kube_change change, struct slice frame)
+{
+    uint8_t *at = frame.len ? take_room(sights, frame.len) : NULL;
+    if (!at)
+        return;
+    slice_copy(at, frame);
+    find(sights, cursor, event, revision)->frames[change] = slice_of(at, frame.len);
 }

@@ -57,6 +57,16 @@ bool kube_sights_wire(struct kube_sights *sights, struct watch_cursor *cursor,
                       const struct watch_event *event, int64_t revision, enum kube_change change,
                       struct slice *ret_bytes);
 
+/* The same as a frame of protobuf, of whole objects: who finds none makes it, and leaves it here
+ * for the others of this turn. One that is too large is not kept. */
+MUST_CHECK
+bool kube_sights_frame(struct kube_sights *sights, const struct watch_cursor *cursor,
+                       const struct watch_event *event, int64_t revision, enum kube_change change,
+                       struct slice *ret_frame);
+void kube_sights_keep_frame(struct kube_sights *sights, const struct watch_cursor *cursor,
+                            const struct watch_event *event, int64_t revision,
+                            enum kube_change change, struct slice frame);
+
 /* "ADDED" */
 const char *kube_change_type(enum kube_change change);
 /* `{"type":"ADDED","object":` and what closes it. */

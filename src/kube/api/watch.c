@@ -345,12 +345,31 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
     return status;
 }
 
+/* What is not sent as it is stored. Frames of whole objects are made once a turn. */
+static enum status make_change(struct kube_watch *w, const struct watch_event *event,
+                               int64_t revision)
+{
+    struct kube_sights *sights = w->face->sights;
+    enum kube_shape shape = w->shaping.shape;
+    bool shared = w->protobuf && shape == KUBE_WHOLE;
+    struct kube_object object;
+    struct slice frame;
+    if (shared && kube_sights_frame(sights, w->cursor, event, revision, w->change, &frame))
+        return buf_append(&w->made, frame);
+    if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
+                            &object))
+        return ST_COMPACTED;
+    TRY(make_shape(w, w->change, &object, revision));
+    if (shared && w->cursor) /* else it was an ERROR */
+        kube_sights_keep_frame(sights, w->cursor, event, revision, w->change, buf_slice(&w->made));
+    return ST_OK;
+}
+
 static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct kube_sights *sights = w->face->sights;
     enum kube_shape shape = w->shaping.shape;
-    struct kube_object object;
     if (!w->at && !is_as_stored(w, event, revision))
         return tell_shown(w, event, revision);
     if (!w->at)
@@ -361,12 +380,8 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
     }
     if (w->change != KUBE_CHANGE_NONE && is_plain(w))
         return send_event(w, event, revision, dst, room, ret_len);
-    if (w->change != KUBE_CHANGE_NONE) {
-        if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
-                                &object))
-            return ST_COMPACTED;
-        TRY(make_shape(w, w->change, &object, revision));
-    }
+    if (w->change != KUBE_CHANGE_NONE)
+        TRY(make_change(w, event, revision));
     if (w->cursor)
         watch_cursor_take(w->cursor);
     return ST_OK;
