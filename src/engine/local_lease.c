@@ -64,9 +64,10 @@ enum status local_lease_row(struct local_lease *lease, const struct row *row)
 {
     struct lease_row read;
     TRY(lease_row_read(row, &read));
-    if (!row->deleted && (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S))
+    if (!row->deleted && (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S ||
+                          read.remaining_s < 0 || read.remaining_s > read.ttl_s))
         return ST_DAMAGED;
-    struct lessor_kept kept = {.id = read.id, .ttl_s = read.ttl_s};
+    struct lessor_kept kept = {read.id, read.ttl_s, read.remaining_s};
     return buf_append(&lease->loaded, slice_of(&kept, sizeof(kept)));
 }
 
@@ -81,6 +82,25 @@ static int compare_placed(const void *left, const void *right)
     if (a->kept.id != b->kept.id)
         return a->kept.id < b->kept.id ? -1 : 1;
     return (a->place > b->place) - (a->place < b->place);
+}
+
+/* What was left of a lease's time, when it was imported, counts at this start alone: from here on a
+ * start gives it all of it, as it does to others. If that cannot be written it counts once more. */
+static void forget_remaining(struct local_lease *lease, const struct lessor_kept *kept,
+                             size_t count)
+{
+    bool any = false;
+    enum status status = ST_OK;
+    for (size_t i = 0; i < count && status == ST_OK; i++) {
+        if (!kept[i].remaining_s)
+            continue;
+        struct lease_row whole = {.id = kept[i].id, .ttl_s = kept[i].ttl_s};
+        struct row row = lease_row_make(&whole, false);
+        status = apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL);
+        any = true;
+    }
+    enum status ignored = any ? store_commit(lease->store) : ST_OK;
+    (void)ignored; /* a log that failed says so to whoever writes next */
 }
 
 /* Sorting millions is much quicker than looking for each of them in memory that is not cached. */
@@ -98,6 +118,7 @@ static void load(struct local_lease *lease, int64_t now_ns)
             rows[kept_count++] = placed[i].kept;
     }
     lessor_load(lease->lessor, rows, kept_count, now_ns);
+    forget_remaining(lease, rows, kept_count);
     free(placed);
     buf_fini(&lease->loaded);
 }
@@ -184,7 +205,7 @@ static enum status grant(struct local_lease *lease, struct engine_lease *op, int
     int64_t id = op->id ? op->id : lessor_choose_id(lease->lessor);
     TRY(lessor_check_grant(lease->lessor, id, op->ttl_s));
     int64_t ttl_s = op->ttl_s > lease->ttl_min_s ? op->ttl_s : lease->ttl_min_s;
-    struct row row = lease_row_make(&(struct lease_row){id, ttl_s}, false);
+    struct row row = lease_row_make(&(struct lease_row){.id = id, .ttl_s = ttl_s}, false);
     TRY(apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL));
     lessor_grant(lease->lessor, id, ttl_s, now_ns);
     local_count(lease->counts, LOCAL_LEASES_GRANTED, 1);

@@ -24,7 +24,7 @@ static void take(struct snapshot_rows *rows, struct row row)
 
 static void take_lease(struct snapshot_rows *rows, int64_t id, int64_t ttl_s)
 {
-    struct lease_row lease = {id, ttl_s};
+    struct lease_row lease = {.id = id, .ttl_s = ttl_s};
     take(rows, lease_row_make(&lease, ttl_s == 0));
 }
 

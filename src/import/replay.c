@@ -293,8 +293,8 @@ static enum status grant(struct import_replay *replay, const struct pb_lease_gra
     if (request->id == 0)
         return ST_LEASE_NOT_FOUND;
     TRY(lessor_check_grant(replay->lessor, request->id, request->ttl));
-    struct lease_row lease = {request->id,
-                              request->ttl > LEASE_TTL_MIN_S ? request->ttl : LEASE_TTL_MIN_S};
+    int64_t ttl_s = request->ttl > LEASE_TTL_MIN_S ? request->ttl : LEASE_TTL_MIN_S;
+    struct lease_row lease = {.id = request->id, .ttl_s = ttl_s};
     struct row row = lease_row_make(&lease, false);
     TRY(apply_rows(apply_of(replay), &row, 1, NULL, 0, NULL));
     lessor_grant(replay->lessor, lease.id, lease.ttl_s, 0);
@@ -317,6 +317,24 @@ static enum status revoke(struct import_replay *replay, int64_t id)
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
     TRY(apply_rows(apply_of(replay), &row, 1, replay->keys, found.key_count, NULL));
     lessor_revoke(replay->lessor, id);
+    return ST_OK;
+}
+
+/* A leader notes now and then how much time is left. */
+static enum status checkpoint(struct import_replay *replay,
+                              const struct pb_lease_checkpoint_request *request)
+{
+    for (size_t i = 0; i < request->checkpoints_count; i++) {
+        const struct pb_lease_checkpoint *one = &request->checkpoints[i];
+        struct lessor_lease found;
+        if (!lessor_get(replay->lessor, one->id, &found))
+            continue;
+        struct lease_row lease = {.id = found.id, .ttl_s = found.ttl_s};
+        if (one->remaining_ttl > 0 && one->remaining_ttl < found.ttl_s)
+            lease.remaining_s = one->remaining_ttl;
+        struct row row = lease_row_make(&lease, false);
+        TRY(apply_rows(apply_of(replay), &row, 1, NULL, 0, NULL));
+    }
     return ST_OK;
 }
 
@@ -371,6 +389,8 @@ static enum status execute(struct import_replay *replay, struct pb_log_request *
         return grant(replay, request->lease_grant);
     if (request->lease_revoke)
         return revoke(replay, request->lease_revoke->id);
+    if (request->lease_checkpoint)
+        return checkpoint(replay, request->lease_checkpoint);
     if (request->alarm)
         return change_alarm(replay, request->alarm);
     bool changed = false;

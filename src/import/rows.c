@@ -51,7 +51,9 @@ static enum status take_lease(const struct taking *t, const struct bolt_entry *e
         (uint64_t)lease.id != bolt_number_read(entry->key.ptr) || lease.ttl > LEASE_TTL_MAX_S)
         return refuse(t, BOLT_BUCKET_LEASE, "something that is no lease");
     /* As a starting etcd does with one that is too short. */
-    struct lease_row kept = {lease.id, lease.ttl > 0 ? lease.ttl : 1};
+    struct lease_row kept = {.id = lease.id, .ttl_s = lease.ttl > 0 ? lease.ttl : 1};
+    if (lease.remaining_ttl > 0 && lease.remaining_ttl < kept.ttl_s)
+        kept.remaining_s = lease.remaining_ttl;
     struct row row = lease_row_make(&kept, false);
     t->counts->leases++;
     return add(t, &row);

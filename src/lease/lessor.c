@@ -263,13 +263,16 @@ static void put_deadline(struct lessor *lessor, struct lease *lease)
         abort();
 }
 
-static void lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
+static void lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t remaining_s,
+                      int64_t now_ns)
 {
     assert(id != 0);
     assert(ttl_s > 0 && ttl_s <= LEASE_TTL_MAX_S);
+    assert(remaining_s >= 0 && remaining_s <= ttl_s);
     struct lease *lease = slab_alloc(&lessor->lease_slab);
-    *lease = (struct lease){.id = id, .ttl_s = ttl_s};
+    *lease = (struct lease){.id = id, .ttl_s = remaining_s ? remaining_s : ttl_s};
     set_expiry(lease, now_ns);
+    lease->ttl_s = ttl_s;
     chain_table_add(&lessor->leases, &lease->by_id, lease_hash, lessor);
     put_deadline(lessor, lease);
 }
@@ -277,7 +280,7 @@ static void lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t 
 void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
 {
     assert(!lease_find(lessor, id));
-    lease_add(lessor, id, ttl_s, now_ns);
+    lease_add(lessor, id, ttl_s, 0, now_ns);
 }
 
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
@@ -285,7 +288,7 @@ void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t c
 {
     assert(lessor->leases.count == 0);
     for (size_t i = 0; i < count; i++)
-        lease_add(lessor, kept[i].id, kept[i].ttl_s, now_ns);
+        lease_add(lessor, kept[i].id, kept[i].ttl_s, kept[i].remaining_s, now_ns);
 }
 
 static void detach(struct lessor *lessor, struct lease *lease, struct attachment *attachment)

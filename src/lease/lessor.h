@@ -45,6 +45,7 @@ void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_
 struct lessor_kept {
     int64_t id;
     int64_t ttl_s;
+    int64_t remaining_s; /* of it this time, until it is renewed; 0: all */
 };
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns);

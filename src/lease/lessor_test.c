@@ -152,7 +152,7 @@ static void keys_move_from_lease_to_lease_and_are_told_in_order(void **state)
 static void what_was_kept_is_loaded_with_all_its_time(void **state)
 {
     struct lessor *lessor = *state;
-    const struct lessor_kept kept[] = {{2, 50}, {-1, 5}, {INT64_MAX, 70}};
+    const struct lessor_kept kept[] = {{2, 50, 0}, {-1, 5, 0}, {INT64_MAX, 70, 0}};
     lessor_load(lessor, kept, COUNT_OF(kept), seconds(1000));
     assert_int_equal(lessor_count(lessor), 3);
     assert_true(lessor_has(lessor, -1) && lessor_has(lessor, 2) && lessor_has(lessor, INT64_MAX));
@@ -296,10 +296,28 @@ static void a_key_takes_little_more_than_itself(void **state)
     free(keys);
 }
 
+static void what_was_left_of_a_time_counts_once(void **state)
+{
+    (void)state;
+    AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
+    lessor_load(lessor, &(struct lessor_kept){7, 100, 30}, 1, seconds(1000));
+    struct lessor_lease lease;
+    assert_true(lessor_get(lessor, 7, &lease));
+    assert_int_equal(lease.ttl_s, 100);
+    assert_int_equal(lease.expires_ns, seconds(1030));
+    int64_t ttl_s;
+    assert_int_equal(lessor_renew(lessor, 7, seconds(1010), seconds(1010), &ttl_s), ST_OK);
+    assert_int_equal(ttl_s, 100);
+    assert_true(lessor_get(lessor, 7, &lease));
+    assert_int_equal(lease.expires_ns, seconds(1110));
+    lessor_check(lessor);
+}
+
 int main(void)
 {
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_left_of_a_time_counts_once),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),

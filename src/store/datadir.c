@@ -50,7 +50,8 @@ static enum status check_contents(const char *path, const struct contents *conte
     if (contents->etcd_member)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s holds the data of a real etcd (it has a member directory), which is "
-                         "left as it is; choose another directory with --data-dir",
+                         "left as it is; make a data directory of it with vigil import, or choose "
+                         "another one with --data-dir",
                          path);
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,

@@ -9,10 +9,12 @@
 
 #include <endian.h>
 
-/* ROW_LEASE: id → time to live, both in the machine's byte order. */
+/* ROW_LEASE: id → time to live, and what is left of it if that is less; in the machine's byte
+ * order. */
 struct lease_row {
     int64_t id;
     int64_t ttl_s;
+    int64_t remaining_s; /* at the next start, once; 0: all of it */
 };
 
 /* Slices lie in *lease. */
@@ -20,22 +22,27 @@ static inline struct row lease_row_make(const struct lease_row *lease, bool dele
 {
     struct row row = {
         .table = ROW_LEASE, .deleted = deleted, .key = slice_of(&lease->id, sizeof(lease->id))};
+    size_t numbers = lease->remaining_s ? 2 : 1;
     if (!deleted)
-        row.value = slice_of(&lease->ttl_s, sizeof(lease->ttl_s));
+        row.value = slice_of(&lease->ttl_s, numbers * sizeof(lease->ttl_s));
     return row;
 }
+_Static_assert(offsetof(struct lease_row, remaining_s) ==
+                   offsetof(struct lease_row, ttl_s) + sizeof(int64_t),
+               "both numbers are one value");
 
 /* A deleted one has ttl 0. ST_DAMAGED. */
 MUST_CHECK
 static inline enum status lease_row_read(const struct row *row, struct lease_row *ret_lease)
 {
     struct lease_row lease = {0};
-    if (row->key.len != sizeof(lease.id) ||
-        (!row->deleted && row->value.len != sizeof(lease.ttl_s)))
+    size_t one = sizeof(lease.ttl_s);
+    bool has_value = row->value.len == one || row->value.len == 2 * one;
+    if (row->key.len != sizeof(lease.id) || (!row->deleted && !has_value))
         return ST_DAMAGED;
     memcpy(&lease.id, row->key.ptr, sizeof(lease.id));
     if (!row->deleted)
-        memcpy(&lease.ttl_s, row->value.ptr, sizeof(lease.ttl_s));
+        memcpy(&lease.ttl_s, row->value.ptr, row->value.len);
     *ret_lease = lease;
     return ST_OK;
 }

@@ -290,3 +290,49 @@ func TestInterruptedImportIsNotServedAndBeganAnew(t *testing.T) {
 	importInto(t, dir, snapshot)
 	harness.Start(t, harness.Options{Dir: dir})
 }
+
+// What etcd has noted of a lease's time counts when Vigil starts for the first time, and then no more.
+func TestTimeLeftOfALeaseCountsOnce(t *testing.T) {
+	const left = 50
+	snapshot := small(t)
+	db, err := bbolt.Open(snapshot, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket([]byte("lease"))
+		id, lease := bucket.Cursor().First()
+		return bucket.Put(bytes.Clone(id), append(bytes.Clone(lease), 3<<3, left)) // RemainingTTL
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	dir := filepath.Join(t.TempDir(), "restored")
+	command(t, "snapshot", "restore", "--skip-hash-check", snapshot, "--data-dir", dir)
+	ctx := newContext(t)
+	for start := range 3 {
+		vigil := harness.Start(t, harness.Options{Dir: dir})
+		client := newClient(t, vigil, "", "")
+		leases, err := client.Leases(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := 0
+		for _, lease := range leases.Leases {
+			ttl, err := client.TimeToLive(ctx, lease.ID)
+			if err != nil || ttl.GrantedTTL < leaseTTL {
+				t.Fatal(ttl, err)
+			}
+			if ttl.TTL <= left {
+				short++
+			}
+		}
+		if want := map[bool]int{true: 1}[start == 0]; short != want || len(leases.Leases) != leaseCount-1 {
+			t.Errorf("start %d: %d of %d leases have little time left", start, short, len(leases.Leases))
+		}
+		if err := vigil.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
