@@ -158,11 +158,11 @@ void json_i64(struct json_writer *writer, int64_t number)
         writer->status = buf_append_format(writer->out, "%" PRId64, number);
 }
 
-void json_digits(struct json_writer *writer, struct slice digits)
+void json_raw(struct json_writer *writer, struct slice json)
 {
     put_separator(writer);
     if (writer->status == ST_OK)
-        writer->status = buf_append(writer->out, digits);
+        writer->status = buf_append(writer->out, json);
 }
 
 void json_u64(struct json_writer *writer, uint64_t number)

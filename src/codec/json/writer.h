@@ -46,8 +46,8 @@ void json_text(struct json_writer *writer, const char *text);
 /* As many digits as needed: a reader with doubles only loses those past 2^53. */
 void json_i64(struct json_writer *writer, int64_t number);
 void json_u64(struct json_writer *writer, uint64_t number);
-/* A number as it is written in JSON already. */
-void json_digits(struct json_writer *writer, struct slice digits);
+/* A value that is JSON already. */
+void json_raw(struct json_writer *writer, struct slice json);
 void json_bool(struct json_writer *writer, bool truth);
 void json_null(struct json_writer *writer);
 

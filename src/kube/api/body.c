@@ -92,6 +92,11 @@ void kube_body_warn(struct kube_call *call, struct slice warning)
     if (call->warned)
         return; /* it is tried again */
     call->warned = true;
+    kube_call_warn(call, warning);
+}
+
+void kube_call_warn(struct kube_call *call, struct slice warning)
+{
     struct buf text = {0};
     enum status status = buf_append_text(&text, "299 - \"");
     for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {

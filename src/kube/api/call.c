@@ -304,10 +304,15 @@ static void call_end(struct kube_life *life)
 static void go_on(struct kube_call *call)
 {
     const struct http_request *request = http_exchange_request(call->exchange);
-    if (parse(call, request))
-        dispatch(call, request);
-    else
+    const struct kube_custom *custom;
+    if (!parse(call, request)) {
         kube_call_fail(call);
+        return;
+    }
+    custom = kube_custom_of(call->kind);
+    if (custom && custom->warning)
+        kube_call_warn(call, slice_from_text(custom->warning));
+    dispatch(call, request);
 }
 
 /* Every definition is known as it is now. */

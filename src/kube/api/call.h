@@ -81,6 +81,8 @@ struct kube_call {
 
 /* Answers with call->status. */
 void kube_call_fail(struct kube_call *call);
+/* A Warning field for the answer; each call adds one. */
+void kube_call_warn(struct kube_call *call, struct slice warning);
 /* Answers with JSON bytes, which are copied; pretty or in another format if that was asked for. */
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
 /* The head of an answer whose body comes as it is made. */

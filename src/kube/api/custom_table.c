@@ -82,7 +82,7 @@ static void print_plain(struct kube_cells *cells, const struct json_node *value,
     else if (type == JSON_TYPE_BOOL)
         json_bool(cells->w, value->truth);
     else
-        json_digits(cells->w, value->text);
+        json_raw(cells->w, value->text);
 }
 
 static bool is(const struct kube_custom_column *column, const char *type)

@@ -1,6 +1,7 @@
 #include "kube/api/openapi.h"
 
 #include "base/xalloc.h"
+#include "kube/api/custom_openapi.h"
 #include "kube/schema/openapi.h"
 
 #include <stdio.h>
@@ -8,8 +9,12 @@
 /* A document on its way. */
 struct sending {
     struct http_source source;
-    struct http_exchange *x;
-    struct kube_openapi *document; /* owned */
+    struct http_exchange *x; /* NULL once it is over */
+    struct kube_face *face;
+    struct kube_registry_wait wait;
+    bool waits;
+    void (*answer)(struct sending *s);
+    struct kube_openapi *document; /* owned; of built-in kinds */
 };
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
@@ -36,11 +41,11 @@ static void not_found(struct http_exchange *x)
 }
 
 /* What was sent under this tag is still right: true when that was answered. */
-static bool is_known(struct http_exchange *x, const struct http_request *request)
+static bool is_known(struct http_exchange *x, const struct http_request *request, const char *hash)
 {
     char tag[64];
     struct slice known;
-    int len = snprintf(tag, sizeof(tag), "\"%s\"", kube_openapi_hash());
+    int len = snprintf(tag, sizeof(tag), "\"%s\"", hash);
     if (http_add_field(x, SLICE_LITERAL("Etag"), slice_of(tag, (size_t)len)) != ST_OK ||
         http_add_field(x, SLICE_LITERAL("Vary"), SLICE_LITERAL("Accept")) != ST_OK) {
         http_abort(x);
@@ -62,16 +67,25 @@ static bool is_get(struct http_exchange *x, const struct http_request *request)
     return false;
 }
 
-static void on_index(struct http_exchange *x, void *service, const struct http_request *request)
+/* -- The index -- */
+
+static void write_custom(struct json_writer *w, void *kinds)
 {
-    (void)service;
+    kube_custom_openapi_index(kinds, w);
+}
+
+static void answer_index(struct sending *s)
+{
+    const struct http_request *request = http_exchange_request(s->x);
+    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
+    char hash[KUBE_CUSTOM_HASH_BYTES];
     struct buf text = {0};
-    if (!is_get(x, request) || is_known(x, request))
+    if (is_known(s->x, request, kube_custom_openapi_hash(kinds, SLICE_EMPTY, hash)))
         return;
-    if (kube_openapi_index(&text) == ST_OK)
-        http_respond(x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
+    if (kube_openapi_index(&text, write_custom, kinds) == ST_OK)
+        http_respond(s->x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
     else
-        http_abort(x);
+        http_abort(s->x);
     buf_fini(&text);
 }
 
@@ -92,44 +106,105 @@ static struct slice version_of(struct slice path)
     return SLICE_EMPTY;
 }
 
-static void on_document(struct http_exchange *x, void *service, const struct http_request *request)
+/* -- Documents -- */
+
+static void send_builtin(struct sending *s, struct kube_openapi *document)
 {
-    (void)service;
-    struct kube_openapi *document;
-    if (!is_get(x, request))
+    s->document = document;
+    if (is_known(s->x, http_exchange_request(s->x), kube_openapi_hash()))
         return;
-    enum status status = kube_openapi_open(version_of(request->path), &document);
-    if (status == ST_NOT_FOUND) {
-        not_found(x);
-        return;
-    }
-    if (status != ST_OK) {
-        http_abort(x);
-        return;
-    }
-    struct sending *s = xcalloc(1, sizeof(*s));
-    *s = (struct sending){.source.fill = fill, .x = x, .document = document};
-    http_exchange_set_user(x, s);
-    if (is_known(x, request))
-        return;
-    http_make_bulk(x);
-    http_begin(x, 200, SLICE_LITERAL("application/json"));
-    http_set_source(x, &s->source);
+    http_make_bulk(s->x);
+    http_begin(s->x, 200, SLICE_LITERAL("application/json"));
+    http_set_source(s->x, &s->source);
 }
 
-static void on_document_end(struct http_exchange *x, void *service)
+static void send_custom(struct sending *s, struct slice version)
+{
+    const struct http_request *request = http_exchange_request(s->x);
+    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
+    char hash[KUBE_CUSTOM_HASH_BYTES];
+    struct buf text = {0};
+    enum status status = kube_custom_openapi(kinds, version, &text);
+    if (status == ST_NOT_FOUND)
+        not_found(s->x);
+    else if (status != ST_OK)
+        http_abort(s->x);
+    else if (!is_known(s->x, request, kube_custom_openapi_hash(kinds, version, hash)))
+        http_respond(s->x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
+    buf_fini(&text);
+}
+
+static void answer_document(struct sending *s)
+{
+    struct slice version = version_of(http_exchange_request(s->x)->path);
+    struct kube_openapi *document;
+    enum status status = kube_openapi_open(version, &document);
+    if (status == ST_NOT_FOUND)
+        send_custom(s, version);
+    else if (status == ST_OK)
+        send_builtin(s, document);
+    else
+        http_abort(s->x);
+}
+
+/* -- Requests -- */
+
+static void sending_free(struct sending *s)
+{
+    kube_openapi_close(s->document);
+    free(s);
+}
+
+/* Every definition is known as it is now. */
+static void on_definitions(struct kube_registry_wait *wait)
+{
+    struct sending *s = CONTAINER_OF(wait, struct sending, wait);
+    s->waits = false;
+    s->face->under_way--;
+    if (s->x)
+        s->answer(s);
+    else
+        sending_free(s);
+}
+
+static void begin(struct http_exchange *x, struct kube_face *face,
+                  void (*answer)(struct sending *s))
+{
+    struct sending *s = xcalloc(1, sizeof(*s));
+    *s = (struct sending){.source.fill = fill, .x = x, .face = face, .answer = answer};
+    http_exchange_set_user(x, s);
+    s->wait.go = on_definitions;
+    s->waits = true;
+    face->under_way++;
+    kube_registry_read(face->registry, &s->wait);
+}
+
+static void on_index(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    if (is_get(x, request))
+        begin(x, service, answer_index);
+}
+
+static void on_document(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    if (is_get(x, request))
+        begin(x, service, answer_document);
+}
+
+static void on_end(struct http_exchange *x, void *service)
 {
     (void)service;
     struct sending *s = http_exchange_user(x);
     if (!s)
         return;
-    kube_openapi_close(s->document);
-    free(s);
+    s->x = NULL;
+    if (!s->waits)
+        sending_free(s);
 }
 
 static const struct http_route routes[] = {
-    {.path = "/openapi/v3", .on_request = on_index},
-    {.path = "/openapi/v3/", .on_request = on_document, .on_end = on_document_end},
+    {.path = "/openapi/v3", .on_request = on_index, .on_end = on_end},
+    {.path = "/openapi/v3/", .on_request = on_document, .on_end = on_end},
 };
 
 enum status kube_openapi_add(struct kube_face *face)

@@ -90,8 +90,9 @@ static void end_stale(struct kube_registry *r)
 static void set_kinds(struct kube_registry *r, struct kube_definition *const *definitions,
                       size_t count)
 {
-    kube_kinds_unref(r->kinds);
+    struct kube_kinds *old = r->kinds; /* which the definitions may live by */
     r->kinds = kube_kinds_new(definitions, count);
+    kube_kinds_unref(old);
     end_stale(r);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { PATTERN_BYTES_MAX = 4 << 20 };
 enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 
 static struct json_node *object_of(struct json_node *node, const char *key)
@@ -91,10 +92,14 @@ static void check_pattern(struct check *c, struct json_node *node)
     const struct regex *regex;
     struct slice text;
     struct error error = {0};
+    struct arena arena;
     char why[640];
     if (!pattern || json_node_text(pattern, c->arena, &text) != ST_OK || !text.len)
         return;
-    switch (regex_compile(c->arena, text, &regex, &error)) {
+    arena_init(&arena, NULL, 0, PATTERN_BYTES_MAX);
+    enum status status = regex_compile(&arena, text, &regex, &error);
+    arena_fini(&arena);
+    switch (status) {
     case ST_INVALID:
     case ST_LIMIT:
         snprintf(why, sizeof(why), "must be a valid regular expression, but isn't: %s", error.text);

@@ -62,7 +62,8 @@ const char *kube_openapi_hash(void)
 
 /* -- The index -- */
 
-enum status kube_openapi_index(struct buf *out)
+enum status kube_openapi_index(struct buf *out,
+                               void (*write_more)(struct json_writer *w, void *ctx), void *ctx)
 {
     struct json_writer w;
     size_t count;
@@ -83,6 +84,8 @@ enum status kube_openapi_index(struct buf *out)
         json_text(&w, url);
         json_end_object(&w);
     }
+    if (write_more)
+        write_more(&w, ctx);
     json_end_object(&w);
     json_end_object(&w);
     return json_writer_finish(&w);
@@ -317,7 +320,7 @@ static void write_parameters(struct json_writer *w, const struct operation *oper
 }
 
 /* The ways in which a PATCH may come: kubectl looks for the one it would use. */
-static void write_patch_types(struct json_writer *w)
+static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
 {
     static const char *const types[] = {
         "application/json-patch+json",
@@ -328,7 +331,8 @@ static void write_patch_types(struct json_writer *w)
     json_begin_object(w);
     json_key(w, "content");
     json_begin_object(w);
-    for (size_t i = 0; i < COUNT_OF(types); i++) {
+    size_t count = COUNT_OF(types) - (kind->flags & KUBE_CUSTOM ? 1 : 0);
+    for (size_t i = 0; i < count; i++) {
         json_key(w, types[i]);
         json_begin_object(w);
         json_end_object(w);
@@ -347,7 +351,7 @@ static void write_operation(struct json_writer *w, const struct kube_kind *kind,
     json_begin_object(w);
     write_parameters(w, operation);
     if (strcmp(operation->method, "patch") == 0)
-        write_patch_types(w);
+        write_patch_types(w, kind);
     json_key(w, "responses");
     json_begin_object(w);
     json_key(w, "200");
@@ -383,7 +387,7 @@ static void write_path(struct json_writer *w, const struct kube_kind *kind, cons
     json_end_object(w);
 }
 
-static void write_paths(struct json_writer *w, const struct kube_kind *kind)
+void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind)
 {
     static const struct operation make = {"post", "post", true};
     static const struct operation collection[] = {
@@ -427,6 +431,21 @@ static void use(struct kube_openapi *d, const struct kube_type *type)
         if (kube_field_type(field))
             use(d, kube_field_type(field));
     }
+}
+
+enum status kube_openapi_write_meta(struct json_writer *w)
+{
+    AUTO(kube_openapi_closep)
+    struct kube_openapi *d = calloc(1, sizeof(*d) + kube_type_count() * sizeof(d->uses[0]));
+    if (!d)
+        return ST_NOMEM;
+    for (size_t i = 0; i < kube_type_count(); i++)
+        if (strcmp(kube_type_name(kube_type_at(i)), "ObjectMeta") == 0)
+            use(d, kube_type_at(i));
+    for (size_t i = 0; i < kube_type_count(); i++)
+        if (d->uses[i])
+            write_schema(w, kube_type_at(i));
+    return ST_OK;
 }
 
 static bool is_of(const struct kube_openapi *d, const struct kube_kind *kind)
@@ -502,7 +521,7 @@ static void make_piece(struct kube_openapi *d)
         break;
     case PHASE_PATHS:
         if (is_of(d, &kinds[d->at]))
-            write_paths(&d->writer, &kinds[d->at]);
+            kube_openapi_write_paths(&d->writer, &kinds[d->at]);
         if (++d->at < count)
             return;
         break;

@@ -11,13 +11,17 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
+#include "codec/json/writer.h"
+#include "kube/resource/kind.h"
 
 /* Another table or another way to write it has another. Hexadecimal; never changes while we run. */
 const char *kube_openapi_hash(void);
 
 /* {"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=…"},…}} */
+/* write_more adds those of others; it may be NULL. */
 MUST_CHECK
-enum status kube_openapi_index(struct buf *out);
+enum status kube_openapi_index(struct buf *out,
+                               void (*write_more)(struct json_writer *w, void *ctx), void *ctx);
 
 /* A document that is being read. One owner, one thread. */
 struct kube_openapi;
@@ -32,5 +36,14 @@ DEFINE_CLEANUP(struct kube_openapi *, kube_openapi_close)
 MUST_CHECK
 enum status kube_openapi_read(struct kube_openapi *document, uint8_t *dst, size_t room,
                               size_t *ret_len);
+
+/* -- For documents of other kinds -- */
+
+/* What can be done with it: members of "paths". */
+void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind);
+/* The schema of metadata and what that is made of: members of "schemas". ST_NOMEM. */
+MUST_CHECK
+enum status kube_openapi_write_meta(struct json_writer *w);
+#define KUBE_OPENAPI_META "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 #endif

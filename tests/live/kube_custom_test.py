@@ -1,0 +1,336 @@
+#!/usr/bin/python3
+"""Custom resources in the Kubernetes face: kubectl as people use it, definitions that come and go, several versions,
+and schemas that mean harm. tests/kube/same_custom_test.py compares the answers with a real kube-apiserver's."""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from kube import KubeServer, names, told  # noqa: E402
+
+KUBECTL = shutil.which("kubectl") or "kubectl"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WAIT_SECONDS = 30
+MERGE = "application/merge-patch+json"
+TEXT = {"type": "string"}
+SPEC = {"type": "object", "required": ["color"], "properties": {
+    "color": {"type": "string", "enum": ["red", "blue"]}, "size": {"type": "integer", "default": 3, "maximum": 9},
+    "note": TEXT}}
+
+
+def version(name="v1", spec=None, **more):
+    schema = {"type": "object", "properties": {"spec": spec or SPEC, "status": {
+        "type": "object", "properties": {"phase": TEXT}}}}
+    base = {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}},
+            "additionalPrinterColumns": [{"name": "Color", "type": "string", "jsonPath": ".spec.color"},
+                                         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]}
+    return {**base, **more}
+
+
+def definition(plural="hats", kind="Hat", group="example.com", scope="Namespaced", versions=None, **names_too):
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": scope, "names": {"plural": plural, "kind": kind, **names_too},
+                     "versions": versions or [version()]}}
+
+
+def hat(name, api="v1", **spec):
+    return {"apiVersion": f"example.com/{api}", "kind": "Hat", "metadata": {"name": name},
+            "spec": {"color": "red", **spec}}
+
+
+HATS = "/apis/example.com/v1/namespaces/default/hats"
+
+
+class Face(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.server = KubeServer(self.directory.name + "/data").start()
+
+    def tearDown(self):
+        self.server.close()
+        self.server.stop()
+        self.directory.cleanup()
+
+    def send(self, method, path, body=None, code=None, content_type="application/json"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+        text = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
+        connection.request(method, path, text, {"Content-Type": content_type})
+        response = connection.getresponse()
+        self.warning = response.getheader("Warning")
+        answer = json.loads(response.read())
+        connection.close()
+        if code:
+            self.assertEqual(response.status, code, answer)
+        return answer
+
+    def patch(self, path, body, code=200):
+        return self.send("PATCH", path, body, code, MERGE)
+
+    def until(self, done):
+        end = time.monotonic() + WAIT_SECONDS
+        while not done():
+            self.assertLess(time.monotonic(), end, self.server.log)
+            time.sleep(0.02)
+
+    def conditions(self, name):
+        crd = self.server.list(f"{CRDS}/{name}")
+        return {c["type"]: (c["status"], c["reason"]) for c in crd["status"]["conditions"]}
+
+
+class Definitions(Face):
+    def test_a_kind_is_there_when_its_definition_is_answered_on_every_connection(self):
+        for i in range(20):
+            made = definition(f"hats{i}s", f"Hat{i}")
+            crd = self.send("POST", CRDS, made, 201)
+            self.assertEqual(crd["status"]["storedVersions"], ["v1"])
+            self.send("POST", f"/apis/example.com/v1/namespaces/default/hats{i}s",
+                      {**hat("a"), "kind": f"Hat{i}"}, 201)
+            resources = self.server.list("/apis/example.com/v1")["resources"]
+            self.assertIn(f"hats{i}s", [r["name"] for r in resources])
+
+    def test_definitions_are_there_after_a_restart(self):
+        self.send("POST", CRDS, definition(shortNames=["ht"]), 201)
+        self.send("POST", HATS, hat("a"), 201)
+        self.server.stop()
+        self.server.start()
+        self.assertEqual(names(self.server.list(HATS)), ["a"])
+        self.send("POST", HATS, hat("b", color="green"), 422)
+
+    def test_one_that_was_put_into_the_store_is_settled_at_the_start(self):
+        made = definition()
+        self.server.put_raw(f"/registry/apiextensions.k8s.io/customresourcedefinitions/{made['metadata']['name']}",
+                            json.dumps(made))
+        self.server.stop()
+        self.server.start()
+        self.until(lambda: self.server.get(HATS)[0] == 200)
+        self.send("POST", HATS, hat("a"), 201)
+
+    def test_names_that_are_taken_are_given_back(self):
+        self.send("POST", CRDS, definition(shortNames=["h"]), 201)
+        self.send("POST", CRDS, definition("caps", "Hat", shortNames=["h"]), 201)
+        self.assertEqual(self.conditions("caps.example.com")["NamesAccepted"][0], "False")
+        self.assertEqual(self.conditions("caps.example.com")["Established"], ("False", "NotAccepted"))
+        self.assertEqual(self.server.get("/apis/example.com/v1/caps")[0], 404)
+        self.send("DELETE", f"{CRDS}/hats.example.com", None, 200)
+        self.until(lambda: self.server.get("/apis/example.com/v1/caps")[0] == 200)
+        self.assertEqual(self.conditions("caps.example.com")["NamesAccepted"], ("True", "NoConflicts"))
+
+    def test_deleting_one_deletes_its_objects_and_keeps_those_with_finalizers(self):
+        self.send("POST", CRDS, definition(), 201)
+        for i in range(120):
+            self.send("POST", HATS, hat(f"h{i}"), 201)
+        kept = hat("kept")
+        kept["metadata"]["finalizers"] = ["example.com/keep"]
+        self.send("POST", HATS, kept, 201)
+        crd = self.send("DELETE", f"{CRDS}/hats.example.com", None, 200)
+        self.assertEqual(crd["metadata"]["finalizers"], ["customresourcecleanup.apiextensions.k8s.io"])
+        refused = self.send("POST", HATS, hat("late"), 403)
+        self.assertIn("create not allowed while custom resource definition is terminating", refused["message"])
+        self.until(lambda: names(self.server.list(HATS)) == ["kept"])
+        self.patch(f"{HATS}/kept", {"metadata": {"finalizers": None}})
+        self.until(lambda: self.server.get(f"{CRDS}/hats.example.com")[0] == 404)
+        self.assertEqual(self.server.get(HATS)[0], 404)
+
+    def test_a_deletion_goes_on_after_a_restart(self):
+        self.send("POST", CRDS, definition(), 201)
+        kept = hat("kept")
+        kept["metadata"]["finalizers"] = ["example.com/keep"]
+        self.send("POST", HATS, kept, 201)
+        self.send("DELETE", f"{CRDS}/hats.example.com", None, 200)
+        self.server.stop()
+        self.server.start()
+        self.patch(f"{HATS}/kept", {"metadata": {"finalizers": None}})
+        self.until(lambda: self.server.get(f"{CRDS}/hats.example.com")[0] == 404)
+
+    def test_a_namespace_that_is_deleted_takes_its_custom_objects_along(self):
+        self.send("POST", CRDS, definition(), 201)
+        self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}}, 201)
+        self.send("POST", "/apis/example.com/v1/namespaces/n/hats", hat("a"), 201)
+        self.send("DELETE", "/api/v1/namespaces/n", None, 200)
+        self.until(lambda: self.server.get("/api/v1/namespaces/n")[0] == 404)
+        self.assertEqual(self.server.list("/apis/example.com/v1/hats")["items"], [])
+
+    def test_what_is_not_done_here_is_told(self):
+        rules = {**SPEC, "x-kubernetes-validations": [{"rule": "self.size > 1"}]}
+        self.send("POST", CRDS, definition(versions=[version(spec=rules)]), 201)
+        self.assertIn("x-kubernetes-validations are kept, but not checked here", self.warning)
+        hook = definition("caps", "Cap")
+        hook["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {
+            "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}
+        refused = self.send("POST", CRDS, hook, 422)
+        self.assertIn("conversion by webhooks is not done by this server", refused["message"])
+
+
+class Objects(Face):
+    def setUp(self):
+        super().setUp()
+        self.send("POST", CRDS, definition(versions=[
+            version(selectableFields=[{"jsonPath": ".spec.color"}]),
+            version("v1beta1", storage=False, deprecated=True, selectableFields=[{"jsonPath": ".spec.color"}])]), 201)
+
+    def test_a_default_that_came_later_is_seen_in_old_objects(self):
+        self.send("POST", HATS, hat("a", note="x"), 201)
+        later = {**SPEC, "properties": {**SPEC["properties"], "brim": {"type": "string", "default": "wide"}}}
+        del later["properties"]["note"]
+        crd = self.server.list(f"{CRDS}/hats.example.com")
+        for one in crd["spec"]["versions"]:
+            one["schema"]["openAPIV3Schema"]["properties"]["spec"] = later
+        self.send("PUT", f"{CRDS}/hats.example.com", crd, 200)
+        expected = {"color": "red", "size": 3, "brim": "wide"}
+        self.assertEqual(self.server.list(f"{HATS}/a")["spec"], expected)
+        self.assertEqual(self.server.list(HATS)["items"][0]["spec"], expected)
+        self.assertEqual(self.server.watch(HATS).next()["object"]["spec"], expected)
+
+    def test_every_version_shows_all_objects_as_its_own(self):
+        old = HATS.replace("v1", "v1beta1")
+        watch = self.server.watch(old, resourceVersion=self.server.list(HATS)["metadata"]["resourceVersion"])
+        self.send("POST", HATS, hat("a"), 201)
+        made = self.send("POST", old, hat("b", api="v1beta1"), 201)
+        self.assertEqual(self.warning, '299 - "example.com/v1beta1 Hat is deprecated"')
+        self.assertEqual(made["apiVersion"], "example.com/v1beta1")
+        self.assertEqual(self.server.list(f"{HATS}/b")["apiVersion"], "example.com/v1")
+        self.send("DELETE", f"{HATS}/a", None, 200)
+        events = watch.take(3)
+        self.assertEqual([told(e)[:2] for e in events], [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")])
+        self.assertEqual({e["object"]["apiVersion"] for e in events}, {"example.com/v1beta1"})
+
+    def test_a_watch_by_a_selectable_field_hears_what_comes_and_what_goes(self):
+        version_now = self.server.list(HATS)["metadata"]["resourceVersion"]
+        for path in (HATS, HATS.replace("v1", "v1beta1")):
+            with self.subTest(path=path):
+                name = "a" if path == HATS else "b"
+                watch = self.server.watch(path, resourceVersion=version_now, fieldSelector="spec.color=blue,metadata.name=" + name)
+                self.send("POST", HATS, hat(name), 201)
+                self.patch(f"{HATS}/{name}", {"spec": {"color": "blue"}})
+                self.patch(f"{HATS}/{name}", {"spec": {"size": 5}})
+                self.patch(f"{HATS}/{name}", {"spec": {"color": "red"}})
+                self.assertEqual([told(e)[:2] for e in watch.take(3)],
+                                 [("ADDED", name), ("MODIFIED", name), ("DELETED", name)])
+
+    def test_a_watch_ends_when_its_definition_changes_and_not_for_its_status(self):
+        watch = self.server.watch(HATS, resourceVersion=self.server.list(HATS)["metadata"]["resourceVersion"])
+        self.patch(f"{CRDS}/hats.example.com", {"metadata": {"labels": {"a": "b"}}})
+        self.send("POST", HATS, hat("a"), 201)
+        self.assertEqual(told(watch.next())[:2], ("ADDED", "a"))
+        self.patch(f"{CRDS}/hats.example.com", {"spec": {"names": {"shortNames": ["ht"]}}})
+        self.assertEqual(watch.rest(), [])
+        self.assertEqual(self.server.list("/apis/example.com/v1")["resources"][0]["shortNames"], ["ht"])
+
+    def test_a_version_that_is_no_longer_served_is_gone_and_its_objects_are_not(self):
+        self.send("POST", HATS.replace("v1", "v1beta1"), hat("a", api="v1beta1"), 201)
+        crd = self.server.list(f"{CRDS}/hats.example.com")
+        crd["spec"]["versions"][1]["served"] = False
+        self.send("PUT", f"{CRDS}/hats.example.com", crd, 200)
+        self.assertEqual(self.server.get(HATS.replace("v1", "v1beta1"))[0], 404)
+        self.assertEqual(names(self.server.list(HATS)), ["a"])
+
+    def test_status_and_spec_are_written_apart_and_counted_right(self):
+        self.send("POST", HATS, {**hat("a"), "status": {"phase": "made"}}, 201)
+        self.assertNotIn("status", self.server.list(f"{HATS}/a"))
+        self.patch(f"{HATS}/a/status", {"status": {"phase": "Worn"}, "spec": {"size": 9}})
+        worn = self.server.list(f"{HATS}/a")
+        self.assertEqual((worn["status"], worn["spec"]["size"], worn["metadata"]["generation"]), ({"phase": "Worn"}, 3, 1))
+        self.patch(f"{HATS}/a", {"spec": {"size": 4}, "status": {"phase": "no"}})
+        now = self.server.list(f"{HATS}/a")
+        self.assertEqual((now["status"], now["metadata"]["generation"]), ({"phase": "Worn"}, 2))
+
+    def test_what_was_wrong_before_may_stay_while_the_rest_changes(self):
+        self.send("POST", HATS, hat("a", size=8), 201)
+        crd = self.server.list(f"{CRDS}/hats.example.com")
+        for one in crd["spec"]["versions"]:
+            one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = 5
+        self.send("PUT", f"{CRDS}/hats.example.com", crd, 200)
+        self.patch(f"{HATS}/a", {"spec": {"color": "blue"}})
+        self.patch(f"{HATS}/a", {"spec": {"size": 7}}, 422)
+        self.send("POST", HATS, hat("b", size=8), 422)
+
+
+class Harm(Face):
+    """What one schema or object can cost is bounded: the server goes on answering."""
+
+    def alive(self):
+        self.server.list("/api/v1/namespaces")
+
+    def test_a_pattern_takes_no_longer_than_its_share(self):
+        spec = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(x+x+)+y"},
+                                                 "b": {"type": "string", "pattern": "^(a{1,200}){1,10}c$"}}}
+        self.send("POST", CRDS, definition(versions=[version(spec=spec)]), 201)
+        self.send("POST", HATS, {**hat("a"), "spec": {"a": "x" * 100000}}, 422)
+        slow = self.send("POST", HATS, {**hat("a"), "spec": {"b": "a" * 1000000}}, 422)
+        self.assertIn("too long to check", slow["message"])
+        self.alive()
+
+    def test_a_schema_that_is_too_large_is_refused(self):
+        many = {f"f{i}": {"type": "string", "pattern": "a{1000}"} for i in range(3000)}
+        refused = self.send("POST", CRDS, definition(versions=[version(spec={"type": "object", "properties": many})]), 422)
+        self.assertIn("more memory than a schema may", refused["message"])
+        self.alive()
+
+    def test_deep_and_wide_schemas_do_no_harm(self):
+        deep = {"type": "string"}
+        for _ in range(100):
+            deep = {"type": "object", "properties": {"a": deep}}
+        self.send("POST", CRDS, definition(versions=[version(spec=deep)]), 201)
+        for _ in range(200):
+            deep = {"type": "object", "properties": {"a": deep}}
+        self.send("POST", CRDS, definition("caps", "Cap", versions=[version(spec=deep)]), 400)
+        wide = {"type": "object", "properties": {"l": {"type": "array", "items": {
+            "type": "integer", "anyOf": [{"minimum": i} for i in range(2000, 0, -1)]}}}}
+        self.send("POST", CRDS, definition("capes", "Cape", versions=[version(spec=wide)]), 201)
+        slow = self.send("POST", "/apis/example.com/v1/namespaces/default/capes",
+                         {**hat("a"), "kind": "Cape", "spec": {"l": [1] * 50000}}, 422)
+        self.assertIn("too long to check", slow["message"])
+        self.alive()
+
+    def test_more_versions_than_there_may_be_are_refused(self):
+        versions = [version(f"v{i}", storage=i == 1) for i in range(1, 40)]
+        self.assertIn("there are more than 32", self.send("POST", CRDS, definition(versions=versions), 422)["message"])
+
+
+class Kubectl(Face):
+    def kubectl(self, *args, given=None, code=0, **env):
+        text = given if given is None or isinstance(given, str) else json.dumps(given)
+        done = subprocess.run([KUBECTL, "--kubeconfig", self.server.kubeconfig, *args], input=text, text=True,
+                              capture_output=True, check=False, timeout=120,
+                              env={**os.environ, "HOME": self.directory.name, **env})
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def test_people_use_custom_resources_like_any_others(self):
+        given = definition(shortNames=["ht"], categories=["clothes"])
+        self.kubectl("create", "--validate=false", "-f", "-", given=given)
+        self.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=20s")
+        self.assertIn("hats", self.kubectl("api-resources", "--api-group=example.com"))
+        self.kubectl("create", "--validate=false", "-f", "-", given=hat("a"))
+        self.kubectl("apply", "--validate=false", "-f", "-", given=hat("b", color="blue"))
+        self.kubectl("apply", "--validate=false", "-f", "-", given=hat("b", color="blue", size=7))
+        rows = self.kubectl("get", "ht").splitlines()
+        self.assertEqual(rows[0].split(), ["NAME", "COLOR", "SIZE"])
+        self.assertEqual([row.split() for row in rows[1:]], [["a", "red", "3"], ["b", "blue", "7"]])
+        self.assertIn("hat.example.com/a", self.kubectl("get", "clothes", "-o", "name"))
+        self.kubectl("label", "hat", "a", "x=y")
+        self.kubectl("patch", "hat", "a", "--type=merge", "-p", '{"spec":{"size":5}}')
+        self.kubectl("patch", "hat", "a", "--type=json", "-p", '[{"op":"replace","path":"/spec/color","value":"blue"}]')
+        editor = pathlib.Path(self.directory.name) / "editor"
+        editor.write_text("#!/bin/sh\nsed -i 's/size: 5/size: 6/' \"$1\"\n")
+        editor.chmod(0o755)
+        self.kubectl("edit", "hat", "a", "--validate=false", KUBE_EDITOR=str(editor))
+        self.assertEqual(json.loads(self.kubectl("get", "hat", "a", "-o", "json"))["spec"], {"color": "blue", "size": 6})
+        self.assertIn("Unsupported value", self.kubectl("create", "--validate=false", "-f", "-",
+                                                        given=hat("c", color="pink"), code=1))
+        self.kubectl("delete", "hat", "a", "--timeout=20s")
+        self.kubectl("delete", "crd", "hats.example.com", "--timeout=20s")
+        self.kubectl("get", "hats", code=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
