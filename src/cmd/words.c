@@ -32,7 +32,10 @@ int words_read(struct words *words, int count, char **args)
             return words_refuse(words, "there are too many words");
         words->words[found++] = args[at++];
     }
-    if (found < words->word_count_needed)
-        return words_refuse(words, "something is missing");
+    if (found < words->word_count_needed) {
+        char why[128];
+        snprintf(why, sizeof(why), "%s is missing", words->table->words);
+        return words_refuse(words, why);
+    }
     return -1;
 }

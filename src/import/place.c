@@ -8,8 +8,12 @@
 
 #define BUILD_NAME "import.tmp"
 
+/* What is moved out of the place before FORMAT. */
+static const char *const part_names[] = {"log", "meta"};
+
 struct contents {
     bool build;
+    bool parts;
     bool others;
 };
 
@@ -18,6 +22,8 @@ static void note_name(void *ctx, const char *name)
     struct contents *contents = ctx;
     if (strcmp(name, BUILD_NAME) == 0)
         contents->build = true;
+    else if (strcmp(name, part_names[0]) == 0 || strcmp(name, part_names[1]) == 0)
+        contents->parts = true;
     else if (strcmp(name, "lost+found") != 0)
         contents->others = true;
 }
@@ -36,6 +42,15 @@ static bool remove_tree(const char *path)
     return nftw(path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS) == 0;
 }
 
+static void remove_parts(const struct import_place *place)
+{
+    for (size_t i = 0; i < COUNT_OF(part_names); i++) {
+        char path[4200];
+        snprintf(path, sizeof(path), "%s/%s", place->data_dir, part_names[i]);
+        remove_tree(path);
+    }
+}
+
 /* What an import has left that was interrupted; not one that is running. */
 static enum status clear(const struct import_place *place, struct fs *fs, struct error *ret_error)
 {
@@ -46,6 +61,7 @@ static enum status clear(const struct import_place *place, struct fs *fs, struct
     if (status == ST_IN_USE)
         return error_set(ret_error, ST_IN_USE, "another import into %s is running",
                          place->data_dir);
+    remove_parts(place);
     bool removed = remove_tree(place->build_dir);
     file_close(lock);
     if (!removed)
@@ -72,7 +88,7 @@ enum status import_place_begin(struct import_place *place, struct fs *fs, const 
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", data_dir,
                          status_text(status));
-    if (contents.others)
+    if (contents.others || (contents.parts && !contents.build))
         return error_set(ret_error, ST_EXISTS,
                          "the data directory %s is there already and not empty; choose a new one "
                          "with --data-dir, or remove it first",
@@ -112,8 +128,8 @@ static enum status sync_above(const struct import_place *place, struct fs *fs,
 enum status import_place_commit(struct import_place *place, struct fs *fs, struct error *ret_error)
 {
     TRY(sync_above(place, fs, ret_error));
-    TRY(move_out(place, fs, "log", ret_error));
-    TRY(move_out(place, fs, "meta", ret_error));
+    for (size_t i = 0; i < COUNT_OF(part_names); i++)
+        TRY(move_out(place, fs, part_names[i], ret_error));
     char lock_path[4200];
     snprintf(lock_path, sizeof(lock_path), "%s/LOCK", place->build_dir);
     unlink(lock_path);
@@ -127,13 +143,8 @@ void import_place_end(struct import_place *place)
 {
     if (!place->begun)
         return;
-    static const char *const names[] = {"log", "meta"};
     remove_tree(place->build_dir);
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        char path[4200];
-        snprintf(path, sizeof(path), "%s/%s", place->data_dir, names[i]);
-        remove_tree(path);
-    }
+    remove_parts(place);
     if (place->made)
         rmdir(place->data_dir);
     place->begun = false;

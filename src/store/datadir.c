@@ -17,6 +17,7 @@ _Static_assert(sizeof(FORMAT_TEXT) == sizeof(FORMAT_BEFORE), "read into the same
 struct contents {
     bool format;
     bool etcd_member;
+    bool import; /* one that was not finished */
     bool others;
 };
 
@@ -27,6 +28,8 @@ static void note_name(void *ctx, const char *name)
         contents->format = true;
     else if (strcmp(name, "member") == 0)
         contents->etcd_member = true;
+    else if (strcmp(name, "import.tmp") == 0)
+        contents->import = true;
     else if (strcmp(name, "LOCK") != 0 && strcmp(name, "FORMAT.new") != 0 &&
              strcmp(name, "lost+found") != 0)
         contents->others = true;
@@ -52,6 +55,11 @@ static enum status check_contents(const char *path, const struct contents *conte
                          "%s holds the data of a real etcd (it has a member directory), which is "
                          "left as it is; make a data directory of it with vigil import, or choose "
                          "another one with --data-dir",
+                         path);
+    if (contents->import)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s holds an import that was not finished; run vigil import again, which "
+                         "begins anew, or remove it",
                          path);
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,

@@ -26,13 +26,15 @@ class Install(LiveTest):
         etcd = self.scratch / "usr/libexec/vigil/etcd"
         self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
 
-    def test_the_manual_page_is_clean_and_whole(self):
-        page = self.share / "man/man8/vigil-serve.8"
-        done = output("man", "--warnings", "-l", str(page), env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8",
-                                                                 "PATH": "/usr/bin:/bin"})
-        self.assertEqual(done.stderr, "")
-        for part in ("--data-dir", "CONFIGURATION FILE", "SIGNALS", "EXIT STATUS"):
-            self.assertIn(part, done.stdout)
+    def test_the_manual_pages_are_clean_and_whole(self):
+        for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
+                            ("snapshot", ("restore|status FILE", "--skip-hash-check"))):
+            page = self.share / f"man/man8/vigil-{name}.8"
+            done = output("man", "--warnings", "-l", str(page),
+                          env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
+            self.assertEqual(done.stderr, "")
+            for part in ("--data-dir", "EXIT STATUS", *parts):
+                self.assertIn(part, done.stdout)
 
     def test_shells_take_the_completions(self):
         output("bash", "-n", str(self.share / "bash-completion/completions/vigil"))
