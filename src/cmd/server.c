@@ -5,6 +5,7 @@
 #include "etcd/compactor.h"
 #include "etcd/health_counts.h"
 #include "etcd/metrics.h"
+#include "kube/api/metrics.h"
 #include "net/wire.h"
 #include "wire/connection.h"
 
@@ -22,6 +23,7 @@ struct server {
     const struct server_config *config;
     struct etcd_config etcd; /* that of config, and where to count */
     struct etcd_health_counts health_counts;
+    struct kube_config kube;
     struct metric_set *method_counts; /* owned */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
@@ -92,6 +94,11 @@ static void write_metrics(void *face, struct metric_page *page)
     etcd_metrics_write(face, page);
 }
 
+static void write_kube_metrics(void *metrics, struct metric_page *page)
+{
+    kube_metrics_write(metrics, page);
+}
+
 static enum status start_faces(struct server *server, struct server_shard *shard, struct loop *loop)
 {
     TRY(etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face));
@@ -99,7 +106,7 @@ static enum status start_faces(struct server *server, struct server_shard *shard
     etcd_face_set_loop(shard->face, loop);
     if (!server->config->kube_wanted)
         return ST_OK;
-    TRY(kube_face_new(&server->config->kube, server->engine, shard->engine, loop, &shard->kube));
+    TRY(kube_face_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
     kube_face_set_metrics(shard->kube, write_metrics, shard->face);
     if (!atomic_exchange(&server->has_keeper, true))
         kube_face_keep(shard->kube);
@@ -337,7 +344,13 @@ enum status server_start(const struct server_config *config, struct server **ret
     AUTO(server_freep) struct server *server = xcalloc(1, sizeof(*server));
     server->config = config;
     server->etcd = config->etcd;
+    server->kube = config->kube;
     TRY(metric_set_new(ETCD_METHOD_SLOTS, &server->method_counts));
+    if (config->kube_wanted) {
+        TRY(kube_metrics_new(&server->kube.metrics));
+        server->etcd.more_metrics = write_kube_metrics;
+        server->etcd.more_metrics_ctx = server->kube.metrics;
+    }
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
     server->etcd.net_stats = net_stats;
@@ -391,6 +404,7 @@ void server_free(struct server *server)
     engine_local_close(server->engine);
     server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
+    kube_metrics_free(server->kube.metrics);
     free(server->bound);
     free(server->shown);
     free(server->shown_texts);

@@ -43,6 +43,9 @@ struct etcd_config {
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
     bool (*tls_stats)(void *ctx, struct tls_stats *ret_stats); /* NULL, or false: there is none */
     void *net_ctx;
+    /* What others count, at the end of the page; NULL: nothing. */
+    void (*more_metrics)(void *ctx, struct metric_page *page);
+    void *more_metrics_ctx;
     /* HTTP: which Host fields are answered without TLS, and pages of which origins may read the
      * answers. None, or one that is "*": all. */
     const struct slice *hosts;

@@ -309,4 +309,6 @@ void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
     if (face->config->health_counts)
         etcd_health_write(face->config->health_counts, page);
     etcd_process_metrics_write(page);
+    if (face->config->more_metrics)
+        face->config->more_metrics(face->config->more_metrics_ctx, page);
 }

@@ -55,7 +55,18 @@ static const char *summary(struct slice body, char to[80])
 static bool too_large(struct kube_call *call)
 {
     return kube_fail(&call->status, KUBE_TOO_LARGE,
-                     "Request entity too large: it takes more memory than a request may");
+                     "Request entity too large: it has more values than a request may have");
+}
+
+/*
+ * While a body is read. All its values are looked at in one go, on a thread that others wait for:
+ * bytes are a poor measure of that, three million of them can be one string or a million numbers.
+ */
+static size_t narrow(struct arena *arena, size_t bytes)
+{
+    size_t before = arena->limit_bytes;
+    arena->limit_bytes = size_min(before, arena->held_bytes + bytes);
+    return before;
 }
 
 /* Go has two names for the end, and two for depth; here it is encoding/json that speaks. */
@@ -197,27 +208,38 @@ static bool read_protobuf(struct kube_call *call, struct slice body, struct json
                      UNKNOWN_FORMAT "application/json, application/yaml");
 }
 
-bool kube_body_read(struct kube_call *call, const struct http_request *request,
-                    struct json_node **ret_body)
+static bool read_body(struct kube_call *call, const struct http_request *request,
+                      struct json_node **ret_body)
 {
     struct slice type = media_type(request), body = request->body;
     /* Options of a delete and what subresources take are of other kinds. */
     bool own =
         !slice_equal(request->method, SLICE_LITERAL("DELETE")) && !call->path.subresource.len;
-    if (!check_size(call, body))
-        return false;
-    *ret_body = NULL;
-    if (!body.len)
-        return true;
     if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
         return read_protobuf(call, body, ret_body);
     if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
         return read_json(call, body, own, ret_body);
-    if (slice_equal(type, SLICE_LITERAL("application/yaml")))
+    if (slice_equal(type, SLICE_LITERAL("application/yaml"))) {
+        narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
         return read_yaml(call, body, own, ret_body);
+    }
     return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                      UNKNOWN_FORMAT
                      "application/json, application/yaml, application/vnd.kubernetes.protobuf");
+}
+
+bool kube_body_read(struct kube_call *call, const struct http_request *request,
+                    struct json_node **ret_body)
+{
+    if (!check_size(call, request->body))
+        return false;
+    *ret_body = NULL;
+    if (!request->body.len)
+        return true;
+    size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
+    bool fine = read_body(call, request, ret_body);
+    call->arena.limit_bytes = before;
+    return fine;
 }
 
 static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
@@ -261,7 +283,9 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
             UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s",
             patch_known(call, KUBE_PATCH_STRATEGIC) ? ", application/strategic-merge-patch+json"
                                                     : "");
+    size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
     enum status status = json_tree_read(&call->arena, request->body, ret_patch, &error);
+    call->arena.limit_bytes = before;
     if (status == ST_OK)
         return true;
     if (status == ST_NOMEM)

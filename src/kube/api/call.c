@@ -85,12 +85,14 @@ static enum status respond(struct kube_call *call, unsigned code, struct slice j
 
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
+    call->code = code;
     if (add_field(call, "Cache-Control", "no-cache, private") && respond(call, code, json) != ST_OK)
         http_abort(call->exchange);
 }
 
 void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type)
 {
+    call->code = code;
     if (add_field(call, "Cache-Control", "no-cache, private"))
         http_begin(call->exchange, code, content_type);
 }
@@ -173,8 +175,17 @@ struct kube_call *kube_call_of_write(struct engine_op *op)
     return CONTAINER_OF(op, struct kube_call, write.engine.op);
 }
 
+static void count_call(const struct kube_call *call)
+{
+    int64_t duration_ns = clock_mono_ns(call->face->clock) - call->started_ns;
+    kube_count_request(&call->face->counter, call->verb, call->kind, call->code,
+                       call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);
+}
+
 static void call_free(struct kube_call *call)
 {
+    if (call->code && call->path.resource.len)
+        count_call(call);
     if (call->on_free)
         call->on_free(call);
     kube_kinds_unref(call->kinds);
@@ -264,9 +275,31 @@ static bool parse(struct kube_call *call, const struct http_request *request)
     return parse_accept(call, accept);
 }
 
+static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
+{
+    static const struct {
+        const char *method;
+        enum kube_verb one, many;
+    } verbs[] = {
+        {"GET", KUBE_VERB_GET, KUBE_VERB_LIST},
+        {"POST", KUBE_VERB_POST, KUBE_VERB_POST},
+        {"PUT", KUBE_VERB_PUT, KUBE_VERB_PUT},
+        {"PATCH", KUBE_VERB_PATCH, KUBE_VERB_PATCH},
+        {"DELETE", KUBE_VERB_DELETE, KUBE_VERB_DELETE_COLLECTION},
+    };
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        if (!slice_equal(method, slice_from_text(verbs[i].method)))
+            continue;
+        if (i == 0 && is_watch(call))
+            return KUBE_VERB_WATCH;
+        return call->path.name.len ? verbs[i].one : verbs[i].many;
+    }
+    return KUBE_VERB_OTHER;
+}
+
 static void dispatch_read(struct kube_call *call)
 {
-    if (is_watch(call))
+    if (call->verb == KUBE_VERB_WATCH)
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);
@@ -305,7 +338,9 @@ static void go_on(struct kube_call *call)
 {
     const struct http_request *request = http_exchange_request(call->exchange);
     const struct kube_custom *custom;
-    if (!parse(call, request)) {
+    bool fine = parse(call, request);
+    call->verb = verb_of(call, request->method);
+    if (!fine) {
         kube_call_fail(call);
         return;
     }
@@ -420,6 +455,7 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     call->exchange = x;
     arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     http_exchange_set_user(x, &call->life);
+    call->started_ns = clock_mono_ns(call->face->clock);
     begin(call, request);
 }
 
@@ -460,6 +496,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
+    TRY(kube_counter_init(&face->counter, config->metrics));
     face->registry = kube_registry_new(face);
     TRY(http_routes_new(&face->routes));
     TRY(kube_pages_add(face));

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "kube/api/face.h"
+#include "kube/api/metrics.h"
 #include "kube/api/registry.h"
 #include "kube/api/request.h"
 #include "kube/api/selection.h"
@@ -48,6 +49,7 @@ struct kube_face {
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
     struct kube_selections selections;
+    struct kube_counter counter;
     bool stopped; /* nothing is begun any more that nobody asks for */
 };
 
@@ -67,8 +69,11 @@ struct kube_call {
     const struct kube_kind *kind;
     struct kube_kinds *kinds;       /* counted: the picture that kind is in */
     struct kube_registry_wait wait; /* for its kind */
-    bool warned;                    /* the answer has its Warning field */
-    struct kube_status status;      /* what to answer if it fails */
+    enum kube_verb verb;
+    unsigned code; /* of the answer; 0: none has begun */
+    int64_t started_ns;
+    bool warned;               /* the answer has its Warning field */
+    struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
     unsigned under_way;                      /* operations of this call */

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "wire/http/routes.h"
 
+struct kube_metrics;
 struct kube_schema;
 struct kube_tokens;
 
@@ -19,6 +20,7 @@ struct kube_config {
     bool skip_undecodable;            /* a watch passes over values that are no objects */
     const struct kube_tokens *tokens; /* kube/api/tokens.h; NULL: nobody is asked who he is */
     const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
+    struct kube_metrics *metrics;     /* kube/api/metrics.h; NULL: nothing is counted */
 };
 
 /* Of a request, as in Kubernetes. */
@@ -26,6 +28,10 @@ enum {
     KUBE_BODY_BYTES_MAX = 3 * 1024 * 1024,
     /* What is read at all: who sends a little too much is told so in a Status. */
     KUBE_BODY_BYTES_READ = KUBE_BODY_BYTES_MAX + 1024 * 1024,
+    /* What its values may take when it is read: some 100,000 of them. */
+    KUBE_BODY_TREE_BYTES_MAX = 12 * 1024 * 1024,
+    /* Reading one of YAML takes ten times as long. */
+    KUBE_BODY_YAML_BYTES_MAX = 6 * 1024 * 1024,
 };
 
 struct kube_face;

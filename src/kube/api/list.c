@@ -36,6 +36,7 @@ struct list_state {
     struct pb_range_request request;
     int64_t limit;        /* 0: none */
     int64_t given;        /* items so far */
+    uint64_t fetched;     /* objects that were looked at for them */
     int64_t revision;     /* of the list */
     struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
     bool more;            /* there are items behind the limit */
@@ -65,6 +66,9 @@ static void on_end(struct kube_call *call)
     http_packer_free(list->packer);
     list->packer = NULL;
     buf_fini(&list->gathered);
+    kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
+    kube_count(&call->face->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
+    kube_count(&call->face->counter, call->kind, KUBE_COUNT_RETURNED, (uint64_t)list->given);
 }
 
 /* -- Parts -- */
@@ -135,6 +139,10 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
     if (kube_scope_look(&list->scope, list->shaping.shape, kv, &object) != ST_OK) {
         log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
                  LOG_I64("revision", kv.mod_revision));
+        kube_count_total(&list->call->face->counter,
+                         list->call->face->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
+                                                                    : KUBE_TOTAL_UNDECODABLE,
+                         1);
         return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
     }
     if (!kube_selection_matches(list->scope.selection, &object))
@@ -160,6 +168,7 @@ static enum status next_item(struct list_state *list)
     if (full && !list->scope.selection->selects)
         list->more = range->more;
     if ((!full || list->scope.selection->selects) && engine_range_next(range, &field)) {
+        list->fetched++;
         if (!full)
             return make_item(list, kube_kv_of(field));
         list->more = true;

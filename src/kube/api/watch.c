@@ -23,8 +23,9 @@
 #include <stdio.h>
 
 enum {
-    LOOKS_PER_TURN = 500, /* at changes that are not wanted */
-    MIN_TIMEOUT_S = 1800, /* of who does not say how long; up to twice that, at random */
+    LOOKS_PER_TURN = 500,       /* at changes that are not wanted */
+    REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
+    MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
 };
 #define BOOKMARK_NS (60 * NS_PER_S)
 #define FAREWELL_NS (10 * NS_PER_S) /* for a client that does not take the end */
@@ -58,6 +59,8 @@ struct kube_watch {
     bool bookmarks : 1;          /* are wanted */
     bool columns_told : 1;       /* of a table */
     bool bookmark_due : 1;
+    bool counted : 1;         /* among those of its phase */
+    bool begun : 1;           /* among those of its kind */
     bool ending : 1;          /* its time is up, or the server's */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
     struct beginning *begins; /* NULL once that is over */
@@ -70,6 +73,24 @@ struct kube_watch {
     int64_t asked;                 /* the revision that it began at; 0: from now */
     uint64_t sent_before;
 };
+
+static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
+{
+    kube_count_total(&w->face->counter, what, n);
+}
+
+static void move(struct kube_watch *w, enum phase next)
+{
+    static const enum kube_total in[] = {[PHASE_WAITING] = KUBE_TOTAL_WAITING_IN,
+                                         [PHASE_INITIAL] = KUBE_TOTAL_INITIAL_IN,
+                                         [PHASE_LIVE] = KUBE_TOTAL_LIVE_IN};
+    if (w->counted)
+        count(w, in[w->phase] + 1, 1); /* where it comes out stands behind where it goes in */
+    w->phase = next;
+    w->counted = next != PHASE_FAILED;
+    if (w->counted)
+        count(w, in[next], 1);
+}
 
 static struct loop *loop_of(const struct kube_watch *w)
 {
@@ -103,6 +124,10 @@ static void watch_end(struct kube_life *life)
 {
     struct kube_watch *w = CONTAINER_OF(life, struct kube_watch, life);
     end_beginning(w);
+    if (w->counted)
+        move(w, PHASE_FAILED);
+    if (w->begun)
+        kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
     if (w->call)
         kube_call_release(w->call);
     loop_timer_cancel(loop_of(w), &w->timer);
@@ -123,7 +148,7 @@ static enum status fail(struct kube_watch *w, const struct kube_status *status)
         close_range(w);
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
-    w->phase = PHASE_FAILED;
+    move(w, PHASE_FAILED);
     if (!w->protobuf)
         return kube_status_write_event(status, &w->made);
     AUTO(buf_fini) struct buf json = {0};
@@ -136,6 +161,7 @@ static enum status fail_engine(struct kube_watch *w, enum status engine)
     struct engine_status now;
     struct kube_status status;
     engine_status_get(w->face->shard, &now);
+    count(w, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
     if (engine == ST_COMPACTED && w->asked)
         kube_fail_expired(&status, w->asked, now.compact_revision);
     else
@@ -201,6 +227,7 @@ static enum status meet_undecodable(struct kube_watch *w, struct slice key, int6
     bool skip = w->face->config->skip_undecodable;
     log_warn("a stored value is no object in JSON", LOG_SLICE("key", key),
              LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
+    count(w, skip ? KUBE_TOTAL_SKIPPED : KUBE_TOTAL_UNDECODABLE, 1);
     if (skip)
         return ST_OK;
     if (deleted)
@@ -223,7 +250,7 @@ static enum status finish_initial(struct kube_watch *w)
     if (status != ST_OK)
         return fail_engine(w, status);
     end_beginning(w);
-    w->phase = PHASE_LIVE;
+    move(w, PHASE_LIVE);
     w->told = revision;
     return mark_end ? make_bookmark(w, revision, true) : ST_OK;
 }
@@ -239,6 +266,7 @@ static enum status step_initial(struct kube_watch *w)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_selection_matches(w->selection, &object))
         return ST_OK;
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (!is_plain(w))
         return make_shape(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
     kube_out_set_object(&w->begins->out, kube_change_head(KUBE_CHANGE_ADDED), &object,
@@ -247,6 +275,24 @@ static enum status step_initial(struct kube_watch *w)
 }
 
 /* -- What comes -- */
+
+/* The event was told. */
+static void take(struct kube_watch *w)
+{
+    watch_cursor_take(w->cursor);
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+}
+
+/* A compaction may take the event away before there is room for it, and half of one cannot be
+ * ended. */
+static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t rest)
+{
+    if (!rest)
+        return ST_OK;
+    TRY(buf_reserve(&w->made, rest));
+    w->made.len = kube_out_fill(out, w->made.ptr, rest);
+    return ST_OK;
+}
 
 /* Sent from bytes that all watches of this turn share, or from where the object lies. */
 static enum status send_event(struct kube_watch *w, const struct watch_event *event,
@@ -265,14 +311,16 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     } else {
         kube_out_set_shared(&out, wire);
     }
-    size_t length = out.length;
+    size_t rest = out.length - w->at;
     out.at = w->at;
     *ret_len = kube_out_fill(&out, dst, room);
+    rest -= *ret_len;
     w->at += *ret_len;
-    if (w->at == length) {
-        w->at = 0;
-        watch_cursor_take(w->cursor);
-    }
+    if (rest > REST_BYTES_MAX)
+        return ST_OK;
+    TRY(keep_rest(w, &out, rest));
+    w->at = 0;
+    take(w);
     return ST_OK;
 }
 
@@ -334,7 +382,10 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
     enum kube_change change =
         status == ST_OK ? change_of(event, &before, &after) : KUBE_CHANGE_UNDECODABLE;
     const struct shown *told = change == KUBE_CHANGE_DELETED ? &before : &after;
-    watch_cursor_take(w->cursor);
+    if (change == KUBE_CHANGE_NONE || status != ST_OK)
+        watch_cursor_take(w->cursor);
+    else
+        take(w);
     if (status != ST_OK)
         status = meet_undecodable(w, event->key, revision, event->tombstone);
     else if (change != KUBE_CHANGE_NONE)
@@ -368,22 +419,22 @@ static enum status make_change(struct kube_watch *w, const struct watch_event *e
 static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    struct kube_sights *sights = w->face->sights;
-    enum kube_shape shape = w->shaping.shape;
     if (!w->at && !is_as_stored(w, event, revision))
         return tell_shown(w, event, revision);
     if (!w->at)
-        w->change = kube_sights_change(sights, w->cursor, event, revision, w->selection, shape);
-    if (w->change == KUBE_CHANGE_UNDECODABLE) {
+        w->change = kube_sights_change(w->face->sights, w->cursor, event, revision, w->selection,
+                                       w->shaping.shape);
+    if (w->change == KUBE_CHANGE_NONE || w->change == KUBE_CHANGE_UNDECODABLE)
         watch_cursor_take(w->cursor);
+    if (w->change == KUBE_CHANGE_UNDECODABLE)
         return meet_undecodable(w, event->key, revision, event->tombstone);
-    }
-    if (w->change != KUBE_CHANGE_NONE && is_plain(w))
+    if (w->change == KUBE_CHANGE_NONE)
+        return ST_OK;
+    if (is_plain(w))
         return send_event(w, event, revision, dst, room, ret_len);
-    if (w->change != KUBE_CHANGE_NONE)
-        TRY(make_change(w, event, revision));
-    if (w->cursor)
-        watch_cursor_take(w->cursor);
+    TRY(make_change(w, event, revision));
+    if (w->cursor) /* else it failed */
+        take(w);
     return ST_OK;
 }
 
@@ -460,6 +511,9 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         w->sent += len;
     }
     *ret_len = n;
+    count(w, KUBE_TOTAL_WATCH_BYTES, n);
+    if (w->made.len)
+        kube_count_peak(&w->face->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
     if (status == ST_END || status == ST_AGAIN)
         return HTTP_FILL_PARKED;
     if (status == ST_OK)
@@ -520,7 +574,7 @@ static void on_range(struct engine_op *op)
         fail_later(w, &call->status);
         return;
     }
-    w->phase = PHASE_INITIAL;
+    move(w, PHASE_INITIAL);
     http_wake(w->exchange);
 }
 
@@ -628,7 +682,9 @@ static void begin(struct kube_watch *w)
         kube_call_fail(call);
         return;
     }
-    w->phase = initial ? PHASE_WAITING : PHASE_LIVE;
+    move(w, initial ? PHASE_WAITING : PHASE_LIVE);
+    w->begun = true;
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
     begin_answer(w);
     if (initial)
         kube_fresh_wait(&w->begins->fresh, call, w->asked, on_fresh);
