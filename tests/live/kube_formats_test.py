@@ -3,7 +3,10 @@
 import gzip
 import http.client
 import json
+import random
+import socket
 import struct
+import time
 import unittest
 import zlib
 
@@ -55,6 +58,12 @@ class Formats(LiveTest):
         self.addCleanup(self.kube.stop)
         self.addCleanup(self.kube.close)
 
+    def restart(self, *args):
+        self.kube.close()
+        self.kube.stop()
+        self.kube.args += args
+        self.kube.start()
+
     def get(self, path, accept, **more):
         connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
         connection.request("GET", path, headers={"Accept": accept, **more})
@@ -92,13 +101,50 @@ class Formats(LiveTest):
         response, body = self.get(CMS, YAML)
         self.assertEqual((response.status, json.loads(body)["reason"]), (406, "NotAcceptable"))
 
-    def test_a_list_too_long_for_protobuf_is_refused(self):
-        self.fill(LIST_MAX // 1400000 + 1, 1400000)
+    def ask(self, path, **headers):
+        """A request whose answer is not read beyond its head."""
+        peer = socket.socket()
+        self.addCleanup(peer.close)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.settimeout(WAIT_SECONDS)
+        peer.connect(("127.0.0.1", self.kube.kube_port))
+        fields_text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        peer.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields_text}\r\n".encode())
+        return peer
+
+    def head(self, peer):
+        text = b""
+        while b"\r\n\r\n" not in text:
+            text += peer.recv(1)
+        return text.decode()
+
+    def test_what_lists_in_protobuf_make_us_hold_is_bounded(self):
+        self.restart("--io-threads", "1")
+        for i in range(LIST_MAX // 1400000 + 1):
+            self.kube.put("configmaps", f"c{i:02}", kind="ConfigMap", labels={"few": str(i < 30)}, data={"k": "x" * 1400000})
         response, body = self.get(CMS, PROTOBUF)
         self.assertEqual(response.status, 406)
         self.assertIn(b"ask for application/json", body)
         self.assertEqual(opened(self.get(CMS + "?limit=3", PROTOBUF)[1])[0], "ConfigMapList")
-        self.assertTrue(self.kube.alive())
+        few = CMS + "?labelSelector=few%3DTrue"
+        peers = [self.ask(few, Accept=PROTOBUF) for _ in range(6)]
+        codes = [self.head(peer).split()[1] for peer in peers]
+        self.assertEqual(sorted(codes), ["200"] * 3 + ["429"] * 3)
+        for peer in peers:
+            peer.close()
+        end = time.monotonic() + WAIT_SECONDS
+        while self.get(few, PROTOBUF)[0].status == 429:  # until it is seen that they are gone
+            self.assertLess(time.monotonic(), end)
+
+    def test_more_lists_than_are_compressed_are_sent_as_they_are(self):
+        self.restart("--io-threads", "1")
+        noise = random.Random(5)
+        for i in range(40):
+            self.kube.put("configmaps", f"c{i}", kind="ConfigMap", data={"k": noise.randbytes(50000).hex()})
+        peers = [self.ask(CMS, **{"Accept-Encoding": "gzip"}) for _ in range(260)]
+        packed = ["gzip" in self.head(peer) for peer in peers]
+        self.assertEqual(sum(packed), 256)
+        self.assertEqual(len(self.kube.list(CMS)["items"]), 40)
 
     def test_a_watch_comes_in_frames_of_protobuf(self):
         self.fill(1)

@@ -40,6 +40,8 @@ struct kube_face {
     struct http_routes *routes; /* owned */
     struct random random;       /* for uids, names, and what should not happen everywhere at once */
     size_t under_way;           /* operations the engine has not answered */
+    size_t gathered_bytes;      /* of lists in protobuf, which are held until they are sent */
+    unsigned packers;           /* lists that are compressed as they are sent */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
     void *metrics_ctx;
     struct clock *clock;            /* for the times in metadata */

@@ -18,9 +18,11 @@
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
-    LOOKS_PER_TURN = 500, /* at objects that are not wanted */
-    GATHER_PER_TURN = 50, /* objects that are written in protobuf */
-    KUBE_LIST_GATHER_BYTES = 64 << 20,
+    LOOKS_PER_TURN = 500,             /* at objects that are not wanted */
+    GATHER_PER_TURN = 50,             /* objects that are written in protobuf */
+    GATHER_BYTES_MAX = 64 << 20,      /* of one list */
+    GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
+    PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
 };
 
 enum phase { PHASE_HEAD, PHASE_ITEMS, PHASE_END, PHASE_DONE };
@@ -42,6 +44,7 @@ struct list_state {
     bool more;            /* there are items behind the limit */
     struct http_packer *packer; /* owned; NULL: sent as it is */
     struct buf gathered;        /* items in protobuf, whose length stands before them */
+    size_t gathered_bytes;      /* what of the face's is this list's */
     bool gathers;
     bool range_open;
     bool metadata_told;
@@ -63,8 +66,11 @@ static void on_end(struct kube_call *call)
     close_range(list);
     kube_out_fini(&list->out);
     kube_scope_fini(&list->scope);
+    call->face->packers -= list->packer != NULL;
     http_packer_free(list->packer);
     list->packer = NULL;
+    call->face->gathered_bytes -= list->gathered_bytes;
+    list->gathered_bytes = 0;
     buf_fini(&list->gathered);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
@@ -297,9 +303,11 @@ static struct http_source *source_of(struct list_state *list)
 {
     struct kube_call *call = list->call;
     list->source.fill = fill;
-    if (!http_accepts_gzip(http_exchange_request(call->exchange)) ||
+    if (call->face->packers >= PACKERS_MAX ||
+        !http_accepts_gzip(http_exchange_request(call->exchange)) ||
         http_packer_new(&list->source, &list->packer) != ST_OK)
         return &list->source;
+    call->face->packers++;
     if (http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")) ==
         ST_OK)
         return http_packer_source(list->packer);
@@ -332,21 +340,36 @@ static enum status gather_item(struct list_state *list)
                                   &list->gathered);
 }
 
+/* What it holds by now counts; false: that is too much, and call->status says so. */
+static bool count_gathered(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    call->face->gathered_bytes += list->gathered.len - list->gathered_bytes;
+    list->gathered_bytes = list->gathered.len;
+    if (list->gathered.len > GATHER_BYTES_MAX)
+        return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                         "this list is longer than %d bytes in protobuf: ask for "
+                         "application/json, or for pages by limit",
+                         GATHER_BYTES_MAX);
+    if (call->face->gathered_bytes <= GATHER_BYTES_MAX_ALL)
+        return true;
+    kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
+              "too many long lists are being sent in protobuf: ask for application/json, or later");
+    call->status.retry_after_s = 1;
+    return false;
+}
+
 static void gather(struct list_state *list)
 {
     struct kube_call *call = list->call;
     enum status status = ST_OK;
     for (int i = 0; i < GATHER_PER_TURN && list->phase == PHASE_ITEMS && status == ST_OK; i++)
         status = gather_item(list);
-    if (status == ST_OK && list->gathered.len > KUBE_LIST_GATHER_BYTES) {
-        close_range(list);
-        kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
-                  "this list is longer than %d bytes in protobuf: ask for application/json, or for "
-                  "pages by limit",
-                  KUBE_LIST_GATHER_BYTES);
-        kube_call_fail(call);
-    } else if (status != ST_OK) {
+    if (status != ST_OK) {
         fail_made(list, status);
+    } else if (!count_gathered(list)) {
+        close_range(list);
+        kube_call_fail(call);
     } else if (list->phase == PHASE_ITEMS) {
         loop_timer_set(call->face->loop, &list->timer, loop_now_ns(call->face->loop));
     } else {
