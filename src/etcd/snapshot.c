@@ -4,6 +4,7 @@
  * but what the engine holds for it; how long it may is the wire's to say.
  */
 #include "engine/snapshot.h"
+#include "etcd/callers.h"
 #include "base/log.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
