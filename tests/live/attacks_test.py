@@ -35,7 +35,7 @@ class Attack(LiveTest):
         self.memory = self.vigil.anonymous_kb()
 
     def put(self, key, value):
-        self.channel.unary_unary(KV + "Put")(pb.put(key, value), timeout=10)
+        self.channel.unary_unary(KV + "Put")(pb.put(key, value), timeout=30)
 
     def check_unharmed(self, growth_kb=GROWTH_KB_MAX):
         """Serves old and new clients quickly and has not grown."""
@@ -44,8 +44,8 @@ class Attack(LiveTest):
         self.put(b"after", b"1")
         with grpc.insecure_channel(f"127.0.0.1:{self.port}",
                                    options=[("grpc.use_local_subchannel_pool", 1)]) as fresh:
-            fresh.unary_unary(KV + "Range")(pb.range_of(b"before"), timeout=10)
-        self.assertLess(time.monotonic() - begin, 3)
+            fresh.unary_unary(KV + "Range")(pb.range_of(b"before"), timeout=30)
+        self.assertLess(time.monotonic() - begin, 20)
         grown = self.vigil.anonymous_kb() - self.memory
         self.assertLess(grown, growth_kb, "KiB more than before")
 
@@ -226,10 +226,11 @@ class Floods(Attack):
         for n in range(0, 30_000, 100):
             c.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * (n + i) + 1, headers)
                             for i in range(100)))
-        time.sleep(0.5)
-        before = self.vigil.cpu_seconds()
+        c.send(h2.frame(h2.PING, payload=b"all read"))
+        self.assertTrue(any(kind == h2.PING for kind, *_ in c.frames()))
+        before, open_before = self.vigil.cpu_seconds(), self.vigil.descriptors()
         c.close()
-        time.sleep(1)
+        self.eventually(lambda: self.vigil.descriptors() < open_before)
         self.check_unharmed(growth_kb=256 << 10)  # a tenth of it without a sanitizer
         self.assertLess(self.vigil.cpu_seconds() - before, 0.7, "seconds of CPU")
 
@@ -237,7 +238,7 @@ class Floods(Attack):
 class BadFrames(Attack):
     def ends(self, frames):
         """Whether the server says goodbye or hangs up."""
-        c = self.connect(timeout=3)
+        c = self.connect(timeout=20)
         c.send(frames)
         return any(kind == h2.GOAWAY for kind, _, _, _ in c.frames()) or c.closed
 
@@ -368,11 +369,7 @@ class SlowClients(Attack):
         self.check_unharmed(growth_kb=96 << 10)
         for c in connections:
             c.close()
-        for _ in range(100):
-            if self.vigil.descriptors() <= before + 5:
-                break
-            time.sleep(0.1)
-        self.assertLessEqual(self.vigil.descriptors(), before + 5)
+        self.eventually(lambda: self.vigil.descriptors() <= before + 5)
 
     def test_connect_and_go_in_a_loop(self):
         before = self.vigil.descriptors()
@@ -388,8 +385,7 @@ class SlowClients(Attack):
             t.start()
         for t in threads:
             t.join()
-        time.sleep(0.5)
-        self.assertLessEqual(self.vigil.descriptors(), before + 5)
+        self.eventually(lambda: self.vigil.descriptors() <= before + 5)
         self.check_unharmed()
 
 

@@ -3,11 +3,9 @@
 import os
 import pathlib
 import re
-import shutil
 import stat
 import unittest
 
-import protobuf as pb
 from client import Client
 from server import PEER, LiveTest, Server, only_vigil
 

@@ -161,7 +161,7 @@ class SmallDisk(Faulty):
         self.assertEqual(failure.details(), "vigil: no space left on the disk of the data directory")
         self.assertTrue(self.vigil.alive())
 
-    def await_put(self, seconds=20):
+    def await_put(self, seconds=60):
         end = time.monotonic() + seconds
         while True:
             try:

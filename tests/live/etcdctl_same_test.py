@@ -113,8 +113,7 @@ class SameAsEtcd(Both):
     def test_watch_interactively(self):
         both = self.follow("watch", "-i")
         for one in both:
-            one.say("watch a\nwatch b --prefix\n")
-        time.sleep(1)
+            one.say("watch a --rev 2\nwatch b --prefix --rev 2\n")  # whenever it comes to it
         self.both("put", "b1", "x", code=0)
         self.same_lines(both, 3)
         self.both("put", "a", "y", code=0)
@@ -150,7 +149,7 @@ class SameAsEtcd(Both):
         self.both("lease", "grant", "x")
 
     def test_lease_kept_alive(self):
-        self.grant(3)
+        self.grant(6)
         both = self.follow("lease", "keep-alive", "LEASE0")
         self.same_lines(both, 3)
         self.both("lease", "revoke", "LEASE0", code=0)

@@ -18,7 +18,7 @@ ENVIRONMENT = dict(os.environ, **({} if "VIGIL_ETCDCTL" in os.environ else {"ETC
 class Etcdctl(LiveTest):
     def setUp(self):
         super().setUp()
-        self.vigil = self.serving()
+        self.vigil = self.serving(args=[] if is_etcd(SUBJECT) else ["--shutdown-timeout=60s"])
 
     def ctl(self, *args, text=None, code=0):
         done = subprocess.run(
@@ -127,7 +127,7 @@ class Etcdctl(LiveTest):
         begin = time.monotonic()
         self.vigil.stop()
         if not is_etcd(SUBJECT):
-            self.assertLess(time.monotonic() - begin, 3)
+            self.assertLess(time.monotonic() - begin, 20)
         # And etcdctl goes on where it was, once there is a server again.
         self.vigil.start()
         self.ctl("put", "a", "2")

@@ -381,11 +381,11 @@ class Watches(Kube):
     def test_its_time_ends_with_a_bookmark(self):
         server = self.serving()
         start = server.put("pods", "a") - 1
-        watch = server.watch(self.pods, resourceVersion=start, allowWatchBookmarks="true", timeoutSeconds=1)
-        other = server.put("configmaps", "c", kind="ConfigMap")
         began = time.monotonic()
+        watch = server.watch(self.pods, resourceVersion=start, allowWatchBookmarks="true", timeoutSeconds=3)
+        other = server.put("configmaps", "c", kind="ConfigMap")
         events = watch.rest()
-        self.assertGreater(time.monotonic() - began, 0.5)
+        self.assertGreater(time.monotonic() - began, 2.5)
         self.assertEqual([e["type"] for e in events], ["ADDED", "BOOKMARK"])
         self.assertEqual(told(events[1])[2], other)
 
@@ -459,14 +459,14 @@ class Watches(Kube):
         server.stop()
 
     def test_a_restart_ends_watches_cleanly_and_they_go_on_where_they_were(self):
-        server = self.serve()
+        server = self.serve("--shutdown-timeout", "60s")
         start = server.put("pods", "a")
         watch = server.watch(self.pods, resourceVersion=start)
         second = server.put("pods", "b")
         self.assertEqual(told(watch.next()), ("ADDED", "b", second))
         began = time.monotonic()
         server.stop()
-        self.assertLess(time.monotonic() - began, 4.5)  # less than an unwilling connection is given
+        self.assertLess(time.monotonic() - began, 20)  # less than an unwilling connection is given
         self.assertIsNone(watch.next())
         server.start()
         third = server.put("pods", "c")

@@ -67,8 +67,9 @@ class Limits(LiveTest):
         more = self.connect(timeout=3)
         list(more.frames())
         self.assertTrue(more.closed)
+        open_before = self.vigil.descriptors()
         held[0].close()
-        time.sleep(0.3)
+        self.eventually(lambda: self.vigil.descriptors() < open_before)
         self.check_serves()
 
     def test_streams_of_a_connection(self):
@@ -109,16 +110,16 @@ class Limits(LiveTest):
     def test_handshake_time(self):
         self.begin("--handshake-timeout", "700ms")
         for data in (b"", b"P", h2.PREFACE[:10], h2.PREFACE):
-            self.assertLess(self.seconds_until_closed(data, 8), 4, data)
+            self.assertLess(self.seconds_until_closed(data, 30), 8, data)
         self.check_serves()
 
     def test_http1_header_time(self):
         self.begin("--http1-header-timeout", "700ms")
-        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost:", 8), 4)
+        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost:", 30), 8)
 
     def test_http1_idle_time(self):
         self.begin("--http1-idle-timeout", "700ms")
-        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 8), 4)
+        self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 30), 8)
 
     def test_answer_that_nobody_takes(self):
         self.begin("--response-stall-timeout", "1s")
@@ -126,7 +127,7 @@ class Limits(LiveTest):
         for i in range(20):
             client.put(b"k%d" % i, bytes(100_000))
         client.close()
-        c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=8)
+        c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=30)
         c.send(h2.request(1, pb.grpc_frame(pb.range_of(b"k", b"l"))))
         begin = time.monotonic()
         for kind, flags, stream, _ in c.frames():
@@ -134,7 +135,7 @@ class Limits(LiveTest):
                 break
         else:
             self.assertTrue(c.closed, "the stalled answer is held for ever")
-        self.assertLess(time.monotonic() - begin, 6)
+        self.assertLess(time.monotonic() - begin, 20)
         self.check_serves()
 
     def test_resets(self):
@@ -207,12 +208,8 @@ class Limits(LiveTest):
         self.assertEqual([4 in r for r in responses], [False, False, True, True])
         self.assertEqual(responses[2][6], [b"vigil: too many watches on this server"])
         others.cancel()
-        for _ in range(100):  # those that are gone count no more, soon
-            if 4 not in self.watch(*[create] * 4)[3]:
-                break
-            time.sleep(0.05)
-        else:
-            self.fail("the watches of a call that has ended still count")
+        self.eventually(lambda: 4 not in self.watch(*[create] * 4)[3],
+                        told=lambda: "the watches of a call that has ended still count")
         self.check_serves()
 
     def test_watch_requests_whose_answers_nobody_reads(self):
@@ -235,10 +232,10 @@ class Limits(LiveTest):
         self.assertIn("progress notify interval to its minimum", vigil.log)
         client = Client(vigil.port)
         self.addCleanup(client.close)
-        answers = client.channel.stream_stream(WATCH)(
-            iter([pb.message(f1=pb.message(f1=b"k", f4=1))]), timeout=20)
-        next(answers)
         begin = time.monotonic()
+        answers = client.channel.stream_stream(WATCH)(
+            iter([pb.message(f1=pb.message(f1=b"k", f4=1))]), timeout=60)
+        next(answers)
         for _ in range(5):
             next(answers)
         self.assertGreater(time.monotonic() - begin, 0.4)
@@ -246,17 +243,17 @@ class Limits(LiveTest):
 
     def test_silent_client_is_asked_and_then_closed(self):
         self.begin("--grpc-keepalive-interval", "500ms", "--grpc-keepalive-timeout", "500ms")
-        c = self.connect(timeout=6)
+        c = self.connect(timeout=30)
         c.send(h2.frame(h2.SETTINGS, h2.ACK))
         begin = time.monotonic()
         asked = any([kind == h2.PING for kind, _, _, _ in c.frames()])
         self.assertTrue(asked)
         self.assertTrue(c.closed)
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, 20)
 
     def test_client_that_answers_stays(self):
-        self.begin("--grpc-keepalive-interval", "300ms", "--grpc-keepalive-timeout", "300ms")
-        c = self.connect(timeout=2)
+        self.begin("--grpc-keepalive-interval", "300ms", "--grpc-keepalive-timeout", "20s")
+        c = self.connect(timeout=30)
         pings = 0
         for kind, flags, _, payload in c.frames():
             if kind == h2.PING and not flags & h2.ACK:
@@ -276,8 +273,8 @@ class Limits(LiveTest):
         time.sleep(0.3)
         begin = time.monotonic()
         os.kill(vigil.pid, signal.SIGTERM)
-        vigil.wait(10)
-        self.assertLess(time.monotonic() - begin, 6)
+        vigil.wait(30)
+        self.assertLess(time.monotonic() - begin, 20)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 import unittest
 import urllib.request
 
@@ -123,12 +122,6 @@ class Metrics(LiveTest):
         self.eventually(lambda: self.value(self.scrape(vigil),
                                            "etcd_debugging_mvcc_watcher_total") == 0)
         self.assertEqual(self.value(self.scrape(vigil), "vigil_watch_watchers_peak"), 1)
-
-    def eventually(self, holds):
-        deadline = time.monotonic() + 30
-        while not holds():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
 
     @only_vigil
     def test_extensive_adds_histograms_of_calls(self):

@@ -17,6 +17,7 @@ from client import Client
 from server import LiveTest, only_vigil
 
 WATCH = "/etcdserverpb.Watch/Watch"
+PATIENT = ["--shutdown-timeout=60s"]  # who is waited for is seen by the clock, on any machine
 
 
 @only_vigil
@@ -28,17 +29,17 @@ class Shutdown(LiveTest):
         return code, time.monotonic() - begin
 
     def test_idle_clients_are_not_waited_for(self):
-        server = self.server().start()
+        server = self.server(args=PATIENT).start()
         clients = [Client(server.port) for _ in range(5)]
         for client in clients:
             self.addCleanup(client.close)
             client.put(b"a", b"1")
         with socket.create_connection(("127.0.0.1", server.port)) as silent:  # says nothing at all
             code, seconds = self.stopped(server)
-            silent.settimeout(5)
+            silent.settimeout(30)
             self.assertEqual(silent.recv(10), b"")
         self.assertEqual(code, 0)
-        self.assertLess(seconds, 3)
+        self.assertLess(seconds, 20)
 
     def test_watches_end_with_unavailable_so_that_clients_go_elsewhere(self):
         server = self.server().start()
@@ -62,7 +63,7 @@ class Shutdown(LiveTest):
         self.assertEqual(server.wait(), 0)
 
     def test_http_answers_are_finished_and_watches_over_http_ended(self):
-        server = self.server().start()
+        server = self.server(args=PATIENT).start()
         body = b'{"create_request": {"key": "YQ=="}}'
         with socket.create_connection(("127.0.0.1", server.port), 10) as old, \
                 h2raw.Connection(server.port) as new:
@@ -87,7 +88,7 @@ class Shutdown(LiveTest):
         self.assertTrue(any(kind == h2raw.GOAWAY for kind, *_ in frames))
         self.assertTrue(any(stream == 1 and flags & h2raw.END_STREAM for _, flags, stream, _ in frames))
         self.assertEqual(code, 0)
-        self.assertLess(seconds, 4)
+        self.assertLess(seconds, 20)
 
     def test_it_says_in_etcds_words_that_it_stops(self):
         server = self.server().start()
@@ -110,7 +111,7 @@ class Shutdown(LiveTest):
             time.sleep(0.3)
             if server.alive():
                 os.kill(server.pid, signal.SIGINT)
-            self.assertIn(server.wait(5), (-signal.SIGINT, 0))
+            self.assertIn(server.wait(30), (-signal.SIGINT, 0))
 
 
 if __name__ == "__main__":

@@ -105,16 +105,11 @@ class Starts(LiveTest):
 
     def test_log_files_are_opened_anew_on_a_signal(self):
         import signal
-        import time
         log, moved = self.scratch / "v.log", self.scratch / "v.log.1"
         server = self.serving(args=[f"--log-outputs=stderr,{log}"])
         log.rename(moved)
         os.kill(server.pid, signal.SIGUSR1)
-        for _ in range(100):
-            if log.exists() and "opened the log files anew" in log.read_text():
-                break
-            time.sleep(0.05)
-        self.assertIn("opened the log files anew", log.read_text())
+        self.eventually(lambda: log.exists() and "opened the log files anew" in log.read_text())
         self.assertIn("ready to serve client requests", moved.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
