@@ -111,6 +111,37 @@ def maintenance():
     want("members", len(client.members()), 1)
 
 
+def login(client, name, password):
+    client.session.headers.pop("Authorization", None)
+    answer = client.post(client.get_url("/auth/authenticate"), json={"name": name, "password": password})
+    client.session.headers["Authorization"] = answer["token"]
+
+
+def refused(what, call, *args):
+    try:
+        call(*args)
+    except etcd3gw.exceptions.Etcd3Exception as error:
+        want(what, what in f"{error} {error.detail_text}", True)
+    else:
+        raise SystemExit(f"{what}: it was not refused")
+
+
+def logging_in():
+    client = connect()
+    refused("user name is empty", client.get, "anna/1")
+    refused("authentication failed", login, client, "anna", "wrong")
+    login(client, "anna", "annapw")
+    want("put", client.put("anna/1", "x"), True)
+    want("value", client.get("anna/1"), [b"x"])
+    refused("permission denied", client.put, "other", "x")
+    refused("permission denied", client.get_all)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    refused("invalid auth token", client.get, "anna/1")
+    login(client, "anna", "annapw")
+    want("value", client.get("anna/1"), [b"x"])
+
+
 def reconnecting():
     client = connect()
     client.put("kept", "1")
@@ -126,7 +157,7 @@ def reconnecting():
                 raise
 
 
-CASES = (put_get_delete, transactions, watching, leases, locks, maintenance, reconnecting)
+CASES = (put_get_delete, transactions, watching, leases, locks, maintenance, logging_in, reconnecting)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[2]]()

@@ -103,6 +103,35 @@ const cases = {
     await client.maintenance.defragment();
   },
 
+  async logging_in(client) {
+    const as = (username, password) => connect({ auth: { username, password } });
+    await assert.rejects(client.get('anna/1').exec(), /user name is empty/);
+    const stranger = as('anna', 'wrong');
+    await assert.rejects(stranger.get('anna/1').exec(), /authentication failed/);
+    stranger.close();
+    const [anna, root] = [as('anna', 'annapw'), as('root', 'rootpw')];
+    await root.put('other').value('x');
+    await anna.put('anna/1').value('x');
+    assert.equal(await anna.get('anna/1').string(), 'x');
+    await assert.rejects(anna.put('other').value('y').exec(), /permission denied/);
+    await assert.rejects(anna.getAll().exec(), /permission denied/);
+    const seen = [];
+    const watcher = await anna.watch().prefix('anna/').create();
+    watcher.on('put', (kv) => seen.push(kv.key.toString()));
+    await root.put('anna/2').value('x');
+    await until('the event', () => seen.includes('anna/2'));
+    const lines = readline.createInterface({ input: process.stdin });
+    console.log('ready');
+    await new Promise((resolve) => lines.once('line', resolve));
+    lines.close();
+    assert.equal(await anna.get('anna/1').string(), 'x'); // it logs in again by itself
+    await anna.put('anna/1').value('y');
+    await until('the watch', () => seen.includes('anna/1'));
+    await watcher.cancel();
+    anna.close();
+    root.close();
+  },
+
   async reconnecting(client) {
     await client.put('a').value('1');
     const seen = [];
