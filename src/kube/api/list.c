@@ -18,8 +18,9 @@
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
-    LOOKS_PER_TURN = 500,             /* at objects that are not wanted */
-    GATHER_PER_TURN = 50,             /* objects that are written in protobuf */
+    LOOKS_PER_TURN = 500, /* at objects that are not wanted */
+    GATHER_PER_TURN = 50, /* objects that are written in protobuf, or */
+    GATHER_BYTES_PER_TURN = 128 * 1024,
     GATHER_BYTES_MAX = 64 << 20,      /* of one list */
     GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
     PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
@@ -363,7 +364,10 @@ static void gather(struct list_state *list)
 {
     struct kube_call *call = list->call;
     enum status status = ST_OK;
-    for (int i = 0; i < GATHER_PER_TURN && list->phase == PHASE_ITEMS && status == ST_OK; i++)
+    size_t enough = list->gathered.len + GATHER_BYTES_PER_TURN;
+    for (int i = 0; i < GATHER_PER_TURN && list->gathered.len < enough &&
+                    list->phase == PHASE_ITEMS && status == ST_OK;
+         i++)
         status = gather_item(list);
     if (status != ST_OK) {
         fail_made(list, status);
