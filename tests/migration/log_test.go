@@ -1,0 +1,156 @@
+package migration
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+// madeDir is a data directory made by hand, whose log is written by etcd's own package.
+type madeDir struct {
+	*testing.T
+	dir string
+	log *wal.WAL
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeDir has a file in which nothing was applied past an index, and so many members.
+func makeDir(t *testing.T, index uint64, members int) *madeDir {
+	t.Helper()
+	m := &madeDir{T: t, dir: filepath.Join(t.TempDir(), "etcd")}
+	must(t, os.MkdirAll(filepath.Join(m.dir, "member", "snap"), 0o700))
+	db, err := bbolt.Open(filepath.Join(m.dir, "member", "snap", "db"), 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range []string{"key", "meta", "members"} {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		for i := range members {
+			must(t, tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%016x", i+1), []byte("{}")))
+		}
+		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, index))
+	}))
+	must(t, db.Close())
+	metadata, err := proto.Marshal(&pb.Metadata{NodeID: proto.Uint64(1), ClusterID: proto.Uint64(9)})
+	must(t, err)
+	m.log, err = wal.Create(zap.NewNop(), filepath.Join(m.dir, "member", "wal"), metadata)
+	must(t, err)
+	return m
+}
+
+// save writes one entry that puts a key, and what was known to be committed then.
+func (m *madeDir) save(term, index, commit uint64, key string, value []byte) {
+	m.Helper()
+	data, err := proto.Marshal(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte(key), Value: value}})
+	must(m.T, err)
+	must(m.T, m.log.Save(&raftpb.HardState{Term: &term, Commit: &commit},
+		[]*raftpb.Entry{{Term: &term, Index: &index, Data: data}}))
+}
+
+func (m *madeDir) importIt() summary {
+	m.Helper()
+	return importInto(m.T, filepath.Join(m.TempDir(), "data"), m.dir)
+}
+
+func TestEntriesThatAreNotKnownToBeCommitted(t *testing.T) {
+	for members, want := range map[int]int64{1: 10, 3: 6} {
+		m := makeDir(t, 0, members)
+		for i := range uint64(10) {
+			m.save(2, i+1, min(i, 6), fmt.Sprint(i), nil)
+		}
+		must(t, m.log.Close())
+		if s := m.importIt(); s.LogEntries != want || s.Revision != want+1 || s.ClusterID != "9" {
+			t.Errorf("%d members: %+v", members, s)
+		}
+	}
+}
+
+func TestEntriesThatWereReplacedAreNotApplied(t *testing.T) {
+	m := makeDir(t, 2, 1)
+	for i := range uint64(8) {
+		m.save(2, i+1, 0, fmt.Sprint("lost ", i), nil)
+	}
+	m.save(3, 5, 0, "new", nil) // the entries 5 to 8 are gone
+	m.save(3, 6, 6, "newer", nil)
+	must(t, m.log.Close())
+	if s := m.importIt(); s.LogEntries != 4 || s.Keys != 4 || s.Revision != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestLogOfManyFiles(t *testing.T) {
+	wal.SegmentSizeBytes = 16 << 10
+	defer func() { wal.SegmentSizeBytes = 64 * 1000 * 1000 }()
+	const entries, applied = 100, 37
+	m := makeDir(t, applied, 1)
+	for i := range uint64(entries) {
+		m.save(2, i+1, i, fmt.Sprint(i), make([]byte, 1000))
+	}
+	must(t, m.log.Close())
+	logs, err := filepath.Glob(filepath.Join(m.dir, "member", "wal", "*.wal"))
+	if err != nil || len(logs) < 6 {
+		t.Fatal(logs, err)
+	}
+	if s := m.importIt(); s.LogEntries != entries-applied {
+		t.Errorf("%+v", s)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	last, middle := logs[len(logs)-1], logs[len(logs)-2]
+	bytes, err := os.ReadFile(middle)
+	must(t, err)
+
+	// A cut is a torn end in the last file alone.
+	must(t, os.WriteFile(middle, bytes[:9000], 0o600))
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, middle, "past the end of the file")
+	must(t, os.Remove(middle))
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "is missing")
+	must(t, os.WriteFile(middle, bytes, 0o600))
+
+	// The last file does not follow another than the one before it.
+	other, err := os.ReadFile(logs[len(logs)-3])
+	must(t, err)
+	must(t, os.WriteFile(last, other, 0o600))
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, last, "does not follow")
+
+	// What the file has not, the log must have.
+	for _, log := range logs[:2] {
+		must(t, os.Remove(log))
+	}
+	must(t, os.WriteFile(last, nil, 0o600))
+	if s := m.importIt(); s.LogEntries == 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, log := range logs[2 : len(logs)-2] {
+		must(t, os.Remove(log))
+	}
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "does not go back far enough", "use a snapshot")
+}
+
+func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
+	m := makeDir(t, 0, 1)
+	term, index := uint64(2), uint64(1)
+	data, err := proto.Marshal(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: []*pb.RequestOp{{}}}})
+	must(t, err)
+	must(t, m.log.Save(&raftpb.HardState{Term: &term, Commit: &index},
+		[]*raftpb.Entry{{Term: &term, Index: &index, Data: data}}))
+	must(t, m.log.Close())
+	dir := filepath.Join(t.TempDir(), "data")
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "no etcd up to 3.7 writes")
+}
