@@ -7,6 +7,9 @@
 #include "engine/maintenance.h"
 #include "watch/stream.h"
 
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,7 +48,7 @@ static void open_engine(struct fixture *f)
     assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
     enum status status = engine_local_open(
         &(struct engine_local_options){
-            .data_dir = f->dir, .shards_max = 2, .member_id = 1, .quota_bytes = 1 << 20},
+            .data_dir = f->dir, .shards_max = 3, .member_id = 1, .quota_bytes = 1 << 20},
         &f->engine, &error);
     if (status != ST_OK)
         fail_msg("%s", error.text);
@@ -440,6 +443,126 @@ static void changes_see_the_changes_before_them(void **state)
     engine_write_close(&allowed);
 }
 
+/* -- One moment -- */
+
+/* Reads on a thread and a shard of its own, without a pause, with credentials that are never old.
+ */
+struct reading {
+    struct fixture *f;
+    struct engine_shard *shard;
+    struct loop *loop;
+    struct engine_range range;
+    bool done;
+    _Atomic unsigned allowed, denied, wrong;
+    _Atomic bool stop;
+};
+
+static void read_done(struct engine_op *op)
+{
+    CONTAINER_OF(op, struct reading, range.op)->done = true;
+}
+
+static void read_once(struct reading *r, struct arena *arena)
+{
+    struct pb_range_request request = {.key = SLICE_LITERAL("a/1")};
+    struct slice field = SLICE_EMPTY, open = SLICE_LITERAL("open");
+    r->range.op = (struct engine_op){
+        .done = read_done,
+        .arena = arena,
+        .principal = {.user = SLICE_LITERAL("ann"), .revision = UINT64_MAX},
+    };
+    r->done = false;
+    engine_range_start(r->shard, &r->range, &request);
+    assert(r->done); /* one key is answered at once */
+    if (r->range.op.status == ST_PERMISSION_DENIED)
+        atomic_fetch_add(&r->denied, 1);
+    else if (r->range.op.status == ST_OK && engine_range_next(&r->range, &field) &&
+             field.len > open.len &&
+             memcmp(field.ptr + field.len - open.len, open.ptr, open.len) == 0)
+        atomic_fetch_add(&r->allowed, 1);
+    else
+        atomic_fetch_add(&r->wrong, 1);
+    engine_range_close(&r->range);
+}
+
+static void *read_main(void *arg)
+{
+    struct reading *r = arg;
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    if (loop_new(clock_system(), &r->loop) != ST_OK ||
+        engine_shard_new(r->f->engine, r->loop, &r->shard) != ST_OK)
+        abort();
+    while (!atomic_load(&r->stop)) {
+        engine_shard_turn_begin(r->shard);
+        for (int i = 0; i < 10; i++)
+            read_once(r, &arena);
+        engine_shard_turn_end(r->shard);
+        engine_shard_flushed(r->shard);
+        sched_yield();
+    }
+    engine_shard_free(r->shard);
+    loop_free(r->loop);
+    arena_fini(&arena);
+    return NULL;
+}
+
+/* Begins one of the four steps of a round: the right goes, a secret, no secret, the right comes. */
+static void begin_step(struct fixture *f, int step, struct engine_auth *auth,
+                       struct engine_write *write, struct pb_put_request *request)
+{
+    if (step == 0 || step == 3) {
+        *auth = (struct engine_auth){.op = op_of(f, ENGINE_SERVER),
+                                     .call = step ? ENGINE_AUTH_USER_GRANT_ROLE
+                                                  : ENGINE_AUTH_USER_REVOKE_ROLE,
+                                     .user = SLICE_LITERAL("ann"),
+                                     .role = SLICE_LITERAL("a")};
+        engine_auth_start(f->shard, auth);
+        return;
+    }
+    *request = (struct pb_put_request){.key = SLICE_LITERAL("a/1"),
+                                       .value = step == 1 ? SLICE_LITERAL("secret")
+                                                          : SLICE_LITERAL("open")};
+    *write = (struct engine_write){.op = op_of(f, ENGINE_SERVER)};
+    engine_put(f->shard, write, request);
+}
+
+static void wait_until_above(const _Atomic unsigned *count, unsigned before)
+{
+    while (atomic_load(count) <= before)
+        sched_yield();
+}
+
+static void who_may_read_never_sees_what_was_written_while_they_might_not(void **state)
+{
+    struct fixture *f = *state;
+    struct reading r = {.f = f};
+    struct engine_auth auth[4];
+    struct engine_write writes[4];
+    struct pb_put_request requests[4];
+    pthread_t thread;
+    begin_step(f, 2, &auth[2], &writes[2], &requests[2]);
+    wait_all(f);
+    engine_write_close(&writes[2]);
+    assert_int_equal(pthread_create(&thread, NULL, read_main, &r), 0);
+    for (int round = 0; round < 100; round++) {
+        for (int step = 0; step < 4; step++) {
+            begin_step(f, step, &auth[step], &writes[step], &requests[step]);
+            if (round % 2) /* else all in one group */
+                wait_all(f);
+            if (round % 2 && step == 1) /* the secret is there to be seen */
+                wait_until_above(&r.denied, atomic_load(&r.denied));
+        }
+        wait_all(f);
+        engine_write_close(&writes[1]);
+        engine_write_close(&writes[2]);
+        wait_until_above(&r.allowed, atomic_load(&r.allowed));
+    }
+    atomic_store(&r.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(r.wrong, 0);
+}
+
 /* -- Leases -- */
 
 static void leases_are_their_keys_writers(void **state)
@@ -658,6 +781,7 @@ int main(void)
         TEST(a_full_store_tells_strangers_nothing),
         TEST(a_right_that_was_taken_away_before_a_write_is_applied_is_gone),
         TEST(changes_see_the_changes_before_them),
+        TEST(who_may_read_never_sees_what_was_written_while_they_might_not),
         TEST(leases_are_their_keys_writers),
         TEST(a_lease_is_asked_for_again_when_its_keys_or_the_rights_change),
         TEST(of_renewals_those_before_a_refused_one_are_made),

@@ -160,9 +160,10 @@ static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
 {
     const struct store_view *view = pin(shard, op);
     enum status status = gate_check(op, local_auth_of(view), NULL);
-    if (status != ST_OK)
+    if (status == ST_OK)
+        *ret_state = state_of(shard, view);
+    else
         unpin(shard, op);
-    *ret_state = state_of(shard, view);
     return status;
 }
 
