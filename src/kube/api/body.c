@@ -165,6 +165,19 @@ bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
     return settle(call, object, false, &told, true);
 }
 
+/* What says nothing of its kind cannot be a custom resource, which is known by nothing else. */
+static bool has_kind(struct kube_call *call, struct json_node *object, bool own, struct slice body)
+{
+    const struct json_node *kind = json_node_named(object, "kind");
+    char why[512];
+    if (!own || !(call->kind->flags & KUBE_CUSTOM) ||
+        (kind && kind->type == JSON_TYPE_STRING && kind->text.len))
+        return true;
+    snprintf(why, sizeof(why), "Object 'Kind' is missing in '%.*s'", (int)size_min(body.len, 400),
+             (const char *)body.ptr);
+    return unreadable(call, "", why, body);
+}
+
 static bool read_json(struct kube_call *call, struct slice body, bool own,
                       struct json_node **ret_body)
 {
@@ -178,6 +191,8 @@ static bool read_json(struct kube_call *call, struct slice body, bool own,
         fine = unreadable(call, NO_KIND, go_text(status, &error), body);
     else if ((*ret_body)->type != JSON_TYPE_OBJECT)
         fine = no_object(call, *ret_body, body);
+    else if (!has_kind(call, *ret_body, own, body))
+        fine = false;
     else
         fine = settle(call, *ret_body, own, &repeats, false);
     buf_fini(&repeats);

@@ -303,6 +303,8 @@ static void dispatch_read(struct kube_call *call)
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);
+    else if (call->path.subresource.len && !kube_is_status(call))
+        kube_no_subresource(call);
     else if (call->path.name.len)
         kube_get(call);
     else
@@ -333,6 +335,16 @@ static void call_end(struct kube_life *life)
 
 /* -- Which kinds there are -- */
 
+static bool is_builtin_group(struct slice group)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(group, slice_from_text(kinds[i].group)))
+            return true;
+    return false;
+}
+
 /* The kind is known, or known not to be there. */
 static void go_on(struct kube_call *call)
 {
@@ -341,7 +353,11 @@ static void go_on(struct kube_call *call)
     bool fine = parse(call, request);
     call->verb = verb_of(call, request->method);
     if (!fine) {
-        kube_call_fail(call);
+        if (!call->kind && !is_builtin_group(call->path.group))
+            http_respond(call->exchange, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
+                         SLICE_LITERAL("404 page not found\n"));
+        else
+            kube_call_fail(call);
         return;
     }
     custom = kube_custom_of(call->kind);

@@ -1,5 +1,7 @@
 #include "kube/api/custom.h"
 
+#include "kube/patch/print.h"
+
 #include <stdio.h>
 
 /* Of one object while it is changed. */
@@ -58,15 +60,34 @@ bool kube_custom_default(struct kube_call *call, struct arena *arena, struct jso
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
+static void tell_access(const char *field, struct json_node *node, const char *wanted,
+                        struct kube_faults *faults)
+{
+    char shown[PRINT_BYTES];
+    kube_faults_add(faults, "FieldValueInvalid", slice_from_text(field),
+                    "Invalid value: 0: %s accessor error: %s is of the type %s, expected %s", field,
+                    print_go(node, shown), print_go_type(node), wanted);
+}
+
 /* A number that scale reads must be one. */
 static void check_replicas(struct json_node *object, const char *path, struct kube_faults *faults)
 {
     char field[512];
     int64_t replicas;
-    struct json_node *node = path ? json_node_path(object, path) : NULL;
-    if (!node || !json_node_int(node, &replicas))
+    struct json_node *node = object;
+    const char *rest = path;
+    snprintf(field, sizeof(field), ".%s", path ? path : "");
+    while (rest && node && node->type == JSON_TYPE_OBJECT) {
+        const char *dot = strchr(rest, '.');
+        node = json_node_member(node, slice_of(rest, dot ? (size_t)(dot - rest) : strlen(rest)));
+        rest = dot ? dot + 1 : NULL;
+    }
+    if (!path || !node || (rest && node->type == JSON_TYPE_NULL))
         return;
-    snprintf(field, sizeof(field), ".%s", path);
+    if (rest || !json_node_int(node, &replicas)) {
+        tell_access(field, node, rest ? "map[string]interface{}" : "int64", faults);
+        return;
+    }
     if (replicas < 0)
         kube_faults_add(faults, "FieldValueInvalid", slice_from_text(field),
                         "Invalid value: %lld: should be a non-negative integer",

@@ -300,7 +300,9 @@ bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta
 {
     if (!kube_is_definitions(call->kind))
         return true;
-    return set_defaults(meta, object) && check(call, object, NULL, name) &&
+    struct json_node *status;
+    return set_defaults(meta, object) && kube_meta_object(meta, object, "status", &status) &&
+           settle_stored(meta, object, status) && check(call, object, NULL, name) &&
            kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
 }
 

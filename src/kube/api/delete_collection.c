@@ -9,6 +9,7 @@
  */
 #include "kube/api/custom.h"
 #include "kube/api/delete.h"
+#include "kube/api/scope.h"
 #include "kube/api/write.h"
 #include "kube/selector/field.h"
 #include "kube/selector/label.h"
@@ -64,13 +65,14 @@ static enum status add_item(struct collection *c)
                             &value));
     if (kube_object_look(value, &object) != ST_OK)
         return ST_OK;
-    size_t size = kube_object_size(&object, c->change.revision, true);
+    bool bare = !(c->change.call->kind->flags & KUBE_CUSTOM);
+    size_t size = kube_object_size(&object, c->change.revision, bare);
     if (c->items.len + size > ITEMS_BYTES_MAX)
         return ST_OK;
     if (c->items.len)
         TRY(buf_append_text(&c->items, ","));
     TRY(buf_reserve(&c->items, size));
-    kube_object_copy(&object, c->change.revision, true, 0, c->items.ptr + c->items.len, size);
+    kube_object_copy(&object, c->change.revision, bare, 0, c->items.ptr + c->items.len, size);
     c->items.len += size;
     return ST_OK;
 }
@@ -206,7 +208,7 @@ static bool parse_selectors(struct kube_call *call, struct collection *c)
             ST_OK ||
         field_selector_parse(&call->arena, call->query.field_selector, &call->kind->fields,
                              &c->fields, &error) != ST_OK)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+        return kube_scope_fail_selector(call, &error);
     return true;
 }
 

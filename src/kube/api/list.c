@@ -158,7 +158,9 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
     if (list->given == list->limit)
         TRY(reach_limit(list, kv.key));
     if (list->shaping.shape == KUBE_WHOLE) {
-        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, true, SLICE_EMPTY);
+        /* Items of custom resources tell their kind, those of Go's types do not. */
+        bool bare = !(list->shaping.kind->flags & KUBE_CUSTOM);
+        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, bare, SLICE_EMPTY);
         return ST_OK;
     }
     TRY(buf_append(&list->out.made, comma));

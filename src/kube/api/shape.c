@@ -109,7 +109,7 @@ enum status kube_shape_item(const struct kube_shaping *s, const struct kube_obje
 {
     if (s->shape == KUBE_TABLE)
         return append_row(s, object, revision, to);
-    return append_partial(s, object, revision, true, to);
+    return append_partial(s, object, revision, !(s->kind->flags & KUBE_CUSTOM), to);
 }
 
 /* -- Single ones -- */

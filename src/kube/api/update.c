@@ -222,7 +222,8 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
     struct kube_call *call = update->change.call;
     struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
     bool given = version && version->type == JSON_TYPE_STRING && version->text.len;
-    if (given || update->patches || !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
+    if (given || update->patches || kube_is_scale(call) ||
+        !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
         return true;
     kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0: must be specified for an update");

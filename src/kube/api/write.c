@@ -35,8 +35,14 @@ static bool is_token_request(const struct kube_call *call)
            slice_equal(call->path.subresource, SLICE_LITERAL("token"));
 }
 
-static void not_found(struct kube_call *call)
+void kube_no_subresource(struct kube_call *call)
 {
+    if (call->kind->flags & KUBE_CUSTOM) {
+        kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
+                            slice_from_text(call->kind->plural), call->path.name);
+        kube_call_fail(call);
+        return;
+    }
     if (is_token_request(call))
         kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
                        "this server issues no tokens of service accounts: clients come in with "
@@ -127,7 +133,7 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
     handler *handle = handler_of(call, request->method);
     if (call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
         !kube_is_finalize(call))
-        not_found(call);
+        kube_no_subresource(call);
     else if (!handle || call->path.watch)
         not_allowed(call);
     else if (check_options(call, request->method))

@@ -26,6 +26,8 @@ MUST_CHECK
 bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
                      int64_t revision, struct json_node **ret_scale, struct kube_status *status);
 
+/* The path leads to a part of an object that there is not: answers so. */
+void kube_no_subresource(struct kube_call *call);
 /* True: the path has no subresource but one of these, and the kind has it. */
 bool kube_is_status(const struct kube_call *call);
 bool kube_is_scale(const struct kube_call *call);

@@ -126,12 +126,32 @@ static int version_order(const void *a, const void *b)
     return kube_version_before(x, y) ? -1 : kube_version_before(y, x);
 }
 
+static const char *column_description(struct maker *m, const char *path)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "Custom resource definition column (in JSONPath format): %s",
+             path);
+    return make_text(m, slice_from_text(text));
+}
+
+/* Of definitions without columns. */
+static void set_age(struct maker *m, struct kube_custom_column *column)
+{
+    static const char path[] = ".metadata.creationTimestamp";
+    *column = (struct kube_custom_column){.name = "Age", .type = "date", .format = ""};
+    column->description = column_description(m, path);
+    m->no_memory |=
+        jsonpath_parse(&m->definition->arena, slice_from_text(path), &column->path) == ST_NOMEM;
+}
+
 static void set_columns(struct maker *m, struct kube_custom *custom, struct json_node *version)
 {
     struct json_node *list = get_array(version, "additionalPrinterColumns");
     size_t count = list ? size_min(list->count, KUBE_COLUMNS_MAX) : 0;
     struct json_node *item = list ? list->first : NULL;
-    custom->columns = make(m, count, sizeof(*custom->columns));
+    custom->columns = make(m, count ? count : 1, sizeof(*custom->columns));
+    if (!count && custom->columns)
+        set_age(m, &custom->columns[custom->column_count++]);
     for (size_t i = 0; custom->columns && i < count; i++, item = item->next) {
         struct kube_custom_column *column = &custom->columns[custom->column_count++];
         const char *path = get_text(m, item, "jsonPath");
@@ -144,12 +164,8 @@ static void set_columns(struct maker *m, struct kube_custom *custom, struct json
         enum status status =
             jsonpath_parse(&m->definition->arena, slice_from_text(path), &column->path);
         m->no_memory |= status == ST_NOMEM;
-        if (!column->description) {
-            char text[512];
-            snprintf(text, sizeof(text),
-                     "Custom resource definition column (in JSONPath format): %s", path);
-            column->description = make_text(m, slice_from_text(text));
-        }
+        if (!column->description)
+            column->description = column_description(m, path);
     }
 }
 

@@ -362,7 +362,7 @@ static void check_version(struct check *c, struct json_node *versions, struct js
 static void tell_versions(struct check *c, struct json_node *versions, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
-    bool made = buf_append_text(&text, versions->first ? "[" : "null") == ST_OK;
+    bool made = buf_append_text(&text, "[") == ST_OK;
     for (struct json_node *v = versions->first; v && made; v = v->next)
         made = buf_append_format(
                    &text,
@@ -373,9 +373,7 @@ static void tell_versions(struct check *c, struct json_node *versions, const cha
                    check_is_true(v, "served") ? "true" : "false",
                    check_is_true(v, "storage") ? "true" : "false",
                    check_is_true(v, "deprecated") ? "true" : "false") == ST_OK;
-    if (made && versions->first)
-        made = buf_append_text(&text, "]") == ST_OK;
-    if (made)
+    if (made && buf_append_text(&text, "]") == ST_OK)
         add(c, "FieldValueInvalid", "versions", "Invalid value", buf_slice(&text), why);
     else
         c->faults->no_memory = true;
@@ -407,6 +405,10 @@ static void check_versions(struct check *c, struct json_node *versions, struct b
         tell_versions(c, versions, "must contain unique version names");
     if (stored != 1)
         tell_versions(c, versions, "must have exactly one version marked as storage version");
+    /* What was "version" is the first of them. */
+    struct json_node *first = versions->first ? json_node_named(versions->first, "name") : NULL;
+    if (first && text_of(c, first).len && !is_label(text_of(c, first), false))
+        check_invalid(c, "version", first, label_fault(text_of(c, first)));
 }
 
 static void check_conversion(struct check *c, struct json_node *spec)
@@ -447,10 +449,34 @@ static void check_update(struct check *c, struct json_node *spec, struct json_no
     check_same(c, spec, old, "names.plural");
 }
 
+/* Go takes a version off its list when it comes, so that the second of the same name is missing. */
+static void check_is_stored(struct check *c, struct json_node *version, struct json_node *stored)
+{
+    struct json_node *name = json_node_named(version, "name"), *item = stored->first;
+    char why[128];
+    if (!check_is_true(version, "storage"))
+        return;
+    while (item && !json_node_equal(item, name))
+        item = item->next;
+    bool twice = false;
+    for (struct json_node *before = version->prev; before; before = before->prev)
+        twice = twice || json_node_equal(json_node_named(before, "name"), name);
+    struct slice text = text_of(c, name);
+    snprintf(why, sizeof(why), "must have the storage version %.*s", (int)size_min(text.len, 64),
+             (const char *)text.ptr);
+    if (!item || twice)
+        check_invalid(c, "status.storedVersions", stored, why);
+}
+
 static void check_stored(struct check *c, struct json_node *object, struct json_node *versions)
 {
     struct json_node *stored = check_array(json_node_named(object, "status"), "storedVersions");
     size_t at = 0;
+    if (!stored || !stored->first)
+        add(c, "FieldValueInvalid", "status.storedVersions", "Invalid value", SLICE_LITERAL("null"),
+            "must have at least one stored version");
+    for (struct json_node *v = stored && stored->first ? versions->first : NULL; v; v = v->next)
+        check_is_stored(c, v, stored);
     for (struct json_node *item = stored ? stored->first : NULL; item; item = item->next, at++) {
         struct json_node *same = versions->first;
         char child[64], why[512];
@@ -544,9 +570,8 @@ void kube_definition_check(struct arena *arena, struct json_node *object, struct
     if (old)
         check_update(&c, spec, json_node_named(old, "spec"), is_established(old));
     check_leave(&c, before);
-    if (old)
-        check_stored(&c, object, versions);
-    else
+    check_stored(&c, object, versions);
+    if (!old)
         check_approval(&c, object, text_of(&c, json_node_named(spec, "group")));
     buf_fini(&c.path);
 }

@@ -418,17 +418,19 @@ static void tell_range(struct run *r, const struct schema *s, const struct place
         r->faults->no_memory = true;
     else
         kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
-                        "Invalid value: \"\": Checked value must be of type %s with format %.*s "
-                        "in %.*s",
-                        type, SLICE_ARGS(s->format), SLICE_ARGS(buf_slice(&place)));
+                        "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s",
+                        type, s->format.len ? "with format " : "(default format)",
+                        SLICE_ARGS(s->format), SLICE_ARGS(buf_slice(&place)));
 }
 
 static void check_number(struct run *r, const struct schema *s, struct json_node *value,
                          const struct place *at)
 {
     double number = number_of(value);
-    if (s->types == SCHEMA_INTEGER && slice_equal(s->format, SLICE_LITERAL("int32")) &&
-        (number > INT32_MAX || number < INT32_MIN))
+    bool small = slice_equal(s->format, SLICE_LITERAL("int32"));
+    int64_t whole;
+    if (s->types == SCHEMA_INTEGER &&
+        (!json_node_int(value, &whole) || (small && (whole > INT32_MAX || whole < INT32_MIN))))
         tell_range(r, s, at);
     if (s->has_multiple && !is_multiple(value, s->multiple_of))
         tell_bound(r, value, at, "a multiple of", s->multiple_of);

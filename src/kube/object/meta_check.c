@@ -153,15 +153,39 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
                      SLICE_ARGS(kind), SLICE_ARGS(internal), ours);
 }
 
+/* Custom resources say of which kind they are; here it is the handler that speaks, and not Go's
+ * types. */
+static bool check_custom_kind(const struct kube_meta *meta, struct json_node *object,
+                              struct slice kind, struct slice version, struct slice expected)
+{
+    struct slice name;
+    char message[256];
+    if (!slice_equal(version, expected))
+        return kube_fail(meta->status, KUBE_BAD_REQUEST,
+                         "the API version in the data (%.*s) does not match the expected API "
+                         "version (%.*s)",
+                         SLICE_ARGS(version), SLICE_ARGS(expected));
+    if (slice_equal(kind, slice_from_text(meta->kind->kind)))
+        return true;
+    if (json_node_text(json_node_path(object, "metadata.name"), meta->arena, &name) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    snprintf(message, sizeof(message), "Invalid value: \"%.*s\": must be %.64s",
+             (int)size_min(kind.len, 64), (const char *)kind.ptr, meta->kind->kind);
+    kube_status_cause(meta->status, "FieldValueInvalid", "kind", message);
+    return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group), kind, name);
+}
+
 static bool check_kind(const struct kube_meta *meta, struct json_node *object)
 {
-    char expected[192];
+    char expected[512];
     struct slice kind, version;
     if (json_node_text(json_node_named(object, "kind"), meta->arena, &kind) != ST_OK ||
         json_node_text(json_node_named(object, "apiVersion"), meta->arena, &version) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
     snprintf(expected, sizeof(expected), "%s%s%s", meta->kind->group,
              meta->kind->group[0] ? "/" : "", meta->kind->version);
+    if (meta->kind->flags & KUBE_CUSTOM)
+        return check_custom_kind(meta, object, kind, version, slice_from_text(expected));
     if (!kind.len)
         kind = slice_from_text(meta->kind->kind);
     if (!version.len)
