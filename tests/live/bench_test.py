@@ -8,6 +8,7 @@ import unittest
 
 import protobuf as pb
 from client import Client
+from kube import KubeServer
 from server import SUBJECT, LiveTest, only_vigil
 
 
@@ -162,6 +163,30 @@ class Bench(LiveTest):
         report = self.good(server, "catchup", "--connections", 1, "--from", 2, "--total", 4000,
                            "--duration", "1s")
         self.assertEqual((report["operations"], report["whole"]), (3000, 0))
+
+    def test_pods_are_created_listed_and_watched_by_node(self):
+        server = KubeServer(self.scratch / "data")
+        self.addCleanup(server.kill)
+        self.addCleanup(server.close)
+        server.start()
+        server.port, store = server.kube_port, server.port  # where the generator goes
+        report = self.good(server, "kube-load", "--key-space", 300, "--value-size", 2048)
+        self.assertEqual((report["operations"], report["errors"]), (300, 0))
+        report = self.good(server, "kube-list", "--key-space", 300, "--value-size", 2048,
+                           "--warmup", "0s", "--duration", "300ms")
+        self.assertGreater(report["operations"], 0)
+        report = self.good(server, "kube-watch", "--connections", 5, "--streams", 4, "--nodes", 10, "--stopped", 3,
+                           "--key-space", 300, "--value-size", 2048, "--rate", 200, "--warmup", "0s",
+                           "--duration", "500ms")
+        self.assertEqual((report["watches"], report["operations"]), (23, 2 * report["changes"]))
+        self.assertGreater(report["changes"], 10)
+        code, _, said = self.bench(server, "kube-watch", "--connections", 5, "--streams", 4, "--nodes", 3)
+        self.assertEqual(code, 1)
+        self.assertIn("--nodes", said)
+        code, _, said = self.bench(server, "kube-load", "--key-space", 300)
+        self.assertEqual(code, 1)
+        self.assertIn("HTTP status 409", said)
+        server.port = store
 
 
 if __name__ == "__main__":

@@ -75,6 +75,54 @@ static void request_blocks_decode_to_a_grpc_request(void **state)
     check_request_blocks("abc.1", SLICE_LITERAL("token=abc.1;"));
 }
 
+static void a_plain_request_leaves_the_table_as_it_is(void **state)
+{
+    (void)state;
+    char path[221];
+    struct buf block = {0};
+    memset(path, 'p', sizeof(path) - 1);
+    path[sizeof(path) - 1] = 0;
+    assert_int_equal(bench_headers_append_plain(&block, "PUT", path, "h:1", "application/json"),
+                     ST_OK);
+    assert_true(bench_header_block_is_stateless(buf_slice(&block)));
+    nghttp2_hd_inflater *inflater;
+    assert_int_equal(nghttp2_hd_inflate_new(&inflater), 0);
+    struct slice rest = buf_slice(&block);
+    unsigned fields = 0;
+    for (int flags = 0; !(flags & NGHTTP2_HD_INFLATE_FINAL);) {
+        nghttp2_nv field;
+        flags = 0;
+        ssize_t n = nghttp2_hd_inflate_hd2(inflater, &field, &flags, rest.ptr, rest.len, 1);
+        assert_true(n >= 0);
+        rest = slice_sub(rest, (size_t)n, rest.len - (size_t)n);
+        if (flags & NGHTTP2_HD_INFLATE_EMIT && ++fields == 3)
+            assert_string_equal((const char *)field.value, path);
+    }
+    assert_int_equal(fields, 6);
+    nghttp2_hd_inflate_del(inflater);
+    buf_fini(&block);
+}
+
+static void any_answer_of_the_two_hundreds_is_good_where_there_is_no_grpc(void **state)
+{
+    (void)state;
+    static const char *const made[] = {":status", "201"}, *const refused[] = {":status", "409"};
+    nghttp2_hd_deflater *deflater;
+    struct bench_header_decoder *decoder;
+    struct bench_verdict verdict;
+    struct buf block = {0};
+    assert_int_equal(nghttp2_hd_deflate_new(&deflater, 4096), 0);
+    assert_int_equal(bench_header_decoder_new(true, &decoder), ST_OK);
+    encode(deflater, made, 1, &block);
+    assert_true(decode(decoder, &block, false, &verdict));
+    encode(deflater, refused, 1, &block);
+    assert_false(decode(decoder, &block, true, &verdict));
+    assert_int_equal(verdict.http_status, 409);
+    bench_header_decoder_free(decoder);
+    nghttp2_hd_deflate_del(deflater);
+    buf_fini(&block);
+}
+
 static const char *const ok_head[] = {":status", "200", "content-type", "application/grpc"};
 static const char *const ok_end[] = {"grpc-status", "0", "grpc-message", ""};
 static const char *const bad_end[] = {"grpc-status", "11", "grpc-message", "no such revision"};
@@ -205,6 +253,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_blocks_decode_to_a_grpc_request),
+        cmocka_unit_test(a_plain_request_leaves_the_table_as_it_is),
+        cmocka_unit_test(any_answer_of_the_two_hundreds_is_good_where_there_is_no_grpc),
         cmocka_unit_test(errors_are_seen_among_good_answers_whatever_the_table_holds),
         cmocka_unit_test(an_answer_of_trailers_only_carries_its_error),
         cmocka_unit_test(a_kept_number_is_forgotten_when_the_table_moves),
