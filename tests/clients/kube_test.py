@@ -19,7 +19,9 @@ from kube import KubeServer  # noqa: E402
 from server import ROOT, LiveTest  # noqa: E402
 
 CLIENTS = ROOT / "build/clients"
-SECONDS_MAX = 60
+SECONDS_MAX = 120
+ENOUGH_SECONDS = 15  # of changes, on a machine where few connections are cut in that time
+CUTS_MIN = 3  # which are waited for all the same
 CHANGES = 300
 OBJECTS = 10
 PACE_SECONDS = 0.005  # between changes, so that there is something to cut
@@ -188,9 +190,10 @@ class Clients:
         self.server.start()
 
     def bad_days(self, cuts, compact):
-        end, i = time.monotonic() + SECONDS_MAX, 0
-        while i < CHANGES or self.proxy.cuts < cuts:
-            self.assertLess(time.monotonic(), end, f"only {self.proxy.cuts} connections were cut")
+        begun, i = time.monotonic(), 0
+        while i < CHANGES or self.proxy.cuts < CUTS_MIN or (
+                self.proxy.cuts < cuts and time.monotonic() - begun < ENOUGH_SECONDS):
+            self.assertLess(time.monotonic() - begun, 10 * SECONDS_MAX, f"only {self.proxy.cuts} connections were cut")
             self.step()
             if i == CHANGES // 3:
                 self.restart(self.server.stop)

@@ -31,8 +31,9 @@ const (
 	changes  = 400 // at least
 	objects  = 12
 	pace     = 4 * time.Millisecond // between them, so that there is something to cut
-	rawCuts  = 100                  // of connections, at least
-	viewCuts = 6                    // an informer waits longer after each
+	viewCuts = 6                    // of connections; an informer waits longer after each
+	enough   = 15 * time.Second     // of changes, on a machine where few connections are cut in that time
+	fewCuts  = 3                    // which are waited for all the same
 )
 
 // change is what a watch tells.
@@ -144,8 +145,11 @@ func (r *recorder) retry(ctx context.Context, t *testing.T, start starter) {
 	}
 }
 
-func configOf(p *proxy, protobuf bool) *rest.Config {
-	config := &rest.Config{Host: "http://" + p.addr, QPS: 10000, Burst: 10000}
+func configOf(s *server, p *proxy, protobuf bool) *rest.Config {
+	config := &rest.Config{Host: s.scheme + "://" + p.addr, QPS: 10000, Burst: 10000}
+	if s.scheme == "https" {
+		config.TLSClientConfig.Insecure = true
+	}
 	if protobuf { // and nothing else
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -163,13 +167,27 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
+// Over HTTP/1.1 each watch has a connection of its own; over TLS and HTTP/2 those of a client share one.
 func TestRawWatchesTellEveryChangeOnceOnBadDays(t *testing.T) {
-	s := newServer(t)
-	p := newProxy(t, s.kube, 3000)
+	t.Run("http", func(t *testing.T) { rawWatchesOnBadDays(t, "http", 3000, 60) })
+	t.Run("https", func(t *testing.T) { rawWatchesOnBadDays(t, "https", 8000, 30) })
+}
+
+// goesOn is whether more changes are to be made.
+func goesOn(t *testing.T, p *proxy, i, cuts int, begun time.Time) bool {
+	if time.Since(begun) > 10*patience {
+		t.Fatalf("only %d connections were cut", p.cutCount())
+	}
+	return i < changes || p.cutCount() < fewCuts || (p.cutCount() < cuts && time.Since(begun) < enough)
+}
+
+func rawWatchesOnBadDays(t *testing.T, scheme string, budget int64, cuts int) {
+	s := newServerWith(t, scheme)
+	p := newProxy(t, s.kube, budget)
 	first := s.put("before", "1")
-	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true)))
-	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(p, false)))
-	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, false)))
+	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true)))
+	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(s, p, false)))
+	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(s, p, false)))
 	byName := map[string]starter{
 		"typed":    typed.ConfigMaps("default").Watch,
 		"dynamic":  plain.Resource(configMaps).Namespace("default").Watch,
@@ -201,10 +219,7 @@ func TestRawWatchesTellEveryChangeOnceOnBadDays(t *testing.T) {
 		return least
 	}
 	begun := time.Now()
-	for i := 0; i < changes || p.cutCount() < rawCuts; i++ {
-		if time.Since(begun) > patience {
-			t.Fatalf("only %d connections were cut", p.cutCount())
-		}
+	for i := 0; goesOn(t, p, i, cuts, begun); i++ {
 		w.step(i)
 		time.Sleep(pace)
 		switch i % changes {
@@ -336,9 +351,9 @@ func (v *view) differs(want map[string]int64) string {
 func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 10000)
-	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true)))
-	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(p, false)))
-	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(p, false)))
+	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true)))
+	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(s, p, false)))
+	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(s, p, false)))
 	views := []*view{
 		{name: "dynamic", informer: dynamicinformer.NewFilteredDynamicInformer(plain, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
 		{name: "metadata", informer: metadatainformer.NewFilteredMetadataInformer(parts, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
@@ -359,10 +374,7 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 		v.start(t, stop)
 	}
 	begun := time.Now()
-	for i := 20; i < changes || p.cutCount() < viewCuts; i++ {
-		if time.Since(begun) > patience {
-			t.Fatalf("only %d connections were cut", p.cutCount())
-		}
+	for i := 20; goesOn(t, p, i, viewCuts, begun); i++ {
 		w.step(i)
 		time.Sleep(pace)
 		switch i {
@@ -400,8 +412,8 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 func TestTypedAndDynamicClientsReadTheSame(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 0)
-	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true)))
-	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(p, false)))
+	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true)))
+	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(s, p, false)))
 	ctx := context.Background()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "x", Value: "ü"}}}}}}
@@ -429,7 +441,7 @@ func TestTypedAndDynamicClientsReadTheSame(t *testing.T) {
 func TestLongListsComeInProtobuf(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 0)
-	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(p, true))).ConfigMaps("default")
+	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true))).ConfigMaps("default")
 	value := strings.Repeat("v", 2000)
 	for i := range 300 {
 		s.put(fmt.Sprintf("c%03d", i), value)

@@ -5,6 +5,7 @@ package kubeclient
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const patience = 60 * time.Second
+const patience = 120 * time.Second
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
@@ -42,16 +43,24 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
+var unverified = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+
 // server is a vigil process on fixed ports that can be ended and begun again.
 type server struct {
 	t          *testing.T
 	dir        string
 	etcd, kube string
+	scheme     string // of the Kubernetes face
 	process    *exec.Cmd
 }
 
 func newServer(t *testing.T) *server {
-	s := &server{t: t, dir: t.TempDir(), etcd: "127.0.0.1:" + freePort(t), kube: "127.0.0.1:" + freePort(t)}
+	return newServerWith(t, "http")
+}
+
+// newServerWith takes https for TLS with a certificate that the server makes, and so HTTP/2.
+func newServerWith(t *testing.T, scheme string) *server {
+	s := &server{t: t, scheme: scheme, dir: t.TempDir(), etcd: "127.0.0.1:" + freePort(t), kube: "127.0.0.1:" + freePort(t)}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -64,13 +73,16 @@ func (s *server) start() {
 		s.t.Fatal("VIGIL_BIN names no server")
 	}
 	s.process = exec.Command(binary, "serve", "--data-dir", s.dir, "--listen-client-urls", "http://"+s.etcd,
-		"--advertise-client-urls", "http://"+s.etcd, "--listen-kube-urls", "http://"+s.kube)
+		"--advertise-client-urls", "http://"+s.etcd, "--listen-kube-urls", s.scheme+"://"+s.kube)
+	if s.scheme == "https" {
+		s.process.Args = append(s.process.Args, "--auto-tls")
+	}
 	s.process.Env = []string{}
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if answer, err := http.Get("http://" + s.kube + "/readyz"); err == nil {
+		if answer, err := unverified.Get(s.scheme + "://" + s.kube + "/readyz"); err == nil {
 			answer.Body.Close()
 			return
 		}
