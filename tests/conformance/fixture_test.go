@@ -22,7 +22,7 @@ import (
 	"vigil/tests/harness"
 )
 
-const testLimit = 30 * time.Second
+const testLimit = 2 * time.Minute
 
 // fixture is one empty server and one client of it.
 type fixture struct {

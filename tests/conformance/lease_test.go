@@ -169,14 +169,14 @@ func TestLeaseLeases(t *testing.T) {
 
 func TestLeaseExpires(t *testing.T) {
 	f := newFixture(t)
-	id := f.grant(2)
+	granted := time.Now()
+	id := f.grant(4)
 	for _, key := range []string{"c", "a", "b"} {
 		f.put(key, "1", clientv3.WithLease(id))
 	}
-	granted := time.Now()
 	watch := f.client.Watch(f.ctx, "", clientv3.WithPrefix(), clientv3.WithRev(5))
 	want(f, "events", events(f.receive(watch)), "DELETE a@5 DELETE b@5 DELETE c@5")
-	if took := time.Since(granted); took < 1500*time.Millisecond || took > 10*time.Second {
+	if took := time.Since(granted); took < 3900*time.Millisecond {
 		t.Errorf("expired after %v", took)
 	}
 	want(f, "time left", f.timeToLive(id).TTL, -1)
@@ -274,15 +274,16 @@ func TestLeaseAfterRestart(t *testing.T) {
 	f.put("c", "2")
 	time.Sleep(3 * time.Second)
 	server.Kill()
+	began := time.Now()
 	harness.Start(t, options)
 	f.awaitServer()
-	began := time.Now()
 	want(f, "keys", f.leaseKeys(long), "a")
-	want(f, "left", f.timeToLive(long).TTL >= 995, true)
-	want(f, "left of the short one", f.timeToLive(short).TTL >= 3, true)
+	want(f, "left", f.timeToLive(long).TTL >= 960, true)
+	left := f.timeToLive(short).TTL
+	want(f, "its whole time again", float64(left)+time.Since(began).Seconds() >= 5, true)
 	watch := f.client.Watch(f.ctx, "b", clientv3.WithRev(6))
 	want(f, "events", events(f.receive(watch)), "DELETE b@6")
-	if took := time.Since(began); took < 3*time.Second {
+	if took := time.Since(began); took < 5*time.Second {
 		t.Errorf("expired %v after the restart", took)
 	}
 }
@@ -306,7 +307,7 @@ func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 	options := harness.Options{Dir: t.TempDir() + "/data", Port: harness.FreePort()}
 	server := harness.Start(t, options)
 	f := fixtureOn(t, server)
-	id := f.grant(6)
+	id := f.grant(12)
 	f.put("a", "1", clientv3.WithLease(id))
 	alive, err := f.client.KeepAlive(f.ctx, id)
 	f.must(err)
@@ -324,12 +325,11 @@ func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 	harness.Start(t, options)
 	f.awaitServer()
 	before := renewals.Load()
-	for end := time.Now().Add(9 * time.Second); time.Now().Before(end); {
+	for renewals.Load() >= 0 && renewals.Load() < before+3 { // together longer than it lives without
+		f.must(f.ctx.Err())
 		time.Sleep(50 * time.Millisecond)
 	}
-	if renewals.Load() <= before {
-		t.Errorf("%d renewals, %d before the restart", renewals.Load(), before)
-	}
+	want(f, "the client believes that it lives", renewals.Load() > 0, true)
 	f.wantKeys(f.get("a").Kvs, "a")
 }
 

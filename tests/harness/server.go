@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -26,8 +27,8 @@ import (
 
 const (
 	readyLine   = "ready to serve client requests"
-	startLimit  = 30 * time.Second
-	stopLimit   = 20 * time.Second
+	startLimit  = 60 * time.Second
+	stopLimit   = 60 * time.Second
 	logTailSize = 64 << 10
 )
 
@@ -250,14 +251,24 @@ func signalled(state *os.ProcessState, signal syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
-// FreePort returns a port that nobody listened on a moment ago.
+// FreePort returns a port that nobody listened on a moment ago, and that no client is given for its
+// own end before a server has it: it is below those that the kernel chooses from.
 func FreePort() int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	first := 0
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		fmt.Sscan(string(text), &first)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	for {
+		port := 0
+		if first > 12_000 {
+			port = 10_000 + rand.IntN(first-10_000)
+		}
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer listener.Close()
+			return listener.Addr().(*net.TCPAddr).Port
+		}
+	}
 }
 
 // tail keeps the last bytes written to it.

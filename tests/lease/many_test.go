@@ -68,7 +68,7 @@ func TestManyLeasesExpireAtOnce(t *testing.T) {
 		_, err := f.lease.LeaseRevoke(f.ctx, &pb.LeaseRevokeRequest{ID: i})
 		return err
 	})
-	ttl := 5 + int64(time.Since(begin).Seconds()*3*leases/sample/2)
+	ttl := 8 + int64(time.Since(begin).Seconds()*3*leases/sample)
 	f.grantMany(leases, ttl)
 	f.each(leases/4, func(i int64) error {
 		for _, key := range []string{"/a", "/b"} {

@@ -1,7 +1,9 @@
 """Starts servers for live tests. VIGIL_BIN names the server under test; a binary named etcd gets
 etcd's own flags, so that these tests can be proved on a real one."""
+import contextlib
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -15,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUBJECT = os.environ.get("VIGIL_BIN", str(ROOT / "build-test/vigil"))
 PEER = os.environ.get("VIGIL_PEER", str(ROOT / "build/peer/etcd"))
 READY = "ready to serve client requests"
-START_SECONDS = 30
-STOP_SECONDS = 20
+START_SECONDS = 60
+STOP_SECONDS = 60
 WAIT_SECONDS = 60  # for what must come; nothing takes a tenth of it
 
 
@@ -24,10 +26,21 @@ def is_etcd(binary):
     return pathlib.Path(binary).name == "etcd"
 
 
+GIVEN_PORTS = set()
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that is free now, and that no client is given for its own end before a server has it: it is
+    below those that the kernel chooses from."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10_000, first) if first > 12_000 else 0
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            port = s.getsockname()[1]
+            if port not in GIVEN_PORTS:
+                GIVEN_PORTS.add(port)
+                return port
 
 
 class Server:
