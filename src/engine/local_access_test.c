@@ -495,7 +495,7 @@ static void *read_main(void *arg)
         abort();
     while (!atomic_load(&r->stop)) {
         engine_shard_turn_begin(r->shard);
-        for (int i = 0; i < 10; i++)
+        for (int i = 0; i < 100; i++)
             read_once(r, &arena);
         engine_shard_turn_end(r->shard);
         engine_shard_flushed(r->shard);
@@ -548,9 +548,10 @@ static void who_may_read_never_sees_what_was_written_while_they_might_not(void *
     for (int round = 0; round < 100; round++) {
         for (int step = 0; step < 4; step++) {
             begin_step(f, step, &auth[step], &writes[step], &requests[step]);
-            if (round % 2) /* else all in one group */
+            /* Each in a group of its own, in twos, or all in one. */
+            if (round % 3 == 0 || (round % 3 == 1 && step == 1))
                 wait_all(f);
-            if (round % 2 && step == 1) /* the secret is there to be seen */
+            if (round % 3 < 2 && step == 1) /* the secret is there to be seen */
                 wait_until_above(&r.denied, atomic_load(&r.denied));
         }
         wait_all(f);
