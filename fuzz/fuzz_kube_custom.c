@@ -1,0 +1,86 @@
+/*
+ * Any bytes as a schema and an object: two texts of JSON with a zero between them. What compiles is
+ * pruned, filled and validated; doing the first two again changes nothing. The schema is also
+ * checked as part of a definition, and the object's bytes are read as a path and as a pattern.
+ */
+#include "kube/custom/check.h"
+#include "kube/custom/jsonpath.h"
+#include "kube/custom/regex.h"
+#include "kube/custom/structural.h"
+
+#include <stdlib.h>
+
+enum { ARENA_BYTES_MAX = 64 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void use(struct arena *arena, const struct schema *schema, struct json_node *value)
+{
+    struct kube_faults faults = {.arena = arena};
+    if (schema_prune(schema, value, true, NULL) != ST_OK ||
+        schema_default(arena, schema, value) != ST_OK)
+        return;
+    struct json_node *copy = json_node_copy(arena, value);
+    if (copy && schema_prune(schema, copy, true, NULL) == ST_OK &&
+        schema_default(arena, schema, copy) == ST_OK)
+        (void)json_node_equal(copy, value); /* a default may have what the schema has not */
+    schema_validate(schema, value, copy, SLICE_EMPTY, arena, &faults);
+    schema_validate(schema, value, NULL, SLICE_LITERAL("status"), arena, &faults);
+    schema_validate_lists(schema, value, arena, &faults);
+}
+
+static void check(struct arena *arena, struct json_node *schema)
+{
+    struct kube_faults faults = {.arena = arena};
+    struct check walk = {.arena = arena, .faults = &faults};
+    AUTO(buf_fini) struct buf warning = {0};
+    check_schema(&walk, schema, true, &warning);
+    kube_definition_check(arena, schema, NULL, &faults, &warning);
+    kube_definition_check(arena, schema, schema, &faults, &warning);
+    buf_fini(&walk.path);
+}
+
+static void match(struct arena *arena, struct slice text)
+{
+    const struct jsonpath *path;
+    const struct regex *regex;
+    struct error error;
+    int64_t steps = 100000;
+    (void)!jsonpath_parse(arena, text, &path);
+    if (regex_compile(arena, text, &regex, &error) == ST_OK)
+        (void)regex_match(regex, text, arena, &steps);
+}
+
+static void fuzz(struct arena *arena, struct slice bytes)
+{
+    const uint8_t *zero = bytes.len ? memchr(bytes.ptr, 0, bytes.len) : NULL;
+    struct json_node *node, *value;
+    struct schema *schema;
+    struct schema_traits traits = {0};
+    struct error error;
+    size_t len = zero ? (size_t)(zero - bytes.ptr) : bytes.len;
+    size_t rest = zero ? len + 1 : len;
+    match(arena, slice_sub(bytes, rest, bytes.len - rest));
+    if (json_tree_read(arena, slice_sub(bytes, 0, len), &node, &error) != ST_OK)
+        return;
+    check(arena, node);
+    if (schema_compile(arena, node, &schema, &traits, &error) != ST_OK)
+        return;
+    if (json_tree_read(arena, slice_sub(bytes, rest, bytes.len - rest), &value, &error) == ST_OK)
+        use(arena, schema, value);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena arena;
+    /* A copy of its own, so that a read past its end is seen. */
+    uint8_t *copy = malloc(size ? size : 1);
+    assert(copy);
+    if (size)
+        memcpy(copy, data, size);
+    arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+    fuzz(&arena, slice_of(copy, size));
+    arena_fini(&arena);
+    free(copy);
+    return 0;
+}
