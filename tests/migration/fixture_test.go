@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	testLimit   = 4 * time.Minute
+	testLimit   = 10 * time.Minute
 	putsPerTxn  = 100
 	leaseTTL    = 100000
 	leasedKeys  = 40
