@@ -206,5 +206,82 @@ class Flags(AuthTest):
         self.assertIn("use default bcrypt cost instead of the invalid given cost", server.log)
 
 
+@only_vigil
+class OtherDoors(AuthTest):
+    """What is no call of etcd's API while its users are asked for."""
+
+    def kube(self, method, path, body=None):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{path}", method=method,
+                                         data=json.dumps(body).encode() if body else None,
+                                         headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def kube_has(self, path):
+        self.eventually(lambda: self.kube("GET", path) == 200, lambda: f"{path} is not there")
+
+    def test_the_kubernetes_api_has_users_of_its_own(self):
+        self.kube_port = free_port()
+        server = self.server(args=EASY + [f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}"])
+        server.start()
+        self.enable(server)
+        kind = {"metadata": {"name": "things.example.org"}, "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": True, "storage": True,
+                          "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
+        self.assertEqual(self.kube("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kind), 201)
+        self.kube_has("/apis/example.org/v1/namespaces/here/things")
+        server.stop()
+        server.start()  # all that it makes and reads at a start, too
+        self.kube_has("/apis/example.org/v1/namespaces/here/things")
+        self.kube_has("/api/v1/namespaces/default")
+        space = "/api/v1/namespaces/here"
+        self.assertEqual(self.kube("POST", "/api/v1/namespaces", {"metadata": {"name": "here"}}), 201)
+        self.assertEqual(self.kube("POST", f"{space}/configmaps", {"metadata": {"name": "a"}}), 201)
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "here"}}  # lives by a lease
+        self.assertEqual(self.kube("POST", f"{space}/events", event), 201)
+        self.assertEqual(self.kube("GET", f"{space}/configmaps/a"), 200)
+        self.assertEqual(self.kube("DELETE", space), 200)
+        self.eventually(lambda: self.kube("GET", space) == 404, lambda: "the namespace is still there")
+        self.assertEqual(self.call(server, "kv/range", {"key": b64("x")})[0], 400)
+        self.assertNotIn("user name is empty", server.log)  # nothing of it was nobody's
+
+    def test_the_v2_api_is_shut(self):
+        server = self.serving(args=EASY + ["--enable-v2"])
+        paths = ["keys/a", "keys/?wait=true", "members", "machines", "stats/self"]
+
+        def status(path):
+            try:
+                with urllib.request.urlopen(f"{server.url}/v2/{path}", timeout=30) as answer:
+                    return answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read()
+
+        self.assertEqual(status("members")[0], 200)
+        self.enable(server)
+        for path in paths:
+            with self.subTest(path=path):
+                code, text = status(path)
+                self.assertEqual(code, 401, text)
+                self.assertIn("Insufficient credentials", text.decode())
+        self.assertEqual(json.loads(status("keys/a")[1])["errorCode"], 110)
+        self.must(server, "auth/disable", {}, self.login(server, "root", "root's secret"))
+        self.assertEqual(status("members")[0], 200)
+        self.assertEqual(status("keys/a")[0], 404)
+
+    def test_health_is_told_without_credentials(self):
+        server = self.serving(args=EASY)
+        self.enable(server)
+        for path in ("health", "livez", "readyz"):
+            with urllib.request.urlopen(f"{server.url}/{path}", timeout=30) as answer:
+                self.assertEqual(answer.status, 200)
+
+
 if __name__ == "__main__":
     unittest.main()

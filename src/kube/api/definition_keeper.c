@@ -81,7 +81,8 @@ static void on_read(struct engine_op *op)
     keeper->write = (struct kube_write){.key = keeper->request.key,
                                         .value = buf_slice(&keeper->value),
                                         .expected = kv.mod_revision};
-    keeper->write.engine.op = (struct engine_op){.done = on_written, .arena = &keeper->arena};
+    keeper->write.engine.op =
+        (struct engine_op){.done = on_written, .arena = &keeper->arena, .principal = ENGINE_SERVER};
     kube_storage_put(keeper->face->shard, &keeper->write);
 }
 
@@ -95,7 +96,8 @@ static void read_one(struct keeper *keeper, struct slice name)
         go_on(keeper);
         return;
     }
-    keeper->range.op = (struct engine_op){.done = on_read, .arena = &keeper->arena};
+    keeper->range.op =
+        (struct engine_op){.done = on_read, .arena = &keeper->arena, .principal = ENGINE_SERVER};
     engine_range_start(keeper->face->shard, &keeper->range, &keeper->request);
 }
 

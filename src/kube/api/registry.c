@@ -216,7 +216,8 @@ static void start_reading(struct kube_registry *r)
         .key = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX),
         .range_end = SLICE_LITERAL("/registry/apiextensions.k8s.io/customresourcedefinitions0"),
     };
-    r->range.op = (struct engine_op){.done = on_range, .arena = &r->arena};
+    r->range.op =
+        (struct engine_op){.done = on_range, .arena = &r->arena, .principal = ENGINE_SERVER};
     engine_range_start(r->face->shard, &r->range, &r->request);
 }
 
