@@ -11,8 +11,11 @@ struct command {
     const char *name;
     const char *help;
     int (*run)(int count, char **args); /* args[0] is the name of the command */
-    bool has_flags;                     /* shown by --help */
+    const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
+
+#define MAN_USAGE "[serve|etcd|import|snapshot|markdown]"
+#define COMPLETION_USAGE "bash|zsh|fish"
 
 static int run_serve(int count, char **args)
 {
@@ -65,7 +68,7 @@ static int run_man(int count, char **args)
             return EXIT_OK;
         }
     }
-    fprintf(stderr, "usage: vigil man [serve|etcd|import|snapshot|markdown]\n");
+    fprintf(stderr, "usage: vigil man " MAN_USAGE "\n");
     return EXIT_USAGE;
 }
 
@@ -73,14 +76,15 @@ static int run_completion(int count, char **args);
 static int run_help(int count, char **args);
 
 static const struct command commands[] = {
-    {"serve", "serve etcd's API from a data directory", run_serve, true},
-    {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, true},
-    {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, true},
-    {"bench", "put load on a server and measure it", run_bench, true},
-    {"version", "print the version", run_version, false},
-    {"man", "write a manual page: serve, etcd, import or snapshot (roff)", run_man, false},
-    {"completion", "write a completion script: bash, zsh or fish", run_completion, false},
-    {"help", "show this, or the flags of a command", run_help, false},
+    {"serve", "serve etcd's API from a data directory", run_serve, NULL},
+    {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, NULL},
+    {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, NULL},
+    {"bench", "put load on a server and measure it", run_bench, NULL},
+    {"version", "print the version", run_version, ""},
+    {"man", "write a manual page: serve, etcd, import or snapshot (roff)", run_man, MAN_USAGE},
+    {"completion", "write a completion script: bash, zsh or fish", run_completion,
+     COMPLETION_USAGE},
+    {"help", "show this, or the flags of a command", run_help, "[COMMAND]"},
 };
 
 static void write_usage(FILE *to)
@@ -106,11 +110,15 @@ static int run_help(int count, char **args)
     const struct command *command = find_command(count > 1 ? args[1] : "help");
     if (!command)
         return refuse_command(args[1]);
-    if (command->has_flags) {
+    if (!command->usage) {
         char *help[] = {args[1], "--help", NULL};
         return command->run(2, help);
     }
-    write_usage(stdout);
+    if (command->run == run_help)
+        write_usage(stdout);
+    else
+        printf("vigil %s: %s\n\nusage: vigil %s %s\n", command->name, command->help, command->name,
+               command->usage);
     return EXIT_OK;
 }
 
@@ -136,13 +144,18 @@ static int run_completion(int count, char **args)
             return EXIT_OK;
         }
     }
-    fprintf(stderr, "usage: vigil completion bash|zsh|fish\n");
+    fprintf(stderr, "usage: vigil completion " COMPLETION_USAGE "\n");
     return EXIT_USAGE;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "-help") == 0;
 }
 
 static const struct command *find_command(const char *name)
 {
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-help") == 0)
+    if (asks_for_help(name))
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
@@ -170,5 +183,7 @@ int main(int argc, char **argv)
     const struct command *command = find_command(argv[1]);
     if (!command)
         return refuse_command(argv[1]);
+    if (command->usage && argc > 2 && asks_for_help(argv[2]))
+        return run_help(2, argv);
     return command->run(argc - 1, argv + 1);
 }

@@ -41,6 +41,16 @@ class Command(LiveTest):
         for flag in ("--data-dir", "--listen-client-urls", "--max-request-bytes"):
             self.assertIn(flag.lstrip("-"), text)
 
+    @only_vigil
+    def test_every_command_has_help(self):
+        for command in ("serve", "import", "snapshot", "bench", "version", "man", "completion", "help"):
+            for words in ((command, "--help"), ("help", command)):
+                with self.subTest(words=words):
+                    code, text = run(SUBJECT, *words)
+                    self.assertEqual(code, 0, text)
+                    self.assertTrue(text)
+        self.assertEqual(run(SUBJECT, "man", "nothing")[0], 2)
+
     def test_flags_in_every_form_of_go(self):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
