@@ -228,7 +228,8 @@ struct reading {
 static struct reading begin_reading(struct random *random)
 {
     char path[200];
-    struct reading reading = {random_below(random, READER_KINDS), NULL, newest(), false};
+    struct reading reading = {(enum reader)random_below(random, READER_KINDS), NULL, newest(),
+                              false};
     if (reading.reader == READER_FROM)
         snprintf(path, sizeof(path), CMS "?watch=1&resourceVersion=%lld", (long long)reading.from);
     else if (reading.reader == READER_INITIAL)
