@@ -1,0 +1,147 @@
+package kubeclient
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	hats        = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "hats"}
+	oldHats     = schema.GroupVersionResource{Group: "example.com", Version: "v1beta1", Resource: "hats"}
+)
+
+func hatVersion(name string, storage bool) map[string]any {
+	return map[string]any{"name": name, "served": true, "storage": storage, "schema": map[string]any{
+		"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
+			"spec": map[string]any{"type": "object", "properties": map[string]any{"v": map[string]any{"type": "string"}}}}}}}
+}
+
+func defineHats(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "hats.example.com"},
+		"spec": map[string]any{"group": "example.com", "scope": "Namespaced",
+			"names":    map[string]any{"plural": "hats", "kind": "Hat"},
+			"versions": []any{hatVersion("v1", true), hatVersion("v1beta1", false)}}}}
+	if _, err := client.Resource(definitions).Create(context.Background(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hat(name, value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Hat",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"v": value}}}
+}
+
+// followHats is an informer over custom resources in one of their versions.
+func followHats(t *testing.T, s *server, version schema.GroupVersionResource) *follower {
+	f := &follower{values: map[string][]string{}}
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.client(), 0, "default", nil)
+	informer := factory.ForResource(version).Informer()
+	f.store = informer.GetStore()
+	note := func(what string, object any) {
+		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		u := object.(*unstructured.Unstructured)
+		if u.GroupVersionKind() != version.GroupVersion().WithKind("Hat") {
+			t.Errorf("%s is a %v", u.GetName(), u.GroupVersionKind())
+		}
+		value, _, _ := unstructured.NestedString(u.Object, "spec", "v")
+		f.lock.Lock()
+		defer f.lock.Unlock()
+		f.values[u.GetName()] = append(f.values[u.GetName()], what+value)
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { note("+", object) },
+		UpdateFunc: func(before, after any) {
+			if before.(*unstructured.Unstructured).GetResourceVersion() != after.(*unstructured.Unstructured).GetResourceVersion() {
+				note("=", after)
+			}
+		},
+		DeleteFunc: func(object any) { note("-", object) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	t.Cleanup(func() { cancel(); factory.Shutdown() })
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		t.Fatal("the informer does not sync")
+	}
+	return f
+}
+
+func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
+	s := newServer(t)
+	client := s.client()
+	defineHats(t, client)
+	resource := client.Resource(hats).Namespace("default")
+	make := func(name, value string) {
+		t.Helper()
+		if _, err := resource.Create(context.Background(), hat(name, value), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(name, value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"spec":{"v":%q}}`, value)
+		if _, err := resource.Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("before", "1")
+	followers := []*follower{followHats(t, s, hats), followHats(t, s, oldHats)}
+	// An informer that lists anew sees only the last of several changes: each is waited for.
+	seen := []string{"+1"}
+	expect := func(more ...string) {
+		t.Helper()
+		seen = append(seen, more...)
+		for _, f := range followers {
+			f.expect(t, "a", seen...)
+		}
+	}
+	make("a", "1")
+	expect()
+	change("a", "2")
+	expect("=2")
+	// Another definition: watches end, and informers come again where they were.
+	patch := []byte(`{"spec":{"names":{"shortNames":["ht"]}}}`)
+	if _, err := client.Resource(definitions).Patch(context.Background(), "hats.example.com", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	change("a", "3")
+	expect("=3")
+	s.stop()
+	s.start()
+	change("a", "4")
+	expect("=4")
+	for _, f := range followers {
+		f.expect(t, "before", "+1")
+	}
+	if err := client.Resource(definitions).Delete(context.Background(), "hats.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		_, err := client.Resource(definitions).Get(context.Background(), "hats.example.com", metav1.GetOptions{})
+		if err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the definition does not go")
+		}
+	}
+}
