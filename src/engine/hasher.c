@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 struct hasher {
@@ -12,6 +13,7 @@ struct hasher {
     bool started;
     _Atomic unsigned count; /* submitted and not posted back */
     _Atomic bool stopping;
+    _Atomic(const struct mailbox *) posting; /* where an answer is being posted; NULL: nowhere */
 };
 
 static void hash(struct hasher_job *job)
@@ -32,7 +34,10 @@ static void do_job(struct hasher *hasher, struct hasher_job *job)
         hash(job);
     /* Before it is posted: whoever sees the answer finds the room. */
     atomic_fetch_sub_explicit(&hasher->count, 1, memory_order_relaxed);
+    /* Whoever gets it may be gone with its loop before we have woken that. */
+    atomic_store(&hasher->posting, job->answers);
     mailbox_post(job->answers, &job->in_mailbox);
+    atomic_store(&hasher->posting, NULL);
 }
 
 static void do_all(struct hasher *hasher)
@@ -85,6 +90,12 @@ void hasher_free(struct hasher *hasher)
     assert(atomic_load(&hasher->count) == 0);
     waker_fini(&hasher->waker);
     free(hasher);
+}
+
+void hasher_leave(const struct hasher *hasher, const struct mailbox *answers)
+{
+    while (atomic_load(&hasher->posting) == answers)
+        sched_yield();
 }
 
 enum status hasher_submit(struct hasher *hasher, struct hasher_job *job)

@@ -49,4 +49,8 @@ DEFINE_CLEANUP(struct hasher *, hasher_free)
 MUST_CHECK
 enum status hasher_submit(struct hasher *hasher, struct hasher_job *job);
 
+/* Returns once nothing is being posted there: the mailbox, all of whose jobs have come back, and
+ * its loop may then go. */
+void hasher_leave(const struct hasher *hasher, const struct mailbox *answers);
+
 #endif

@@ -72,8 +72,8 @@ void auth_authenticate_on_message(struct grpc_call *call, void *face, struct sli
 void auth_user_add_on_message(struct grpc_call *call, void *face, struct slice message);
 void auth_user_change_password_on_message(struct grpc_call *call, void *face, struct slice message);
 
-/* Where hashed passwords come back to. NULL without a loop: nothing can be hashed then. */
-struct auth_desk *auth_desk_new(struct loop *loop);
+/* Where hashed passwords come back to. hasher: may be NULL, and nothing can be hashed then. */
+struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher);
 void auth_desk_free(struct auth_desk *desk); /* none may be under way; accepts NULL */
 
 #endif

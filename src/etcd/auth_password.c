@@ -26,6 +26,7 @@ enum {
 
 struct auth_desk {
     struct mailbox answers;
+    struct hasher *hasher; /* borrowed; may be NULL */
 };
 
 static void receive(void *owner, struct mailbox_node *node)
@@ -41,11 +42,12 @@ static void receive(void *owner, struct mailbox_node *node)
         a->hashed(a);
 }
 
-struct auth_desk *auth_desk_new(struct loop *loop)
+struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher)
 {
     size_t bytes = align_up(sizeof(struct auth_desk), 64);
     struct auth_desk *desk = xalloc_check(aligned_alloc(64, bytes), bytes);
     memset(desk, 0, sizeof(*desk));
+    desk->hasher = hasher;
     mailbox_attach(&desk->answers, loop, receive, desk);
     return desk;
 }
@@ -54,6 +56,8 @@ void auth_desk_free(struct auth_desk *desk)
 {
     if (!desk)
         return;
+    if (desk->hasher)
+        hasher_leave(desk->hasher, &desk->answers);
     mailbox_detach(&desk->answers);
     free(desk);
 }
@@ -61,13 +65,13 @@ void auth_desk_free(struct auth_desk *desk)
 static void submit(struct auth_call *a, void (*hashed)(struct auth_call *a))
 {
     struct etcd_face *face = a->face;
-    if (!face->desk || !face->config->hasher) {
+    if (!face->desk || !face->desk->hasher) {
         grpc_call_fail(a->call, ST_UNIMPLEMENTED);
         return;
     }
     a->hashed = hashed;
     a->job.answers = &face->desk->answers;
-    enum status status = hasher_submit(face->config->hasher, &a->job);
+    enum status status = hasher_submit(face->desk->hasher, &a->job);
     if (status != ST_OK) {
         grpc_call_fail(a->call, status);
         return;

@@ -15,6 +15,7 @@ struct fixture {
     struct peer peer;
     struct etcd_config config;
     struct hasher *hasher;
+    bool hashing; /* its thread runs */
     struct loop *loop;
     char token[AUTH_TOKEN_ROOM];
     struct peer_field metadata[3];
@@ -46,17 +47,25 @@ static void fixture_init(struct fixture *f, unsigned inline_percent, const char 
     etcd_face_set_loop(f->peer.face, f->loop);
 }
 
+static void start_hasher(struct fixture *f)
+{
+    if (!f->hashing)
+        assert_int_equal(hasher_start(f->hasher), ST_OK);
+    f->hashing = true;
+}
+
 static void fixture_fini(struct fixture *f)
 {
     struct peer *p = &f->peer;
     wire_connection_free(p->connection);
     while (fake_step(p->engine))
         ;
-    hasher_free(f->hasher); /* what it still has comes back */
+    start_hasher(f); /* what it still has comes back */
     while (etcd_face_busy(p->face))
         loop_turn(f->loop, NS_PER_MS);
     p->connection = NULL;
     peer_fini(p);
+    hasher_free(f->hasher);
     auth_issuer_free(f->config.issuer);
     loop_free(f->loop);
 }
@@ -65,7 +74,7 @@ static int setup(void **state)
 {
     struct fixture *f = malloc(sizeof(*f));
     fixture_init(f, 100, NULL);
-    assert_int_equal(hasher_start(f->hasher), ST_OK);
+    start_hasher(f);
     *state = f;
     return 0;
 }
@@ -233,7 +242,7 @@ static void user_who_is_not_there_takes_as_long_as_one_who_is(void **state)
     loop_turn(f.loop, 0);
     peer_pump(&f.peer);
     assert_false(peer_stream(&f.peer, id)->ended);
-    assert_int_equal(hasher_start(f.hasher), ST_OK);
+    start_hasher(&f);
     settle(&f);
     assert_refused(&f, id, ST_AUTH_FAILED);
     fixture_fini(&f);
@@ -251,7 +260,7 @@ static void passwords_that_wait_are_limited(void **state)
     assert_refused(&f, login(&f, "nobody", "pw"), ST_REQUEST_TOO_MANY_REQUESTS);
     peer_reset(&f.peer, ids[0]);
     peer_reset(&f.peer, ids[1]);
-    assert_int_equal(hasher_start(f.hasher), ST_OK);
+    start_hasher(&f);
     settle(&f);
     for (size_t i = 2; i < COUNT_OF(ids); i++)
         assert_refused(&f, ids[i], ST_AUTH_FAILED);
@@ -287,7 +296,7 @@ static void change_while_somebody_logs_in_is_seen(void **state)
     uint32_t id = login(&f, "bert", "pw");
     change(&f, (struct engine_auth){.call = ENGINE_AUTH_ROLE_ADD, .role = SLICE_LITERAL("other")});
     uint32_t gone = login(&f, "bert", "pw");
-    assert_int_equal(hasher_start(f.hasher), ST_OK);
+    start_hasher(&f);
     settle(&f);
     assert_answers(&f.peer, id, &pb_authenticate_response_table, &response);
     assert_answers(&f.peer, gone, &pb_authenticate_response_table, &response);
@@ -580,6 +589,7 @@ static void create(struct fixture *f, uint32_t id, struct slice key, struct slic
 static void turn(struct fixture *f)
 {
     engine_shard_turn_begin(f->peer.shard);
+    loop_turn(f->loop, 0);
     engine_shard_turn_end(f->peer.shard);
     peer_pump(&f->peer);
     engine_shard_flushed(f->peer.shard);
@@ -687,6 +697,42 @@ static void ask_keep_alive(struct fixture *f, uint32_t stream, int64_t id)
     peer_send(&f->peer, stream, slice_of(bytes, size), false);
 }
 
+/* They are woken some at a time; one that is told something meanwhile is asked before it is. */
+static void thousands_of_watches_are_asked_again_in_turns(void **state)
+{
+    enum { COUNT = 1500 };
+    struct fixture *f = *state;
+    static uint32_t ids[COUNT];
+    static size_t at[COUNT];
+    size_t turns = 0, ended = 0;
+    begin(f);
+    be(f, "anna");
+    for (size_t i = 0; i < COUNT; i++) {
+        ids[i] = open_watch(f);
+        at[i] = 0;
+        create(f, ids[i], i == COUNT - 1 ? SLICE_LITERAL("a/last") : SLICE_LITERAL("a/1"),
+               SLICE_EMPTY);
+    }
+    turn(f);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_string_equal(said(f, ids[i], &at[i]), "0 created;");
+    change(f, (struct engine_auth){.call = ENGINE_AUTH_USER_DELETE, .user = SLICE_LITERAL("anna")});
+    be(f, "root");
+    assert_fine(f, put(f, "a/last"));
+    turn(f);
+    assert_string_equal(said(f, ids[COUNT - 1], &at[COUNT - 1]), "0 canceled: " DENIED ";");
+    for (; ended < COUNT - 1; turns++) {
+        assert_true(turns < COUNT);
+        ended = 0;
+        for (size_t i = 0; i < COUNT - 1; i++)
+            ended += peer_stream(&f->peer, ids[i])->body.len > at[i];
+        assert_true(turns > 0 || ended < COUNT - 1);
+        turn(f);
+    }
+    for (size_t i = 0; i < COUNT - 1; i++)
+        assert_string_equal(said(f, ids[i], &at[i]), "0 canceled: " DENIED ";");
+}
+
 static void keep_alive(struct fixture *f, uint32_t stream, int64_t id)
 {
     ask_keep_alive(f, stream, id);
@@ -772,6 +818,7 @@ int main(void)
         TEST(watch_without_permission_is_refused_in_etcds_words),
         TEST(watch_ends_when_its_permission_goes),
         TEST(watch_of_nobody_ends_when_access_is_controlled),
+        TEST(thousands_of_watches_are_asked_again_in_turns),
         TEST(each_renewal_of_a_stream_is_asked_for),
         TEST(renewals_before_a_refused_one_are_answered),
     };

@@ -72,6 +72,8 @@ void etcd_face_free(struct etcd_face *face)
     if (face->gateway.server.services)
         gateway_fini(&face->gateway);
     engine_auth_on_change(face->shard, NULL, NULL);
+    if (face->loop)
+        loop_defer_cancel(&face->recheck);
     auth_desk_free(face->desk);
     grpc_services_free(face->services);
     etcd_callers_free(face->callers);
@@ -93,7 +95,8 @@ void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), v
 void etcd_face_set_loop(struct etcd_face *face, struct loop *loop)
 {
     assert(!face->desk);
-    face->desk = auth_desk_new(loop);
+    face->desk = auth_desk_new(loop, face->config->hasher);
+    face->loop = loop;
 }
 
 bool etcd_face_busy(const struct etcd_face *face)

@@ -31,8 +31,13 @@ struct etcd_face {
     struct slow_log slow;
     struct etcd_callers *callers; /* owned */
     struct auth_desk *desk;       /* owned; NULL: no password can be hashed */
-    struct list watches;          /* calls of Watch (watch_service.c) */
-    struct gateway gateway;       /* over services; unused when config has none */
+    /* Calls of Watch, and those of them that are yet to be asked again (watch_service.c). */
+    struct list watches;
+    size_t watch_count, recheck_left;
+    uint32_t rights_changes;
+    struct loop *loop; /* NULL: they are asked in one go */
+    struct deferred recheck;
+    struct gateway gateway; /* over services; unused when config has none */
 };
 
 enum status auth_service_add(struct etcd_face *face);

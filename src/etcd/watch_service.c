@@ -24,6 +24,7 @@ enum {
     RESUME_WAITING = 128, /* … until so few are left */
     REQUEST_BYTES_FIRST = 512,
     REQUEST_BYTES_MAX = 16 << 20, /* of memory for one decoded request */
+    RECHECK_AT_ONCE = 512,        /* calls woken in one turn when rights have changed */
 };
 
 /* One call. In its arena. */
@@ -33,6 +34,7 @@ struct watch_call {
     struct etcd_face *face;
     struct watch_stream *stream; /* owned; NULL once the call has failed */
     struct list in_face;         /* links face.watches */
+    uint32_t rights_seen;        /* face.rights_changes when it was last asked */
     bool paused;
 };
 
@@ -46,10 +48,15 @@ static void fail(struct watch_call *w, enum grpc_code code, struct slice text)
     grpc_call_fail_text(w->call, code, text);
 }
 
+static bool recheck(struct watch_call *w);
+
 static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct watch_call *w = CONTAINER_OF(source, struct watch_call, source);
     bool more;
+    *ret_len = 0;
+    if (UNLIKELY(w->rights_seen != w->face->rights_changes) && !recheck(w))
+        return GRPC_FILL_PARKED;
     uint64_t before = watch_stream_responses(w->stream);
     *ret_len = watch_stream_fill(w->stream, dst, room, &more);
     grpc_call_sent(w->call, watch_stream_responses(w->stream) - before);
@@ -127,18 +134,46 @@ static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
     return check(w, &principal, &request) == ST_OK;
 }
 
+/* Before anything is sent. False: the call has failed. */
+static bool recheck(struct watch_call *w)
+{
+    char text[WATCH_REFUSAL_BYTES];
+    struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
+    w->rights_seen = w->face->rights_changes;
+    if (!auth_rights_enabled(engine_auth_rights(w->face->shard)) ||
+        watch_stream_keep(w->stream, still_permitted, w, reason) == ST_OK)
+        return true;
+    fail(w, GRPC_PERMISSION_DENIED, slice_from_text(status_text(ST_PERMISSION_DENIED)));
+    return false;
+}
+
+/* A call is asked again when it is filled next. Most wait for nothing, and are woken in turns. */
+static void wake_some(struct deferred *deferred)
+{
+    struct etcd_face *face = CONTAINER_OF(deferred, struct etcd_face, recheck);
+    size_t count = face->loop ? size_min(face->recheck_left, RECHECK_AT_ONCE) : face->recheck_left;
+    face->recheck_left -= count;
+    for (; count && !list_empty(&face->watches); count--) {
+        struct watch_call *w =
+            LIST_ENTRY(list_pop_front(&face->watches), struct watch_call, in_face);
+        list_push_back(&face->watches, &w->in_face);
+        if (w->stream && w->rights_seen != face->rights_changes)
+            grpc_call_wake(w->call);
+    }
+    if (face->recheck_left && face->loop)
+        loop_defer(face->loop, &face->recheck);
+}
+
 void watch_service_rights_changed(void *ctx)
 {
     struct etcd_face *face = ctx;
-    struct watch_call *w, *next;
-    char text[WATCH_REFUSAL_BYTES];
-    if (!auth_rights_enabled(engine_auth_rights(face->shard)))
-        return;
-    struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
-    LIST_FOREACH_SAFE (w, next, &face->watches, in_face) {
-        if (w->stream && watch_stream_keep(w->stream, still_permitted, w, reason) != ST_OK)
-            fail(w, GRPC_PERMISSION_DENIED, slice_from_text(status_text(ST_PERMISSION_DENIED)));
-    }
+    face->rights_changes++;
+    face->recheck_left = face->watch_count;
+    face->recheck.fn = wake_some;
+    if (face->loop)
+        loop_defer(face->loop, &face->recheck);
+    else
+        wake_some(&face->recheck);
 }
 
 /* -- Requests -- */
@@ -191,7 +226,9 @@ static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_fac
     w->face = face;
     w->stream = watch_stream_new(engine_watch_hub(face->shard),
                                  (struct watch_stream_owner){wake, w, describe});
+    w->rights_seen = face->rights_changes;
     list_push_back(&face->watches, &w->in_face);
+    face->watch_count++;
     grpc_call_set_user(call, w);
     grpc_call_set_source(call, &w->source);
     return w;
@@ -234,6 +271,7 @@ static void on_end(struct grpc_call *call, void *service)
     if (!w)
         return; /* half-closed before it asked for anything */
     list_remove(&w->in_face);
+    w->face->watch_count--;
     watch_stream_free(w->stream);
     w->stream = NULL;
 }
