@@ -206,7 +206,7 @@ static struct slice tag_of(const struct kube_kind *kind, struct slice field, uin
 {
     struct kube_object object;
     struct slice value = SLICE_EMPTY;
-    if (!field.len || kube_object_look(kube_kv_of(field).value, &object) != ST_OK)
+    if (!field.len || kube_object_peek(kube_kv_of(field).value, &object) != ST_OK)
         return SLICE_EMPTY;
     (void)!kube_object_field(&object, slice_from_text(kind->indexed_field), &value);
     return make_tag(kind, value, tag);
