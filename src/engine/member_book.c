@@ -11,7 +11,7 @@ void member_book_fini(struct member_book *book)
 
 void member_book_check(const struct member_book *book)
 {
-    assert(book->count <= ENGINE_MEMBERS_MAX);
+    assert(book->count <= COUNT_OF(book->members));
     for (size_t i = 1; i < book->count; i++)
         assert(book->members[i - 1]->id < book->members[i]->id);
 }
@@ -186,7 +186,7 @@ void member_book_put(struct member_book *book, struct engine_member *member)
     if (at < book->count && book->members[at]->id == member->id) {
         free(book->members[at]);
     } else {
-        assert(book->count < ENGINE_MEMBERS_MAX);
+        assert(book->count < COUNT_OF(book->members));
         memmove(&book->members[at + 1], &book->members[at],
                 (book->count - at) * sizeof(book->members[0]));
         book->count++;

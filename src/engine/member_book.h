@@ -12,7 +12,9 @@ struct member_book {
     uint64_t self;
     bool lax;              /* voters may be added and removed whatever comes of the majority */
     unsigned learners_max; /* at a time */
-    struct engine_member *members[ENGINE_MEMBERS_MAX]; /* owned, one block each; by id */
+    /* Owned, one block each; by id. One more than may be added: a disk may hold so many, and this
+     * server is one in any case. */
+    struct engine_member *members[ENGINE_MEMBERS_MAX + 1];
     size_t count;
 };
 
