@@ -60,7 +60,7 @@ const struct options_table import_table = {
 
 int import_main(int count, char **args)
 {
-    struct import_flags flags;
+    struct import_flags flags = {0};
     struct words words = {.table = &import_table, .config = &flags, .word_count_needed = 1};
     int exit_status = words_read(&words, count - 1, args + 1);
     if (exit_status >= 0)

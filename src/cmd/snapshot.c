@@ -251,7 +251,7 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
 
 int snapshot_main(int count, char **args)
 {
-    struct snapshot_flags flags;
+    struct snapshot_flags flags = {0};
     struct words words = {.table = &snapshot_table, .config = &flags, .word_count_needed = 2};
     int exit_status = words_read(&words, count - 1, args + 1);
     if (exit_status >= 0)

@@ -1,7 +1,7 @@
 #include "bolt/schema.h"
 #include "import/db.h"
 
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 
 static int64_t revision_of(struct slice value)
@@ -76,8 +76,11 @@ static enum status check_version(const struct import_source *source, const struc
 {
     if (!*meta->storage_version)
         return ST_OK; /* before 3.6 */
-    unsigned major = 0, minor = 0;
-    if (sscanf(meta->storage_version, "%u.%u", &major, &minor) != 2)
+    char *end;
+    unsigned long major = strtoul(meta->storage_version, &end, 10), minor = ULONG_MAX;
+    if (*end == '.')
+        minor = strtoul(end + 1, &end, 10);
+    if (minor == ULONG_MAX)
         return error_set(
             ret_error, ST_DAMAGED,
             "%s is damaged: its storage version is no version; save the snapshot again",

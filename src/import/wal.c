@@ -43,12 +43,15 @@ static void path_of(const struct import_wal *wal, const struct import_wal_file *
 static void note_name(void *ctx, const char *name)
 {
     struct import_wal *wal = ctx;
-    struct import_wal_file file = {0};
-    int end = 0;
-    if (strlen(name) != NAME_BYTES ||
-        sscanf(name, "%16" SCNx64 "-%16" SCNx64 ".wal%n", &file.sequence, &file.index, &end) != 2 ||
-        end != NAME_BYTES)
+    if (strlen(name) != NAME_BYTES)
         return; /* prepared, broken and put away, or not etcd's */
+    char *dash, *end;
+    struct import_wal_file file = {.sequence = strtoull(name, &dash, 16)};
+    if (dash != name + 16 || *dash != '-')
+        return;
+    file.index = strtoull(dash + 1, &end, 16);
+    if (end != dash + 17 || strcmp(end, ".wal") != 0)
+        return;
     wal->files = xrealloc(wal->files, (wal->file_count + 1) * sizeof(file));
     wal->files[wal->file_count++] = file;
 }
