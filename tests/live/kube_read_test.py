@@ -378,6 +378,12 @@ class Watches(Kube):
             with self.subTest(query=query):
                 self.assertEqual(server.get(self.pods, watch=1, **query)[0], code)
 
+    def test_less_than_no_time_is_over_at_once(self):
+        server = self.serving()
+        server.put("pods", "a")
+        watch = server.watch(self.pods, timeoutSeconds=-1)
+        self.assertEqual((watch.response.status, watch.rest()), (200, []))
+
     def test_its_time_ends_with_a_bookmark(self):
         server = self.serving()
         start = server.put("pods", "a") - 1

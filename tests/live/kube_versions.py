@@ -162,7 +162,7 @@ def watches():
         yield {"resourceVersion": version, "resourceVersionMatch": initial and "NotOlderThan", "sendInitialEvents": initial}
     for more in ({"limit": "1"}, {"continue": "token"}, {"continue": "x"}, {"resourceVersion": "old", "limit": "1"},
                  {"resourceVersion": "old", "labelSelector": "changed"}, {"timeoutSeconds": "x"},
-                 {"resourceVersion": "old", "fieldSelector": "metadata.name=a"}, {"timeoutSeconds": "-1"}):
+                 {"resourceVersion": "old", "fieldSelector": "metadata.name=a"}):
         yield more
 
 
