@@ -13,10 +13,10 @@ class Client:
                                           ("grpc.max_receive_message_length", -1)])
         self.acked = {}  # key: (value, revision)
 
-    def call(self, method, body, timeout=10):
+    def call(self, method, body, timeout=60):
         return pb.parse(self.channel.unary_unary(KV + method)(body, timeout=timeout))
 
-    def put(self, key, value, timeout=10):
+    def put(self, key, value, timeout=60):
         revision = pb.parse(self.call("Put", pb.put(key, value), timeout)[1][0])[3][0]
         self.acked[key] = (value, revision)
         return revision

@@ -30,7 +30,7 @@ class Clock(LiveTest):
 
     def lease(self, method, **fields):
         call = self.client.channel.unary_unary(LEASE + method)
-        return pb.parse(call(pb.message(**fields), timeout=10))
+        return pb.parse(call(pb.message(**fields), timeout=60))
 
     def now(self):
         """As the server's last log line has it."""
@@ -59,7 +59,7 @@ class Jumps(Clock):
 
     def defragment(self):
         """Does something that is logged."""
-        self.client.channel.unary_unary("/etcdserverpb.Maintenance/Defragment")(b"", timeout=20)
+        self.client.channel.unary_unary("/etcdserverpb.Maintenance/Defragment")(b"", timeout=60)
 
     def test_log_lines_follow_the_clock(self):
         self.serve()
@@ -93,7 +93,7 @@ class Jumps(Clock):
         for offset in ("+100h", "-100h"):
             self.jump(offset)
             for _ in range(20):
-                self.client.put(b"a", b"2", timeout=5)
+                self.client.put(b"a", b"2", timeout=30)
                 time.sleep(0.01)
         self.assertTrue(self.vigil.alive())
         self.vigil.stop()

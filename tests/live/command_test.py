@@ -11,7 +11,7 @@ from server import SUBJECT, LiveTest, Server, free_port, is_etcd, only_vigil
 
 
 def run(*command, env=None):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120,
                           env=dict(os.environ, **(env or {})))
     return done.returncode, done.stdout + done.stderr
 

@@ -23,7 +23,7 @@ def put_until_failure(client, count, size, test):
     """Puts until one fails; returns that error, or None."""
     for i in range(count):
         try:
-            client.put(b"k%06d" % i, b"%06d" % i + b"v" * size, timeout=20)
+            client.put(b"k%06d" % i, b"%06d" % i + b"v" * size, timeout=60)
         except grpc.RpcError as e:
             test.assertIn(e.code(), CLEAR, e)
             return e
@@ -197,7 +197,7 @@ class SmallDisk(Faulty):
         # What was deleted at the compacted revision itself is kept for who watches from there.
         self.client.call("DeleteRange", pb.range_of(keys[0], keys[-2]))
         self.client.call("DeleteRange", pb.range_of(keys[-1]))
-        self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=20)
+        self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=60)
         self.await_put()
         last = keys[-2]
         self.assertEqual(self.client.get(last)[0], acked[last][0])

@@ -23,7 +23,7 @@ class Etcdctl(LiveTest):
     def ctl(self, *args, text=None, code=0):
         done = subprocess.run(
             [ETCDCTL, "--endpoints", self.vigil.url, *args], input=text, capture_output=True,
-            text=True, timeout=20, env=ENVIRONMENT)
+            text=True, timeout=120, env=ENVIRONMENT)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -85,7 +85,7 @@ class Etcdctl(LiveTest):
             reader.join()
             process.stdout.close()
         self.addCleanup(end)
-        return process, lambda count: "".join(lines.get(timeout=20) for _ in range(count))
+        return process, lambda count: "".join(lines.get(timeout=120) for _ in range(count))
 
     def test_watch_of_the_past_and_of_what_comes(self):
         self.ctl("put", "app/a", "1")

@@ -31,7 +31,7 @@ class Gateway:
         self.server = server
         self.port = server.port
 
-    def request(self, method, path, body=None, headers=None, timeout=20):
+    def request(self, method, path, body=None, headers=None, timeout=60):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, body, headers or {})
@@ -58,7 +58,7 @@ class Stream:
     """The lines of an answer that does not end by itself."""
 
     def __init__(self, port, path, body):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         text = body if isinstance(body, str) else json.dumps(body)
         self.connection.request("POST", "/v3/" + path, text)
         self.answer = None
@@ -510,7 +510,7 @@ class Streams(GatewayTest):
         waiting.connection.sock.settimeout(0.5)
         with self.assertRaises(TimeoutError):
             waiting.head()
-        waiting.connection.sock.settimeout(10)
+        waiting.connection.sock.settimeout(60)
         streams[0].close()
         answer = waiting.connection.getresponse()
         self.assertEqual(answer.status, 200)
@@ -519,7 +519,7 @@ class Streams(GatewayTest):
 class Http2(GatewayTest):
     def curl(self, path, body, *args):
         return subprocess.run(["curl", "-sSN", "--http2-prior-knowledge", *args, self.vigil.url + "/v3/" + path,
-                               "-d", json.dumps(body)], capture_output=True, timeout=20).stdout
+                               "-d", json.dumps(body)], capture_output=True, timeout=60).stdout
 
     @only_vigil
     def test_calls_and_errors(self):

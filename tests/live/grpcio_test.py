@@ -24,7 +24,7 @@ class Grpcio(LiveTest):
         return channel
 
     def call(self, method, body, channel=None, **options):
-        return (channel or self.channel).unary_unary(method)(body, timeout=20, **options)
+        return (channel or self.channel).unary_unary(method)(body, timeout=60, **options)
 
     def error(self, method, body, **options):
         with self.assertRaises(grpc.RpcError) as caught:
@@ -53,7 +53,7 @@ class Grpcio(LiveTest):
         watch = packing.stream_stream("/etcdserverpb.Watch/Watch")
         requests = queue.Queue()
         requests.put(pb.message(f1=pb.message(f1=b"packed" * 1000)))
-        responses = watch(iter(requests.get, None), timeout=20)
+        responses = watch(iter(requests.get, None), timeout=60)
         self.assertEqual(pb.parse(next(responses))[3], [1])
         requests.put(None)
         responses.cancel()
@@ -61,7 +61,7 @@ class Grpcio(LiveTest):
     def test_range_stream(self):
         for i in range(100):
             self.call(KV + "Put", pb.put(b"k%03d" % i, b"v" * 1000))
-        chunks = list(self.channel.unary_stream(KV + "RangeStream")(pb.range_of(b"k", b"l"), timeout=20))
+        chunks = list(self.channel.unary_stream(KV + "RangeStream")(pb.range_of(b"k", b"l"), timeout=60))
         inner = [pb.parse(pb.parse(c)[1][0]) for c in chunks]
         self.assertEqual(sum(len(c.get(2, [])) for c in inner), 100)
         self.assertEqual([c.get(4) for c in inner[:-1]], [None] * (len(inner) - 1))
@@ -102,7 +102,7 @@ class Grpcio(LiveTest):
         requests = queue.Queue()
         self.addCleanup(requests.put, None)
         answers = self.channel.stream_stream("/etcdserverpb.Watch/Watch")(iter(requests.get, None),
-                                                                         timeout=20)
+                                                                         timeout=60)
         requests.put(pb.message(f1=pb.message(f1=b"k", f2=b"l", f6=1)))  # create_request, prev_kv
         created = pb.parse(next(answers))
         self.assertEqual((created.get(2), created[3]), (None, [1]))  # id 0, created

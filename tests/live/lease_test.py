@@ -65,7 +65,7 @@ class Etcdctl(LiveTest):
     def ctl(self, *args, code=0):
         done = subprocess.run(
             [ETCDCTL, "--endpoints", self.vigil.url, *args], capture_output=True, text=True,
-            timeout=30, env=ENVIRONMENT)
+            timeout=120, env=ENVIRONMENT)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code == 0 else done.stderr
 
@@ -98,7 +98,7 @@ class Etcdctl(LiveTest):
         self.ctl("lease", "revoke", lease)
         gone = subprocess.run(
             [ETCDCTL, "--endpoints", self.vigil.url, "lease", "keep-alive", lease],
-            capture_output=True, text=True, timeout=30, env=ENVIRONMENT)
+            capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
         self.assertIn(f"lease {lease} expired or revoked", gone.stdout)
 
     def test_lock_runs_a_command_and_lets_go(self):
@@ -114,7 +114,7 @@ class Quota(LiveTest):
         self.addCleanup(channel.close)
 
         def call(method, body):
-            return channel.unary_unary(method)(body, timeout=20)
+            return channel.unary_unary(method)(body, timeout=60)
         granted = 0
         with self.assertRaises(grpc.RpcError) as caught:
             while granted < 5000:
@@ -131,10 +131,10 @@ class Quota(LiveTest):
 
 class WallClock(LiveTest):
     def lease(self, method, **fields):
-        return pb.parse(self.channel.unary_unary(LEASE + method)(pb.message(**fields), timeout=20))
+        return pb.parse(self.channel.unary_unary(LEASE + method)(pb.message(**fields), timeout=60))
 
     def lives(self):
-        return 2 in pb.parse(self.channel.unary_unary(KV + "Range")(pb.range_of(b"k"), timeout=20))
+        return 2 in pb.parse(self.channel.unary_unary(KV + "Range")(pb.range_of(b"k"), timeout=60))
 
     @only_vigil  # Go does not ask libc
     def test_a_clock_that_is_set_ends_no_lease_and_keeps_none(self):
@@ -149,7 +149,7 @@ class WallClock(LiveTest):
         self.addCleanup(self.channel.close)
         granted = time.monotonic()
         self.lease("LeaseGrant", f1=6, f2=7)
-        self.channel.unary_unary(KV + "Put")(pb.message(f1=b"k", f2=b"v", f3=7), timeout=20)
+        self.channel.unary_unary(KV + "Put")(pb.message(f1=b"k", f2=b"v", f3=7), timeout=60)
         for set_ahead in (True, False):  # there, and back again
             jump.touch() if set_ahead else jump.unlink()
             time.sleep(0.7)

@@ -37,7 +37,7 @@ class SameAsEtcd(LiveTest):
     def messages(self, client, body):
         """Of a range stream: how many key-values, header, more, count of each."""
         parts = []
-        for message in client.channel.unary_stream(KV + "RangeStream")(body, timeout=30):
+        for message in client.channel.unary_stream(KV + "RangeStream")(body, timeout=60):
             part = pb.parse(pb.parse(message)[1][0])
             header = pb.parse(part[1][0]).get(3) if 1 in part else None
             parts.append((len(part.get(2, [])), header, part.get(3), part.get(4)))
@@ -77,7 +77,7 @@ class SameAsEtcd(LiveTest):
         """The answer's fields, without what differs by nature; or the error."""
         try:
             call = client.channel.unary_unary("/etcdserverpb.Maintenance/" + method)
-            fields = pb.parse(call(body, timeout=10))
+            fields = pb.parse(call(body, timeout=60))
         except grpc.RpcError as error:
             return error.code(), error.details()
         if 1 in fields:
@@ -121,7 +121,7 @@ class SameAsEtcd(LiveTest):
         self.both(lambda c: self.asked(c, "HashKV"))
 
     def cluster_version(self, server):
-        with urllib.request.urlopen(server.url + "/version", timeout=20) as answer:
+        with urllib.request.urlopen(server.url + "/version", timeout=60) as answer:
             return json.load(answer)["etcdcluster"]
 
     def test_downgrade_answers_alike(self):
@@ -147,7 +147,7 @@ class SameAsEtcd(LiveTest):
     def cluster(self, client, method, body=b""):
         """An answer of the Cluster service; of members added meanwhile the id is left out, as time is in it."""
         try:
-            answer = pb.parse(client.channel.unary_unary("/etcdserverpb.Cluster/" + method)(body, timeout=20))
+            answer = pb.parse(client.channel.unary_unary("/etcdserverpb.Cluster/" + method)(body, timeout=60))
         except grpc.RpcError as error:
             return error.code(), error.details()
         header = pb.parse(answer.pop(1)[0])
@@ -167,7 +167,7 @@ class SameAsEtcd(LiveTest):
 
     def cluster_ids(self, client):
         list_all = client.channel.unary_unary("/etcdserverpb.Cluster/MemberList")
-        return {pb.parse(m)[1][0] for m in pb.parse(list_all(b"", timeout=20))[2]}
+        return {pb.parse(m)[1][0] for m in pb.parse(list_all(b"", timeout=60))[2]}
 
     def test_members_are_changed_alike(self):
         self.member = self.cluster_ids(self.clients[0]).pop()
