@@ -298,6 +298,23 @@ func TestSnapshotThatIsCutIsAnError(t *testing.T) {
 	}
 }
 
+// Who reads no further does not keep the server from stopping, cleanly, and is told.
+func TestServerStopsBesideAReaderThatStands(t *testing.T) {
+	vigil := harness.Start(t, harness.Options{Args: []string{"--shutdown-timeout=1s"}})
+	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
+	for i := range 40 {
+		_, err := l.client.Put(l.ctx, key(i), strings.Repeat("x", 1<<20))
+		l.must(err)
+	}
+	reader, err := l.client.Snapshot(l.ctx)
+	l.must(err)
+	readSome(t, reader, 1<<20)
+	l.must(vigil.Stop())
+	if _, err := io.Copy(io.Discard, reader); err == nil {
+		t.Error("the file is whole")
+	}
+}
+
 // A client that leaves in the middle holds nothing up.
 func TestSnapshotsAreLeftInTheMiddle(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{})
