@@ -63,9 +63,7 @@ static enum status take_lease(struct snapshot_rows *rows, const struct row *row)
 static enum status take_alarm(struct snapshot_rows *rows, const struct row *row)
 {
     struct pb_alarm_member member = {0};
-    int32_t type;
-    TRY(alarm_row_read(row, &type, &member.member_id));
-    member.alarm = (enum pb_alarm_type)type;
+    TRY(alarm_row_read(row, &member.alarm, &member.member_id));
     uint8_t bytes[2 * (1 + PB_VARINT_BYTES_MAX)];
     size_t size = pb_size(&pb_alarm_member_table, &member);
     assert(size <= sizeof(bytes));
