@@ -18,6 +18,7 @@
 #include "watch/stream.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     PAUSE_WAITING = 512,  /* unread control responses: the client gets no more window … */
@@ -32,9 +33,10 @@ struct watch_call {
     struct grpc_source source; /* first */
     struct grpc_call *call;
     struct etcd_face *face;
-    struct watch_stream *stream; /* owned; NULL once the call has failed */
-    struct list in_face;         /* links face.watches */
-    uint32_t rights_seen;        /* face.rights_changes when it was last asked */
+    struct watch_stream *stream;  /* owned; NULL once the call has failed */
+    struct list in_face;          /* links face.watches */
+    struct auth_principal *asker; /* owned, with its name behind it; NULL: nobody */
+    uint32_t rights_seen;         /* face.rights_changes when it was last asked */
     bool paused;
 };
 
@@ -113,13 +115,28 @@ static enum status check(struct watch_call *w, const struct auth_principal *prin
     return auth_check_watch(&asker, request);
 }
 
+/* For as long as it watches. Not in the call's arena, whose next block would be a large one. */
+static enum status keep_asker(struct watch_call *w, const struct auth_principal *principal)
+{
+    if (w->asker && slice_equal(w->asker->user, principal->user))
+        return ST_OK;
+    struct auth_principal *kept = malloc(sizeof(*kept) + principal->user.len);
+    if (!kept)
+        return ST_NOMEM;
+    slice_copy((uint8_t *)(kept + 1), principal->user);
+    *kept = (struct auth_principal){.user = slice_of(kept + 1, principal->user.len), .revision = 1};
+    free(w->asker);
+    w->asker = kept;
+    return ST_OK;
+}
+
 /* Of a watch that is asked for: who asks is found out each time, as a token may have ended. */
 static enum status permit(struct watch_call *w, const struct pb_watch_create_request *request)
 {
     struct auth_principal principal;
     TRY(etcd_callers_find(w->face->callers, w->call, &principal));
-    if (principal.revision) /* for as long as it watches */
-        TRY(etcd_call_set_principal(w->call, &principal));
+    if (principal.revision)
+        TRY(keep_asker(w, &principal));
     return check(w, &principal, request);
 }
 
@@ -127,9 +144,9 @@ static enum status permit(struct watch_call *w, const struct pb_watch_create_req
 static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
 {
     struct watch_call *w = ctx;
-    struct auth_principal principal = etcd_call_principal(w->call);
+    struct auth_principal principal = w->asker ? *w->asker : (struct auth_principal){0};
     struct pb_watch_create_request request = {.key = key, .range_end = range_end};
-    if (principal.revision)
+    if (w->asker)
         principal.revision = auth_rights_revision(engine_auth_rights(w->face->shard));
     return check(w, &principal, &request) == ST_OK;
 }
@@ -272,6 +289,7 @@ static void on_end(struct grpc_call *call, void *service)
         return; /* half-closed before it asked for anything */
     list_remove(&w->in_face);
     w->face->watch_count--;
+    free(TAKE(w->asker));
     watch_stream_free(w->stream);
     w->stream = NULL;
 }
