@@ -95,6 +95,28 @@ class Kubectl(unittest.TestCase):
         self.assertIn("<integer>", self.kubectl("explain", "deployment.spec.replicas"))
         self.assertIn("does not exist", self.kubectl("explain", "pod.spec.nothing", fails=True))
 
+    def test_custom_resources_are_applied_validated_and_explained(self):
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "hats.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "hats", "kind": "Hat"},
+                     "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                         "type": "object", "properties": {"spec": {
+                             "type": "object", "description": "what it is like",
+                             "properties": {"size": {"type": "integer", "default": 3, "description": "of the head"}}}}}}}]}}
+        hat = {"apiVersion": "example.com/v1", "kind": "Hat", "metadata": {"name": "h"}, "spec": {"size": 5}}
+        self.kubectl("apply", "-f", "-", text=json.dumps(definition))
+        self.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=30s")
+        self.kubectl("apply", "-f", "-", text=json.dumps(hat))
+        self.assertIn("unchanged", self.kubectl("apply", "-f", "-", text=json.dumps(hat)))
+        self.kubectl("apply", "-f", "-", text=json.dumps({**hat, "spec": {}}))
+        self.assertEqual(json.loads(self.kubectl("get", "hat", "h", "-o", "json"))["spec"], {"size": 3})
+        self.assertIn("unknown field \"spec.brim\"", self.kubectl(
+            "apply", "-f", "-", text=json.dumps({**hat, "spec": {"brim": 1}}), fails=True))
+        self.assertIn("of the head", self.kubectl("explain", "hat.spec.size"))
+        self.assertIn("what it is like", self.kubectl("explain", "hat"))
+        self.kubectl("delete", "crd", "hats.example.com", "--timeout=30s")
+
 
 if __name__ == "__main__":
     unittest.main()
