@@ -486,11 +486,12 @@ static void check_stored(struct check *c, struct json_node *object, struct json_
         if (same)
             continue;
         snprintf(child, sizeof(child), "status.storedVersions[%zu]", at);
+        name.len = size_min(name.len, 64);
         snprintf(why, sizeof(why),
-                 "missing from spec.versions; %1$.*2$s was previously a storage version, and must "
+                 "missing from spec.versions; %.*s was previously a storage version, and must "
                  "remain in spec.versions until a storage migration ensures no data remains "
-                 "persisted in %1$.*2$s and removes %1$.*2$s from status.storedVersions",
-                 (const char *)name.ptr, (int)size_min(name.len, 64));
+                 "persisted in %.*s and removes %.*s from status.storedVersions",
+                 SLICE_ARGS(name), SLICE_ARGS(name), SLICE_ARGS(name));
         check_invalid(c, child, item, why);
     }
 }

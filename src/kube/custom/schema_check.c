@@ -468,7 +468,8 @@ static int fault_order(const void *a, const void *b)
 /* Those behind `before`, as Kubernetes sorts them. */
 static void sort_faults(struct kube_faults *faults, struct kube_fault *before)
 {
-    struct kube_fault *list[KUBE_FAULTS_MAX], **at = before ? &before->next : &faults->first;
+    struct kube_fault *list[KUBE_FAULTS_MAX] = {NULL},
+                      **at = before ? &before->next : &faults->first;
     size_t count = 0;
     for (struct kube_fault *fault = *at; fault; fault = fault->next)
         list[count++] = fault;

@@ -76,8 +76,9 @@ static enum status prune_items(struct pruner *p, const struct schema *schema,
     if (keep && !items)
         return ST_OK;
     for (struct json_node *item = array->first; item; item = item->next) {
-        struct step step = {.up = up, .index = at++, .is_item = true};
+        struct step step = {.up = up, .index = at, .is_item = true};
         TRY(prune(p, items, item, &step, keep ? MODE_KEEP : MODE_PLAIN));
+        at++;
     }
     return ST_OK;
 }

@@ -460,8 +460,9 @@ static void check_array(struct run *r, const struct schema *s, struct json_node 
     size_t index = 0;
     for (struct json_node *item = value->first; s->items && item && !r->gave_up;
          item = item->next) {
-        struct place place = {.up = at, .index = index++, .is_item = true};
+        struct place place = {.up = at, .index = index, .is_item = true};
         validate(r, s->items, item, &place);
+        index++;
     }
     if ((int64_t)value->count < s->min_items) {
         snprintf(text, sizeof(text), "should have at least %lld items", (long long)s->min_items);

@@ -120,9 +120,8 @@ static void check_unique(struct run *r, const struct schema *s, struct json_node
     }
     qsort(entries, count, sizeof(*entries), entry_order);
     for (size_t i = 1; i < count; i++) {
-        bool second = slice_equal(entries[i].key, entries[i - 1].key) &&
-                      (i < 2 || !slice_equal(entries[i].key, entries[i - 2].key));
-        if (second)
+        bool third = i > 1 && slice_equal(entries[i].key, entries[i - 2].key);
+        if (!third && slice_equal(entries[i].key, entries[i - 1].key))
             entries[twice++] = entries[i];
     }
     qsort(entries, twice, sizeof(*entries), place_order);
@@ -175,8 +174,9 @@ static void walk(struct run *r, const struct schema *s, struct json_node *value,
     if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
         check_unique(r, s, value, at);
     for (struct json_node *item = value->first; s->items && item; item = item->next) {
-        struct place place = {.up = at, .index = index++, .kind = PLACE_ITEM};
+        struct place place = {.up = at, .index = index, .kind = PLACE_ITEM};
         walk(r, s->items, item, &place);
+        index++;
     }
 }
 
