@@ -7,7 +7,7 @@ import etcd3gw
 import requests
 
 PORT = int(sys.argv[1])
-LIMIT = 20
+LIMIT = 60
 
 
 def connect():

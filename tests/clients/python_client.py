@@ -9,7 +9,7 @@ import etcd3
 import grpc
 
 PORT = int(sys.argv[1])
-LIMIT = 20
+LIMIT = 60
 
 
 def connect(**options):
@@ -81,15 +81,15 @@ def watching():
 
 def leases():
     client = connect()
-    lease = client.lease(2)
+    lease = client.lease(4)
     other = client.lease(100, lease_id=4711)
     want("id", other.id, 4711)
     client.put("leased", "x", lease=lease)
     client.put("kept", "x", lease=other)
-    want("granted", (lease.granted_ttl, other.granted_ttl), (2, 100))
+    want("granted", (lease.granted_ttl, other.granted_ttl), (4, 100))
     want("keys", lease.keys, [b"leased"])
     want("listed", client.get_lease_info(4711).ID, 4711)
-    for _ in range(4):
+    for _ in range(7):
         list(lease.refresh())
         time.sleep(0.7)
     want("kept alive", client.get("leased")[0], b"x")

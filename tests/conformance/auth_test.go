@@ -94,12 +94,12 @@ func (f *fixture) login(name, password string) context.Context {
 }
 
 func TestAuthClientLogsInAgainWhenItsTokenHasEnded(t *testing.T) {
-	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "1")
+	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "4")
 	other := f.login("anna", "annapw")
 	_, err := f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.must(err)
 	anna.put("a/1", "1")
-	time.Sleep(3500 * time.Millisecond) // its second, and the two that etcd looks once
+	time.Sleep(6500 * time.Millisecond) // its seconds, and the two that etcd looks once
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCInvalidAuthToken)
 	anna.put("a/1", "2")
@@ -145,7 +145,7 @@ func webToken(t *testing.T, ttl string) []string {
 }
 
 func TestAuthWebTokens(t *testing.T) {
-	f, root, anna := newAuthFixture(t, webToken(t, "2s")...)
+	f, root, anna := newAuthFixture(t, webToken(t, "5s")...)
 	other := f.login("anna", "annapw")
 	anna.put("a/1", "1")
 	_, err := root.client.RoleAdd(f.ctx, "other")
@@ -153,7 +153,7 @@ func TestAuthWebTokens(t *testing.T) {
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCAuthOldRevision)
 	anna.put("a/1", "2") // which its client answers by logging in
-	time.Sleep(3 * time.Second)
+	time.Sleep(6 * time.Second)
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCInvalidAuthToken)
 	anna.put("a/1", "3")
@@ -180,7 +180,7 @@ func (f *fixture) wantRefused(watch clientv3.WatchChan, why error) {
 }
 
 func TestAuthWatch(t *testing.T) {
-	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "1")
+	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "4")
 	anna.wantRefused(anna.client.Watch(f.ctx, "b"), rpctypes.ErrGRPCPermissionDenied)
 	anna.wantRefused(anna.client.Watch(f.ctx, "a/", clientv3.WithFromKey()), rpctypes.ErrGRPCPermissionDenied)
 	watch := anna.client.Watch(f.ctx, "a/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
@@ -188,7 +188,7 @@ func TestAuthWatch(t *testing.T) {
 	root.put("b", "1")
 	root.put("a/1", "1")
 	want(f, "events", len(anna.next(watch).Events), 1)
-	time.Sleep(3500 * time.Millisecond)
+	time.Sleep(6500 * time.Millisecond)
 	root.put("a/1", "2") // the watch does not end with its token
 	want(f, "events", len(anna.next(watch).Events), 1)
 	// A new one, asked for with a token that has ended, is refused; any other call has its client log in.
