@@ -4,7 +4,6 @@
  * but what the engine holds for it; how long it may is the wire's to say.
  */
 #include "engine/snapshot.h"
-#include "etcd/callers.h"
 #include "base/log.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
@@ -12,7 +11,7 @@
 #include "etcd/callers.h"
 #include "etcd/service.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 enum {
     BLOB_BYTES = 32 << 10,
@@ -257,11 +256,11 @@ static enum status member_write(const struct etcd_face *face, struct buf *out)
     return json_writer_finish(&w);
 }
 
+/* Of "3.7.0"; there is no other major version. */
 static bool has_storage_version(const char *cluster_version)
 {
-    unsigned major = 0, minor = 0;
-    return sscanf(cluster_version, "%u.%u", &major, &minor) == 2 &&
-           (major > 3 || minor >= STORAGE_VERSION_MINOR);
+    const char *dot = strchr(cluster_version, '.');
+    return dot && strtoul(dot + 1, NULL, 10) >= STORAGE_VERSION_MINOR;
 }
 
 void snapshot_on_message(struct grpc_call *call, void *service, struct slice message)
