@@ -344,8 +344,8 @@ static void slow_reader_gets_what_there_was(void **state)
     struct engine_snapshot slow;
     assert_int_equal(start(f, &slow), ST_OK);
     assert_int_equal(read_piece(f, &slow, &file), ST_OK);
-    for (char letter = 'c'; letter < 'f'; letter++) {
-        put_all(f, letter);
+    for (const char *letter = "cde"; *letter; letter++) {
+        put_all(f, *letter);
         compact(f, revision(f));
         defragment(f);
     }

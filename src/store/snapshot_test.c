@@ -371,7 +371,7 @@ static void note_first(void *ctx, const char *name)
     char path[256];
     snprintf(path, sizeof(path), "/data/log/%.100s", name);
     if (!first->path[0] || strcmp(path, first->path) < 0)
-        strcpy(first->path, path);
+        memcpy(first->path, path, sizeof(path));
 }
 
 /* A backup is where damage must not pass unseen. */
