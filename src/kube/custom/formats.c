@@ -3,7 +3,6 @@
 #include "kube/selector/name.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* As a C text, if it fits and has no NUL. */
@@ -47,14 +46,23 @@ static bool is_cidr(struct slice text)
     return digits && (four || is_ipv6(address)) && bits <= (four ? 32 : 128);
 }
 
+/* A number of that many digits, which were checked. */
+static int digits(struct slice text, size_t at, size_t count)
+{
+    int number = 0;
+    for (size_t i = at; i < at + count; i++)
+        number = number * 10 + (text.ptr[i] - '0');
+    return number;
+}
+
 /* Of "YYYY-MM-DD", whose shape was checked. */
 static bool is_day(struct slice text)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    char c[16];
-    int year, month, day;
-    if (text.len < 10 || !copy(slice_sub(text, 0, 10), c, sizeof(c)) ||
-        sscanf(c, "%4d-%2d-%2d", &year, &month, &day) != 3 || month < 1 || month > 12)
+    if (text.len < 10)
+        return false;
+    int year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
+    if (month < 1 || month > 12)
         return false;
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
@@ -62,11 +70,8 @@ static bool is_day(struct slice text)
 
 static bool is_moment(struct slice text)
 {
-    char c[16];
-    int hour, minute, second;
-    return is_day(text) && copy(slice_sub(text, 11, 8), c, sizeof(c)) &&
-           sscanf(c, "%2d:%2d:%2d", &hour, &minute, &second) == 3 && hour < 24 && minute < 60 &&
-           second < 60;
+    return is_day(text) && digits(text, 11, 2) < 24 && digits(text, 14, 2) < 60 &&
+           digits(text, 17, 2) < 60;
 }
 
 static bool is_short_name(struct slice text)

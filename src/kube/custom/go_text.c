@@ -50,7 +50,8 @@ const char *go_float(double number, char text[GO_FLOAT_BYTES])
     do
         snprintf(text, GO_FLOAT_BYTES, "%.*e", precision - 1, number);
     while (strtod(text, NULL) != number && precision++ < 17);
-    int exponent = atoi(strchr(text, 'e') ? strchr(text, 'e') + 1 : "0");
+    const char *e = strchr(text, 'e');
+    int exponent = e ? (int)strtol(e + 1, NULL, 10) : 0;
     if (exponent < -4 || exponent >= 21)
         return text;
     int decimals = precision - 1 - exponent;

@@ -148,6 +148,7 @@ static enum regex_result search(struct run *run)
     return REGEX_GAVE_UP;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): they are taken from through run.steps */
 enum regex_result regex_match(const struct regex *regex, struct slice text, struct arena *scratch,
                               int64_t *steps)
 {
