@@ -148,13 +148,13 @@ static enum regex_result search(struct run *run)
     return REGEX_GAVE_UP;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): they are taken from through run.steps */
 enum regex_result regex_match(const struct regex *regex, struct slice text, struct arena *scratch,
                               int64_t *steps)
 {
     size_t count = regex->count;
     /* Four lists, and a stack that each step is put on twice at most. */
     uint32_t *room = arena_calloc(scratch, 4 * count + 2 * count + 1, sizeof(*room));
+    int64_t left = *steps;
     if (!room)
         return REGEX_GAVE_UP;
     struct run run = {.regex = regex,
@@ -162,6 +162,8 @@ enum regex_result regex_match(const struct regex *regex, struct slice text, stru
                       .now = {.at = room, .place = room + count},
                       .next = {.at = room + 2 * count, .place = room + 3 * count},
                       .stack = room + 4 * count,
-                      .steps = steps};
-    return search(&run);
+                      .steps = &left};
+    enum regex_result result = search(&run);
+    *steps = left;
+    return result;
 }
