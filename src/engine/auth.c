@@ -14,6 +14,11 @@ const struct auth_rights *engine_auth_rights(struct engine_shard *shard)
     return shard->engine->ops->auth_rights(shard);
 }
 
+bool engine_auth_enabled(struct engine_shard *shard)
+{
+    return auth_rights_enabled(engine_auth_rights(shard));
+}
+
 uint64_t engine_auth_revision(const struct engine *engine)
 {
     return engine->ops->auth_revision(engine);

@@ -84,6 +84,9 @@ void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth);
  */
 const struct auth_rights *engine_auth_rights(struct engine_shard *shard);
 
+/* Whether access is controlled, by those. */
+bool engine_auth_enabled(struct engine_shard *shard);
+
 /*
  * The newest published. Any thread, no lock.
  *

@@ -2,6 +2,7 @@
 """Who may, over the wire: names from certificates, what must not be seen in a log, and what lasts."""
 import base64
 import contextlib
+import http.client
 import json
 import subprocess
 import unittest
@@ -213,7 +214,7 @@ class OtherDoors(AuthTest):
     def kube(self, method, path, body=None):
         request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{path}", method=method,
                                          data=json.dumps(body).encode() if body else None,
-                                         headers={"Content-Type": "application/json"})
+                                         headers={"Content-Type": "application/json", "Authorization": "Bearer kt"})
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.status
@@ -225,9 +226,9 @@ class OtherDoors(AuthTest):
         self.eventually(lambda: self.kube("GET", path) == 200, lambda: f"{path} is not there")
 
     def test_the_kubernetes_api_has_users_of_its_own(self):
-        self.kube_port = free_port()
-        server = self.server(args=EASY + [f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}"])
-        server.start()
+        tokens = self.scratch / "tokens"
+        tokens.write_text("kt,jane,1\n")
+        server = self.serving_kube(f"--kube-token-file={tokens}")
         self.enable(server)
         kind = {"metadata": {"name": "things.example.org"}, "spec": {
             "group": "example.org", "scope": "Namespaced",
@@ -250,6 +251,32 @@ class OtherDoors(AuthTest):
         self.eventually(lambda: self.kube("GET", space) == 404, lambda: "the namespace is still there")
         self.assertEqual(self.call(server, "kv/range", {"key": b64("x")})[0], 400)
         self.assertNotIn("user name is empty", server.log)  # nothing of it was nobody's
+
+    def serving_kube(self, *args):
+        self.kube_port = free_port()
+        return self.serving(args=[*EASY, f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}", *args])
+
+    def test_the_kubernetes_api_without_users_is_shut(self):
+        server = self.serving_kube()
+        maps = "/api/v1/namespaces/default/configmaps"
+        self.kube_has("/api/v1/namespaces/default")
+        url = f"http://127.0.0.1:{self.kube_port}{maps}?watch=true"
+        with urllib.request.urlopen(url, timeout=60) as watch:
+            self.assertEqual(self.kube("POST", maps, {"metadata": {"name": "before"}}), 201)
+            self.assertIn(b'"before"', watch.readline())
+            self.enable(server)
+            root = self.login(server, "root", "root's secret")
+            value = b64('{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"after","namespace":"default"}}')
+            self.must(server, "kv/put", {"key": b64("/registry/configmaps/default/after"), "value": value}, root)
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.assertEqual(watch.readline(), b"")  # what has begun before, too
+        for method, path in (("GET", maps), ("GET", "/api"), ("GET", "/metrics"), ("DELETE", f"{maps}/before")):
+            with self.subTest(method=method, path=path):
+                self.assertEqual(self.kube(method, path), 401)
+        self.assertEqual(self.kube("POST", maps, {"metadata": {"name": "b"}}), 401)
+        self.assertEqual(self.kube("GET", "/readyz"), 200)
+        self.must(server, "auth/disable", {}, root)
+        self.assertEqual(self.kube("GET", f"{maps}/after"), 200)
 
     def test_the_v2_api_is_shut(self):
         server = self.serving(args=EASY + ["--enable-v2"])

@@ -2,6 +2,7 @@
 
 #include "base/metric_page.h"
 #include "codec/json/writer.h"
+#include "engine/auth.h"
 #include "kube/api/tokens.h"
 #include "wire/http/gzip.h"
 
@@ -43,20 +44,34 @@ static bool is_public(struct slice path)
     return false;
 }
 
-static bool is_known(const struct kube_config *config, const struct http_request *request)
+bool kube_is_nobody(const struct kube_face *face, const struct http_request *request)
 {
     struct slice field = SLICE_EMPTY;
-    if (!config->tokens || request->peer_name || is_public(request->path))
-        return true;
+    if (request->peer_name)
+        return false;
     (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
-    return kube_tokens_find(config->tokens, field);
+    return !face->config->tokens || !kube_tokens_find(face->config->tokens, field);
 }
 
-static void respond_unauthorized(struct http_exchange *x)
+bool kube_lets_nobody_in(const struct kube_face *face)
+{
+    return !face->config->tokens && !engine_auth_enabled(face->shard);
+}
+
+static bool is_let_in(const struct kube_face *face, const struct http_request *request)
+{
+    return is_public(request->path) || !kube_is_nobody(face, request) || kube_lets_nobody_in(face);
+}
+
+static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
 {
     struct kube_status status;
     struct buf text = {0};
-    kube_fail(&status, KUBE_UNAUTHORIZED, "Unauthorized");
+    kube_fail(&status, KUBE_UNAUTHORIZED, "%s",
+              face->config->tokens
+                  ? "Unauthorized"
+                  : "Unauthorized: access to this store is controlled, so that it needs a token "
+                    "(--kube-token-file) or a certificate (--client-cert-auth)");
     if (kube_status_write(&status, &text) == ST_OK)
         http_respond(x, 401, JSON, buf_slice(&text));
     else
@@ -66,12 +81,13 @@ static void respond_unauthorized(struct http_exchange *x)
 
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
+    struct kube_face *face = ctx;
     struct slice origin;
     bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
     if (request->secure || (is_loopback_name(request->host) && !from_page)) {
-        if (is_known(((struct kube_face *)ctx)->config, request))
+        if (is_let_in(face, request))
             return true;
-        respond_unauthorized(x);
+        respond_unauthorized(x, face);
         return false;
     }
     http_respond(x, 403, PLAIN,

@@ -16,8 +16,13 @@ enum status kube_pages_add(struct kube_face *face);
 
 /*
  * Without TLS nobody is asked who he is, so a page in a browser must not reach us under a name of
- * its own choosing, nor send what its user does not know of.
+ * its own choosing, nor send what its user does not know of. What is done here is done in the name
+ * of the server, so while access to the store is controlled nobody in particular is let in.
  */
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
+/* Whether who asked is nobody in particular: without a token and a certificate. */
+bool kube_is_nobody(const struct kube_face *face, const struct http_request *request);
+/* Whether nobody in particular is let in now. */
+bool kube_lets_nobody_in(const struct kube_face *face);
 
 #endif

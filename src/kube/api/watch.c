@@ -16,6 +16,7 @@
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
+#include "kube/api/pages.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
 #include "kube/api/sight.h"
@@ -62,6 +63,7 @@ struct kube_watch {
     bool counted : 1;         /* among those of its phase */
     bool begun : 1;           /* among those of its kind */
     bool ending : 1;          /* its time is up, or the server's */
+    bool nobodys : 1;         /* who asked for it is nobody in particular */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
     struct beginning *begins; /* NULL once that is over */
     struct kube_call *call;   /* owned; NULL once nobody needs it */
@@ -490,6 +492,11 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned looks = LOOKS_PER_TURN;
     enum status status = ST_OK;
     size_t n = 0;
+    if (w->nobodys && !kube_lets_nobody_in(w->face)) { /* any more */
+        *ret_len = 0;
+        http_abort(w->exchange);
+        return HTTP_FILL_DONE;
+    }
     while (n < room && status == ST_OK) {
         size_t len = 0;
         if (w->made.len) {
@@ -705,6 +712,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->bookmark.fn = on_bookmark;
     w->protobuf = call->accept.format == KUBE_PROTOBUF;
     w->bookmarks = call->query.allow_bookmarks;
+    w->nobodys = kube_is_nobody(call->face, http_exchange_request(call->exchange));
     w->shaping = kube_shaping_of(call);
     w->asked = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
