@@ -245,7 +245,7 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
         fprintf(stderr, "vigil snapshot status: %s\n", error.text);
         return EXIT_FAILED;
     }
-    write_status(&found, flags->write_out);
+    write_status(&found, flags->json ? WRITE_JSON : flags->write_out);
     return EXIT_OK;
 }
 

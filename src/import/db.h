@@ -20,6 +20,10 @@ struct import_meta {
     unsigned members;
 };
 
+/* No etcd comes so far, and a store that begins here does not run out of numbers. Larger ones are
+ * damage. */
+#define IMPORT_REVISION_MAX (INT64_MAX / 2)
+
 /* The newest file that is understood. Of later ones nobody knows what else they hold. */
 enum { IMPORT_MINOR_MAX = 7 };
 
@@ -28,7 +32,7 @@ MUST_CHECK
 enum status import_meta_read(struct import_source *source, struct import_meta *ret_meta,
                              struct error *ret_error);
 
-/* Counts what came in. */
+/* What came in. */
 struct import_counts {
     uint64_t changes; /* puts and deletes that are still there */
     uint64_t leases, users, roles, alarms;

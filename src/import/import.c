@@ -72,6 +72,11 @@ static enum status compact(struct run *run)
                            : run->meta.scheduled_compact;
     if (revision < 0)
         return ST_OK;
+    if (revision > IMPORT_REVISION_MAX)
+        return error_set(run->error, ST_DAMAGED,
+                         "%s cannot be read: it is damaged: it says that it is compacted at "
+                         "revision %" PRId64 ", which no etcd reaches; use another snapshot",
+                         run->source.path, revision);
     store_builder_reach(run->builder, revision);
     enum status status = store_builder_compact(run->builder, revision);
     return status == ST_OK ? ST_OK : cannot_write(run, status);
@@ -83,8 +88,11 @@ static enum status bump(struct run *run)
     int64_t newest = store_apply(store_builder_store(run->builder))->revision;
     if (by == 0)
         return ST_OK;
-    if (by > INT64_MAX - newest)
-        return error_set(run->error, ST_INVALID, "no revision can be so large: %" PRId64, by);
+    if (by > IMPORT_REVISION_MAX - newest)
+        return error_set(run->error, ST_INVALID,
+                         "the newest revision is %" PRId64 " and cannot be raised by %" PRId64
+                         ": the largest is %" PRId64,
+                         newest, by, IMPORT_REVISION_MAX);
     store_builder_reach(run->builder, newest + by);
     enum status status = store_builder_compact(run->builder, newest + by);
     return status == ST_OK ? ST_OK : cannot_write(run, status);
@@ -160,7 +168,7 @@ static enum status replay(struct run *run)
     run->summary->entries_refused = counts->refused;
     run->summary->entries_v2 = counts->v2;
     run->summary->wal_is_torn = run->wal.is_torn;
-    run->summary->auth_enabled = import_replay_auth_enabled(run->replay);
+    import_replay_tally(run->replay, &run->counts);
     return ST_OK;
 }
 
@@ -175,7 +183,6 @@ static enum status fill(struct run *run)
         seen = import_replay_row;
     }
     TRY(import_rows(&run->source, run->builder, seen, run->replay, &run->counts, run->error));
-    run->summary->auth_enabled = run->counts.auth_enabled;
     TRY(compact(run));
     if (run->replay)
         TRY(replay(run));
@@ -206,6 +213,7 @@ static enum status finish(struct run *run)
     summary->users = run->counts.users;
     summary->roles = run->counts.roles;
     summary->alarms = run->counts.alarms;
+    summary->auth_enabled = run->counts.auth_enabled;
     summary->cluster_id = known ? identity.cluster_id : 0;
     summary->member_id = known ? identity.member_id : 0;
     const char *version =

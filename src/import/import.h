@@ -37,8 +37,8 @@ struct import_summary {
     int64_t revision;
     int64_t compact_revision;              /* -1: never */
     uint64_t keys;                         /* there are now */
-    uint64_t changes;                      /* puts and deletes, as stored */
-    uint64_t leases, users, roles, alarms; /* in the file; entries of the log may have changed it */
+    uint64_t changes;                      /* puts and deletes in the file, without the log's */
+    uint64_t leases, users, roles, alarms; /* there are now */
     bool auth_enabled;
     /* Of the write-ahead log: applied, refused as etcd refused them, of the v2 API. */
     uint64_t entries, entries_refused, entries_v2;

@@ -46,7 +46,8 @@ static enum status kept_of(const struct gathering *g, const struct gathered *one
     if (one->sub > UINT32_MAX)
         return refuse(g, g->revision, "has a change with an impossible number");
     bool is_whole = kv.mod_revision == g->revision && kv.create_revision > 0 &&
-                    kv.create_revision <= kv.mod_revision && kv.version > 0;
+                    kv.create_revision <= kv.mod_revision && kv.version > 0 &&
+                    kv.version <= kv.mod_revision;
     if (!one->is_tombstone && !is_whole)
         return refuse(g, g->revision, "says that it is another one");
     *ret_kept = (struct apply_kept){
@@ -99,6 +100,8 @@ static enum status take(struct gathering *g, const struct bolt_entry *entry)
                          "%s cannot be read: it is damaged: the bucket \"key\" has something that "
                          "is no revision, behind revision %" PRId64 "; use another snapshot",
                          g->source->path, g->revision);
+    if (revision.main > IMPORT_REVISION_MAX)
+        return refuse(g, revision.main, "is larger than any revision");
     if (revision.main != g->revision)
         TRY(revision_end(g));
     g->revision = revision.main;

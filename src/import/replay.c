@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "codec/pb/wire.h"
+#include "import/db.h"
 #include "import/replay_auth.h"
 #include "lease/lessor.h"
 #include "store/range.h"
@@ -65,9 +66,13 @@ const struct import_replay_counts *import_replay_counts(const struct import_repl
     return &replay->counts;
 }
 
-bool import_replay_auth_enabled(const struct import_replay *replay)
+void import_replay_tally(const struct import_replay *replay, struct import_counts *counts)
 {
-    return auth_store_enabled(replay->auth);
+    counts->leases = lessor_count(replay->lessor);
+    counts->users = auth_store_user_count(replay->auth);
+    counts->roles = auth_store_role_count(replay->auth);
+    counts->alarms = replay->alarm_count;
+    counts->auth_enabled = auth_store_enabled(replay->auth);
 }
 
 static struct apply *apply_of(const struct import_replay *replay)

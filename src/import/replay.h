@@ -10,6 +10,7 @@
 #include "codec/pb/raft.pb.h"
 #include "store/builder.h"
 
+struct import_counts;
 struct import_replay;
 
 struct import_replay_counts {
@@ -33,7 +34,8 @@ enum status import_replay_start(struct import_replay *replay);
 MUST_CHECK
 enum status import_replay_entry(struct import_replay *replay, const struct pb_log_entry *entry);
 
-bool import_replay_auth_enabled(const struct import_replay *replay);
+/* Of what there is now, other than keys. */
+void import_replay_tally(const struct import_replay *replay, struct import_counts *counts);
 const struct import_replay_counts *import_replay_counts(const struct import_replay *replay);
 
 #endif

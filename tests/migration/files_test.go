@@ -2,7 +2,9 @@ package migration
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 
 	"vigil/tests/harness"
 )
@@ -66,6 +70,10 @@ func TestStatusSaysWhatEtcdutlSays(t *testing.T) {
 		if got := command(t, "snapshot", "status", snapshot, "-w", format); got != string(want) {
 			t.Errorf("%s: %s, etcdutl says %s", format, got, want)
 		}
+	}
+	if short, long := command(t, "snapshot", "status", snapshot, "--json"),
+		command(t, "snapshot", "status", snapshot, "-w", "json"); short != long {
+		t.Errorf("--json: %s, -w json: %s", short, long)
 	}
 	table := command(t, "snapshot", "status", "--write-out=table", snapshot)
 	if !strings.Contains(table, "| TOTAL KEYS |") || strings.Count(table, "\n") != 5 {
@@ -190,6 +198,52 @@ func TestBadFilesAreRefused(t *testing.T) {
 	_, text, err := tryCommand("import", "--data-dir", dir, write("good", good))
 	if err == nil || !strings.Contains(text, "not empty") {
 		t.Errorf("an existing directory was taken: %v %s", err, text)
+	}
+}
+
+// withEntry is a file of etcd's that has one revision, of a key "k", and one more number in meta.
+func withEntry(t *testing.T, revision, version int64, name string, number int64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	revisionBytes := func(main int64) []byte {
+		return binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_'), 0)
+	}
+	kv, err := proto.Marshal(&mvccpb.KeyValue{Key: []byte("k"), CreateRevision: 1, ModRevision: revision, Version: version})
+	must(t, err)
+	db, err := bbolt.Open(path, 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		keys, err := tx.CreateBucket([]byte("key"))
+		must(t, err)
+		meta, err := tx.CreateBucket([]byte("meta"))
+		must(t, err)
+		must(t, keys.Put(revisionBytes(revision), kv))
+		return meta.Put([]byte(name), revisionBytes(number))
+	}))
+	must(t, db.Close())
+	return path
+}
+
+// A store that took them would have no numbers left for what is written next.
+func TestNumbersThatNoEtcdReachesAreRefused(t *testing.T) {
+	const most = math.MaxInt64 / 2
+	dir := filepath.Join(t.TempDir(), "data")
+	cases := []struct {
+		path, says string
+	}{
+		{withEntry(t, most+1, 1, "finishedCompactRev", 1), "larger than any revision"},
+		{withEntry(t, 9, 1, "finishedCompactRev", math.MaxInt64), "compacted at revision"},
+		{withEntry(t, 9, 1, "scheduledCompactRev", most+1), "compacted at revision"},
+		{withEntry(t, 9, 10, "finishedCompactRev", 1), "says that it is another one"},
+	}
+	for _, c := range cases {
+		refused(t, dir, []string{"import", "--data-dir", dir, c.path}, c.path, c.says, "use another snapshot")
+	}
+	good := withEntry(t, most-1, most-1, "finishedCompactRev", most-2)
+	refused(t, dir, []string{"snapshot", "restore", good, "--data-dir", dir, "--skip-hash-check",
+		"--bump-revision", "2", "--mark-compacted"}, "cannot be raised by 2")
+	if s := importInto(t, dir, good); s.Revision != most-1 || s.CompactRevision != most-2 || s.Keys != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 

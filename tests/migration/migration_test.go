@@ -67,6 +67,9 @@ func TestEntriesOfTheLogAloneAreImported(t *testing.T) {
 	if s.LogEntries < leaseCount*leasedKeys || s.LogEntriesRefused == 0 || s.Changes != 0 {
 		t.Errorf("%+v", s)
 	}
+	if s.Users != 4 || s.Leases != leaseCount-1 {
+		t.Errorf("what the log has left is not counted: %+v", s)
+	}
 	p := both(t, copyDir(t, etcd.Dir), imported)
 	p.all(keys)
 	p.users()
