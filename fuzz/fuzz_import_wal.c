@@ -71,7 +71,7 @@ static void replay_all(struct fs *fs, struct import_wal *wal)
                                                             .dir = "/data",
                                                             .backend = backend_memory_open(disk)},
                             &builder, &error) == ST_OK);
-    AUTO(import_replay_freep) struct import_replay *replay = import_replay_new(builder);
+    AUTO(import_replay_freep) struct import_replay *replay = import_replay_new(builder, 7);
     must(import_replay_start(replay) == ST_OK);
     for (size_t i = 0; i < wal->place_count; i++) {
         struct pb_log_entry entry;

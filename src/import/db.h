@@ -16,6 +16,7 @@ struct import_meta {
     uint64_t term;
     int64_t finished_compact, scheduled_compact;
     char storage_version[16]; /* "3.7.0"; "" before 3.6 */
+    unsigned storage_minor;   /* 7; 0 before 3.6 */
     char cluster_version[16]; /* "3.5.0"; "" before 3.5 */
     unsigned members;
 };

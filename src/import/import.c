@@ -27,8 +27,7 @@ struct run {
 
 static enum status cannot_write(const struct run *run, enum status status)
 {
-    return error_set(run->error, status, "cannot write the new data directory %s: %s",
-                     run->options->data_dir, status_text(status));
+    return store_builder_failed(run->builder, status, run->error);
 }
 
 static enum status open_source(struct run *run)
@@ -179,7 +178,7 @@ static enum status fill(struct run *run)
     TRY(import_keys(&run->source, run->builder, &run->progress, &run->counts, run->error));
     row_fn seen = NULL;
     if (run->source.is_directory) {
-        run->replay = import_replay_new(run->builder);
+        run->replay = import_replay_new(run->builder, run->meta.storage_minor);
         seen = import_replay_row;
     }
     TRY(import_rows(&run->source, run->builder, seen, run->replay, &run->counts, run->error));

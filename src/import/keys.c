@@ -87,8 +87,7 @@ static enum status revision_end(struct gathering *g)
     if (status == ST_INVALID)
         return refuse(g, g->revision, "is out of order");
     if (status != ST_OK)
-        return error_set(g->error, status, "cannot write the new data directory: %s %s",
-                         status_text(status), store_builder_error_text(g->builder));
+        return store_builder_failed(g->builder, status, g->error);
     return ST_OK;
 }
 

@@ -71,7 +71,7 @@ static enum status each(struct import_source *source, enum bolt_etcd_bucket buck
     return status == ST_END || status == ST_NOT_FOUND ? ST_OK : status;
 }
 
-static enum status check_version(const struct import_source *source, const struct import_meta *meta,
+static enum status check_version(const struct import_source *source, struct import_meta *meta,
                                  struct error *ret_error)
 {
     if (!*meta->storage_version)
@@ -85,8 +85,10 @@ static enum status check_version(const struct import_source *source, const struc
             ret_error, ST_DAMAGED,
             "%s is damaged: its storage version is no version; save the snapshot again",
             source->path);
-    if (major == 3 && minor <= IMPORT_MINOR_MAX)
+    if (major == 3 && minor <= IMPORT_MINOR_MAX) {
+        meta->storage_minor = (unsigned)minor;
         return ST_OK;
+    }
     return error_set(ret_error, ST_WRONG_FORMAT,
                      "%s has storage version %s, which is newer than 3.%d, the newest this version "
                      "of Vigil reads; use a newer Vigil, or downgrade the etcd first (etcdctl "

@@ -18,6 +18,7 @@ enum {
     REQUEST_V2 = 2,      /* the number of the field, and that of the method in a request of v2 */
     LEASE_TTL_MIN_S = 2, /* etcd's, unless its election timeout was set */
     ALARMS_MAX = 64,
+    LOOKS_DEEPER_MINOR = 7,
 };
 /* What an answer may take that nobody reads. */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
@@ -29,6 +30,7 @@ struct alarm {
 
 struct import_replay {
     struct store_builder *builder; /* borrowed */
+    unsigned etcd_minor;
     struct auth_store *auth;
     struct auth_rights *rights; /* made from it */
     struct lessor *lessor;
@@ -40,9 +42,10 @@ struct import_replay {
     struct import_replay_counts counts;
 };
 
-struct import_replay *import_replay_new(struct store_builder *builder)
+struct import_replay *import_replay_new(struct store_builder *builder, unsigned etcd_minor)
 {
     struct import_replay *replay = xcalloc(1, sizeof(*replay));
+    replay->etcd_minor = etcd_minor;
     replay->builder = builder;
     replay->auth = auth_store_new();
     replay->lessor = lessor_new(random_seed_system());
@@ -207,15 +210,17 @@ static struct auth_asker asker_of(struct import_replay *replay,
     return asker;
 }
 
-/* A transaction that could write nothing is let through when the space is gone. */
-static bool txn_puts(const struct pb_txn_request *request)
+/* A transaction that could write nothing is let through when the space is gone. Before 3.7 one
+ * within another was not looked at, and so was let through as well. */
+static bool txn_puts(const struct pb_txn_request *request, bool looks_deeper)
 {
     for (int branch = 0; branch < 2; branch++) {
         const struct pb_request_op *ops = branch ? request->failure : request->success;
         size_t count = branch ? request->failure_count : request->success_count;
         for (size_t i = 0; i < count; i++) {
             if (ops[i].request_case == PB_REQUEST_OP_REQUEST_PUT ||
-                (ops[i].request_case == PB_REQUEST_OP_REQUEST_TXN && txn_puts(ops[i].request_txn)))
+                (looks_deeper && ops[i].request_case == PB_REQUEST_OP_REQUEST_TXN &&
+                 txn_puts(ops[i].request_txn, true)))
                 return true;
         }
     }
@@ -230,7 +235,8 @@ static enum status check_alarms(const struct import_replay *replay,
     if (is_kv && alarm_is_raised(replay, PB_ALARM_TYPE_CORRUPT))
         return ST_CORRUPT;
     bool takes_space =
-        request->put || request->lease_grant || (request->txn && txn_puts(request->txn));
+        request->put || request->lease_grant ||
+        (request->txn && txn_puts(request->txn, replay->etcd_minor >= LOOKS_DEEPER_MINOR));
     if (takes_space && alarm_is_raised(replay, PB_ALARM_TYPE_NOSPACE))
         return ST_NO_SPACE;
     return ST_OK;

@@ -19,8 +19,9 @@ struct import_replay_counts {
     uint64_t v2;      /* of the v2 API, which are left out */
 };
 
-struct import_replay *import_replay_new(struct store_builder *builder); /* borrowed */
-void import_replay_free(struct import_replay *replay);                  /* accepts NULL */
+/* The builder is borrowed. Of the etcd the minor version, as far as it is known; 0: before 3.6. */
+struct import_replay *import_replay_new(struct store_builder *builder, unsigned etcd_minor);
+void import_replay_free(struct import_replay *replay); /* accepts NULL */
 DEFINE_CLEANUP(struct import_replay *, import_replay_free)
 
 /* Each row that the store was given before the first entry: a row_fn. */

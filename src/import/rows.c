@@ -37,8 +37,7 @@ static enum status add(const struct taking *t, const struct row *row)
                          t->source->path, row->key.len, ROW_KEY_BYTES_MAX);
     enum status status = store_builder_add_rows(t->builder, row, 1);
     if (status != ST_OK)
-        return error_set(t->error, status, "cannot write the new data directory: %s",
-                         status_text(status));
+        return store_builder_failed(t->builder, status, t->error);
     return t->seen ? t->seen(t->seen_ctx, row) : ST_OK;
 }
 

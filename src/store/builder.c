@@ -13,6 +13,7 @@ enum {
 };
 
 struct store_builder {
+    const char *dir; /* borrowed */
     struct store *store;
     struct keeper *keeper;
     uint64_t since_checkpoint; /* bytes of log */
@@ -22,6 +23,7 @@ enum status store_builder_open(const struct store_builder_options *options,
                                struct store_builder **ret_builder, struct error *ret_error)
 {
     AUTO(store_builder_closep) struct store_builder *builder = xcalloc(1, sizeof(*builder));
+    builder->dir = options->dir;
     TRY(store_open(
         &(struct store_options){
             .fs = options->fs,
@@ -54,9 +56,16 @@ struct store *store_builder_store(struct store_builder *builder)
     return builder->store;
 }
 
-const char *store_builder_error_text(const struct store_builder *builder)
+enum status store_builder_failed(const struct store_builder *builder, enum status status,
+                                 struct error *ret_error)
 {
-    return keeper_error_text(builder->keeper);
+    const char *more = keeper_error_text(builder->keeper);
+    const char *advice = status == ST_DISK_FULL || status == ST_IO
+                             ? "; make room or mend the disk, or choose another, and begin again"
+                             : "";
+    return error_set(ret_error, status, "cannot write the new data directory %s: %s%s%s%s%s",
+                     builder->dir, status_text(status), *more ? " (" : "", more, *more ? ")" : "",
+                     advice);
 }
 
 enum status store_builder_flush(struct store_builder *builder)

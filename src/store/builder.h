@@ -17,7 +17,7 @@ struct store_builder;
 
 struct store_builder_options {
     struct fs *fs;
-    const char *dir;             /* made; must be new or empty */
+    const char *dir;             /* made; must be new or empty. Borrowed until closing */
     size_t checkpoint_map_bytes; /* as in store_options */
     uint64_t salt;
     struct backend *backend; /* as in store_options, for the simulator; may be NULL */
@@ -63,7 +63,8 @@ MUST_CHECK
 enum status store_builder_finish(struct store_builder *builder,
                                  const struct store_builder_identity *identity);
 
-/* Why the last call failed, as far as the checkpoint knows. */
-const char *store_builder_error_text(const struct store_builder *builder);
+/* Says why a call failed, as far as it is known, and returns the same status. */
+enum status store_builder_failed(const struct store_builder *builder, enum status status,
+                                 struct error *ret_error);
 
 #endif

@@ -189,6 +189,22 @@ static void rows_are_in_the_checkpoint(void **state)
     store_close(store);
 }
 
+static void failures_say_where_and_why(void **state)
+{
+    struct bed *bed = *state;
+    struct error error;
+    assert_int_equal(store_builder_failed(bed->builder, ST_DISK_FULL, &error), ST_DISK_FULL);
+    assert_string_equal(error.text,
+                        "cannot write the new data directory /data: vigil: no space left on the "
+                        "disk of the data directory; make room or mend the disk, or choose "
+                        "another, and begin again");
+    backend_disk_fail_commit(bed->disk, 1, ST_IO, false);
+    assert_int_equal(store_builder_finish(bed->builder, NULL), ST_IO);
+    assert_int_equal(store_builder_failed(bed->builder, ST_IO, &error), ST_IO);
+    assert_non_null(strstr(error.text, "/data: vigil: input or output failed (checkpoint, while "
+                                       "committing: vigil: input or output failed); make room"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(identity_is_kept_or_left_to_the_first_start, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(rows_are_in_the_checkpoint, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_say_where_and_why, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

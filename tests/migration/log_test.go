@@ -154,3 +154,39 @@ func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "no etcd up to 3.7 writes")
 }
+
+// When the space is gone etcd refuses what puts. Before 3.7 it did not look into transactions within
+// transactions, and what it has taken must come along.
+func TestNestedPutsOfAFullEtcdAreTakenAsItsVersionDid(t *testing.T) {
+	for version, keys := range map[string]int64{"": 1, "3.6.0": 1, "3.7.0": 0} {
+		m := makeDir(t, 0, 1)
+		db, err := bbolt.Open(filepath.Join(m.dir, "member", "snap", "db"), 0o600, nil)
+		must(t, err)
+		must(t, db.Update(func(tx *bbolt.Tx) error {
+			alarms, err := tx.CreateBucket([]byte("alarm"))
+			must(t, err)
+			alarm, err := proto.Marshal(&pb.AlarmMember{MemberID: 1, Alarm: pb.AlarmType_NOSPACE})
+			must(t, err)
+			must(t, alarms.Put(alarm, nil))
+			if version == "" {
+				return nil
+			}
+			return tx.Bucket([]byte("meta")).Put([]byte("storageVersion"), []byte(version))
+		}))
+		must(t, db.Close())
+		put := []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("k")}}}}
+		nested := []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: put}}}}
+		term := uint64(2)
+		for i, ops := range [][]*pb.RequestOp{put, nested} {
+			index := uint64(i + 1)
+			data, err := proto.Marshal(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: ops}})
+			must(t, err)
+			must(t, m.log.Save(&raftpb.HardState{Term: &term, Commit: &index},
+				[]*raftpb.Entry{{Term: &term, Index: &index, Data: data}}))
+		}
+		must(t, m.log.Close())
+		if s := m.importIt(); s.Keys != keys || s.LogEntries != keys || s.LogEntriesRefused != 2-keys {
+			t.Errorf("%q: %+v", version, s)
+		}
+	}
+}

@@ -113,7 +113,7 @@ void backend_abort(struct backend *backend)
 
 const char *backend_error_text(const struct backend *backend)
 {
-    return backend->error_text[0] ? backend->error_text : "no error";
+    return backend->error_text;
 }
 
 /* -- The stored form of a version -- */

@@ -112,7 +112,7 @@ MUST_CHECK
 enum status backend_commit(struct backend *backend);
 void backend_abort(struct backend *backend); /* harmless without a transaction */
 
-/* Why the last call failed, for a log line. */
+/* Why the last call failed, for a log line; "": none did. */
 const char *backend_error_text(const struct backend *backend);
 
 #endif
