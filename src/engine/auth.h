@@ -88,7 +88,7 @@ const struct auth_rights *engine_auth_rights(struct engine_shard *shard);
 bool engine_auth_enabled(struct engine_shard *shard);
 
 /*
- * The newest published. Any thread, no lock.
+ * The newest published, or about to be. Any thread, no lock.
  *
  * For who gives out tokens: after the password was found right, compare it, under the lock of the
  * tokens, with auth_revision of ENGINE_AUTH_PASSWORD. If it has moved, ask again. A change is

@@ -43,20 +43,23 @@ static void free_rights(void *ctx, void *object)
     auth_rights_unref(object);
 }
 
+/*
+ * With the next commit. That there are others is shown before: who takes the new state and then
+ * looks whether its rights are the newest must not find that they are.
+ */
 static void publish(struct local_auth *auth)
 {
     store_set_beside(auth->store, auth_rights_ref(auth->book.rights), free_rights);
+    atomic_store(&auth->shown_revision, auth_rights_revision(auth->book.rights));
+    atomic_store_explicit(&auth->shown, auth->book.rights, memory_order_release);
     auth->changed = true;
 }
 
-bool local_auth_show(struct local_auth *auth)
+bool local_auth_committed(struct local_auth *auth)
 {
-    if (!auth->changed)
-        return false;
+    bool changed = auth->changed;
     auth->changed = false;
-    atomic_store(&auth->shown_revision, auth_rights_revision(auth->book.rights));
-    atomic_store_explicit(&auth->shown, auth->book.rights, memory_order_release);
-    return true;
+    return changed;
 }
 
 void local_auth_open(struct local_auth *auth, struct store *store)
@@ -66,7 +69,7 @@ void local_auth_open(struct local_auth *auth, struct store *store)
     publish(auth);
     enum status status = store_commit(store);
     assert(status == ST_OK); /* nothing is to be written */
-    (void)local_auth_show(auth);
+    (void)local_auth_committed(auth);
 }
 
 /* -- The writer -- */

@@ -15,8 +15,9 @@
 struct local_auth {
     struct auth_book book; /* the writer's */
     struct store *store;
-    bool changed; /* the writer's: since rights were shown */
-    /* Any thread: what the newest published state has. To be compared, not to be looked into. */
+    bool changed; /* the writer's: since the last commit */
+    /* Any thread: what the newest published state has, or the next. To be compared, not to be
+     * looked into. */
     _Atomic(const struct auth_rights *) shown;
     _Atomic uint64_t shown_revision;
 };
@@ -35,7 +36,7 @@ void local_auth_open(struct local_auth *auth, struct store *store);
 /* With the rights after everything applied so far. */
 void local_auth_execute(struct local_auth *auth, struct engine_auth *op);
 /* After the group is on disk and published. True: shards are to be told. */
-bool local_auth_show(struct local_auth *auth);
+bool local_auth_committed(struct local_auth *auth);
 
 /* -- Readers -- */
 

@@ -137,10 +137,20 @@ static void rights_are_seen_with_the_state_that_has_them_and_not_before(void **s
     /* What comes after it in the same group is decided with it already. */
     assert_true(auth_rights_enabled(bed->auth.book.rights));
     fixture_commit(&bed->f);
-    assert_true(local_auth_show(&bed->auth));
-    assert_false(local_auth_show(&bed->auth));
+    assert_true(local_auth_committed(&bed->auth));
+    assert_false(local_auth_committed(&bed->auth));
     assert_ptr_equal(published(bed), bed->auth.book.rights);
     check_filled(bed);
+}
+
+/* A watch takes the newest state, and its rights only if there are others. */
+static void who_sees_a_state_is_told_that_its_rights_are_others(void **state)
+{
+    struct bed *bed = *state;
+    fill(bed);
+    fixture_commit(&bed->f);
+    assert_ptr_equal(atomic_load(&bed->auth.shown), published(bed));
+    assert_int_equal(atomic_load(&bed->auth.shown_revision), 7);
 }
 
 static void a_reader_keeps_the_rights_of_its_state(void **state)
@@ -298,6 +308,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rights_are_seen_with_the_state_that_has_them_and_not_before),
+        TEST(who_sees_a_state_is_told_that_its_rights_are_others),
         TEST(a_reader_keeps_the_rights_of_its_state),
         TEST(users_and_roles_come_back_from_log_and_checkpoint),
         TEST(a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost),

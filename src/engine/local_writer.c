@@ -276,7 +276,7 @@ static void commit_group(struct local_writer *writer)
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
     local_notices_show(&writer->engine->notices);
-    bool rights_changed = local_auth_show(&writer->engine->auth);
+    bool rights_changed = local_auth_committed(&writer->engine->auth);
     count_group(writer, bytes);
     answer_group(writer);
     tell_shards(writer, rights_changed);
