@@ -22,7 +22,7 @@ void kube_faults_add(struct kube_faults *faults, const char *reason, struct slic
                      const char *format, ...)
 {
     va_list arguments;
-    if (faults->count == KUBE_FAULTS_MAX)
+    if (faults->count >= KUBE_FAULTS_MAX) /* several may have come at once */
         return;
     struct kube_fault *fault = arena_calloc(faults->arena, 1, sizeof(*fault));
     va_start(arguments, format);

@@ -134,7 +134,8 @@ void kube_registry_take(struct kube_registry *r, struct slice name, struct kube_
     struct kube_definition *const *all = kube_kinds_definitions(r->kinds, &had);
     struct kube_definition *made = kv.mod_revision ? renew(r, kv) : NULL;
     struct kube_definition *old = kube_kinds_definition(r->kinds, name);
-    if (made != old && had < KUBE_DEFINITIONS_MAX) {
+    /* There may be no more of them; those that are there change and go. */
+    if (made != old && (old || had < KUBE_DEFINITIONS_MAX)) {
         struct kube_definition **list = xcalloc(had + 1, sizeof(struct kube_definition *));
         for (size_t i = 0; i < had; i++)
             if (all[i] != old)

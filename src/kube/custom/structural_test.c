@@ -218,6 +218,28 @@ static void a_costly_schema_is_given_up(void **state)
     buf_fini(&value);
 }
 
+/* What is cut short in the last check of all is not taken for right, nor for wrong. */
+static void a_share_that_ends_in_the_last_check_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct bench b;
+        struct arena scratch;
+        set_up(&b, i ? "{\"enum\":[1]}" : "{\"type\":\"object\",\"required\":[\"a\"]}");
+        /* As many as there are steps: the schema that says so in JSON is too large for a test. */
+        b.schema->required.count *= SCHEMA_STEPS_MAX;
+        if (i)
+            b.schema->values->count = SCHEMA_STEPS_MAX;
+        arena_init(&scratch, NULL, 0, 1 << 20);
+        struct kube_faults faults = {.arena = &b.arena};
+        schema_validate(b.schema, read_json(&b, "{}"), NULL, SLICE_EMPTY, &scratch, &faults);
+        assert_int_equal(faults.count, 1);
+        assert_non_null(strstr((const char *)faults.first->message.ptr, "too long to check"));
+        arena_fini(&scratch);
+        arena_fini(&b.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +248,7 @@ int main(void)
         cmocka_unit_test(defaults_fill_what_is_missing_at_any_depth),
         cmocka_unit_test(what_has_not_changed_is_not_held_against_anyone),
         cmocka_unit_test(a_costly_schema_is_given_up),
+        cmocka_unit_test(a_share_that_ends_in_the_last_check_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -556,7 +556,9 @@ static void check_enum(struct run *r, const struct schema *s, struct json_node *
 {
     AUTO(buf_fini) struct buf said = {0};
     r->steps -= (int64_t)s->values->count;
-    for (struct json_node *item = s->values->first; item && r->steps > 0; item = item->next)
+    if (r->steps <= 0)
+        return; /* it is told at the end */
+    for (struct json_node *item = s->values->first; item; item = item->next)
         if (json_node_equal(item, value))
             return;
     if (append_supported(r, s, value, &said) != ST_OK)
@@ -616,7 +618,7 @@ void schema_validate(const struct schema *schema, struct json_node *value, struc
     struct run r = {.arena = arena, .root = path, .faults = faults, .steps = SCHEMA_STEPS_MAX};
     const struct place root = {.old = old};
     validate(&r, schema, value, &root);
-    if (r.gave_up)
+    if (r.gave_up || r.steps <= 0) /* its last check may have been cut short */
         kube_faults_add(faults, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
                         "Invalid value: \"\": it takes too long to check against the schema of "
                         "its definition");

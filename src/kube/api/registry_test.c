@@ -1,0 +1,98 @@
+/* Which kinds a face knows, where there are as many definitions as there may be. */
+#include "kube/api/bed_test.h"
+
+static const char value[] =
+    "{\"metadata\":{\"name\":\"k%04d.example.com\"},\"spec\":{\"group\":\"example.com\",\"scope\":"
+    "\"Cluster\",\"names\":{\"plural\":\"k%04d\",\"kind\":\"K\"},\"versions\":[{\"name\":\"%s\","
+    "\"served\":true,\"storage\":true}]},\"status\":{\"acceptedNames\":{\"kind\":\"K\"},"
+    "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}";
+
+struct row {
+    char key[128], value[512], name[64];
+    struct kube_kv kv;
+};
+
+static struct row row_of(int number, const char *version, int64_t revision)
+{
+    struct row row;
+    snprintf(row.name, sizeof(row.name), "k%04d.example.com", number);
+    snprintf(row.key, sizeof(row.key), "%s%s", KUBE_DEFINITIONS_PREFIX, row.name);
+    snprintf(row.value, sizeof(row.value), value, number, number, version);
+    row.kv = (struct kube_kv){.mod_revision = revision};
+    return row;
+}
+
+static void take(struct row *row)
+{
+    if (row->kv.mod_revision) {
+        row->kv.key = slice_from_text(row->key);
+        row->kv.value = slice_from_text(row->value);
+    }
+    kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv);
+}
+
+static void on_put(struct engine_op *op)
+{
+    struct kube_write *write = CONTAINER_OF(op, struct kube_write, engine.op);
+    assert_int_equal(op->status, ST_OK);
+    engine_write_close(&write->engine);
+}
+
+static void put(int number)
+{
+    struct row row = row_of(number, "v1", 0);
+    struct kube_write write = {.key = slice_from_text(row.key),
+                               .value = slice_from_text(row.value)};
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 16);
+    write.engine.op =
+        (struct engine_op){.done = on_put, .arena = &arena, .principal = ENGINE_SERVER};
+    kube_storage_put(bed->shard, &write);
+    run();
+    arena_fini(&arena);
+}
+
+static void on_read(struct kube_registry_wait *wait)
+{
+    wait->go = NULL;
+}
+
+static bool serves(const char *plural, const char *version)
+{
+    return kube_kinds_find(kube_registry_kinds(bed->face->registry), SLICE_LITERAL("example.com"),
+                           slice_from_text(version), slice_from_text(plural));
+}
+
+static void the_last_that_fits_changes_and_goes_like_any_other(void **state)
+{
+    struct kube_registry_wait wait = {.go = on_read};
+    (void)state;
+    begin(1, 100);
+    for (int i = 0; i < KUBE_DEFINITIONS_MAX; i++)
+        put(i);
+    kube_registry_read(bed->face->registry, &wait);
+    run();
+    assert_null(wait.go);
+    assert_true(serves("k1999", "v1"));
+
+    struct row more = row_of(KUBE_DEFINITIONS_MAX, "v1", 100000);
+    struct row changed = row_of(5, "v2", 100001), gone = row_of(6, "v1", 0);
+    take(&more);
+    assert_false(serves("k2000", "v1"));
+    take(&changed);
+    assert_false(serves("k0005", "v1"));
+    assert_true(serves("k0005", "v2"));
+    take(&gone);
+    assert_false(serves("k0006", "v1"));
+    take(&more);
+    assert_true(serves("k2000", "v1"));
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_that_fits_changes_and_goes_like_any_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
