@@ -78,14 +78,15 @@ static const struct http_exchange_ops ops = {.begin = on_begin,
                                              .wake = on_over,
                                              .now = on_now};
 
-static struct peer *send(const char *method, const char *path, const char *type, const char *body)
+static struct peer *send_with(const char *method, const char *path, const char *field,
+                              const char *value, const char *body)
 {
     struct peer *peer = calloc(1, sizeof(*peer));
     assert_true(bed->count < EXCHANGES_MAX);
     bed->peers[bed->count++] = peer;
     snprintf(peer->text, sizeof(peer->text), "%s", path);
     peer->x.ops = &ops;
-    peer->field = (struct http_field){SLICE_LITERAL("content-type"), slice_from_text(type)};
+    peer->field = (struct http_field){slice_from_text(field), slice_from_text(value)};
     peer->x.request = (struct http_request){.method = slice_from_text(method),
                                             .target = slice_from_text(peer->text),
                                             .host = SLICE_LITERAL("127.0.0.1"),
@@ -95,6 +96,12 @@ static struct peer *send(const char *method, const char *path, const char *type,
     assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
     http_exchange_dispatch(&peer->x, kube_face_routes(bed->face));
     return peer;
+}
+
+static inline struct peer *send(const char *method, const char *path, const char *type,
+                                const char *body)
+{
+    return send_with(method, path, "content-type", type, body);
 }
 
 static inline struct peer *send_json(const char *method, const char *path, const char *body)

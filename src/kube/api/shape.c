@@ -12,7 +12,7 @@ struct kube_shaping kube_shaping_of(const struct kube_call *call)
         .shape = call->accept.shape,
         .v1beta1 = call->accept.v1beta1,
         .include_object = call->query.include_object,
-        .now_s = clock_real_ns(clock_system()) / NS_PER_S,
+        .clock = call->face->clock,
     };
 }
 
@@ -67,7 +67,7 @@ static enum status append_row(const struct kube_shaping *s, const struct kube_ob
                               int64_t revision, struct buf *to)
 {
     TRY(buf_append_text(to, "{\"cells\":"));
-    TRY(kube_table_cells(s->kind, object->json, s->now_s, to));
+    TRY(kube_table_cells(s->kind, object->json, clock_real_ns(s->clock) / NS_PER_S, to));
     TRY(buf_append_text(to, ",\"object\":"));
     if (includes(s, "None"))
         TRY(buf_append_text(to, "null"));

@@ -13,13 +13,13 @@ struct kube_shaping {
     enum kube_shape shape;
     bool v1beta1;
     struct slice include_object; /* None, Metadata, Object */
-    int64_t now_s;               /* of the wall clock, for ages */
+    struct clock *clock;         /* for ages: a watch goes on for long */
 };
 
 struct kube_shaping kube_shaping_of(const struct kube_call *call);
 
-/* "v1", "apps/v1" */
-enum { KUBE_API_VERSION_BYTES = 128 };
+/* "v1", "apps/v1"; a custom group has up to 253 bytes, a version 63. */
+enum { KUBE_API_VERSION_BYTES = 320 };
 const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);
 
 /* `"kind":"PodList","apiVersion":"v1",`; without the brace before it. */
