@@ -3,6 +3,7 @@
  * directory with its write-ahead log. Revisions, leases, users, roles and alarms come along; who
  * the cluster and the member are, from a directory alone, as in etcd's own restore.
  *
+ *   data-dir/LOCK          as a server's: nobody else is here meanwhile
  *   data-dir/import.tmp/   what is being built; no server takes such a directory
  *   data-dir/log, meta     moved out of it at the end, …
  *   data-dir/FORMAT        … and this last: with it the directory is one

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #define BUILD_NAME "import.tmp"
+#define LOCK_NAME "LOCK"
+#define FORMAT_NAME "FORMAT"
 
 /* What is moved out of the place before FORMAT. */
 static const char *const part_names[] = {"log", "meta"};
@@ -24,7 +26,7 @@ static void note_name(void *ctx, const char *name)
         contents->build = true;
     else if (strcmp(name, part_names[0]) == 0 || strcmp(name, part_names[1]) == 0)
         contents->parts = true;
-    else if (strcmp(name, "lost+found") != 0)
+    else if (strcmp(name, LOCK_NAME) != 0 && strcmp(name, "lost+found") != 0)
         contents->others = true;
 }
 
@@ -42,6 +44,13 @@ static bool remove_tree(const char *path)
     return nftw(path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS) == 0;
 }
 
+static void remove_file(const struct import_place *place, const char *name)
+{
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/%s", place->data_dir, name);
+    unlink(path);
+}
+
 static void remove_parts(const struct import_place *place)
 {
     for (size_t i = 0; i < COUNT_OF(part_names); i++) {
@@ -51,25 +60,48 @@ static void remove_parts(const struct import_place *place)
     }
 }
 
-/* What an import has left that was interrupted; not one that is running. */
-static enum status clear(const struct import_place *place, struct fs *fs, struct error *ret_error)
+/* What an import has left that was interrupted: one that runs has the lock. */
+static enum status clear(const struct import_place *place, struct error *ret_error)
 {
-    char lock_path[4200];
-    snprintf(lock_path, sizeof(lock_path), "%s/LOCK", place->build_dir);
-    struct file *lock = NULL;
-    enum status status = fs_lock(fs, lock_path, &lock);
-    if (status == ST_IN_USE)
-        return error_set(ret_error, ST_IN_USE, "another import into %s is running",
-                         place->data_dir);
     remove_parts(place);
-    bool removed = remove_tree(place->build_dir);
-    file_close(lock);
-    if (!removed)
+    if (!remove_tree(place->build_dir))
         return error_set(
             ret_error, ST_IO,
             "cannot remove %s, which an import that was interrupted has left; remove it "
             "and try again",
             place->build_dir);
+    return ST_OK;
+}
+
+/* A directory that is somebody's is left as it is. */
+static enum status look(const struct import_place *place, struct fs *fs,
+                        struct contents *ret_contents, struct error *ret_error)
+{
+    *ret_contents = (struct contents){0};
+    enum status status = fs_list(fs, place->data_dir, note_name, ret_contents);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read the data directory %s: %s",
+                         place->data_dir, status_text(status));
+    if (ret_contents->others || (ret_contents->parts && !ret_contents->build))
+        return error_set(ret_error, ST_EXISTS,
+                         "the data directory %s is there already and not empty; choose a new one "
+                         "with --data-dir, or remove it first",
+                         place->data_dir);
+    return ST_OK;
+}
+
+static enum status take_lock(struct import_place *place, struct fs *fs, struct error *ret_error)
+{
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/" LOCK_NAME, place->data_dir);
+    enum status status = fs_lock(fs, path, &place->lock);
+    if (status == ST_IN_USE)
+        return error_set(ret_error, ST_IN_USE,
+                         "the data directory %s is in use: a server or another import is running "
+                         "in it; stop that one, or choose another directory with --data-dir",
+                         place->data_dir);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot lock %s: %s", path, status_text(status));
     return ST_OK;
 }
 
@@ -82,21 +114,18 @@ enum status import_place_begin(struct import_place *place, struct fs *fs, const 
         return error_set(ret_error, ST_INVALID, "the path is too long: %.200s", data_dir);
     enum status status = fs_make_dir(fs, data_dir);
     place->made = status == ST_OK;
-    struct contents contents = {0};
-    if (status == ST_EXISTS)
-        status = fs_list(fs, data_dir, note_name, &contents);
-    if (status != ST_OK)
+    if (status != ST_OK && status != ST_EXISTS)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", data_dir,
                          status_text(status));
-    if (contents.others || (contents.parts && !contents.build))
-        return error_set(ret_error, ST_EXISTS,
-                         "the data directory %s is there already and not empty; choose a new one "
-                         "with --data-dir, or remove it first",
-                         data_dir);
-    if (contents.build)
-        TRY(clear(place, fs, ret_error));
-    place->begun = true;
-    return ST_OK;
+    struct contents contents;
+    TRY(look(place, fs, &contents, ret_error));
+    TRY(take_lock(place, fs, ret_error));
+    status = look(place, fs, &contents, ret_error); /* whoever had the lock before has ended */
+    if (status == ST_OK && contents.build)
+        status = clear(place, ret_error);
+    if (status != ST_OK)
+        file_close(TAKE(place->lock));
+    return status;
 }
 
 static enum status move_out(const struct import_place *place, struct fs *fs, const char *name,
@@ -130,22 +159,25 @@ enum status import_place_commit(struct import_place *place, struct fs *fs, struc
     TRY(sync_above(place, fs, ret_error));
     for (size_t i = 0; i < COUNT_OF(part_names); i++)
         TRY(move_out(place, fs, part_names[i], ret_error));
-    char lock_path[4200];
-    snprintf(lock_path, sizeof(lock_path), "%s/LOCK", place->build_dir);
+    char lock_path[4200]; /* the builder's own */
+    snprintf(lock_path, sizeof(lock_path), "%s/" LOCK_NAME, place->build_dir);
     unlink(lock_path);
-    TRY(move_out(place, fs, "FORMAT", ret_error));
+    TRY(move_out(place, fs, FORMAT_NAME, ret_error));
     rmdir(place->build_dir); /* empty, and harmless if it stays */
-    place->begun = false;
+    file_close(TAKE(place->lock));
     return ST_OK;
 }
 
 void import_place_end(struct import_place *place)
 {
-    if (!place->begun)
+    if (!place->lock)
         return;
+    /* First: with it and without the rest the directory would be taken for an empty store. */
+    remove_file(place, FORMAT_NAME);
     remove_tree(place->build_dir);
     remove_parts(place);
+    remove_file(place, LOCK_NAME);
     if (place->made)
         rmdir(place->data_dir);
-    place->begun = false;
+    file_close(TAKE(place->lock));
 }

@@ -69,6 +69,17 @@ static enum status check_contents(const char *path, const struct contents *conte
     return ST_OK;
 }
 
+static enum status look(struct fs *fs, const char *path, struct contents *ret_contents,
+                        struct error *ret_error)
+{
+    *ret_contents = (struct contents){0};
+    enum status status = fs_list(fs, path, note_name, ret_contents);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
+                         status_text(status));
+    return check_contents(path, ret_contents, ret_error);
+}
+
 static enum status check_format(struct fs *fs, const char *path, const char *file_path,
                                 bool *ret_before, struct error *ret_error)
 {
@@ -180,14 +191,12 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
                          status_text(status));
-    struct contents contents = {0};
-    status = fs_list(fs, path, note_name, &contents);
-    if (status != ST_OK)
-        return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
-                         status_text(status));
+    struct contents contents;
     /* Before the lock, so that nothing is left behind in a directory that is not ours. */
-    TRY(check_contents(path, &contents, ret_error));
+    TRY(look(fs, path, &contents, ret_error));
     status = take_lock(dir, fs, path, ret_error);
+    if (status == ST_OK) /* an import may have had the lock */
+        status = look(fs, path, &contents, ret_error);
     if (status == ST_OK)
         status = prepare(dir, fs, path, contents.format, ret_error);
     if (status != ST_OK)
