@@ -13,7 +13,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/auth.h"
-#include "engine/hasher.h"
+#include "etcd/desk.h"
 #include "etcd/service.h"
 
 struct auth_call;
@@ -31,7 +31,7 @@ struct auth_kind {
 
 struct auth_call {
     struct engine_auth auth; /* first */
-    struct hasher_job job;
+    struct desk_job job;
     struct grpc_call *call;
     struct etcd_face *face;
     const struct auth_kind *kind;
@@ -71,9 +71,5 @@ void auth_call_on_end(struct grpc_call *call, void *face);
 void auth_authenticate_on_message(struct grpc_call *call, void *face, struct slice message);
 void auth_user_add_on_message(struct grpc_call *call, void *face, struct slice message);
 void auth_user_change_password_on_message(struct grpc_call *call, void *face, struct slice message);
-
-/* Where hashed passwords come back to. hasher: may be NULL, and nothing can be hashed then. */
-struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher);
-void auth_desk_free(struct auth_desk *desk); /* none may be under way; accepts NULL */
 
 #endif

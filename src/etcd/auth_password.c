@@ -9,13 +9,8 @@
 #include "auth/issuer.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "base/xalloc.h"
 #include "codec/base64.h"
 #include "etcd/auth_call.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum {
     LOGIN_TRIES_MAX = 8, /* users and roles change while somebody logs in: once more */
@@ -24,93 +19,54 @@ enum {
 
 /* -- The hasher -- */
 
-struct auth_desk {
-    struct mailbox answers;
-    struct hasher *hasher; /* borrowed; may be NULL */
-};
-
-static void receive(void *owner, struct mailbox_node *node)
+static void job_done(struct desk_job *job)
 {
-    (void)owner;
-    struct hasher_job *job = CONTAINER_OF(node, struct hasher_job, in_mailbox);
     struct auth_call *a = CONTAINER_OF(job, struct auth_call, job);
     a->pending = false;
-    a->face->under_way--;
     if (a->ended)
         grpc_call_release(a->call);
     else
         a->hashed(a);
 }
 
-struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher)
+/* The status is of what was to be submitted. */
+static void submitted(struct auth_call *a, enum status status)
 {
-    size_t bytes = align_up(sizeof(struct auth_desk), 64);
-    struct auth_desk *desk = xalloc_check(aligned_alloc(64, bytes), bytes);
-    memset(desk, 0, sizeof(*desk));
-    desk->hasher = hasher;
-    mailbox_attach(&desk->answers, loop, receive, desk);
-    return desk;
-}
-
-void auth_desk_free(struct auth_desk *desk)
-{
-    if (!desk)
-        return;
-    if (desk->hasher)
-        hasher_leave(desk->hasher, &desk->answers);
-    mailbox_detach(&desk->answers);
-    free(desk);
-}
-
-static void submit(struct auth_call *a, void (*hashed)(struct auth_call *a))
-{
-    struct etcd_face *face = a->face;
-    if (!face->desk || !face->desk->hasher) {
-        grpc_call_fail(a->call, ST_UNIMPLEMENTED);
-        return;
-    }
-    a->hashed = hashed;
-    a->job.answers = &face->desk->answers;
-    enum status status = hasher_submit(face->desk->hasher, &a->job);
-    if (status != ST_OK) {
+    if (status == ST_OK)
+        a->pending = true;
+    else
         grpc_call_fail(a->call, status);
-        return;
-    }
-    a->pending = true;
-    face->under_way++;
 }
 
 /* -- Setting one -- */
 
 static void fail_hashing(struct auth_call *a)
 {
-    if (a->job.status == ST_INVALID && a->job.password.len > AUTH_PASSWORD_BYTES_MAX)
+    if (a->job.hasher.status == ST_INVALID && a->job.hasher.password.len > AUTH_PASSWORD_BYTES_MAX)
         grpc_call_fail_text(a->call, GRPC_UNKNOWN,
                             SLICE_LITERAL("bcrypt: password length exceeds 72 bytes"));
-    else if (a->job.status == ST_INVALID)
+    else if (a->job.hasher.status == ST_INVALID)
         grpc_call_fail_text(a->call, GRPC_INVALID_ARGUMENT,
                             SLICE_LITERAL("vigil: a password cannot have a NUL byte"));
     else
-        grpc_call_fail(a->call, a->job.status);
+        grpc_call_fail(a->call, a->job.hasher.status);
 }
 
 static void password_made(struct auth_call *a)
 {
-    if (a->job.status != ST_OK) {
+    if (a->job.hasher.status != ST_OK) {
         fail_hashing(a);
         return;
     }
-    a->auth.hash = slice_of(a->job.made, sizeof(a->job.made));
+    a->auth.hash = slice_of(a->job.hasher.made, sizeof(a->job.hasher.made));
     auth_call_ask(a);
 }
 
 static void make_password(struct auth_call *a, struct slice password)
 {
-    a->job.task = HASHER_MAKE;
-    a->job.password = password;
-    a->job.cost = a->face->config->bcrypt_cost;
-    random_secret(a->job.salt, sizeof(a->job.salt));
-    submit(a, password_made);
+    a->hashed = password_made;
+    a->job.done = job_done;
+    submitted(a, desk_make(a->face, &a->job, password));
 }
 
 static void fill_user_add(struct auth_call *a)
@@ -233,7 +189,7 @@ static void give_token(struct auth_call *a)
 
 static void password_checked(struct auth_call *a)
 {
-    enum status status = a->job.status;
+    enum status status = a->job.hasher.status;
     if (status == ST_OK && a->nobody)
         status = ST_AUTH_FAILED;
     if (status == ST_OK)
@@ -244,22 +200,9 @@ static void password_checked(struct auth_call *a)
 
 static void check_password(struct auth_call *a, struct slice hash)
 {
-    a->job.task = HASHER_CHECK;
-    a->job.password = a->request.authenticate.password;
-    a->job.hash = hash;
-    submit(a, password_checked);
-}
-
-/* Nobody's, and as hard to hash as one that is set now. */
-static struct slice hash_of_nobody(struct auth_call *a)
-{
-    enum { ROOM = AUTH_HASH_BYTES + 1 };
-    char *text = arena_alloc(grpc_call_arena(a->call), ROOM);
-    if (!text)
-        return SLICE_EMPTY;
-    int len = snprintf(text, ROOM, "$2a$%02u$%s", a->face->config->bcrypt_cost,
-                       "zZ9wYk0QeVbT7uJx3RmNfOq1sLh5cGpDa8iK6tBv2yEwXoMnUrCdS");
-    return slice_of(text, (size_t)len);
+    a->hashed = password_checked;
+    a->job.done = job_done;
+    submitted(a, desk_check(a->face, &a->job, a->request.authenticate.password, hash));
 }
 
 static void login_done(struct engine_op *op)
@@ -273,7 +216,7 @@ static void login_done(struct engine_op *op)
     else if (op->status == ST_OK)
         check_password(a, a->auth.password_hash);
     else if (a->nobody)
-        check_password(a, hash_of_nobody(a));
+        check_password(a, desk_hash_of_nobody(a->face, grpc_call_arena(a->call)));
     else
         refuse_login(a, op->status);
 }

@@ -102,7 +102,7 @@ void auth_call_on_end(struct grpc_call *call, void *face)
     a->ended = true;
     if (!a->pending)
         return;
-    atomic_store_explicit(&a->job.given_up, true, memory_order_relaxed);
+    desk_give_up(&a->job);
     grpc_call_hold(call);
 }
 
