@@ -3,12 +3,11 @@
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "engine/auth.h"
+#include "etcd/desk.h"
 #include "etcd/v2_service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-enum { CALL_ARENA_BYTES_MAX = 16 << 20 };
 
 /* -- Answers -- */
 
@@ -239,6 +238,8 @@ void v2_call_on_end(struct http_exchange *x, void *service)
     if (!call)
         return;
     call->ended = true;
+    if (call->job)
+        desk_give_up(call->job);
     if (!call->pending)
         call_free(call);
 }
@@ -292,7 +293,7 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
         v2_fail(&head, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
         return;
     }
-    arena_init(&head.arena, NULL, 0, CALL_ARENA_BYTES_MAX);
+    arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
     if (!read_request(&head, request)) {
         arena_fini(&head.arena);
         return;
@@ -302,7 +303,7 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
     head.fini = call->fini;
     *call = head;
     http_exchange_set_user(x, call);
-    kind->run(call);
+    v2_guard(call, V2_NEED_KEY, kind->run);
 }
 
 static const struct http_route routes[] = {
@@ -313,5 +314,6 @@ static const struct http_route routes[] = {
 enum status v2_service_add(struct etcd_face *face)
 {
     TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
+    TRY(v2_auth_add(face));
     return v2_members_add(face);
 }

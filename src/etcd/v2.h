@@ -8,6 +8,7 @@
  *     PUT POST DELETE  a look at the node and its parents, then one        v2_write.c
  *                    transaction that fails if any of them has changed
  *
+ * Users and roles of its own are in v2_policy.h; v2_guard.c asks them before every request.
  * Of one shard, on its thread. Used by the files of v2 only.
  */
 #ifndef VIGIL_ETCD_V2_H
@@ -16,6 +17,8 @@
 #include "etcd/http.h"
 #include "etcd/v2_form.h"
 #include "etcd/v2_node.h"
+
+struct desk_job;
 
 /* etcd's numbers. */
 enum v2_code {
@@ -48,8 +51,9 @@ struct v2_call {
     struct arena arena;
     struct v2_form form;
     struct v2_key key;
-    bool pending; /* the engine works for it */
-    bool ended;   /* its peer is gone, or has all */
+    bool pending;         /* the engine works for it */
+    bool ended;           /* its peer is gone, or has all */
+    struct desk_job *job; /* a password that is hashed for it; NULL: none */
     void (*fini)(struct v2_call *call);
 };
 
@@ -75,8 +79,20 @@ void v2_fail_status(struct v2_call *call, enum status status);
 MUST_CHECK
 bool v2_add_index(struct v2_call *call, int64_t index);
 
-/* v2_members.c: members, machines and statistics. */
+/* v2_guard.c: goes on with next if who asks may, by the users and roles of v2 (v2_policy.h); else
+ * answers. The call is the exchange's user, and its arena is there. */
+enum v2_need {
+    V2_NEED_NOTHING,
+    V2_NEED_KEY,  /* to do with the call's key what its request says */
+    V2_NEED_ROOT, /* the role root */
+};
+void v2_guard(struct v2_call *call, enum v2_need need, void (*next)(struct v2_call *call));
+
+/* v2_members.c: members, machines and statistics. v2_auth.c: users and roles. */
 enum status v2_members_add(struct etcd_face *face);
+enum status v2_auth_add(struct etcd_face *face);
+/* Of the arena of a call. */
+enum { V2_CALL_BYTES_MAX = 16 << 20 };
 
 /* An answer in JSON that is no key's, with the cluster's id. */
 void v2_reply_json(struct http_exchange *x, const struct etcd_face *face, unsigned status,

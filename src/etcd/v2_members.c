@@ -57,8 +57,6 @@ static void reply(struct http_exchange *x, const struct etcd_face *face, struct 
 
 /* -- Members -- */
 
-enum { MEMBERS_ARENA_BYTES_MAX = 4 << 20 };
-
 struct v2_members {
     struct v2_call call; /* first */
     struct engine_members members;
@@ -234,6 +232,21 @@ static bool read_request(struct v2_members *m, const struct http_request *reques
     return false;
 }
 
+static void run_members(struct v2_call *call)
+{
+    struct v2_members *m = CONTAINER_OF(call, struct v2_members, call);
+    if (!read_request(m, http_exchange_request(call->exchange)))
+        return;
+    if (m->members.call == ENGINE_MEMBER_ADD)
+        m->members.member.id =
+            member_id_make_at(m->members.member.peer_urls, m->members.member.peer_url_count,
+                              clock_real_ns(clock_system()) / NS_PER_S);
+    m->members.op.done = members_done;
+    m->members.op.arena = &call->arena;
+    v2_call_start(call);
+    engine_members(call->face->shard, &m->members);
+}
+
 static void members(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct etcd_face *face = service;
@@ -241,18 +254,10 @@ static void members(struct http_exchange *x, void *service, const struct http_re
         return;
     struct v2_members *m = xcalloc(1, sizeof(*m));
     m->call = (struct v2_call){.exchange = x, .face = face, .fini = members_fini};
-    arena_init(&m->call.arena, NULL, 0, MEMBERS_ARENA_BYTES_MAX);
+    arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
     http_exchange_set_user(x, &m->call);
-    if (!read_request(m, request))
-        return;
-    if (m->members.call == ENGINE_MEMBER_ADD)
-        m->members.member.id =
-            member_id_make_at(m->members.member.peer_urls, m->members.member.peer_url_count,
-                              clock_real_ns(clock_system()) / NS_PER_S);
-    m->members.op.done = members_done;
-    m->members.op.arena = &m->call.arena;
-    v2_call_start(&m->call);
-    engine_members(face->shard, &m->members);
+    bool looks = slice_equal(request->method, SLICE_LITERAL("GET"));
+    v2_guard(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT, run_members);
 }
 
 /* -- The rest -- */
