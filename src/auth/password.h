@@ -25,7 +25,7 @@ MUST_CHECK
 enum status auth_password_hash(struct slice password, const uint8_t salt[AUTH_SALT_BYTES],
                                unsigned cost, uint8_t ret_hash[AUTH_HASH_BYTES]);
 
-/* ST_AUTH_FAILED: not that password, or no hash that could be one's. */
+/* ST_AUTH_FAILED: not that password, or no hash that could be one's; it takes as long. */
 MUST_CHECK
 enum status auth_password_check(struct slice password, struct slice hash);
 
