@@ -18,9 +18,10 @@
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
-    LOOKS_PER_TURN = 500, /* at objects that are not wanted */
-    GATHER_PER_TURN = 50, /* objects that are written in protobuf, or */
+    SHORT_LIST_LOOK_BYTES = 1 << 20, /* of its objects, which defaults have made longer */
+    GATHER_PER_TURN = 50,            /* objects that are written in protobuf, or */
     GATHER_BYTES_PER_TURN = 128 * 1024,
+    GATHER_LOOK_BYTES_PER_TURN = 1 << 20,
     GATHER_BYTES_MAX = 64 << 20,      /* of one list */
     GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
     PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
@@ -34,7 +35,8 @@ struct list_state {
     struct kube_scope scope;
     struct kube_shaping shaping;
     struct kube_out out;
-    struct timer timer; /* goes on looking in the next turn */
+    struct timer timer;    /* goes on looking in the next turn */
+    struct deferred again; /* goes on gathering in the next turn */
     struct kube_fresh fresh;
     struct pb_range_request request;
     int64_t limit;        /* 0: none */
@@ -63,6 +65,7 @@ static void on_end(struct kube_call *call)
 {
     struct list_state *list = call->handler;
     loop_timer_cancel(call->face->loop, &list->timer);
+    loop_defer_cancel(&list->again);
     kube_fresh_cancel(&list->fresh);
     close_range(list);
     kube_out_fini(&list->out);
@@ -239,7 +242,7 @@ static enum status step(struct list_state *list)
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct list_state *list = CONTAINER_OF(source, struct list_state, source);
-    unsigned looks = LOOKS_PER_TURN;
+    unsigned looks = KUBE_LOOKS_PER_TURN;
     size_t n = 0;
     while (n < room) {
         if (!kube_out_empty(&list->out)) {
@@ -249,15 +252,17 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         *ret_len = n;
         if (list->phase == PHASE_DONE)
             return HTTP_FILL_DONE;
-        if (!looks--) {
+        if (!looks) {
             loop_timer_set(list->call->face->loop, &list->timer,
                            loop_now_ns(list->call->face->loop));
             return HTTP_FILL_PARKED;
         }
+        list->scope.looked = 0;
         if (step(list) != ST_OK) {
             http_abort(list->call->exchange);
             return HTTP_FILL_DONE;
         }
+        looks -= kube_look_cost(list->scope.looked, looks);
     }
     *ret_len = n;
     return HTTP_FILL_MORE;
@@ -265,9 +270,15 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 /* -- Answers -- */
 
-static enum status make_whole(struct list_state *list, struct buf *to)
+static bool is_made(const struct list_state *list)
 {
-    while (list->phase != PHASE_DONE || !kube_out_empty(&list->out)) {
+    return list->phase == PHASE_DONE && kube_out_empty(&list->out);
+}
+
+/* Whole, or as far as it is a short one. */
+static enum status make_short(struct list_state *list, struct buf *to)
+{
+    while (!is_made(list) && list->scope.looked <= SHORT_LIST_LOOK_BYTES) {
         if (kube_out_empty(&list->out))
             TRY(step(list));
         size_t left = list->out.length - list->out.at;
@@ -289,16 +300,16 @@ static void fail_made(struct list_state *list, enum status status)
     kube_call_fail(call);
 }
 
-static void answer_short(struct list_state *list)
+static void fail_yaml(struct list_state *list)
 {
-    struct buf text = {0};
-    enum status status = make_whole(list, &text);
+    struct kube_call *call = list->call;
     close_range(list);
-    if (status == ST_OK)
-        kube_call_respond(list->call, 200, buf_slice(&text));
-    else
-        fail_made(list, status);
-    buf_fini(&text);
+    call->accept.format = KUBE_JSON;
+    kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+              "lists of more than %d bytes are not written in YAML: ask for application/json, "
+              "or for pages by limit",
+              SHORT_LIST_BYTES);
+    kube_call_fail(call);
 }
 
 /* Compressed on its way, as Kubernetes does it with lists of this length. */
@@ -324,6 +335,35 @@ static void answer_long(struct list_state *list)
     struct http_source *source = source_of(list);
     kube_call_begin(call, 200, kube_format_type(call->accept.format));
     http_set_source(call->exchange, source);
+}
+
+/* It is short where it is stored, and grew when it was shown: the rest is made as it is sent. */
+static void answer_grown(struct list_state *list, struct buf *begun)
+{
+    if (list->call->accept.format != KUBE_JSON) {
+        fail_yaml(list);
+        return;
+    }
+    kube_out_fini(&list->out);
+    list->out.made = *begun;
+    *begun = (struct buf){0};
+    kube_out_set_made(&list->out);
+    answer_long(list);
+}
+
+static void answer_short(struct list_state *list)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    enum status status = make_short(list, &text);
+    if (status == ST_OK && !is_made(list)) {
+        answer_grown(list, &text);
+        return;
+    }
+    close_range(list);
+    if (status == ST_OK)
+        kube_call_respond(list->call, 200, buf_slice(&text));
+    else
+        fail_made(list, status);
 }
 
 /* -- Protobuf -- */
@@ -367,8 +407,10 @@ static void gather(struct list_state *list)
     struct kube_call *call = list->call;
     enum status status = ST_OK;
     size_t enough = list->gathered.len + GATHER_BYTES_PER_TURN;
+    list->scope.looked = 0;
     for (int i = 0; i < GATHER_PER_TURN && list->gathered.len < enough &&
-                    list->phase == PHASE_ITEMS && status == ST_OK;
+                    list->scope.looked < GATHER_LOOK_BYTES_PER_TURN && list->phase == PHASE_ITEMS &&
+                    status == ST_OK;
          i++)
         status = gather_item(list);
     if (status != ST_OK) {
@@ -377,7 +419,7 @@ static void gather(struct list_state *list)
         close_range(list);
         kube_call_fail(call);
     } else if (list->phase == PHASE_ITEMS) {
-        loop_timer_set(call->face->loop, &list->timer, loop_now_ns(call->face->loop));
+        loop_defer(call->face->loop, &list->again);
     } else {
         close_range(list);
         list->phase = PHASE_HEAD;
@@ -404,13 +446,7 @@ static void answer(struct list_state *list)
         list->phase = PHASE_ITEMS;
         gather(list);
     } else {
-        close_range(list);
-        call->accept.format = KUBE_JSON;
-        kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
-                  "lists of more than %d bytes are not written in YAML: ask for application/json, "
-                  "or for pages by limit",
-                  SHORT_LIST_BYTES);
-        kube_call_fail(call);
+        fail_yaml(list);
     }
 }
 
@@ -472,11 +508,12 @@ static void on_fresh(struct kube_call *call, bool fresh)
 
 static void on_timer(struct timer *timer)
 {
-    struct list_state *list = CONTAINER_OF(timer, struct list_state, timer);
-    if (list->range_open && list->call->accept.format == KUBE_PROTOBUF)
-        gather(list);
-    else
-        http_wake(list->call->exchange);
+    http_wake(CONTAINER_OF(timer, struct list_state, timer)->call->exchange);
+}
+
+static void on_again(struct deferred *deferred)
+{
+    gather(CONTAINER_OF(deferred, struct list_state, again));
 }
 
 static bool set_continue(struct list_state *list)
@@ -532,6 +569,7 @@ void kube_list(struct kube_call *call)
     call->on_end = on_end;
     list->call = call;
     list->timer.fn = on_timer;
+    list->again.fn = on_again;
     list->shaping = kube_shaping_of(call);
     if (!prepare(list)) {
         kube_call_fail(call);

@@ -126,6 +126,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
         struct buf *to = &scope->converted[scope->convert_at++ % 2];
         TRY(kube_custom_convert(scope->kind, json, kv.mod_revision, to, &json));
     }
+    scope->looked += json.len;
     return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
 }
 

@@ -18,7 +18,15 @@ struct kube_scope {
     const struct kube_kind *kind;
     struct buf converted[2]; /* custom resources that are stored in another way than shown */
     unsigned convert_at;
+    size_t looked; /* bytes of what was looked at, as it is shown; its owner counts from 0 again */
 };
+
+/* What one turn looks at that may not be wanted: so many, or fewer large ones. */
+enum { KUBE_LOOKS_PER_TURN = 500, KUBE_LOOK_BYTES = 2048 };
+static inline unsigned kube_look_cost(size_t bytes, unsigned left)
+{
+    return (unsigned)size_min(left, 1 + bytes / KUBE_LOOK_BYTES);
+}
 
 /* False: call->status says why. */
 MUST_CHECK

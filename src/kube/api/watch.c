@@ -24,7 +24,6 @@
 #include <stdio.h>
 
 enum {
-    LOOKS_PER_TURN = 500,       /* at changes that are not wanted */
     REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
     MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
 };
@@ -65,6 +64,7 @@ struct kube_watch {
     bool ending : 1;          /* its time is up, or the server's */
     bool nobodys : 1;         /* who asked for it is nobody in particular */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
+    size_t looked;            /* bytes, in one step */
     struct beginning *begins; /* NULL once that is over */
     struct kube_call *call;   /* owned; NULL once nobody needs it */
     struct kube_shaping shaping;
@@ -264,7 +264,10 @@ static enum status step_initial(struct kube_watch *w)
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    if (kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object) != ST_OK)
+    enum status status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object);
+    w->looked = w->begins->scope.looked;
+    w->begins->scope.looked = 0;
+    if (status != ST_OK)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
     if (!kube_selection_matches(w->selection, &object))
         return ST_OK;
@@ -381,6 +384,7 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
     enum status status = event->tombstone ? ST_OK : show(w, event->field, &after);
     if (status == ST_OK && !event->created)
         status = prev.len ? show(w, prev, &before) : ST_MALFORMED;
+    w->looked = before.bytes.len + after.bytes.len;
     enum kube_change change =
         status == ST_OK ? change_of(event, &before, &after) : KUBE_CHANGE_UNDECODABLE;
     const struct shown *told = change == KUBE_CHANGE_DELETED ? &before : &after;
@@ -423,6 +427,7 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
 {
     if (!w->at && !is_as_stored(w, event, revision))
         return tell_shown(w, event, revision);
+    w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
         w->change = kube_sights_change(w->face->sights, w->cursor, event, revision, w->selection,
                                        w->shaping.shape);
@@ -489,7 +494,7 @@ static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
-    unsigned looks = LOOKS_PER_TURN;
+    unsigned looks = KUBE_LOOKS_PER_TURN;
     enum status status = ST_OK;
     size_t n = 0;
     if (w->nobodys && !kube_lets_nobody_in(w->face)) { /* any more */
@@ -511,8 +516,9 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
             loop_timer_set(loop_of(w), &w->timer, loop_now_ns(loop_of(w)));
             return HTTP_FILL_PARKED;
         } else {
+            w->looked = 0;
             status = step(w, dst + n, room - n, &len);
-            looks -= !len;
+            looks -= len ? 0 : kube_look_cost(w->looked, looks);
         }
         n += len;
         w->sent += len;
