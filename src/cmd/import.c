@@ -1,11 +1,7 @@
 #include "cmd/import.h"
 
-#include "base/random.h"
 #include "cmd/import_report.h"
 #include "cmd/words.h"
-#include "engine/local.h"
-
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct import_flags {
     const char *data_dir;
@@ -67,29 +63,11 @@ int import_main(int count, char **args)
         return exit_status;
     if (!*flags.data_dir)
         return words_refuse(&words, "say with --data-dir which data directory to make");
-    struct import_bar bar;
-    import_bar_init(&bar, stderr, import_table.program, flags.json);
     struct import_options options = {
-        .fs = fs_posix(),
         .source = words.words[0],
         .wal_dir = *flags.wal_dir ? flags.wal_dir : NULL,
         .data_dir = flags.data_dir,
         .digest = flags.skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_IF_THERE,
-        .checkpoint_map_bytes = engine_local_map_bytes(),
-        .salt = random_seed_system(),
-        .progress = import_bar_progress(&bar),
     };
-    struct import_summary summary;
-    struct error error;
-    enum status status = import_run(&options, &summary, &error);
-    import_bar_end(&bar);
-    if (status != ST_OK) {
-        fprintf(stderr, "%s: %s\n", import_table.program, error.text);
-        return EXIT_FAILED;
-    }
-    if (flags.json)
-        import_report_json(stdout, &summary);
-    else
-        import_report_text(stdout, &options, &summary);
-    return EXIT_OK;
+    return import_and_report(import_table.program, &options, flags.json);
 }

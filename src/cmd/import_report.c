@@ -1,8 +1,11 @@
 #include "cmd/import_report.h"
 
 #include "base/clock.h"
+#include "base/random.h"
+#include "engine/local.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { BAR_CELLS = 30 };
@@ -122,8 +125,8 @@ static void write_notes(FILE *to, const struct import_summary *summary)
         fprintf(to, "  alarms       %" PRIu64 " raised\n", summary->alarms);
 }
 
-void import_report_text(FILE *to, const struct import_options *options,
-                        const struct import_summary *summary)
+static void write_text(FILE *to, const struct import_options *options,
+                       const struct import_summary *summary)
 {
     char size[32];
     import_bytes_text(summary->file_bytes, size);
@@ -143,7 +146,7 @@ void import_report_text(FILE *to, const struct import_options *options,
     fprintf(to, "Start it with: vigil serve --data-dir %s\n", options->data_dir);
 }
 
-void import_report_json(FILE *to, const struct import_summary *s)
+static void write_json(FILE *to, const struct import_summary *s)
 {
     static const char *const truth[] = {"false", "true"};
     fprintf(to,
@@ -162,4 +165,33 @@ void import_report_json(FILE *to, const struct import_summary *s)
             "\",\"etcdVersion\":\"%s\",\"bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
             s->cluster_id, s->member_id, s->etcd_version, s->file_bytes,
             (double)s->elapsed_ns / (double)NS_PER_S);
+}
+
+/* -- The command -- */
+
+int import_report_failure(const char *program, enum status status, const struct error *error)
+{
+    fprintf(stderr, "%s: %s\n", program, *error->text ? error->text : status_text(status));
+    return EXIT_FAILURE;
+}
+
+int import_and_report(const char *program, struct import_options *options, bool json)
+{
+    struct import_bar bar;
+    import_bar_init(&bar, stderr, program, json);
+    options->fs = fs_posix();
+    options->checkpoint_map_bytes = engine_local_map_bytes();
+    options->salt = random_seed_system();
+    options->progress = import_bar_progress(&bar);
+    struct import_summary summary;
+    struct error error = {0};
+    enum status status = import_run(options, &summary, &error);
+    import_bar_end(&bar);
+    if (status != ST_OK)
+        return import_report_failure(program, status, &error);
+    if (json)
+        write_json(stdout, &summary);
+    else
+        write_text(stdout, options, &summary);
+    return EXIT_SUCCESS;
 }

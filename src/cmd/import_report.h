@@ -26,8 +26,10 @@ void import_bar_end(struct import_bar *bar);
 /* "20 kB", as etcdutl writes sizes. */
 void import_bytes_text(uint64_t bytes, char ret_text[32]);
 
-void import_report_text(FILE *to, const struct import_options *options,
-                        const struct import_summary *summary);
-void import_report_json(FILE *to, const struct import_summary *summary);
+/* Runs the import, with a bar and what is the same for all of them, and says what came of it.
+ * Returns the exit status. */
+int import_and_report(const char *program, struct import_options *options, bool json);
+/* Returns the exit status. The error may say nothing: there was no memory. */
+int import_report_failure(const char *program, enum status status, const struct error *error);
 
 #endif

@@ -1,14 +1,12 @@
-#include "base/random.h"
 #include "cmd/import.h"
 #include "cmd/import_report.h"
 #include "cmd/words.h"
-#include "engine/local.h"
 #include "import/status.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 enum { WRITE_SIMPLE, WRITE_TABLE, WRITE_JSON, WRITE_FIELDS };
 
 struct snapshot_flags {
@@ -131,32 +129,14 @@ static int restore(const struct words *words, const struct snapshot_flags *flags
         return words_refuse(words, "--bump-revision and --mark-compacted go together");
     char default_dir[4096];
     snprintf(default_dir, sizeof(default_dir), "%s.etcd", flags->name);
-    struct import_bar bar;
-    import_bar_init(&bar, stderr, "vigil snapshot restore", flags->json);
     struct import_options options = {
-        .fs = fs_posix(),
         .source = words->words[1],
         .data_dir = *flags->data_dir ? flags->data_dir : default_dir,
         .digest = flags->skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_NEEDED,
         .bump_revision = flags->bump_revision,
         .is_file = true,
-        .checkpoint_map_bytes = engine_local_map_bytes(),
-        .salt = random_seed_system(),
-        .progress = import_bar_progress(&bar),
     };
-    struct import_summary summary;
-    struct error error;
-    enum status status = import_run(&options, &summary, &error);
-    import_bar_end(&bar);
-    if (status != ST_OK) {
-        fprintf(stderr, "vigil snapshot restore: %s\n", error.text);
-        return EXIT_FAILED;
-    }
-    if (flags->json)
-        import_report_json(stdout, &summary);
-    else
-        import_report_text(stdout, &options, &summary);
-    return EXIT_OK;
+    return import_and_report("vigil snapshot restore", &options, flags->json);
 }
 
 /* -- Status -- */
@@ -227,7 +207,7 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
     struct import_progress progress = import_bar_progress(&bar);
     struct import_source source = {0};
     struct import_status found;
-    struct error error;
+    struct error error = {0};
     enum status status = import_source_open(&source,
                                             &(struct import_source_options){
                                                 .fs = fs_posix(),
@@ -241,12 +221,10 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
         status = import_status_read(&source, &progress, &found, &error);
     import_source_close(&source);
     import_bar_end(&bar);
-    if (status != ST_OK) {
-        fprintf(stderr, "vigil snapshot status: %s\n", error.text);
-        return EXIT_FAILED;
-    }
+    if (status != ST_OK)
+        return import_report_failure("vigil snapshot status", status, &error);
     write_status(&found, flags->json ? WRITE_JSON : flags->write_out);
-    return EXIT_OK;
+    return EXIT_SUCCESS;
 }
 
 int snapshot_main(int count, char **args)

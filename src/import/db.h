@@ -13,7 +13,6 @@
 /* What stands in the buckets meta and members. Absent numbers are 0, revisions -1. */
 struct import_meta {
     uint64_t consistent_index; /* of the write-ahead log: all up to it is in the file */
-    uint64_t term;
     int64_t finished_compact, scheduled_compact;
     char storage_version[16]; /* "3.7.0"; "" before 3.6 */
     unsigned storage_minor;   /* 7; 0 before 3.6 */

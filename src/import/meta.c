@@ -32,8 +32,6 @@ static void take_meta(void *ctx, const struct bolt_entry *entry)
     struct import_meta *meta = ctx;
     if (slice_equal(entry->key, BOLT_META_INDEX))
         meta->consistent_index = number_of(entry->value);
-    else if (slice_equal(entry->key, BOLT_META_TERM))
-        meta->term = number_of(entry->value);
     else if (slice_equal(entry->key, BOLT_META_FINISHED_COMPACT))
         meta->finished_compact = revision_of(entry->value);
     else if (slice_equal(entry->key, BOLT_META_SCHEDULED_COMPACT))

@@ -189,7 +189,6 @@ static enum status take_entry(struct scan *scan, const struct pb_log_entry *entr
                               uint32_t bytes)
 {
     struct import_wal *wal = scan->wal;
-    wal->last_index = entry->index;
     if (entry->index <= wal->after)
         return ST_OK;
     uint64_t at = entry->index - wal->after - 1;

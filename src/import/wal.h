@@ -32,7 +32,6 @@ struct import_wal {
     uint64_t after;
     struct pb_log_metadata metadata;
     struct pb_hard_state state; /* the last one written */
-    uint64_t last_index;        /* of all entries seen; 0: none */
     bool is_torn;
     struct buf record; /* scratch; what an entry's data lies in */
 };
