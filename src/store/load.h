@@ -5,7 +5,7 @@
 #include "store/backend/backend.h"
 #include "store/index/index.h"
 
-/* The index is empty so far. Memory is taken for all versions while it runs, and given back. */
+/* The index is empty so far; nothing else takes memory that grows with the versions. */
 MUST_CHECK
 enum status store_load_index(struct backend *backend, struct index *index);
 

@@ -2,8 +2,10 @@
 #include "store/load.h"
 
 #include "base/random.h"
+#include "store/backend/backend_impl.h"
 #include "store/backend/backend_memory.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -171,6 +173,63 @@ static void many_keys_in_random_order_are_all_found(void **state)
     }
 }
 
+enum { LONG_HISTORY = 200 * 1000, LONG_KEYS = 1000 };
+
+/* A checkpoint that is made up as it is read, and sees what its reader takes meanwhile. */
+struct endless {
+    struct backend backend;
+    struct index *index;
+    size_t bytes_before, bytes_max;
+};
+
+static size_t bytes_taken(const struct index *index)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd + index_bytes_held(index);
+}
+
+static enum status scan_endless(struct backend *backend, struct backend_version_id from,
+                                backend_version_fn fn, void *ctx)
+{
+    struct endless *endless = CONTAINER_OF(backend, struct endless, backend);
+    assert_int_equal(from.revision, 0);
+    for (int64_t i = 0; i < LONG_HISTORY; i++) {
+        int64_t key = i % LONG_KEYS;
+        struct backend_version version = {
+            .id = {i + 2, 0},
+            .create_revision = 2,
+            .version = 1,
+            .loc = (uint64_t)i * 8,
+            .field_bytes = 40,
+            .key = slice_of(&key, sizeof(key)),
+        };
+        TRY(fn(ctx, &version));
+        if (i % 64 == 0)
+            endless->bytes_max = size_max(endless->bytes_max, bytes_taken(endless->index));
+    }
+    return ST_OK;
+}
+
+/* A machine that held a long history must hold it after the next start too. */
+static void a_long_history_takes_no_more_to_load_than_to_keep(void **state)
+{
+    struct fixture *f = *state;
+    static const struct backend_ops ops = {.versions_scan = scan_endless};
+    struct endless endless = {
+        .backend = {.ops = &ops},
+        .index = f->index,
+        .bytes_before = bytes_taken(f->index),
+    };
+    assert_int_equal(store_load_index(&endless.backend, f->index), ST_OK);
+    index_check(f->index);
+    size_t kept = bytes_taken(f->index) - endless.bytes_before;
+    size_t most = endless.bytes_max - endless.bytes_before;
+    print_message("%zu bytes kept, at most %zu while loading\n", kept, most);
+    /* All keys outgrow their arrays at the same time here, and nowhere is it worse. */
+    assert_true(most < 25ul * LONG_HISTORY);
+    assert_true(most < 2 * kept);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -181,6 +240,7 @@ int main(void)
         TEST(tombstone_counts_as_no_key),
         TEST(keys_that_differ_by_little_are_told_apart),
         TEST(many_keys_in_random_order_are_all_found),
+        TEST(a_long_history_takes_no_more_to_load_than_to_keep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

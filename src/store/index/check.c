@@ -78,7 +78,7 @@ void index_check(const struct index *index)
 {
     struct check check = {.stamp_limit = epoch_next(index->memory.epoch)};
     struct index_sum sum = {0};
-    assert(!index->loading);
+    assert(!index->memory.unread);
     if (index->root) {
         assert(index->root->level == 0 || index->root->count > 1);
         sum = check_node(&check, index->root, SLICE_EMPTY, NULL);

@@ -54,7 +54,6 @@ void index_free(struct index *index)
  */
 static void index_begin_change(struct index *index)
 {
-    assert(!index->loading);
     index->memory.stamp = epoch_next(index->memory.epoch);
     assert(index->memory.stamp > index->closed_number);
 }
@@ -120,6 +119,19 @@ void index_put(struct index *index, struct slice key, const struct index_version
         index_replace(index, &path, at, item_with_version(memory, leaf->entries[at].item, version));
     else
         index_insert(index, &path, at, item_new(memory, key, version, NULL, 0));
+}
+
+void index_load_begin(struct index *index)
+{
+    assert(!index->root);
+    assert(!index->memory.unread);
+    index->memory.unread = true;
+}
+
+void index_load_end(struct index *index)
+{
+    assert(index->memory.unread);
+    index->memory.unread = false;
 }
 
 static void index_remove(struct index *index, struct index_path *path, unsigned at)
@@ -191,7 +203,7 @@ const struct index_item *index_find(const struct index *index, struct slice key)
 
 struct index_root index_publish(struct index *index)
 {
-    assert(!index->loading);
+    assert(!index->memory.unread);
     index->closed_number = epoch_next(index->memory.epoch);
     return index_working_root(index);
 }

@@ -68,17 +68,10 @@ struct index_root index_working_root(const struct index *index);
 struct index_root index_publish(struct index *index);
 
 /*
- * Builds the whole index at start from items sorted by key; each key once. The older locations
- * are copied. Faster than index_put by an order of magnitude.
+ * Between the two nobody reads yet: what index_put replaces is freed at once, not retired, and
+ * nothing is published.
  */
-struct index_load {
-    struct slice key;
-    struct index_version newest;
-    const uint64_t *older;
-    uint32_t older_count;
-};
 void index_load_begin(struct index *index); /* empty so far */
-void index_load_add(struct index *index, const struct index_load *load);
 void index_load_end(struct index *index);
 
 /* -- Reading a root -- */

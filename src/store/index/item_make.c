@@ -94,7 +94,7 @@ struct index_item *item_with_version(struct index_memory *memory, const struct i
             ref->array->locations[end] = old->newest.loc;
             return item;
         }
-        to = item_add_array(memory, item, (size_t)before * 2);
+        to = item_add_array(memory, item, (size_t)before + before / 2);
         copy_locations(to, ref->first, before);
         memory_retire(memory, ref->array);
     }

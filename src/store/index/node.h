@@ -60,15 +60,19 @@ struct index_memory {
     struct pool *pool;
     struct epoch *epoch;
     uint64_t stamp; /* the state being built */
+    bool unread;    /* loading: no state was published yet, and nothing waits for the epoch */
     /* Entries at which a node splits; a node with less than a quarter after a removal is joined
      * with a neighbour, or takes from it. Tests make them small, for deep trees of few keys. */
     unsigned leaf_max, inner_max;
 };
 
-/* The object may still be seen in a published state. */
+/* The object may still be seen in a published state, if there is one. */
 static inline void memory_retire(struct index_memory *memory, void *object)
 {
-    epoch_retire(memory->epoch, object, pool_free_object, memory->pool);
+    if (UNLIKELY(memory->unread))
+        pool_free_object(memory->pool, object);
+    else
+        epoch_retire(memory->epoch, object, pool_free_object, memory->pool);
 }
 
 static inline struct index_leaf *node_leaf(const struct index_node *node)

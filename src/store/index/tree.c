@@ -25,16 +25,6 @@ void path_find(struct index *index, struct slice key, struct index_path *ret_pat
     ret_path->depth = depth;
 }
 
-void path_find_last(struct index *index, struct index_path *ret_path)
-{
-    assert(index->root);
-    unsigned depth = 0;
-    ret_path->node[0] = index->root;
-    for (; ret_path->node[depth]->level > 0; depth++)
-        path_down(index, ret_path, depth, ret_path->node[depth]->count - 1u);
-    ret_path->depth = depth;
-}
-
 struct index_leaf *path_leaf(const struct index_path *path)
 {
     return node_leaf(path->node[path->depth]);
@@ -134,9 +124,10 @@ static struct index_inner *inner_split(struct index *index, struct index_inner *
     return right;
 }
 
-void tree_insert_right(struct index *index, struct index_path *path, unsigned depth,
-                       struct index_node *right, struct index_sum sum,
-                       struct index_separator *separator)
+/* Inserts a new right neighbour of path->node[depth], whose sums still include its own. */
+static void tree_insert_right(struct index *index, struct index_path *path, unsigned depth,
+                              struct index_node *right, struct index_sum sum,
+                              struct index_separator *separator)
 {
     for (; depth > 0; depth--) {
         struct index_inner *parent = node_inner(path->node[depth - 1]);

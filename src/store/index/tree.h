@@ -12,8 +12,6 @@ struct index {
     struct index_node *root; /* NULL when empty */
     struct index_sum live;   /* of the root */
     uint64_t closed_number;  /* of the last state that index_publish closed */
-    struct index_leaf *load; /* the rightmost leaf while loading */
-    bool loading;
 };
 
 /* node[0] is the root, node[depth] the leaf; at[i] is the place of node[i + 1] in node[i]. */
@@ -25,8 +23,6 @@ struct index_path {
 
 /* Goes to the leaf for the key. Inner nodes on the way are made writable, the leaf is not. */
 void path_find(struct index *index, struct slice key, struct index_path *ret_path);
-/* The same to the rightmost leaf. */
-void path_find_last(struct index *index, struct index_path *ret_path);
 struct index_leaf *path_leaf(const struct index_path *path);
 /* Puts a node where path->node[depth] was, in the path and in its parent. */
 void path_replace(struct index *index, struct index_path *path, unsigned depth,
@@ -37,10 +33,6 @@ void path_add(struct index *index, const struct index_path *path, struct index_s
 /* The leaf is full: splits it and inserts the item. path_add has been called. */
 void tree_split_leaf(struct index *index, struct index_path *path, unsigned at,
                      struct index_item *item);
-/* Inserts a new right neighbour of path->node[depth], whose sums still include its own. */
-void tree_insert_right(struct index *index, struct index_path *path, unsigned depth,
-                       struct index_node *right, struct index_sum sum,
-                       struct index_separator *separator);
 /* Something was removed from the leaf, which is writable: restores the fill on the way up. */
 void tree_shrink(struct index *index, struct index_path *path);
 
