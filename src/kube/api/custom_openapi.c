@@ -1,9 +1,11 @@
 #include "kube/api/custom_openapi.h"
 
 #include "base/crc32c.h"
+#include "base/xalloc.h"
 #include "kube/schema/openapi.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { VERSION_BYTES = 512, TREE_BYTES_MAX = 64 << 20 };
 
@@ -138,56 +140,128 @@ static enum status write_schema(struct arena *arena, const struct kube_kind *kin
     return ST_OK;
 }
 
-static enum status write_schemas(const struct kube_kinds *kinds, struct slice api_version,
-                                 struct json_writer *w)
+/* -- Documents -- */
+
+enum phase { PHASE_PATHS, PHASE_SCHEMAS, PHASE_DONE };
+
+struct kube_custom_openapi {
+    struct kube_kinds *kinds; /* counted */
+    struct buf version;
+    enum phase phase;
+    size_t row; /* of kinds: the next one */
+    struct json_writer writer;
+    struct buf piece; /* that is sent now */
+    size_t read;      /* how much of it was */
+};
+
+/* The next kind of the document; NULL: there is none. */
+static const struct kube_kind *next_kind(struct kube_custom_openapi *d)
 {
     size_t count;
-    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct arena arena;
-        if (!is_of(rows[i], api_version))
-            continue;
-        if (w->out->len > KUBE_CUSTOM_OPENAPI_BYTES_MAX)
-            return ST_LIMIT;
-        arena_init(&arena, NULL, 0, TREE_BYTES_MAX);
-        enum status status = write_schema(&arena, rows[i], w);
-        arena_fini(&arena);
-        TRY(status);
+    const struct kube_kind *const *rows = kube_kinds_rows(d->kinds, &count);
+    while (d->row < count) {
+        const struct kube_kind *kind = rows[d->row++];
+        if (is_of(kind, buf_slice(&d->version)))
+            return kind;
     }
-    return kube_openapi_write_meta(w);
+    return NULL;
 }
 
-enum status kube_custom_openapi(const struct kube_kinds *kinds, struct slice api_version,
-                                struct buf *to)
+static void write_head(struct json_writer *w)
 {
-    size_t count, found = 0;
-    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    struct json_writer w;
-    if (!api_version.len)
-        return ST_NOT_FOUND;
-    json_writer_init(&w, to);
-    json_begin_object(&w);
-    json_key(&w, "openapi");
-    json_text(&w, "3.0.0");
-    json_key(&w, "info");
-    json_raw(&w, SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
-    json_key(&w, "paths");
-    json_begin_object(&w);
-    for (size_t i = 0; i < count; i++) {
-        if (!is_of(rows[i], api_version))
-            continue;
-        found++;
-        kube_openapi_write_paths(&w, rows[i]);
-    }
-    json_end_object(&w);
-    if (!found)
-        return ST_NOT_FOUND;
-    json_key(&w, "components");
-    json_begin_object(&w);
-    json_key(&w, "schemas");
-    json_begin_object(&w);
-    TRY(write_schemas(kinds, api_version, &w));
+    json_begin_object(w);
+    json_key(w, "openapi");
+    json_text(w, "3.0.0");
+    json_key(w, "info");
+    json_raw(w, SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
+    json_key(w, "paths");
+    json_begin_object(w);
+}
+
+static void write_middle(struct json_writer *w)
+{
+    json_end_object(w);
+    json_key(w, "components");
+    json_begin_object(w);
+    json_key(w, "schemas");
+    json_begin_object(w);
+}
+
+static enum status write_tail(struct json_writer *w)
+{
+    TRY(kube_openapi_write_meta(w));
     for (int i = 0; i < 3; i++)
-        json_end_object(&w);
-    return json_writer_finish(&w);
+        json_end_object(w);
+    return json_writer_finish(w);
+}
+
+static enum status write_one(struct kube_custom_openapi *d, const struct kube_kind *kind)
+{
+    struct arena arena;
+    if (d->phase == PHASE_PATHS) {
+        kube_openapi_write_paths(&d->writer, kind);
+        return d->writer.status;
+    }
+    arena_init(&arena, NULL, 0, TREE_BYTES_MAX);
+    enum status status = write_schema(&arena, kind, &d->writer);
+    arena_fini(&arena);
+    return status == ST_OK ? d->writer.status : status;
+}
+
+static enum status make_piece(struct kube_custom_openapi *d)
+{
+    const struct kube_kind *kind = next_kind(d);
+    if (kind)
+        return write_one(d, kind);
+    d->row = 0;
+    if (d->phase++ == PHASE_SCHEMAS)
+        return write_tail(&d->writer);
+    write_middle(&d->writer);
+    return d->writer.status;
+}
+
+enum status kube_custom_openapi_read(struct kube_custom_openapi *d, uint8_t *dst, size_t room,
+                                     size_t *ret_len)
+{
+    size_t len = 0;
+    while (len < room && (d->read < d->piece.len || d->phase != PHASE_DONE)) {
+        if (d->read == d->piece.len) {
+            d->piece.len = d->read = 0;
+            TRY(make_piece(d));
+        }
+        size_t n = size_min(room - len, d->piece.len - d->read);
+        slice_copy(dst + len, slice_of(d->piece.ptr + d->read, n));
+        d->read += n;
+        len += n;
+    }
+    *ret_len = len;
+    return ST_OK;
+}
+
+enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_version,
+                                     struct kube_custom_openapi **ret_document)
+{
+    struct kube_custom_openapi *d = xcalloc(1, sizeof(*d));
+    d->kinds = kube_kinds_ref(kinds);
+    json_writer_init(&d->writer, &d->piece);
+    write_head(&d->writer);
+    enum status status = buf_append(&d->version, api_version);
+    if (status == ST_OK && (!api_version.len || !next_kind(d)))
+        status = ST_NOT_FOUND;
+    d->row = 0;
+    if (status == ST_OK)
+        *ret_document = d;
+    else
+        kube_custom_openapi_close(d);
+    return status;
+}
+
+void kube_custom_openapi_close(struct kube_custom_openapi *d)
+{
+    if (!d)
+        return;
+    kube_kinds_unref(d->kinds);
+    buf_fini(&d->version);
+    buf_fini(&d->piece);
+    free(d);
 }

@@ -1,6 +1,7 @@
 /*
  * OpenAPI v3 of custom resources: their schemas as their definitions have them, with kind,
- * apiVersion and metadata put in. Made when asked for.
+ * apiVersion and metadata put in. Made while it is sent, one kind after the other: what a group
+ * defines in all may be long.
  */
 #ifndef VIGIL_KUBE_API_CUSTOM_OPENAPI_H
 #define VIGIL_KUBE_API_CUSTOM_OPENAPI_H
@@ -8,16 +9,23 @@
 #include "codec/json/writer.h"
 #include "kube/custom/kinds.h"
 
-/* What one document may take. */
-enum { KUBE_CUSTOM_OPENAPI_BYTES_MAX = 64 << 20 };
-
 /* Members of the index: "apis/example.com/v1". */
 void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w);
 
-/* "example.com/v1". ST_NOT_FOUND, ST_LIMIT, ST_NOMEM. */
+/* A document that is being read. One owner, on the thread of its kinds, which it counts. */
+struct kube_custom_openapi;
+
+/* "example.com/v1". ST_NOT_FOUND, ST_NOMEM. */
 MUST_CHECK
-enum status kube_custom_openapi(const struct kube_kinds *kinds, struct slice api_version,
-                                struct buf *to);
+enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_version,
+                                     struct kube_custom_openapi **ret_document);
+void kube_custom_openapi_close(struct kube_custom_openapi *document); /* accepts NULL */
+
+/* Writes the next bytes, at most room; *ret_len less than that: these were the last. ST_LIMIT,
+ * ST_NOMEM. */
+MUST_CHECK
+enum status kube_custom_openapi_read(struct kube_custom_openapi *document, uint8_t *dst,
+                                     size_t room, size_t *ret_len);
 
 /* Another one for another document; of the empty version: for another index. Returns text. */
 enum { KUBE_CUSTOM_HASH_BYTES = 32 };

@@ -14,14 +14,17 @@ struct sending {
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
-    struct kube_openapi *document; /* owned; of built-in kinds */
+    struct kube_openapi *document;      /* owned; of built-in kinds, */
+    struct kube_custom_openapi *custom; /* or of others */
 };
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct sending *s = CONTAINER_OF(source, struct sending, source);
     *ret_len = 0;
-    if (kube_openapi_read(s->document, dst, room, ret_len) != ST_OK) {
+    enum status status = s->custom ? kube_custom_openapi_read(s->custom, dst, room, ret_len)
+                                   : kube_openapi_read(s->document, dst, room, ret_len);
+    if (status != ST_OK) {
         http_abort(s->x);
         return HTTP_FILL_DONE;
     }
@@ -108,41 +111,37 @@ static struct slice version_of(struct slice path)
 
 /* -- Documents -- */
 
-static void send_builtin(struct sending *s, struct kube_openapi *document)
+/* What it begins is s->document or s->custom. */
+static void begin_sending(struct sending *s, const char *hash)
 {
-    s->document = document;
-    if (is_known(s->x, http_exchange_request(s->x), kube_openapi_hash()))
+    if (is_known(s->x, http_exchange_request(s->x), hash))
         return;
     http_make_bulk(s->x);
     http_begin(s->x, 200, SLICE_LITERAL("application/json"));
     http_set_source(s->x, &s->source);
 }
 
-static void send_custom(struct sending *s, struct slice version)
+static void answer_custom(struct sending *s, struct slice version)
 {
-    const struct http_request *request = http_exchange_request(s->x);
     struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
     char hash[KUBE_CUSTOM_HASH_BYTES];
-    struct buf text = {0};
-    enum status status = kube_custom_openapi(kinds, version, &text);
+    enum status status = kube_custom_openapi_open(kinds, version, &s->custom);
     if (status == ST_NOT_FOUND)
         not_found(s->x);
     else if (status != ST_OK)
         http_abort(s->x);
-    else if (!is_known(s->x, request, kube_custom_openapi_hash(kinds, version, hash)))
-        http_respond(s->x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
-    buf_fini(&text);
+    else
+        begin_sending(s, kube_custom_openapi_hash(kinds, version, hash));
 }
 
 static void answer_document(struct sending *s)
 {
     struct slice version = version_of(http_exchange_request(s->x)->path);
-    struct kube_openapi *document;
-    enum status status = kube_openapi_open(version, &document);
+    enum status status = kube_openapi_open(version, &s->document);
     if (status == ST_NOT_FOUND)
-        send_custom(s, version);
+        answer_custom(s, version);
     else if (status == ST_OK)
-        send_builtin(s, document);
+        begin_sending(s, kube_openapi_hash());
     else
         http_abort(s->x);
 }
@@ -152,6 +151,7 @@ static void answer_document(struct sending *s)
 static void sending_free(struct sending *s)
 {
     kube_openapi_close(s->document);
+    kube_custom_openapi_close(s->custom);
     free(s);
 }
 
