@@ -102,6 +102,17 @@ enum status check_op(const struct auth_asker *asker, const struct pb_request_op 
     return auth_rights_check_admin(asker->rights, &asker->principal);
 }
 
+/* What touches nothing still has to come from somebody, who is so now. */
+static MUST_CHECK
+enum status check_somebody(const struct auth_asker *asker)
+{
+    const struct auth_principal *principal = &asker->principal;
+    if (!auth_rights_unchecked(asker->rights, principal) && principal->revision &&
+        principal->revision < auth_rights_revision(asker->rights))
+        return ST_AUTH_OLD_REVISION;
+    return auth_rights_check_user(asker->rights, principal);
+}
+
 /* As deep as the decoder lets a request be (PB_DEPTH_MAX). */
 enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_request *request)
 {
@@ -111,8 +122,7 @@ enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_r
         TRY(check_op(asker, &request->success[i]));
     for (size_t i = 0; i < request->failure_count; i++)
         TRY(check_op(asker, &request->failure[i]));
-    /* One that touches nothing still has to come from somebody. */
-    return auth_rights_check_user(asker->rights, &asker->principal);
+    return check_somebody(asker);
 }
 
 /* The end is looked at as it came: once "\0" has become "no end" it reads like a single key. */

@@ -199,6 +199,9 @@ static void a_txn_of_nobody_is_refused_even_when_it_touches_nothing(void **state
     OK(auth_check_txn(as(s, "r"), &txn));
     s->asker.principal = (struct auth_principal){0};
     assert_int_equal(auth_check_txn(&s->asker, &txn), ST_USER_EMPTY);
+    OK(auth_check_txn(as(s, "r"), &txn));
+    s->asker.principal.revision--;
+    assert_int_equal(auth_check_txn(&s->asker, &txn), ST_AUTH_OLD_REVISION);
     txn.success = &none;
     txn.success_count = 1;
     DENIED(auth_check_txn(as(s, "rw"), &txn));

@@ -183,7 +183,7 @@ static const struct range *ranges_find(const struct ranges *ranges, struct slice
     return low ? &ranges->items[low - 1] : NULL;
 }
 
-/* A range without any key in it, [b, a), has to lie within one too, from its end to its key. */
+/* A range without any key in it, [b, a), needs what its first would need: as in etcd. */
 bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,
                       struct slice range_end)
 {
@@ -194,8 +194,7 @@ bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access,
         return true;
     if (is_open_ended(range_end))
         return range->endless;
-    return slice_compare(range->from, range_end) < 0 &&
-           (range->endless || slice_compare(range_end, range->to) <= 0);
+    return range->endless || slice_compare(range_end, range->to) <= 0;
 }
 
 uint64_t auth_grants_number(const struct auth_grants *grants)

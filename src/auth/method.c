@@ -106,6 +106,8 @@ enum status auth_method_allows(const struct auth_method *method, const struct au
     case AUTH_NEED_PUT:
     case AUTH_NEED_DELETE_RANGE:
     case AUTH_NEED_TXN:
+    case AUTH_NEED_USER_GET:
+    case AUTH_NEED_ROLE_GET:
         /* Whose revision comes before whose name: etcd's order, in the check of the contents. */
         if (auth_rights_unchecked(rights, principal))
             return ST_OK;
@@ -115,8 +117,6 @@ enum status auth_method_allows(const struct auth_method *method, const struct au
     case AUTH_NEED_LEASE_READ:
     case AUTH_NEED_LEASES_READ:
     case AUTH_NEED_ALARM:
-    case AUTH_NEED_USER_GET:
-    case AUTH_NEED_ROLE_GET:
     case AUTH_NEED_OF_ITS_PARTS:
         return auth_rights_check_user(rights, principal);
     }

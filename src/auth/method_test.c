@@ -76,6 +76,20 @@ static void what_changes_the_server_needs_root(void **state)
     assert_int_equal(found, COUNT_OF(for_users));
 }
 
+/* It is told so by what looks at who is asked for. */
+static void a_name_that_is_no_users_gets_as_far_as_to_ask_for_users_and_roles(void **state)
+{
+    struct world *w = *state;
+    guard(w);
+    AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
+    struct auth_principal gone = who(w, "gone");
+    OK(ask(rights, PB_AUTH_USER_GET_PATH, gone));
+    OK(ask(rights, PB_AUTH_ROLE_GET_PATH, gone));
+    assert_int_equal(auth_rights_check_role_get(rights, &gone, TEXT("r")), ST_USER_NOT_FOUND);
+    assert_int_equal(ask(rights, PB_AUTH_USER_LIST_PATH, gone), ST_USER_NOT_FOUND);
+    assert_int_equal(ask(rights, PB_CLUSTER_MEMBER_LIST_PATH, gone), ST_PERMISSION_DENIED);
+}
+
 static void everything_is_open_while_access_is_not_controlled(void **state)
 {
     struct world *w = *state;
@@ -110,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(nobody_may_call_more_than_what_logging_in_takes),
         TEST(what_changes_the_server_needs_root),
+        TEST(a_name_that_is_no_users_gets_as_far_as_to_ask_for_users_and_roles),
         TEST(everything_is_open_while_access_is_not_controlled),
         TEST(a_method_that_is_not_in_the_table_is_refused_to_all),
         TEST(no_path_is_there_twice),

@@ -81,9 +81,11 @@ static void a_range_ends_before_its_end(void **state)
     DENIED("u", AUTH_READ, "a", "c");
     DENIED("u", AUTH_READ, "b", "*");
     DENIED("u", AUTH_READ, "a", "*");
-    /* No keys in them, and asked for all the same. */
-    DENIED("u", AUTH_READ, "b", "b");
-    DENIED("u", AUTH_READ, "b", "a");
+    /* No keys in them: they need what their first key does. */
+    ALLOWED("u", AUTH_READ, "b", "b");
+    ALLOWED("u", AUTH_READ, "b", "a");
+    DENIED("u", AUTH_READ, "d", "d");
+    DENIED("u", AUTH_READ, "a", "a");
     DENIED("u", AUTH_READ, "z", "a");
 }
 

@@ -26,6 +26,10 @@ type side struct {
 	kv          pb.KVClient
 	maintenance pb.MaintenanceClient
 	lease       pb.LeaseClient
+	auth        pb.AuthClient
+	cluster     pb.ClusterClient
+	watch       pb.WatchClient
+	tokens      [slotCount + 1]string // that this server gave out, by slot
 }
 
 func dial(name, addr string) (*side, error) {
@@ -36,8 +40,12 @@ func dial(name, addr string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &side{name, connection, pb.NewKVClient(connection), pb.NewMaintenanceClient(connection),
-		pb.NewLeaseClient(connection)}, nil
+	return &side{
+		name: name, connection: connection, kv: pb.NewKVClient(connection),
+		maintenance: pb.NewMaintenanceClient(connection), lease: pb.NewLeaseClient(connection),
+		auth: pb.NewAuthClient(connection), cluster: pb.NewClusterClient(connection),
+		watch: pb.NewWatchClient(connection),
+	}, nil
 }
 
 // answer is what a server said: a message, or an error's code and text.
@@ -61,8 +69,22 @@ func (a answer) String() string {
 func (s *side) call(r request) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	var message proto.Message
-	var err error
+	ctx = s.withToken(ctx, r)
+	message, err, is := s.callAuth(ctx, r)
+	if !is {
+		message, err, is = s.callUpkeep(ctx, r)
+	}
+	if !is {
+		message, err = s.callKeys(ctx, r)
+	}
+	if err != nil {
+		return answer{code: status.Code(err), text: status.Convert(err).Message()}
+	}
+	return answer{message: message}
+}
+
+// callKeys is call for keys and leases.
+func (s *side) callKeys(ctx context.Context, r request) (message proto.Message, err error) {
 	switch body := r.body.(type) {
 	case *pb.RangeRequest:
 		if r.stream {
@@ -78,8 +100,6 @@ func (s *side) call(r request) answer {
 		message, err = s.kv.Txn(ctx, body)
 	case *pb.CompactionRequest:
 		message, err = s.kv.Compact(ctx, body)
-	case *pb.HashKVRequest:
-		message, err = s.maintenance.HashKV(ctx, body)
 	case *pb.LeaseGrantRequest:
 		message, err = s.lease.LeaseGrant(ctx, body)
 	case *pb.LeaseRevokeRequest:
@@ -93,10 +113,7 @@ func (s *side) call(r request) answer {
 	default:
 		panic(fmt.Sprintf("no call for %T", body))
 	}
-	if err != nil {
-		return answer{code: status.Code(err), text: status.Convert(err).Message()}
-	}
-	return answer{message: message}
+	return message, err
 }
 
 // rangeStream joins the chunks, whose sizes are a server's own affair, and holds the server to
@@ -147,6 +164,7 @@ func normalise(r request, a answer) answer {
 		normaliseTxn(body, a.message.(*pb.TxnResponse))
 	default:
 		normaliseLease(a.message)
+		normaliseUpkeep(a.message)
 	}
 	return a
 }

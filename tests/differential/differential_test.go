@@ -30,9 +30,9 @@ func number(t *testing.T, name string, otherwise int64) int64 {
 }
 
 // pair starts both servers empty.
-func pair(t testing.TB, dir string) (*side, *side, func()) {
+func pair(t testing.TB, dir string, flags ...string) (*side, *side, func()) {
 	start := func(name, binary string) (*side, *harness.Server) {
-		server, err := harness.Launch(binary, harness.Options{Dir: filepath.Join(dir, name), Fast: true})
+		server, err := harness.Launch(binary, harness.Options{Dir: filepath.Join(dir, name), Fast: true, Args: flags})
 		if err != nil {
 			t.Fatal(err)
 		}

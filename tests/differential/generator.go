@@ -54,6 +54,9 @@ func wideKeys(n int) []string {
 type request struct {
 	body   proto.Message
 	stream bool // RangeStream rather than Range
+	as     int  // who sends it: nobody, a slot with a token, …
+	shown  int  // how the token is shown
+	into   int  // for Authenticate: the slot of the new token
 }
 
 func (r request) String() string {
@@ -64,6 +67,12 @@ func (r request) String() string {
 	text := fmt.Sprint(r.body)
 	if len(text) > 4000 {
 		text = text[:4000] + "…"
+	}
+	if r.into != 0 {
+		text += fmt.Sprintf(" → slot %d", r.into)
+	}
+	if r.as != nobody {
+		return fmt.Sprintf("%s{%s} as %d", kind, text, r.as)
 	}
 	return kind + "{" + text + "}"
 }

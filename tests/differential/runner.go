@@ -66,7 +66,7 @@ func (r *run) batch(list []request, parallel int) bool {
 		if r.perturb != nil {
 			a = r.perturb(req, a)
 		}
-		r.learn(req, theirs[i])
+		r.generator.learn(req, theirs[i])
 		if d := judge(req, a, theirs[i], r.accepted); d != nil {
 			r.found = append(r.found, d)
 			if parallel == 1 || len(r.found) == differencesMax {
@@ -91,15 +91,15 @@ func judge(req request, ours, theirs answer, counts map[string]int) *difference 
 }
 
 // learn follows the reference's revisions, which steer what is asked next.
-func (r *run) learn(req request, a answer) {
+func (g *generator) learn(req request, a answer) {
 	if a.message == nil {
 		return
 	}
 	if h := a.message.(interface{ GetHeader() *pb.ResponseHeader }).GetHeader(); h != nil {
-		r.generator.revision = max(r.generator.revision, h.Revision)
+		g.revision = max(g.revision, h.Revision)
 	}
 	if c, ok := req.body.(*pb.CompactionRequest); ok {
-		r.generator.compacted = max(r.generator.compacted, c.Revision)
+		g.compacted = max(g.compacted, c.Revision)
 	}
 }
 

@@ -1,0 +1,303 @@
+package differential
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+)
+
+// world is what the reference has told so far of users, roles and tokens. It steers what is asked
+// next, and says where a listed difference is to be expected.
+type world struct {
+	enabled bool
+	users   map[string]*account
+	roles   map[string][]*authpb.Permission // in the order in which etcd keeps them
+	slots   [slotCount + 1]string           // whose token lies there; "" for none, or one that has ended
+	given   [slotCount + 1]bool             // a token lies there, good or ended
+	jwt     bool                            // tokens are signed rather than kept: none ends before its time
+	alarms  map[alarm]bool
+}
+
+type alarm struct {
+	kind   pb.AlarmType
+	member uint64
+}
+
+type account struct {
+	password   string
+	noPassword bool
+	roles      map[string]bool
+}
+
+func newWorld(jwt bool) *world {
+	return &world{users: map[string]*account{}, roles: map[string][]*authpb.Permission{},
+		jwt: jwt, alarms: map[alarm]bool{}}
+}
+
+func (w *world) isRoot(user string) bool {
+	return w.users[user] != nil && w.users[user].roles["root"]
+}
+
+// learn follows the changes that the reference has made.
+func (w *world) learn(r request, a answer) {
+	if a.code != codes.OK {
+		if r.as > 0 && strings.Contains(a.text, "invalid auth token") {
+			w.slots[r.as] = ""
+		}
+		return
+	}
+	switch body := r.body.(type) {
+	case *pb.AuthEnableRequest:
+		w.enabled = true
+	case *pb.AuthDisableRequest:
+		w.enabled = false
+		if !w.jwt {
+			w.slots = [slotCount + 1]string{}
+		}
+	case *pb.AuthenticateRequest:
+		w.slots[r.into], w.given[r.into] = body.Name, true
+	case *pb.AuthUserAddRequest:
+		w.users[body.Name] = &account{body.Password, body.GetOptions().GetNoPassword(), map[string]bool{}}
+	case *pb.AuthUserChangePasswordRequest:
+		w.users[body.Name].password = body.Password
+		w.endTokens(body.Name)
+	case *pb.AuthUserDeleteRequest:
+		delete(w.users, body.Name)
+		w.endTokens(body.Name)
+	case *pb.AuthUserGrantRoleRequest:
+		w.users[body.User].roles[body.Role] = true
+	case *pb.AuthUserRevokeRoleRequest:
+		delete(w.users[body.Name].roles, body.Role)
+	case *pb.AlarmRequest:
+		switch body.Action {
+		case pb.AlarmRequest_ACTIVATE:
+			w.alarms[alarm{body.Alarm, body.MemberID}] = true
+		case pb.AlarmRequest_DEACTIVATE:
+			delete(w.alarms, alarm{body.Alarm, body.MemberID})
+		}
+	default:
+		w.learnRole(r)
+	}
+}
+
+// endTokens: those that a server keeps end with their user, and with the password.
+func (w *world) endTokens(user string) {
+	for slot, owner := range w.slots {
+		if owner == user && !w.jwt {
+			w.slots[slot] = ""
+		}
+	}
+}
+
+func (w *world) learnRole(r request) {
+	switch body := r.body.(type) {
+	case *pb.AuthRoleAddRequest:
+		w.roles[body.Name] = nil
+	case *pb.AuthRoleDeleteRequest:
+		delete(w.roles, body.Role)
+		for _, user := range w.users {
+			delete(user.roles, body.Role)
+		}
+	case *pb.AuthRoleGrantPermissionRequest:
+		list := w.roles[body.Name]
+		i, found := slices.BinarySearchFunc(list, body.Perm.Key, func(p *authpb.Permission, key []byte) int {
+			return bytes.Compare(p.Key, key)
+		})
+		if found && bytes.Equal(list[i].RangeEnd, body.Perm.RangeEnd) {
+			list[i] = body.Perm
+			return
+		}
+		list = append(slices.Clone(list), body.Perm)
+		slices.SortStableFunc(list, func(a, b *authpb.Permission) int { return bytes.Compare(a.Key, b.Key) })
+		w.roles[body.Name] = list
+	case *pb.AuthRoleRevokePermissionRequest:
+		w.roles[body.Role] = slices.DeleteFunc(slices.Clone(w.roles[body.Role]), func(p *authpb.Permission) bool {
+			return bytes.Equal(p.Key, body.Key) && bytes.Equal(p.RangeEnd, body.RangeEnd)
+		})
+	}
+}
+
+// leftOut says which listed difference would take the two servers apart for good: what follows could
+// not be compared. TestListedDifferencesOfAuth sends exactly these.
+func (w *world) leftOut(r request) string {
+	switch body := r.body.(type) {
+	case *pb.AuthRoleGrantPermissionRequest:
+		if w.grantsAgain(body) {
+			return "range granted again"
+		}
+	case *pb.LeaseGrantRequest, *pb.LeaseRevokeRequest:
+		if w.isGhost(r) {
+			return "lease of no user"
+		}
+	}
+	return ""
+}
+
+// grantsAgain: etcd looks only at the first permission of the key. What it calls the first is open
+// from the thirteenth permission on, for it sorts them with an order that is not stable.
+func (w *world) grantsAgain(r *pb.AuthRoleGrantPermissionRequest) bool {
+	if r.Perm == nil {
+		return false
+	}
+	first, again := true, false
+	for _, p := range w.roles[r.Name] {
+		if bytes.Equal(p.Key, r.Perm.Key) {
+			same := bytes.Equal(p.RangeEnd, r.Perm.RangeEnd)
+			again = again || (same && (!first || len(w.roles[r.Name]) >= 12))
+			first = false
+		}
+	}
+	return again
+}
+
+func (w *world) sender(r request) string {
+	if r.as <= 0 {
+		return ""
+	}
+	return w.slots[r.as]
+}
+
+// isGhost: a good token, of a user who was deleted.
+func (w *world) isGhost(r request) bool {
+	return w.enabled && r.as > 0 && w.slots[r.as] != "" && w.users[w.slots[r.as]] == nil
+}
+
+const (
+	userEmpty    = "etcdserver: user name is empty"
+	tokenInvalid = "etcdserver: invalid auth token"
+	denied       = "etcdserver: permission denied"
+	authFailed   = "etcdserver: authentication failed, invalid user ID or password"
+	noPassword   = "auth: authentication failed, password was given for no password user"
+	oldRevision  = "etcdserver: revision of auth store is old"
+	userNotFound = "etcdserver: user name not found"
+	tooLong      = "bcrypt: password length exceeds 72 bytes"
+	noSpace      = "etcdserver: mvcc: database space exceeded"
+	corrupt      = "etcdserver: corrupt cluster"
+)
+
+// listed names the difference of docs/compatibility.md that these answers are; "" if it is none.
+func (w *world) listed(r request, subject, reference answer) string {
+	refused := subject.text == w.refusal(r)
+	switch body := r.body.(type) {
+	case *pb.AuthenticateRequest:
+		if user := w.users[body.Name]; user != nil && user.noPassword && subject.text == authFailed &&
+			reference.text == noPassword {
+			return "login without a password"
+		}
+	case *pb.TxnRequest:
+		if reference.code == codes.OK && (refused || subject.text == oldRevision) && touchesNothing(body) {
+			return "transaction that touches nothing"
+		}
+	}
+	if (reference.text == noSpace && w.isRaised(pb.AlarmType_NOSPACE)) ||
+		(reference.text == corrupt && w.isRaised(pb.AlarmType_CORRUPT)) {
+		if refused || subject.text == denied || subject.text == oldRevision {
+			return "rights before alarms"
+		}
+	}
+	if emptyRange(r) && !isDenied(subject) && isDenied(reference) {
+		return "range from a key to one before it"
+	}
+	if w.isGhost(r) && subject.text == denied && ((reference.code == codes.OK && forAnybody(r)) ||
+		reference.text == oldRevision || reference.text == userNotFound) {
+		return "name that is no user's"
+	}
+	if subject.text == denied && !w.isRoot(w.sender(r)) && reference.text == tooLong {
+		return "order of errors" // passwords are root's to set
+	}
+	if refused && (aboutForm[reference.text] ||
+		strings.HasPrefix(reference.text, "RangeStream does not support ")) {
+		return "order of errors"
+	}
+	return ""
+}
+
+func (w *world) isRaised(kind pb.AlarmType) bool {
+	for on := range w.alarms {
+		if on.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal is what somebody is told who may not call at all.
+func (w *world) refusal(r request) string {
+	switch {
+	case !w.enabled:
+		return "(nobody is refused)"
+	case w.isGhost(r):
+		return denied
+	case r.as == nobody || (r.as > 0 && !w.given[r.as]):
+		return userEmpty
+	case r.as < 0 || w.slots[r.as] == "":
+		return tokenInvalid
+	}
+	return "(may call)"
+}
+
+// emptyRange: the range ends before it begins. Whether etcd allows it depends on how its tree of
+// permissions has grown; it has no keys, and is not sent in transactions, which may have others.
+func emptyRange(r request) bool {
+	var key, end []byte
+	switch body := r.body.(type) {
+	case *pb.RangeRequest:
+		key, end = body.Key, body.RangeEnd
+	case *pb.DeleteRangeRequest:
+		key, end = body.Key, body.RangeEnd
+	case *pb.WatchCreateRequest:
+		key, end = body.Key, body.RangeEnd
+	}
+	return isBackward(key, end)
+}
+
+func isBackward(key, end []byte) bool {
+	return len(end) > 0 && string(end) != "\x00" && bytes.Compare(key, end) > 0
+}
+
+func isDenied(a answer) bool {
+	if w, ok := a.message.(*pb.WatchResponse); ok {
+		return w.Canceled && strings.Contains(w.CancelReason, denied)
+	}
+	return a.text == denied
+}
+
+func touchesNothing(t *pb.TxnRequest) bool {
+	nothing := len(t.Compare) == 0
+	for _, ops := range [][]*pb.RequestOp{t.Success, t.Failure} {
+		for _, op := range ops {
+			nothing = nothing && op.GetRequestTxn() != nil && touchesNothing(op.GetRequestTxn())
+		}
+	}
+	return nothing
+}
+
+// forAnybody: etcd wants some credentials for these, and does not look whether the name is a user's.
+func forAnybody(r request) bool {
+	switch body := r.body.(type) {
+	case *pb.AlarmRequest:
+		return body.Action == pb.AlarmRequest_GET
+	case *pb.StatusRequest, *pb.MemberListRequest, *pb.LeaseTimeToLiveRequest, *pb.LeaseKeepAliveRequest,
+		*pb.LeaseLeasesRequest:
+		return true
+	}
+	return false
+}
+
+// aboutForm: what etcd says of requests that are wrong in themselves, whoever sends them.
+var aboutForm = map[string]bool{
+	"etcdserver: key is not provided":                true,
+	"etcdserver: value is provided":                  true,
+	"etcdserver: lease is provided":                  true,
+	"etcdserver: too many operations in txn request": true,
+	"etcdserver: duplicate key given in txn request": true,
+	"etcdserver: invalid sort option":                true,
+	"etcdserver: key not found":                      true,
+	"etcdserver: permission not given":               true,
+	"etcdserver: role name is empty":                 true,
+	tooLong:                                          true,
+}
