@@ -19,6 +19,15 @@ bool engine_auth_enabled(struct engine_shard *shard)
     return auth_rights_enabled(engine_auth_rights(shard));
 }
 
+bool engine_auth_holds(struct engine_shard *shard, struct slice user, struct slice key,
+                       struct slice range_end)
+{
+    const struct auth_rights *rights = engine_auth_rights(shard);
+    struct auth_principal principal = {.user = user, .revision = auth_rights_revision(rights)};
+    return auth_rights_check(rights, &principal, AUTH_READ, key, range_end) == ST_OK &&
+           auth_rights_check(rights, &principal, AUTH_WRITE, key, range_end) == ST_OK;
+}
+
 uint64_t engine_auth_revision(const struct engine *engine)
 {
     return engine->ops->auth_revision(engine);

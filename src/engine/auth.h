@@ -84,8 +84,11 @@ void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth);
  */
 const struct auth_rights *engine_auth_rights(struct engine_shard *shard);
 
-/* Whether access is controlled, by those. */
+/* By those: whether access is controlled, and whether it is not or a user may both read and write
+ * all of a range. */
 bool engine_auth_enabled(struct engine_shard *shard);
+bool engine_auth_holds(struct engine_shard *shard, struct slice user, struct slice key,
+                       struct slice range_end);
 
 /*
  * The newest published, or about to be. Any thread, no lock.

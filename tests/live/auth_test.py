@@ -4,6 +4,7 @@ import base64
 import contextlib
 import http.client
 import json
+import ssl
 import subprocess
 import unittest
 import urllib.error
@@ -277,6 +278,32 @@ class OtherDoors(AuthTest):
         self.assertEqual(self.kube("GET", "/readyz"), 200)
         self.must(server, "auth/disable", {}, root)
         self.assertEqual(self.kube("GET", f"{maps}/after"), 200)
+
+    def test_the_kubernetes_api_takes_the_certificate_of_who_may_all_of_it(self):
+        authority = Authority(self.scratch / "certs")
+        identity = authority.sign("server")
+        people = {name: authority.sign(name, names=None) for name in ("root", "anna", "kate", "stranger")}
+        port = free_port()
+        server = self.serving(args=[*EASY, f"--listen-kube-urls=https://127.0.0.1:{port}",
+                                    "--cert-file", identity.cert, "--key-file", identity.key,
+                                    "--client-cert-auth", "--trusted-ca-file", authority.cert])
+
+        def status(name):
+            context = ssl._create_unverified_context()
+            context.load_cert_chain(people[name].cert, people[name].key)
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
+            with contextlib.closing(connection):
+                connection.request("GET", "/api/v1/secrets")
+                return connection.getresponse().status
+
+        self.assertEqual({name: status(name) for name in people}, dict.fromkeys(people, 200))
+        self.enable(server, anna={"options": {"no_password": True}}, kate={"options": {"no_password": True}})
+        root = self.login(server, "root", "root's secret")
+        grant = {"key": b64("/registry/"), "range_end": b64("/registry0")}
+        self.must(server, "auth/role/grant", {"name": "anna", "perm": {"permType": "READ", **grant}}, root)
+        self.must(server, "auth/role/grant", {"name": "kate", "perm": {"permType": "READWRITE", **grant}}, root)
+        self.assertEqual({name: status(name) for name in people},
+                         {"root": 200, "kate": 200, "anna": 401, "stranger": 401})
 
     def test_the_v2_api_is_shut(self):
         server = self.serving(args=EASY + ["--enable-v2"])

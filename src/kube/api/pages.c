@@ -44,23 +44,18 @@ static bool is_public(struct slice path)
     return false;
 }
 
-bool kube_is_nobody(const struct kube_face *face, const struct http_request *request)
+bool kube_lets_in(const struct kube_face *face, const struct http_request *request)
 {
+    const struct kube_tokens *tokens = face->config->tokens;
     struct slice field = SLICE_EMPTY;
-    if (request->peer_name)
-        return false;
     (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
-    return !face->config->tokens || !kube_tokens_find(face->config->tokens, field);
-}
-
-bool kube_lets_nobody_in(const struct kube_face *face)
-{
-    return !face->config->tokens && !engine_auth_enabled(face->shard);
-}
-
-static bool is_let_in(const struct kube_face *face, const struct http_request *request)
-{
-    return is_public(request->path) || !kube_is_nobody(face, request) || kube_lets_nobody_in(face);
+    if (tokens && kube_tokens_find(tokens, field))
+        return true;
+    if (tokens && !request->peer_name)
+        return false;
+    return engine_auth_holds(face->shard,
+                             slice_from_text(request->peer_name ? request->peer_name : ""),
+                             SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
 }
 
 static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
@@ -68,10 +63,11 @@ static void respond_unauthorized(struct http_exchange *x, const struct kube_face
     struct kube_status status;
     struct buf text = {0};
     kube_fail(&status, KUBE_UNAUTHORIZED, "%s",
-              face->config->tokens
-                  ? "Unauthorized"
-                  : "Unauthorized: access to this store is controlled, so that it needs a token "
-                    "(--kube-token-file) or a certificate (--client-cert-auth)");
+              engine_auth_enabled(face->shard)
+                  ? "Unauthorized: access to this store is controlled, so that it needs a token of "
+                    "--kube-token-file, or the certificate of a user who may read and write all "
+                    "below /registry/"
+                  : "Unauthorized");
     if (kube_status_write(&status, &text) == ST_OK)
         http_respond(x, 401, JSON, buf_slice(&text));
     else
@@ -85,7 +81,7 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
     struct slice origin;
     bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
     if (request->secure || (is_loopback_name(request->host) && !from_page)) {
-        if (is_let_in(face, request))
+        if (is_public(request->path) || kube_lets_in(face, request))
             return true;
         respond_unauthorized(x, face);
         return false;

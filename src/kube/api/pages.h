@@ -17,12 +17,11 @@ enum status kube_pages_add(struct kube_face *face);
 /*
  * Without TLS nobody is asked who he is, so a page in a browser must not reach us under a name of
  * its own choosing, nor send what its user does not know of. What is done here is done in the name
- * of the server, so while access to the store is controlled nobody in particular is let in.
+ * of the server: while access to the store is controlled it takes a token of our own, or the
+ * certificate of a user who may do all of that.
  */
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
-/* Whether who asked is nobody in particular: without a token and a certificate. */
-bool kube_is_nobody(const struct kube_face *face, const struct http_request *request);
-/* Whether nobody in particular is let in now. */
-bool kube_lets_nobody_in(const struct kube_face *face);
+/* Whether who sent it is let in, now. */
+bool kube_lets_in(const struct kube_face *face, const struct http_request *request);
 
 #endif

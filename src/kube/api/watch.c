@@ -12,6 +12,7 @@
  */
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "engine/auth.h"
 #include "kube/api/custom.h"
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
@@ -62,7 +63,6 @@ struct kube_watch {
     bool counted : 1;         /* among those of its phase */
     bool begun : 1;           /* among those of its kind */
     bool ending : 1;          /* its time is up, or the server's */
-    bool nobodys : 1;         /* who asked for it is nobody in particular */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
     size_t looked;            /* bytes, in one step */
     struct beginning *begins; /* NULL once that is over */
@@ -497,7 +497,8 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned looks = KUBE_LOOKS_PER_TURN;
     enum status status = ST_OK;
     size_t n = 0;
-    if (w->nobodys && !kube_lets_nobody_in(w->face)) { /* any more */
+    if (engine_auth_enabled(w->face->shard) &&
+        !kube_lets_in(w->face, http_exchange_request(w->exchange))) { /* any more */
         *ret_len = 0;
         http_abort(w->exchange);
         return HTTP_FILL_DONE;
@@ -718,7 +719,6 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->bookmark.fn = on_bookmark;
     w->protobuf = call->accept.format == KUBE_PROTOBUF;
     w->bookmarks = call->query.allow_bookmarks;
-    w->nobodys = kube_is_nobody(call->face, http_exchange_request(call->exchange));
     w->shaping = kube_shaping_of(call);
     w->asked = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
