@@ -2,9 +2,11 @@
 
 #include "bolt/sha256.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     DIGEST_UNIT_BYTES = 512, /* a bbolt file is a multiple of it: what is left over is its sum */
@@ -34,6 +36,18 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
     return ST_OK;
 }
 
+/* What may not be read must not be told as what is not there. */
+static enum status check_allowed(const char *path, struct error *ret_error)
+{
+    if (access(path, R_OK) == 0 || errno != EACCES)
+        return ST_OK;
+    return error_set(
+        ret_error, ST_INVALID,
+        "no permission to read %.200s; run this as root or as the user whose it is, "
+        "and then give the new data directory to the user who will serve it (chown -R)",
+        path);
+}
+
 /* dir is an etcd's data directory, or the `member` in it. */
 static enum status find_in_dir(struct import_source *source,
                                const struct import_source_options *options, struct error *ret_error)
@@ -48,6 +62,8 @@ static enum status find_in_dir(struct import_source *source,
         snprintf(source->wal_path, sizeof(source->wal_path), "%s", options->wal_dir);
     else
         TRY(join(source->wal_path, sizeof(source->wal_path), base, "wal", ret_error));
+    TRY(check_allowed(source->path, ret_error));
+    TRY(check_allowed(source->wal_path, ret_error));
     if (is_file(format) && !is_file(source->path))
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is a data directory of Vigil already: start it with vigil serve "
@@ -67,10 +83,31 @@ static enum status find_in_dir(struct import_source *source,
     return ST_OK;
 }
 
+/* The db of a data directory lacks what only the log beside it has: nobody should lose that unseen.
+ */
+static enum status check_stands_alone(const char *path, struct error *ret_error)
+{
+    const char *name = strrchr(path, '/');
+    char wal[4096];
+    int n = snprintf(wal, sizeof(wal), "%.*s../wal", name ? (int)(name + 1 - path) : 0, path);
+    if (n < 0 || (size_t)n >= sizeof(wal) || strcmp(name ? name + 1 : path, "db") != 0 ||
+        !is_dir(wal))
+        return ST_OK;
+    return error_set(ret_error, ST_INVALID,
+                     "%.200s may lack the last writes, which are in the write-ahead log beside it; "
+                     "name the data directory instead, or, if you must do without them: vigil "
+                     "snapshot restore --skip-hash-check",
+                     path);
+}
+
 static enum status find(struct import_source *source, const struct import_source_options *options,
                         struct error *ret_error)
 {
     struct stat st;
+    TRY(check_allowed(options->path, ret_error));
+    if (stat(options->path, &st) != 0 && options->is_file)
+        return error_set(ret_error, ST_NOT_FOUND, "there is nothing at %s; name a snapshot file",
+                         options->path);
     if (stat(options->path, &st) != 0)
         return error_set(ret_error, ST_NOT_FOUND,
                          "there is nothing at %s; name a snapshot file or the data directory of an "
@@ -91,6 +128,8 @@ static enum status find(struct import_source *source, const struct import_source
     if (options->wal_dir)
         return error_set(ret_error, ST_INVALID,
                          "--wal-dir goes with a data directory, and %s is a file", options->path);
+    if (!options->is_file)
+        TRY(check_stands_alone(options->path, ret_error));
     int n = snprintf(source->path, sizeof(source->path), "%s", options->path);
     if (n < 0 || (size_t)n >= sizeof(source->path))
         return error_set(ret_error, ST_INVALID, "the path is too long: %.200s", options->path);
@@ -101,8 +140,10 @@ static enum status find(struct import_source *source, const struct import_source
 
 static enum status open_file(struct import_source *source, struct fs *fs, struct error *ret_error)
 {
-    int flags = FILE_READ_ONLY | (source->is_directory ? FILE_SHARE : 0);
-    enum status status = fs_open(fs, source->path, flags, &source->file);
+    enum status status = fs_open(fs, source->path, FILE_READ_ONLY | FILE_SHARE, &source->file);
+    /* A snapshot may lie where files cannot be locked; then nobody has a database there either. */
+    if (status != ST_OK && status != ST_IN_USE && !source->is_directory)
+        status = fs_open(fs, source->path, FILE_READ_ONLY, &source->file);
     if (status == ST_IN_USE)
         return error_set(ret_error, ST_IN_USE,
                          "%s is in use by a running etcd; stop it first, or take a snapshot of it "

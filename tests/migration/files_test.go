@@ -284,6 +284,24 @@ func TestRunningEtcdIsRefused(t *testing.T) {
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
 	dir := filepath.Join(t.TempDir(), "data")
 	refused(t, dir, []string{"import", "--data-dir", dir, etcd.Dir}, "in use by a running etcd", "snapshot save")
+	file := filepath.Join(etcd.Dir, "member", "snap", "db")
+	refused(t, dir, []string{"snapshot", "restore", "--skip-hash-check", "--data-dir", dir, file}, "in use by a running etcd")
+	copied := filepath.Join(t.TempDir(), "db")
+	if err := os.Link(file, copied); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, []string{"import", "--data-dir", dir, copied}, "in use by a running etcd")
+}
+
+func TestFileWithItsLogBesideItIsRefused(t *testing.T) {
+	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
+	etcd.Kill()
+	dir := filepath.Join(t.TempDir(), "data")
+	file := filepath.Join(etcd.Dir, "member", "snap", "db")
+	refused(t, dir, []string{"import", "--data-dir", dir, file}, "write-ahead log beside it", "name the data directory")
+	if _, text, err := tryCommand("snapshot", "restore", "--skip-hash-check", "--data-dir", dir, file); err != nil {
+		t.Error(err, text)
+	}
 }
 
 func TestDamagedLogsAreRefusedAndTornOnesEnd(t *testing.T) {
