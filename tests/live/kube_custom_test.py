@@ -307,12 +307,12 @@ class Kubectl(Face):
 
     def test_people_use_custom_resources_like_any_others(self):
         given = definition(shortNames=["ht"], categories=["clothes"])
-        self.kubectl("create", "--validate=false", "-f", "-", given=given)
+        self.kubectl("create", "-f", "-", given=given)
         self.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=20s")
         self.assertIn("hats", self.kubectl("api-resources", "--api-group=example.com"))
-        self.kubectl("create", "--validate=false", "-f", "-", given=hat("a"))
-        self.kubectl("apply", "--validate=false", "-f", "-", given=hat("b", color="blue"))
-        self.kubectl("apply", "--validate=false", "-f", "-", given=hat("b", color="blue", size=7))
+        self.kubectl("create", "-f", "-", given=hat("a"))
+        self.kubectl("apply", "-f", "-", given=hat("b", color="blue"))
+        self.kubectl("apply", "-f", "-", given=hat("b", color="blue", size=7))
         rows = self.kubectl("get", "ht").splitlines()
         self.assertEqual(rows[0].split(), ["NAME", "COLOR", "SIZE"])
         self.assertEqual([row.split() for row in rows[1:]], [["a", "red", "3"], ["b", "blue", "7"]])
@@ -323,9 +323,9 @@ class Kubectl(Face):
         editor = pathlib.Path(self.directory.name) / "editor"
         editor.write_text("#!/bin/sh\nsed -i 's/size: 5/size: 6/' \"$1\"\n")
         editor.chmod(0o755)
-        self.kubectl("edit", "hat", "a", "--validate=false", KUBE_EDITOR=str(editor))
+        self.kubectl("edit", "hat", "a", KUBE_EDITOR=str(editor))
         self.assertEqual(json.loads(self.kubectl("get", "hat", "a", "-o", "json"))["spec"], {"color": "blue", "size": 6})
-        self.assertIn("Unsupported value", self.kubectl("create", "--validate=false", "-f", "-",
+        self.assertIn("Unsupported value", self.kubectl("create", "-f", "-",
                                                         given=hat("c", color="pink"), code=1))
         self.kubectl("delete", "hat", "a", "--timeout=20s")
         self.kubectl("delete", "crd", "hats.example.com", "--timeout=20s")

@@ -98,6 +98,8 @@ class Schema(KubeTest):
                 refs = set(re.findall(r"#/components/schemas/([^']+)'", repr(document)))
                 self.assertLessEqual(refs, set(document["components"]["schemas"]))
                 self.assertTrue(document["paths"])
+        self.assertEqual(self.send("GET", "/openapi/v2")[1]["swagger"], "2.0")
+        self.assertEqual(self.send("POST", "/openapi/v2", {})[0], 405)
         self.assertEqual(self.send("GET", "/openapi/v3/apis/nothing/v1")[0], 404)
         self.assertEqual(self.send("GET", "/openapi/v3/api/apps/v1")[0], 404)
         self.assertEqual(self.send("POST", "/openapi/v3/api/v1", {})[0], 405)

@@ -202,7 +202,41 @@ static void on_end(struct http_exchange *x, void *service)
         sending_free(s);
 }
 
+/* -- Version 2 -- */
+
+#define V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+/*
+ * A document that names no kind. kubectl before 1.27 does nothing with a file unless it gets one,
+ * as protobuf, and leaves what it does not find there to the server.
+ */
+static const char v2_json[] =
+    "{\"swagger\":\"2.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36\"},\"paths\":{}}";
+static const char v2_protobuf[] = "\x0a\x03"
+                                  "2.0"
+                                  "\x12\x13"
+                                  "\x0a\x0a"
+                                  "Kubernetes"
+                                  "\x12\x05"
+                                  "v1.36";
+
+static void on_v2(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    struct slice accept = SLICE_EMPTY;
+    if (!is_get(x, request))
+        return;
+    if (http_request_get(request, SLICE_LITERAL("accept"), &accept) &&
+        slice_has_prefix(accept, SLICE_LITERAL("application/com.github.proto-openapi.spec.v2")))
+        http_respond(x, 200, SLICE_LITERAL(V2_PROTOBUF),
+                     slice_of(v2_protobuf, sizeof(v2_protobuf) - 1));
+    else
+        http_respond(x, 200, SLICE_LITERAL("application/json"),
+                     slice_of(v2_json, sizeof(v2_json) - 1));
+}
+
 static const struct http_route routes[] = {
+    {.path = "/openapi/v2", .on_request = on_v2},
     {.path = "/openapi/v3", .on_request = on_index, .on_end = on_end},
     {.path = "/openapi/v3/", .on_request = on_document, .on_end = on_end},
 };

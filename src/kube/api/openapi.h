@@ -1,4 +1,4 @@
-/* /openapi/v3 and the documents under it. */
+/* /openapi/v3 and the documents under it, and a v2 document for clients that know no other. */
 #ifndef VIGIL_KUBE_API_OPENAPI_H
 #define VIGIL_KUBE_API_OPENAPI_H
 

@@ -174,8 +174,8 @@ static void metrics(struct http_exchange *x, void *service, const struct http_re
 }
 
 static const char *const paths[] = {
-    "/api",     "/api/v1",     "/apis",   "/healthz", "/livez",
-    "/metrics", "/openapi/v3", "/readyz", "/version",
+    "/api",     "/api/v1",     "/apis",       "/healthz", "/livez",
+    "/metrics", "/openapi/v2", "/openapi/v3", "/readyz",  "/version",
 };
 
 static void root(struct http_exchange *x, void *service, const struct http_request *request)
