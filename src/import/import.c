@@ -147,6 +147,11 @@ static enum status replay_one(struct run *run, size_t i)
                          "the write-ahead log %s has an entry, index %" PRIu64
                          ", that no etcd up to 3.%d writes; use a snapshot",
                          run->source.wal_path, entry.index, IMPORT_MINOR_MAX);
+    if (status == ST_LIMIT)
+        return error_set(run->error, ST_LIMIT,
+                         "%s cannot be imported: the entry of its write-ahead log with index "
+                         "%" PRIu64 " is larger than Vigil takes; see its limits of importing",
+                         run->options->source, entry.index);
     return status == ST_OK ? ST_OK : cannot_write(run, status);
 }
 

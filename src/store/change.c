@@ -62,16 +62,15 @@ struct slice change_message(const struct change_head *head)
     return slice_of(p, len);
 }
 
-/* Reads a number field if it stands at p. */
+/* Reads a number field if it stands at p. Like the others NULL if it is cut, and for NULL. */
 static const uint8_t *number_read(const uint8_t *p, const uint8_t *end, uint32_t number,
                                   int64_t *ret_value)
 {
     *ret_value = 0;
-    if (p == end || *p != PB_TAG(number, PB_WIRE_VARINT))
+    if (!p || p == end || *p != PB_TAG(number, PB_WIRE_VARINT))
         return p;
     uint64_t value = 0;
     p = pb_varint_read(p + 1, end, &value);
-    assert(p);
     *ret_value = (int64_t)value;
     return p;
 }
@@ -80,11 +79,12 @@ static const uint8_t *bytes_read(const uint8_t *p, const uint8_t *end, uint32_t 
                                  struct slice *ret_bytes)
 {
     *ret_bytes = SLICE_EMPTY;
-    if (p == end || *p != PB_TAG(number, PB_WIRE_LEN))
+    if (!p || p == end || *p != PB_TAG(number, PB_WIRE_LEN))
         return p;
     size_t len = 0;
     p = pb_len_read(p + 1, end, &len);
-    assert(p);
+    if (!p)
+        return NULL;
     *ret_bytes = slice_of(p, len);
     return p + len;
 }
@@ -99,14 +99,29 @@ static const uint8_t *key_and_numbers_read(struct slice message, struct change_k
     return number_read(p, end, KV_VERSION, &kv->version);
 }
 
+/* False: that is not what change_write has written. */
+static bool kv_read(struct slice message, struct change_kv *kv)
+{
+    const uint8_t *end = message.ptr + message.len;
+    const uint8_t *p = key_and_numbers_read(message, kv);
+    p = bytes_read(p, end, KV_VALUE, &kv->value);
+    p = number_read(p, end, KV_LEASE, &kv->lease);
+    return p == end;
+}
+
 void change_read_kv(const struct change_head *head, struct change_kv *ret_kv)
 {
-    struct slice message = change_message(head);
-    const uint8_t *end = message.ptr + message.len;
-    const uint8_t *p = key_and_numbers_read(message, ret_kv);
-    p = bytes_read(p, end, KV_VALUE, &ret_kv->value);
-    p = number_read(p, end, KV_LEASE, &ret_kv->lease);
-    assert(p == end);
+    bool is_whole = kv_read(change_message(head), ret_kv);
+    assert(is_whole);
+}
+
+bool change_is_sound(const struct change_head *head)
+{
+    struct slice field = change_field(head);
+    size_t len = 0;
+    const uint8_t *p = pb_len_read(field.ptr + 1, field.ptr + field.len, &len);
+    struct change_kv kv;
+    return p && p + len == field.ptr + field.len && kv_read(slice_of(p, len), &kv) && kv.key.len;
 }
 
 struct slice change_message_without_value(const struct change_head *head)
@@ -114,6 +129,7 @@ struct slice change_message_without_value(const struct change_head *head)
     struct slice message = change_message(head);
     struct change_kv kv;
     const uint8_t *after = key_and_numbers_read(message, &kv);
+    assert(after);
     return slice_of(message.ptr, (size_t)(after - message.ptr));
 }
 

@@ -107,5 +107,7 @@ enum status change_walk_init(struct change_walk *walk, struct slice body);
 MUST_CHECK
 enum status change_walk_next(struct change_walk *walk, const struct change_head **ret_head,
                              size_t *ret_offset);
+/* Of one that was walked to: it can be read, though its checksum was not looked at. */
+bool change_is_sound(const struct change_head *head);
 
 #endif

@@ -103,9 +103,10 @@ static enum status next_change(struct pass *pass, const struct change_head **ret
         if (record.type == LOG_RECORD_KV)
             TRY(change_walk_init(&pass->walk, record.body));
     }
-    /* What follows rests on it, and so does whoever reads the file. */
+    /* What follows rests on it, and so does whoever reads the file. Measuring verifies no checksum.
+     */
     const struct change_head *change = *ret_change;
-    if (change->revision < pass->revision ||
+    if (!change_is_sound(change) || change->revision < pass->revision ||
         (change->revision == pass->revision && (int64_t)change->sub <= pass->sub))
         return ST_DAMAGED;
     pass->revision = change->revision;

@@ -393,6 +393,35 @@ static void damaged_value_ends_it(void **state)
     assert_int_equal(store_snapshot_fill(snapshot, bytes, sizeof(bytes), &len), ST_DAMAGED);
 }
 
+/* Measuring looks at keys before their checksums are verified: whatever it meets is an error. */
+static void damage_anywhere_is_an_error_and_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    fixture_compact(f, fill_segments(f, 'x') - 20);
+    fixture_settle(f);
+    struct first_segment first = {0};
+    assert_int_equal(fs_list(fs_sim_fs(f->sim), "/data/log", note_first, &first), ST_OK);
+    AUTO(file_closep) struct file *file = NULL;
+    assert_int_equal(fs_open(fs_sim_fs(f->sim), first.path, 0, &file), ST_OK);
+    static uint8_t bytes[1 << 20];
+    for (unsigned i = 0; i < 2 * 160; i++) {
+        AUTO(store_snapshot_freep) struct store_snapshot *snapshot = begin(f);
+        uint64_t offset = 512 + i / 2;
+        uint8_t right;
+        assert_int_equal(file_pread(file, &right, 1, offset), ST_OK);
+        uint8_t wrong = right ^ (i % 2 ? 0xff : 0x01);
+        assert_int_equal(file_pwrite(file, slice_of(&wrong, 1), offset), ST_OK);
+        enum status status;
+        while ((status = step(f, snapshot, 1000)) == ST_AGAIN)
+            ;
+        size_t len;
+        if (status == ST_OK)
+            status = store_snapshot_fill(snapshot, bytes, sizeof(bytes), &len);
+        assert_int_equal(status, ST_DAMAGED);
+        assert_int_equal(file_pwrite(file, slice_of(&right, 1), offset), ST_OK);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -408,6 +437,7 @@ int main(void)
         TEST(cleaned_segments_stay_as_long_as_it_is_read),
         TEST(rewritten_segments_have_the_same_in_them),
         TEST(damaged_value_ends_it),
+        TEST(damage_anywhere_is_an_error_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

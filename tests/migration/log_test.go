@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
@@ -153,6 +155,19 @@ func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
 	must(t, m.log.Close())
 	dir := filepath.Join(t.TempDir(), "data")
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "no etcd up to 3.7 writes")
+}
+
+func TestEntriesPastALimitAreNamed(t *testing.T) {
+	m := makeDir(t, 0, 1)
+	term, index := uint64(2), uint64(1)
+	data, err := proto.Marshal(&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{
+		Name: strings.Repeat("n", 501), Options: &authpb.UserAddOptions{NoPassword: true}}})
+	must(t, err)
+	must(t, m.log.Save(&raftpb.HardState{Term: &term, Commit: &index},
+		[]*raftpb.Entry{{Term: &term, Index: &index, Data: data}}))
+	must(t, m.log.Close())
+	dir := filepath.Join(t.TempDir(), "data")
+	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "larger than Vigil takes")
 }
 
 // When the space is gone etcd refuses what puts. Before 3.7 it did not look into transactions within
