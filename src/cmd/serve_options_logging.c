@@ -78,7 +78,7 @@ static const struct option monitoring[] = {
         .name = "enable-v2",
         .kind = OPTION_BOOL,
         .fallback = "false",
-        .help = "Serve the keys of the v2 API, and what it says of members.",
+        .help = "Serve the v2 API: keys, its own users and roles, members.",
         FIELD(enable_v2),
     },
     {

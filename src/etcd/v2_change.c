@@ -6,8 +6,8 @@
 bool v2_refuse(struct v2_refusal *refusal, unsigned code, const char *format, ...)
 {
     va_list args;
-    refusal->code = code;
     va_start(args, format);
+    refusal->code = code;
     vsnprintf(refusal->text, sizeof(refusal->text), format, args);
     va_end(args);
     return false;
