@@ -73,8 +73,7 @@ class Formats(LiveTest):
         return response, body
 
     def fill(self, count, size=4000):
-        for i in range(count):
-            self.kube.put("configmaps", f"c{i:04}", kind="ConfigMap", data={"k": "x" * size})
+        self.kube.put_many("configmaps", {f"c{i:04}": {"kind": "ConfigMap", "data": {"k": "x" * size}} for i in range(count)})
 
     def test_objects_and_lists_come_in_protobuf(self):
         self.fill(2)
@@ -140,8 +139,8 @@ class Formats(LiveTest):
     def test_more_lists_than_are_compressed_are_sent_as_they_are(self):
         self.restart("--io-threads", "1")
         noise = random.Random(5)
-        for i in range(40):
-            self.kube.put("configmaps", f"c{i}", kind="ConfigMap", data={"k": noise.randbytes(50000).hex()})
+        self.kube.put_many("configmaps", {f"c{i}": {"kind": "ConfigMap", "data": {"k": noise.randbytes(50000).hex()}}
+                                          for i in range(40)}, at_once=8)
         peers = [self.ask(CMS, **{"Accept-Encoding": "gzip"}) for _ in range(260)]
         packed = ["gzip" in self.head(peer) for peer in peers]
         self.assertEqual(sum(packed), 256)

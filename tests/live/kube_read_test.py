@@ -211,9 +211,8 @@ class Lists(Kube):
     def test_a_long_list_is_whole_and_never_held(self):
         server = self.serve("--io-threads", "1")
         filler = "x" * 4000
-        for i in range(3000):
-            server.put("configmaps", f"c{i:05}", kind="ConfigMap", labels={"last": str(i % 1000 == 999)},
-                       data={"k": filler})
+        server.put_many("configmaps", {f"c{i:05}": {"kind": "ConfigMap", "labels": {"last": str(i % 1000 == 999)},
+                                                    "data": {"k": filler}} for i in range(3000)})
         before = server.anonymous_kb()
         path = f"{self.path}/configmaps"
         answer = server.list(path)
@@ -435,10 +434,9 @@ class Watches(Kube):
         slow = [server.watch(path, resourceVersion=start) for _ in range(20)]
         quick = server.watch(path, resourceVersion=start)
         before = server.anonymous_kb()
-        expected = []
-        for i in range(200):
-            expected.append(("ADDED", f"c{i}", server.put("configmaps", f"c{i}", kind="ConfigMap",
-                                                          data={"k": "x" * 100000})))
+        large = {"kind": "ConfigMap", "data": {"k": "x" * 100000}}
+        made = server.put_many("configmaps", {f"c{i:03}": large for i in range(200)}, at_once=10)
+        expected = [("ADDED", name, revision) for name, revision in made.items()]
         self.assertEqual([told(e) for e in quick.take(200)], expected)
         self.assertLess(server.anonymous_kb() - before, 16 * 1024)
         self.assertEqual([told(e) for e in slow[7].take(200)], expected)
