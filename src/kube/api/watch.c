@@ -72,6 +72,7 @@ struct kube_watch {
     struct timer timer;            /* goes on looking in the next turn */
     struct timer bookmark;         /* the next one, or the end of patience */
     int64_t told;                  /* bookmarks never go behind this */
+    int64_t last;                  /* its definition is no more what it was: ends behind this */
     int64_t asked;                 /* the revision that it began at; 0: from now */
     uint64_t sent_before;
 };
@@ -445,6 +446,13 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
     return ST_OK;
 }
 
+static void begin_ending(struct kube_watch *w)
+{
+    w->ending = true;
+    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
+    loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + FAREWELL_NS);
+}
+
 /* ST_END, ST_AGAIN: nothing for now; it will be woken. */
 static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
 {
@@ -453,6 +461,9 @@ static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, si
     enum status status = watch_cursor_next(w->cursor, &event, &revision);
     if (w->at && status != ST_OK)
         return status; /* in the middle of an event, which ends as it began or not at all */
+    bool behind = status == ST_END || (status == ST_OK && revision > w->last);
+    if (w->last && behind && !w->at && !w->ending)
+        begin_ending(w);
     bool bookmark = status == ST_END && w->bookmark_due;
     if (status == ST_END || (w->ending && !w->at))
         w->bookmark_due = false;
@@ -616,11 +627,13 @@ static void set_bookmark(struct kube_watch *w)
     loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + wait_ns);
 }
 
-/* What there was pins the store while it is sent: who takes nothing of it for so long is let go. */
+/* What there was pins the store while it is sent: who takes nothing of it for so long is let go,
+ * and so is who takes nothing of what his kind ended with. */
 static void on_bookmark(struct timer *timer)
 {
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
-    if (w->ending || (w->phase == PHASE_INITIAL && w->sent == w->sent_before)) {
+    bool pins = w->phase == PHASE_INITIAL || w->last;
+    if (w->ending || (pins && w->sent == w->sent_before)) {
         http_abort(w->exchange);
         return;
     }
@@ -634,18 +647,26 @@ static void on_leave(struct http_exchange *x)
 {
     struct kube_watch *w =
         CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
-    w->ending = true;
-    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
-    loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + FAREWELL_NS);
+    begin_ending(w);
     http_wake(x);
 }
 
-/* Its clients come again, and see it by the new definition. */
+/* Its clients come again, and see it by the new definition. What came before is told first: where
+ * there is no new one, nobody else tells them what became of their objects. */
 static void on_changed(void *ctx)
 {
     struct kube_watch *w = ctx;
-    if (!w->ending)
+    struct engine_status now;
+    engine_status_get(w->face->shard, &now);
+    if (w->ending || w->last)
+        return;
+    if (w->phase != PHASE_LIVE) {
         on_leave(w->exchange);
+        return;
+    }
+    w->last = now.revision;
+    set_bookmark(w);
+    http_wake(w->exchange);
 }
 
 static bool wants_initial(const struct kube_watch *w)
