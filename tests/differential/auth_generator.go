@@ -1,7 +1,9 @@
 package differential
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,10 +87,11 @@ func (g *authGenerator) next() request {
 	}
 	switch kind := g.Intn(100); {
 	case len(g.world.alarms) > 0 && g.chance(4):
-		for on := range g.world.alarms { // in any order: ends one of few
-			r.as, r.body = g.slotOf(g.world.isRoot), &pb.AlarmRequest{
-				Action: pb.AlarmRequest_DEACTIVATE, Alarm: on.kind, MemberID: on.member}
-		}
+		raised := slices.SortedFunc(maps.Keys(g.world.alarms), func(a, b alarm) int {
+			return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.member, b.member))
+		})
+		r.as, r.body = g.slotOf(g.world.isRoot), &pb.AlarmRequest{
+			Action: pb.AlarmRequest_DEACTIVATE, Alarm: raised[0].kind, MemberID: raised[0].member}
 	case g.missesRoot() && g.chance(50):
 		return g.towardsRoot()
 	case kind < changes:

@@ -1,0 +1,129 @@
+package differential
+
+import (
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"vigil/tests/harness"
+)
+
+// guarded: root in slot 1, ann in slot 2.
+func guarded() []request {
+	return []request{
+		{body: &pb.AuthUserAddRequest{Name: "root", Password: "root"}},
+		{body: &pb.AuthUserAddRequest{Name: "ann", Password: "ann"}},
+		{body: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}},
+		{body: &pb.AuthRoleAddRequest{Name: "r"}},
+		{body: &pb.AuthEnableRequest{}},
+		{body: &pb.AuthenticateRequest{Name: "root", Password: "root"}, into: 1},
+		{body: &pb.AuthenticateRequest{Name: "ann", Password: "ann"}, into: 2},
+	}
+}
+
+// What the walk leaves out because the two servers would part for good is as listed: no more differs.
+func TestListedDifferencesOfAuth(t *testing.T) {
+	if harness.IsEtcd(harness.Subject()) {
+		t.Skip("of Vigil")
+	}
+	subject, reference, stop := readyPair(t, true)
+	defer stop()
+	send := func(r request) (ours, theirs answer) {
+		a, b := callBoth(subject, reference, []request{r}, 1)
+		return normalise(r, a[0]), normalise(r, b[0])
+	}
+	agree := func(list ...request) {
+		t.Helper()
+		for _, r := range list {
+			if ours, theirs := send(r); ours.code != codes.OK || !same(ours, theirs) {
+				t.Fatalf("%v", &difference{r, ours, theirs})
+			}
+		}
+	}
+	grant := func(end string, given authpb.Permission_Type) request {
+		return request{as: 1, body: &pb.AuthRoleGrantPermissionRequest{Name: "r",
+			Perm: &authpb.Permission{PermType: given, Key: []byte("a"), RangeEnd: []byte(end)}}}
+	}
+	look := request{as: 1, body: &pb.AuthRoleGetRequest{Role: "r"}}
+
+	// A range granted again, behind another of the same key: in etcd there are two then.
+	agree(guarded()...)
+	agree(grant("b", authpb.Permission_READ), grant("c", authpb.Permission_READWRITE), look)
+	agree(grant("b", authpb.Permission_WRITE), look) // the first of its key
+	agree(grant("c", authpb.Permission_READ))
+	ours, theirs := send(look)
+	mine, others := ours.message.(*pb.AuthRoleGetResponse).Perm, theirs.message.(*pb.AuthRoleGetResponse).Perm
+	if len(mine) != 2 || mine[1].PermType != authpb.Permission_READ || len(others) != 3 {
+		t.Errorf("granted again: %v, reference %v", ours, theirs)
+	}
+	agree(request{as: 1, body: &pb.AuthRoleRevokePermissionRequest{Role: "r", Key: []byte("a"), RangeEnd: []byte("c")}}, look)
+
+	// Leases of somebody who is no user any more.
+	agree(request{body: &pb.AuthenticateRequest{Name: "ann", Password: "ann"}, into: 2})
+	agree(request{as: 1, body: &pb.AuthUserDeleteRequest{Name: "ann"}})
+	for _, body := range []proto.Message{&pb.LeaseGrantRequest{ID: 7, TTL: leaseTTL}, &pb.LeaseRevokeRequest{ID: 7}} {
+		ours, theirs := send(request{as: 2, body: body})
+		if ours.text != denied || theirs.code != codes.OK {
+			t.Errorf("lease of no user: %v, reference %v", ours, theirs)
+		}
+	}
+
+	// Passwords with a NUL.
+	r := request{as: 1, body: &pb.AuthUserAddRequest{Name: "nul", Password: "a\x00b"}}
+	if ours, theirs := send(r); ours.code != codes.InvalidArgument || theirs.code != codes.OK {
+		t.Errorf("a password with NUL: %v, reference %v", ours, theirs)
+	}
+}
+
+// Each planted fault must be found by the walk, or it is worth nothing.
+func TestPlantedFaultsOfAuthAreFound(t *testing.T) {
+	faults := map[string]func(request, answer) answer{
+		"none": nil,
+		"denied is allowed": func(r request, a answer) answer {
+			if _, ok := r.body.(*pb.RangeRequest); ok && a.text == denied {
+				return answer{message: &pb.RangeResponse{Header: &pb.ResponseHeader{}}}
+			}
+			return a
+		},
+		"an ended token is good": func(r request, a answer) answer {
+			if strings.Contains(a.text, "invalid auth token") {
+				a.text = userEmpty
+			}
+			return a
+		},
+		"a role forgotten": func(_ request, a answer) answer {
+			if u, ok := a.message.(*pb.AuthUserGetResponse); ok && len(u.Roles) > 0 {
+				u.Roles = u.Roles[1:]
+			}
+			return a
+		},
+		"a change not counted": func(_ request, a answer) answer {
+			if s, ok := a.message.(*pb.AuthStatusResponse); ok && s.Enabled {
+				s.AuthRevision--
+			}
+			return a
+		},
+		"a watch of others": func(_ request, a answer) answer {
+			if w, ok := a.message.(*pb.WatchResponse); ok && w.Canceled {
+				w.Canceled, w.WatchId, w.CancelReason = false, 0, ""
+			}
+			return a
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("VIGIL_BIN", harness.Peer())
+			subject, reference, stop := readyPair(t, false)
+			defer stop()
+			w := newWalk(subject, reference, false)
+			w.perturb = fault
+			if found := w.run(1, 1000); (found == nil) != (fault == nil) {
+				t.Errorf("found: %v", found)
+			}
+		})
+	}
+}
