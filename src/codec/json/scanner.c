@@ -1,5 +1,7 @@
 #include "codec/json/scanner.h"
 
+#include "codec/json/plain.h"
+
 enum expects {
     EXPECTS_VALUE,
     EXPECTS_FIRST_ITEM, /* or the end of the array */
@@ -67,34 +69,6 @@ static enum json_token close(struct json_scanner *s)
 
 /* -- Strings -- */
 
-/* Eight bytes at once: none is a control byte, a quote or a backslash. */
-static bool is_plain_word(uint64_t word)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
-    uint64_t control = (word - ones * ' ') & ~word;
-    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
-    uint64_t found = control | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash);
-    return (found & highs) == 0;
-}
-
-/* Sets `at` to the next byte that does not stand for itself, or to the end. */
-static void pass_plain(struct json_scanner *s)
-{
-    const uint8_t *p = s->at;
-    uint64_t word, seen = 0;
-    for (; s->end - p >= 8; p += 8) {
-        memcpy(&word, p, sizeof(word));
-        if (!is_plain_word(word))
-            break;
-        seen |= word;
-    }
-    uint8_t last = 0;
-    for (; p < s->end && *p >= ' ' && *p != '"' && *p != '\\'; p++)
-        last |= *p;
-    s->beyond_ascii |= ((seen & UINT64_C(0x8080808080808080)) | (last & 0x80)) != 0;
-    s->at = p;
-}
-
 static bool is_hex(uint8_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -124,7 +98,7 @@ static bool pass_string(struct json_scanner *s)
     s->escaped = s->beyond_ascii = false;
     s->at++;
     for (;;) {
-        pass_plain(s);
+        s->at = json_plain_end(s->at, s->end, &s->beyond_ascii);
         if (s->at < s->end && *s->at == '"')
             break;
         if (s->at == s->end || *s->at != '\\') {
@@ -226,7 +200,8 @@ static enum json_token value(struct json_scanner *s)
 
 static void pass_space(struct json_scanner *s)
 {
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
+    while (s->at < s->end && *s->at <= ' ' &&
+           (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
         s->at++;
 }
 

@@ -180,6 +180,7 @@ struct reader {
     struct json_node *open[JSON_TREE_DEPTH_MAX];
     size_t depth;
     struct slice key; /* of the next value */
+    bool key_verbatim;
     struct json_node *root;
     struct buf *repeats; /* where keys that come again are told; NULL: nowhere */
     size_t repeat_count;
@@ -231,17 +232,18 @@ static enum status tell_repeat(struct reader *reader, struct slice key)
 }
 
 /* Of a key that comes again the last value counts; it stands where the first stood. */
-static enum status add_member(struct reader *reader, struct json_node *object,
-                              struct json_node *member)
+static enum status add_member(struct arena *arena, struct json_node *object,
+                              struct json_node *member, bool *ret_repeats)
 {
     struct json_node *same = json_node_member(object, member->key);
+    *ret_repeats = same;
     if (same) {
         struct json_node *before = same->next;
         if (object->index)
             object->index->slots[slot_of(object->index, member->key)] = member;
         take_out(object, same);
         link_before(object, before, member);
-        return tell_repeat(reader, member->key);
+        return ST_OK;
     }
     link_before(object, NULL, member);
     if (object->index && 2 * (object->index->used + 1) <= object->index->capacity) {
@@ -250,7 +252,7 @@ static enum status add_member(struct reader *reader, struct json_node *object,
     }
     if (object->count <= FEW_MEMBERS)
         return ST_OK;
-    object->index = index_make(reader->arena, object);
+    object->index = index_make(arena, object);
     return object->index ? ST_OK : ST_NOMEM;
 }
 
@@ -262,8 +264,11 @@ static enum status add_value(struct reader *reader, struct json_node *value)
     }
     struct json_node *parent = reader->open[reader->depth - 1];
     if (parent->type == JSON_TYPE_OBJECT) {
+        bool repeats;
         value->key = reader->key;
-        return add_member(reader, parent, value);
+        value->key_verbatim = reader->key_verbatim;
+        TRY(add_member(reader->arena, parent, value, &repeats));
+        return repeats ? tell_repeat(reader, value->key) : ST_OK;
     }
     link_before(parent, NULL, value);
     return ST_OK;
@@ -295,6 +300,7 @@ static enum status read_value(struct reader *reader, enum json_token token)
         TRY(check_text(reader));
         node->text = slice_sub(raw, 1, raw.len - 2);
         node->escaped = reader->scanner.escaped;
+        node->verbatim = !node->escaped;
     } else if (token == JSON_NUMBER) {
         node->text = raw;
     }
@@ -313,6 +319,7 @@ static enum status read_all(struct reader *reader)
             return read_fault(reader);
         case JSON_KEY:
             TRY(read_text(reader, &reader->key));
+            reader->key_verbatim = !reader->scanner.escaped;
             break;
         case JSON_OBJECT_END:
         case JSON_ARRAY_END:
@@ -334,7 +341,13 @@ enum status json_tree_read_strict(struct arena *arena, struct slice text,
                                   struct json_node **ret_root, struct buf *repeats,
                                   struct error *error)
 {
-    struct reader reader = {.arena = arena, .error = error, .repeats = repeats};
+    struct reader reader;
+    /* Not all of it: what is open, and the scanner's nesting, are written before they are read. */
+    reader.arena = arena;
+    reader.error = error;
+    reader.depth = reader.repeat_count = 0;
+    reader.root = NULL;
+    reader.repeats = repeats;
     json_scanner_init(&reader.scanner, text);
     enum status status = read_all(&reader);
     if (status == ST_NOMEM)
@@ -378,6 +391,8 @@ static struct json_node *copy_one(struct arena *arena, const struct json_node *n
     copy->key = node->key;
     copy->truth = node->truth;
     copy->escaped = node->escaped;
+    copy->verbatim = node->verbatim;
+    copy->key_verbatim = node->key_verbatim;
     if (!is_parent(node))
         copy->text = node->text;
     return copy;
@@ -414,9 +429,10 @@ enum status json_node_set(struct arena *arena, struct json_node *object, struct 
                           struct json_node *value)
 {
     assert(object->type == JSON_TYPE_OBJECT && !value->prev && !value->next);
-    struct reader reader = {.arena = arena};
+    bool repeats;
     TRY(arena_dup(arena, key, &value->key));
-    return add_member(&reader, object, value);
+    value->key_verbatim = false;
+    return add_member(arena, object, value, &repeats);
 }
 
 enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
@@ -461,11 +477,17 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
 
 static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth);
 
+/* Mostly they stand in the same order: what is not next is looked for. */
 static bool objects_equal(struct json_node *a, struct json_node *b, unsigned depth)
 {
+    struct json_node *next = b->first;
     for (struct json_node *member = a->first; member; member = member->next) {
-        if (!all_equal(member, json_node_member(b, member->key), depth))
+        struct json_node *same = next;
+        if (!same || !slice_equal(same->key, member->key))
+            same = json_node_member(b, member->key);
+        if (!all_equal(member, same, depth))
             return false;
+        next = same->next;
     }
     return true;
 }
@@ -509,12 +531,28 @@ bool json_node_equal(struct json_node *a, struct json_node *b)
 
 /* -- Writing -- */
 
-static enum status write_text(struct slice text, struct buf *to)
+static enum status write_text(struct slice text, bool verbatim, struct buf *to)
 {
     struct json_writer writer;
+    if (verbatim) {
+        TRY(buf_reserve(to, text.len + 2));
+        uint8_t *at = to->ptr + to->len;
+        *at++ = '"';
+        slice_copy(at, text);
+        at[text.len] = '"';
+        to->len += text.len + 2;
+        return ST_OK;
+    }
     json_writer_init(&writer, to);
     json_string(&writer, text);
     return json_writer_finish(&writer);
+}
+
+static enum status write_byte(char byte, struct buf *to)
+{
+    TRY(buf_reserve(to, 1));
+    to->ptr[to->len++] = (uint8_t)byte;
+    return ST_OK;
 }
 
 static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to);
@@ -522,17 +560,17 @@ static enum status write_node(const struct json_node *node, unsigned depth, stru
 static enum status write_children(const struct json_node *parent, unsigned depth, struct buf *to)
 {
     bool object = parent->type == JSON_TYPE_OBJECT;
-    TRY(buf_append_text(to, object ? "{" : "["));
+    TRY(write_byte(object ? '{' : '[', to));
     for (const struct json_node *child = parent->first; child; child = child->next) {
         if (child->prev)
-            TRY(buf_append_text(to, ","));
+            TRY(write_byte(',', to));
         if (object) {
-            TRY(write_text(child->key, to));
-            TRY(buf_append_text(to, ":"));
+            TRY(write_text(child->key, child->key_verbatim, to));
+            TRY(write_byte(':', to));
         }
         TRY(write_node(child, depth - 1, to));
     }
-    return buf_append_text(to, object ? "}" : "]");
+    return write_byte(object ? '}' : ']', to);
 }
 
 static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to)
@@ -547,8 +585,7 @@ static enum status write_node(const struct json_node *node, unsigned depth, stru
     case JSON_TYPE_NUMBER:
         return buf_append(to, node->text);
     case JSON_TYPE_STRING:
-        return node->escaped ? buf_append(to, slice_of(node->text.ptr - 1, node->text.len + 2))
-                             : write_text(node->text, to);
+        return write_text(node->text, node->verbatim || node->escaped, to);
     default:
         return write_children(node, depth, to);
     }

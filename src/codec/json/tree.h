@@ -44,6 +44,7 @@ struct json_node {
     uint8_t type; /* enum json_type */
     bool truth;   /* of a bool */
     bool escaped; /* text is as in JSON and has escapes; else it is without and may need some */
+    bool verbatim, key_verbatim; /* text, key: was read as it is, so it needs no escapes */
 };
 
 /* ST_MALFORMED with Go's words for it, ST_LIMIT, ST_NOMEM. The text is borrowed by the tree. */

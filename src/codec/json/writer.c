@@ -1,5 +1,6 @@
 #include "codec/json/writer.h"
 
+#include "codec/json/plain.h"
 #include "codec/utf8.h"
 
 #include <inttypes.h>
@@ -67,24 +68,22 @@ void json_end_array(struct json_writer *writer)
     end(writer, SLICE_LITERAL("]"));
 }
 
-static bool is_plain(uint8_t byte)
-{
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
-}
-
-/* Bytes at the beginning that stand for themselves. */
+/* Bytes at the beginning that stand for themselves; of those beyond ASCII only what is UTF-8. */
 static size_t plain_run(struct slice text)
 {
-    size_t at = 0;
-    while (at < text.len) {
-        size_t len = is_plain(text.ptr[at]) ? 1 : 0;
-        if (text.ptr[at] >= 0x80)
-            len = utf8_char_len(slice_sub(text, at, text.len - at));
-        if (len == 0)
-            break;
-        at += len;
+    bool beyond_ascii = false;
+    if (!text.len)
+        return 0;
+    size_t len = (size_t)(json_plain_end(text.ptr, text.ptr + text.len, &beyond_ascii) - text.ptr);
+    if (!beyond_ascii)
+        return len;
+    for (size_t at = 0; at < len;) {
+        size_t char_len = utf8_char_len(slice_sub(text, at, text.len - at));
+        if (char_len == 0)
+            return at;
+        at += char_len;
     }
-    return at;
+    return len;
 }
 
 static void put_escape(struct json_writer *writer, uint8_t byte)

@@ -24,12 +24,13 @@ static bool cannot_handle(const struct kube_meta *meta, const char *why)
                      meta->kind->version, meta->kind->kind, why);
 }
 
+/* The field by its struct, "ObjectMeta.metadata", and its name, "labels". */
 static bool wrong_type(const struct kube_meta *meta, const struct json_node *node,
-                       const char *field, const char *go_type)
+                       const char *struct_name, const char *field, const char *go_type)
 {
     char why[192];
-    snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %s of type %s",
-             kube_json_type(node), field, go_type);
+    snprintf(why, sizeof(why), "json: cannot unmarshal %s into Go struct field %.60s.%s of type %s",
+             kube_json_type(node), struct_name, field, go_type);
     return cannot_handle(meta, why);
 }
 
@@ -69,19 +70,17 @@ static bool check_field(const struct kube_meta *meta, struct json_node *metadata
                         const struct field *field)
 {
     struct json_node *node = json_node_named(metadata, field->name);
-    char path[64];
-    snprintf(path, sizeof(path), "ObjectMeta.metadata.%s", field->name);
     if (!node)
         return true;
     if (node->type != field->type)
-        return wrong_type(meta, node, path, field->go_type);
+        return wrong_type(meta, node, "ObjectMeta.metadata", field->name, field->go_type);
     if (field->items == JSON_TYPE_NULL)
         return true;
     if (field->type == JSON_TYPE_OBJECT)
         drop_nulls(node);
     for (struct json_node *item = node->first; item; item = item->next) {
         if (item->type != field->items)
-            return wrong_type(meta, item, path, field->items_go_type);
+            return wrong_type(meta, item, "ObjectMeta.metadata", field->name, field->items_go_type);
     }
     return true;
 }
@@ -89,11 +88,8 @@ static bool check_field(const struct kube_meta *meta, struct json_node *metadata
 static bool check_metadata(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
-    if (metadata && metadata->type != JSON_TYPE_OBJECT && metadata->type != JSON_TYPE_NULL) {
-        char path[80];
-        snprintf(path, sizeof(path), "%.60s.metadata", meta->kind->kind);
-        return wrong_type(meta, metadata, path, "v1.ObjectMeta");
-    }
+    if (metadata && metadata->type != JSON_TYPE_OBJECT && metadata->type != JSON_TYPE_NULL)
+        return wrong_type(meta, metadata, meta->kind->kind, "metadata", "v1.ObjectMeta");
     if (!kube_meta_object(meta, object, "metadata", &metadata))
         return false;
     drop_nulls(metadata);

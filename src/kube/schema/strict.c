@@ -207,7 +207,10 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
 enum status kube_strict(const struct kube_type *type, struct json_node *object, struct buf *unknown,
                         struct error *error)
 {
-    struct strict s = {.unknown = unknown, .error = error};
+    struct strict s; /* its steps are written before they are read, and are many */
+    s.unknown = unknown;
+    s.error = error;
+    s.told = s.depth = 0;
     if (object->type != JSON_TYPE_OBJECT)
         return error_set(error, ST_INVALID, "json: cannot unmarshal %s into Go value of type %s",
                          json_name(object), kube_type_name(type));

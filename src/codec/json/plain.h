@@ -1,0 +1,62 @@
+/*
+ * How far a text stands for itself in JSON: up to a control byte, a quote or a backslash. Eight
+ * bytes at a time, since all that is read or written as JSON passes here, most of it strings of a
+ * dozen bytes.
+ */
+#ifndef VIGIL_CODEC_JSON_PLAIN_H
+#define VIGIL_CODEC_JSON_PLAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define JSON_PLAIN_ONES UINT64_C(0x0101010101010101)
+#define JSON_PLAIN_HIGHS (JSON_PLAIN_ONES * 0x80)
+
+/* The first byte of the text is the lowest of the word. */
+static inline uint64_t json_plain_word(const uint8_t *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/*
+ * The high bit of each byte that does not stand for itself; true up to the lowest that is set,
+ * above which a borrow may set more.
+ */
+static inline uint64_t json_plain_marks(uint64_t word)
+{
+    uint64_t control = (word - JSON_PLAIN_ONES * ' ') & ~word;
+    uint64_t quote = word ^ (JSON_PLAIN_ONES * '"'), backslash = word ^ (JSON_PLAIN_ONES * '\\');
+    uint64_t found = control | ((quote - JSON_PLAIN_ONES) & ~quote) |
+                     ((backslash - JSON_PLAIN_ONES) & ~backslash);
+    return found & JSON_PLAIN_HIGHS;
+}
+
+/* The first byte from p on that does not stand for itself, or end. *beyond_ascii is set if one
+ * before it has its high bit, and is left alone otherwise. */
+static inline const uint8_t *json_plain_end(const uint8_t *p, const uint8_t *end,
+                                            bool *beyond_ascii)
+{
+    uint64_t seen = 0;
+    for (; end - p >= 8; p += 8) {
+        uint64_t word = json_plain_word(p), marks = json_plain_marks(word);
+        if (marks) {
+            /* The bytes below the mark: one less than its own lowest bit. */
+            seen |= word & (((marks & -marks) >> 7) - 1);
+            *beyond_ascii |= (seen & JSON_PLAIN_HIGHS) != 0;
+            return p + (unsigned)__builtin_ctzll(marks) / 8;
+        }
+        seen |= word;
+    }
+    for (; p < end && *p >= ' ' && *p != '"' && *p != '\\'; p++)
+        seen |= *p;
+    *beyond_ascii |= (seen & JSON_PLAIN_HIGHS) != 0;
+    return p;
+}
+
+#endif
