@@ -13,7 +13,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
 #endif
 
-enum { ARENA_ALIGN = 16, ARENA_BLOCK_MIN = 4096 - 64 };
+enum { ARENA_BLOCK_MIN = 4096 - 64 };
 
 struct arena_block {
     struct arena_block *older;
@@ -64,7 +64,7 @@ static bool arena_grow(struct arena *arena, size_t bytes)
     return true;
 }
 
-void *arena_alloc(struct arena *arena, size_t bytes)
+void *arena_alloc_slow(struct arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)
         return NULL;

@@ -12,6 +12,8 @@
 #include "base/slice.h"
 #include "base/status.h"
 
+enum { ARENA_ALIGN = 16 };
+
 struct arena_block;
 
 struct arena {
@@ -28,9 +30,26 @@ void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t lim
 /* Frees all blocks. A zeroed arena may be finished. */
 void arena_fini(struct arena *arena);
 
+/* arena_alloc where the current block has no room, or is watched by the address sanitizer. */
+MUST_CHECK
+void *arena_alloc_slow(struct arena *arena, size_t bytes);
+
 /* NULL when memory or the limit is exhausted. The bytes are not cleared. */
 MUST_CHECK
-void *arena_alloc(struct arena *arena, size_t bytes);
+static inline void *arena_alloc(struct arena *arena, size_t bytes)
+{
+#ifndef __SANITIZE_ADDRESS__
+    size_t room = (size_t)(arena->end - arena->next);
+    size_t rounded = align_up(bytes, ARENA_ALIGN);
+    if (LIKELY(bytes && bytes <= room && rounded <= room)) {
+        void *result = arena->next;
+        arena->next += rounded;
+        return result;
+    }
+#endif
+    return arena_alloc_slow(arena, bytes);
+}
+
 MUST_CHECK
 void *arena_calloc(struct arena *arena, size_t count, size_t bytes_each);
 

@@ -10,10 +10,8 @@ void buf_fini(struct buf *buf)
     *buf = (struct buf){0};
 }
 
-enum status buf_reserve(struct buf *buf, size_t more)
+enum status buf_grow(struct buf *buf, size_t more)
 {
-    if (LIKELY(more <= buf->capacity - buf->len))
-        return ST_OK;
     if (more > SIZE_MAX / 2 - buf->len)
         return ST_NOMEM;
     size_t capacity = size_max(size_max(64, buf->capacity * 2), buf->len + more);

@@ -14,9 +14,17 @@ struct buf {
 /* Frees the bytes; the buffer is empty and usable afterwards. */
 void buf_fini(struct buf *buf);
 
+/* buf_reserve where there is no room yet. */
+MUST_CHECK
+enum status buf_grow(struct buf *buf, size_t more);
+
 /* Makes room for `more` bytes after len. */
 MUST_CHECK
-enum status buf_reserve(struct buf *buf, size_t more);
+static inline enum status buf_reserve(struct buf *buf, size_t more)
+{
+    return LIKELY(more <= buf->capacity - buf->len) ? ST_OK : buf_grow(buf, more);
+}
+
 MUST_CHECK
 enum status buf_append(struct buf *buf, struct slice bytes);
 MUST_CHECK

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define JSON_PLAIN_ONES UINT64_C(0x0101010101010101)
 #define JSON_PLAIN_HIGHS (JSON_PLAIN_ONES * 0x80)
@@ -37,12 +40,36 @@ static inline uint64_t json_plain_marks(uint64_t word)
     return found & JSON_PLAIN_HIGHS;
 }
 
+#ifdef __SSE2__
+/* A bit for each of sixteen bytes that does not stand for itself, and for each beyond ASCII. */
+static inline unsigned json_plain_marks16(const uint8_t *p, unsigned *ret_high)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ' - 1)), bytes);
+    __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    *ret_high = (unsigned)_mm_movemask_epi8(bytes);
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, backslash)));
+}
+#endif
+
 /* The first byte from p on that does not stand for itself, or end. *beyond_ascii is set if one
  * before it has its high bit, and is left alone otherwise. */
 static inline const uint8_t *json_plain_end(const uint8_t *p, const uint8_t *end,
                                             bool *beyond_ascii)
 {
     uint64_t seen = 0;
+#ifdef __SSE2__
+    /* The same by sixteens, of which a string is one or two; what is left goes on below. */
+    for (; end - p >= 16; p += 16) {
+        unsigned high, marks = json_plain_marks16(p, &high);
+        if (marks) {
+            *beyond_ascii |= (high & ((marks & -marks) - 1)) != 0;
+            return p + (unsigned)__builtin_ctz(marks);
+        }
+        *beyond_ascii |= high != 0;
+    }
+#endif
     for (; end - p >= 8; p += 8) {
         uint64_t word = json_plain_word(p), marks = json_plain_marks(word);
         if (marks) {

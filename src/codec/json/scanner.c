@@ -7,7 +7,7 @@ enum expects {
     EXPECTS_FIRST_ITEM, /* or the end of the array */
     EXPECTS_FIRST_KEY,  /* or the end of the object */
     EXPECTS_KEY,
-    EXPECTS_COMMA, /* or the end of what is open */
+    EXPECTS_COMMA, /* or the end of what is open; from here on no string */
     EXPECTS_END,
 };
 
@@ -93,23 +93,27 @@ static bool pass_escape(struct json_scanner *s)
     return true;
 }
 
-static bool pass_string(struct json_scanner *s)
+/* `at` is where it ends, has an escape, or a fault. */
+static bool pass_rest_of_string(struct json_scanner *s)
 {
-    s->escaped = s->beyond_ascii = false;
-    s->at++;
-    for (;;) {
-        s->at = json_plain_end(s->at, s->end, &s->beyond_ascii);
-        if (s->at < s->end && *s->at == '"')
-            break;
+    while (s->at == s->end || *s->at != '"') {
         if (s->at == s->end || *s->at != '\\') {
             fail(s, JSON_CONTROL);
             return false;
         }
         if (!pass_escape(s))
             return false;
+        s->at = json_plain_end(s->at, s->end, &s->beyond_ascii);
     }
     s->at++;
     return true;
+}
+
+static bool pass_string(struct json_scanner *s)
+{
+    s->escaped = s->beyond_ascii = false;
+    s->at = json_plain_end(s->at + 1, s->end, &s->beyond_ascii);
+    return pass_rest_of_string(s);
 }
 
 /* -- Numbers and words -- */
@@ -198,10 +202,17 @@ static enum json_token value(struct json_scanner *s)
     }
 }
 
-static void pass_space(struct json_scanner *s)
+static bool is_space(uint8_t c)
 {
-    while (s->at < s->end && *s->at <= ' ' &&
-           (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* What programs write has none. */
+static inline void pass_space(struct json_scanner *s)
+{
+    if (LIKELY(s->at == s->end || *s->at > ' '))
+        return;
+    while (s->at < s->end && is_space(*s->at))
         s->at++;
 }
 
@@ -243,8 +254,32 @@ static enum json_token begin(struct json_scanner *s)
     }
 }
 
+/*
+ * Most tokens are keys and strings without escapes, and right: those are taken at once. False:
+ * nothing has changed, and `begin` finds out what it is.
+ */
+static inline bool take_plain(struct json_scanner *s, enum json_token *ret_token)
+{
+    const uint8_t *from = s->at, *end = s->end;
+    bool is_key = s->expects == EXPECTS_KEY || s->expects == EXPECTS_FIRST_KEY;
+    bool beyond_ascii = false;
+    if (*from != '"' || s->expects >= EXPECTS_COMMA)
+        return false;
+    const uint8_t *quote = json_plain_end(from + 1, end, &beyond_ascii);
+    if (end - quote < 2 || *quote != '"' || (is_key && quote[1] != ':'))
+        return false;
+    s->raw.len = (size_t)(quote + 1 - from);
+    s->at = quote + 1 + is_key;
+    s->escaped = false;
+    s->beyond_ascii = beyond_ascii;
+    s->expects = is_key ? EXPECTS_VALUE : s->depth ? EXPECTS_COMMA : EXPECTS_END;
+    *ret_token = is_key ? JSON_KEY : JSON_STRING;
+    return true;
+}
+
 enum json_token json_next(struct json_scanner *s)
 {
+    enum json_token token;
     if (s->fault != JSON_FINE)
         return JSON_FAULT;
     pass_space(s);
@@ -262,7 +297,9 @@ enum json_token json_next(struct json_scanner *s)
         s->fault = begun ? JSON_CUT_OFF : JSON_EMPTY;
         return JSON_FAULT;
     }
-    enum json_token token = begin(s);
+    if (LIKELY(take_plain(s, &token)))
+        return token;
+    token = begin(s);
     if (token != JSON_KEY)
         s->raw.len = (size_t)(s->at - s->raw.ptr);
     return token;

@@ -1,5 +1,6 @@
 #include "codec/json/scanner.h"
 
+#include "codec/json/plain.h"
 #include "codec/json/string.h"
 
 #include <setjmp.h>
@@ -196,6 +197,30 @@ static void strings_come_out_of_their_escapes(void **state)
     }
 }
 
+/* Looked for by the word, wherever it stands and whatever stands around it. */
+static void strings_end_at_the_first_byte_that_means_something(void **state)
+{
+    enum { LEN = 40 };
+    static const uint8_t ends[] = {'"', '\\', 0, 0x1f};
+    uint8_t text[LEN];
+    (void)state;
+    for (size_t e = 0; e < COUNT_OF(ends); e++) {
+        for (size_t at = 0; at < LEN; at++) {
+            for (size_t high = 0; high <= LEN; high++) {
+                bool beyond_ascii = false;
+                memset(text, '!', LEN);
+                memset(text + at, ends[e], LEN - at);
+                if (high < LEN)
+                    text[high] = 0xa2; /* a quote, but for its high bit */
+                size_t end = high == at ? size_min(at + 1, LEN) : at;
+                const uint8_t *found = json_plain_end(text, text + LEN, &beyond_ascii);
+                assert_int_equal(found - text, end);
+                assert_int_equal(beyond_ascii, high < end);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +230,7 @@ int main(void)
         cmocka_unit_test(values_are_cut_off_one_after_the_other),
         cmocka_unit_test(skipping_goes_on_behind_the_value),
         cmocka_unit_test(strings_come_out_of_their_escapes),
+        cmocka_unit_test(strings_end_at_the_first_byte_that_means_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,14 @@ static bool is_parent(const struct json_node *node)
     return node && node->type >= JSON_TYPE_ARRAY;
 }
 
+static inline struct json_node *node_new(struct arena *arena, uint8_t type)
+{
+    struct json_node *node = arena_alloc(arena, sizeof(*node));
+    if (node)
+        *node = (struct json_node){.type = type};
+    return node;
+}
+
 /* -- The index of a large object -- */
 
 struct json_index {
@@ -196,6 +204,10 @@ static enum status read_fault(struct reader *reader)
 static enum status read_text(struct reader *reader, struct slice *ret_text)
 {
     struct json_scanner *s = &reader->scanner;
+    if (LIKELY(!s->escaped && !s->beyond_ascii)) {
+        *ret_text = slice_sub(s->raw, 1, s->raw.len - 2);
+        return ST_OK;
+    }
     uint8_t *room = s->escaped ? arena_alloc(reader->arena, s->raw.len) : NULL;
     if (s->escaped && !room)
         return ST_NOMEM;
@@ -291,7 +303,7 @@ static enum status read_value(struct reader *reader, enum json_token token)
         [JSON_TRUE] = JSON_TYPE_BOOL,     [JSON_FALSE] = JSON_TYPE_BOOL,
         [JSON_NULL] = JSON_TYPE_NULL,
     };
-    struct json_node *node = json_node_new(reader->arena, types[token]);
+    struct json_node *node = node_new(reader->arena, types[token]);
     if (!node)
         return ST_NOMEM;
     struct slice raw = reader->scanner.raw;
@@ -360,10 +372,7 @@ enum status json_tree_read_strict(struct arena *arena, struct slice text,
 
 struct json_node *json_node_new(struct arena *arena, enum json_type type)
 {
-    struct json_node *node = arena_alloc(arena, sizeof(*node));
-    if (node)
-        *node = (struct json_node){.type = (uint8_t)type};
-    return node;
+    return node_new(arena, (uint8_t)type);
 }
 
 struct json_node *json_node_new_text(struct arena *arena, struct slice text)
@@ -385,7 +394,7 @@ struct json_node *json_node_new_int(struct arena *arena, int64_t value)
 /* Without its place among others. */
 static struct json_node *copy_one(struct arena *arena, const struct json_node *node)
 {
-    struct json_node *copy = json_node_new(arena, node->type);
+    struct json_node *copy = node_new(arena, node->type);
     if (!copy)
         return NULL;
     copy->key = node->key;
@@ -534,7 +543,7 @@ bool json_node_equal(struct json_node *a, struct json_node *b)
 static enum status write_text(struct slice text, bool verbatim, struct buf *to)
 {
     struct json_writer writer;
-    if (verbatim) {
+    if (LIKELY(verbatim)) {
         TRY(buf_reserve(to, text.len + 2));
         uint8_t *at = to->ptr + to->len;
         *at++ = '"';
@@ -548,7 +557,7 @@ static enum status write_text(struct slice text, bool verbatim, struct buf *to)
     return json_writer_finish(&writer);
 }
 
-static enum status write_byte(char byte, struct buf *to)
+static inline enum status write_byte(char byte, struct buf *to)
 {
     TRY(buf_reserve(to, 1));
     to->ptr[to->len++] = (uint8_t)byte;

@@ -103,6 +103,18 @@ static void texts_lose_their_escapes(void **state)
     assert_int_equal(text.len, 0);
 }
 
+/* What was read without escapes is written as it is; nothing else may be. */
+static void a_key_gets_the_escapes_it_needs(void **state)
+{
+    struct arena *arena = *state;
+    struct json_node *root = read_json(arena, "{\"a\\\"b\":\"x\",\"c\":\"y\"}");
+    struct json_node *c = json_node_named(root, "c");
+    assert_written(json_node_copy(arena, root), "{\"a\\\"b\":\"x\",\"c\":\"y\"}");
+    json_node_remove(root, c);
+    assert_int_equal(json_node_set(arena, root, SLICE_LITERAL("\\"), c), ST_OK);
+    assert_written(root, "{\"a\\\"b\":\"x\",\"\\\\\":\"y\"}");
+}
+
 static void changes_are_written(void **state)
 {
     struct arena *arena = *state;
@@ -226,6 +238,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(members_are_found_by_name_and_path, setup, teardown),
         cmocka_unit_test_setup_teardown(texts_lose_their_escapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_key_gets_the_escapes_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_copy_lives_on_its_own, setup, teardown),

@@ -24,9 +24,13 @@ void kube_change_fini(struct kube_change *change)
     change->scratch = (struct arena){0};
 }
 
+/* So many at first, so that an object of some kilobytes does not grow from nothing by doubling. */
+enum { KUBE_OBJECT_BYTES_USUAL = 4096 };
+
 enum status kube_object_encode(const struct json_node *object, struct buf *to)
 {
     buf_reset(to, SIZE_MAX);
+    TRY(buf_reserve(to, KUBE_OBJECT_BYTES_USUAL));
     TRY(json_tree_write(object, to));
     return to->len <= KUBE_OBJECT_BYTES_MAX ? ST_OK : ST_REQUEST_TOO_LARGE;
 }

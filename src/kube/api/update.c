@@ -123,9 +123,9 @@ static bool make_wanted(struct update *update, struct json_node *stored,
             !kube_body_settle_patched(change->call, *ret_wanted))
             return false;
     } else {
+        /* What read_object has checked. */
         *ret_wanted = json_node_copy(&change->scratch, update->body);
-        if (!*ret_wanted)
-            return no_memory(change);
+        return *ret_wanted || no_memory(change);
     }
     return kube_is_scale(change->call) || kube_meta_check(&change->meta, *ret_wanted);
 }

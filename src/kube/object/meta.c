@@ -351,10 +351,12 @@ static bool count_generation(const struct kube_meta *meta, struct json_node *old
                              struct json_node *object)
 {
     int64_t generation = 0;
+    if (!(meta->kind->flags & KUBE_HAS_GENERATION))
+        return true;
     bool changed =
         differs(meta->kind, old, object) ||
         (kube_strategy(meta->kind) & KUBE_COUNTS_ANNOTATIONS && annotations_differ(old, object));
-    if (!(meta->kind->flags & KUBE_HAS_GENERATION) || !changed)
+    if (!changed)
         return true;
     if (!json_node_int(json_node_path(old, "metadata.generation"), &generation) ||
         generation == INT64_MAX)
