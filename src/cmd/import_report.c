@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "cmd/preflight.h"
 #include "engine/local.h"
 
 #include <inttypes.h>
@@ -130,9 +131,9 @@ static void write_text(FILE *to, const struct import_options *options,
 {
     char size[32];
     import_bytes_text(summary->file_bytes, size);
-    fprintf(to, "Imported %s%s%s (%s) into %s in %.1f s.\n", options->source,
-            *summary->etcd_version ? ", etcd " : "", summary->etcd_version, size, options->data_dir,
-            (double)summary->elapsed_ns / (double)NS_PER_S);
+    fprintf(to, "%s %s%s%s (%s) into %s in %.1f s.\n", options->is_file ? "Restored" : "Imported",
+            options->source, *summary->etcd_version ? ", etcd " : "", summary->etcd_version, size,
+            options->data_dir, (double)summary->elapsed_ns / (double)NS_PER_S);
     fprintf(to, "  revision     %" PRId64, summary->revision);
     if (summary->compact_revision >= 0)
         fprintf(to, ", compacted at %" PRId64, summary->compact_revision);
@@ -185,7 +186,9 @@ int import_and_report(const char *program, struct import_options *options, bool 
     options->progress = import_bar_progress(&bar);
     struct import_summary summary;
     struct error error = {0};
-    enum status status = import_run(options, &summary, &error);
+    enum status status = preflight_data_dir(options->data_dir, &error);
+    if (status == ST_OK)
+        status = import_run(options, &summary, &error);
     import_bar_end(&bar);
     if (status != ST_OK)
         return import_report_failure(program, status, &error);

@@ -68,6 +68,17 @@ static enum status check_directory(const char *path, struct error *error)
     return no_permission(path, &status, error);
 }
 
+/* What another user has made in it, as root does who imports for a service. */
+static enum status check_lock(const char *path, struct error *error)
+{
+    char lock[PATH_BYTES + 8];
+    struct stat status;
+    snprintf(lock, sizeof(lock), "%s/LOCK", path);
+    if (stat(lock, &status) != 0 || faccessat(AT_FDCWD, lock, R_OK | W_OK, AT_EACCESS) == 0)
+        return ST_OK;
+    return no_permission(lock, &status, error);
+}
+
 /* All directories above the last part of the path. */
 static enum status make_above(const char *path, struct error *error)
 {
@@ -86,8 +97,10 @@ enum status preflight_data_dir(const char *path, struct error *error)
     char parent[PATH_BYTES];
     if (strlen(path) >= sizeof(parent))
         return error_set(error, ST_INVALID, "the path of the data directory is too long");
-    if (access(path, F_OK) == 0 || errno == ENOTDIR || errno == EACCES || errno == ELOOP)
-        return check_directory(path, error);
+    if (access(path, F_OK) == 0 || errno == ENOTDIR || errno == EACCES || errno == ELOOP) {
+        TRY(check_directory(path, error));
+        return check_lock(path, error);
+    }
     memcpy(parent, path, strlen(path) + 1);
     /* It is made with all that is missing above it: the first that exists decides. */
     while (access(parent, F_OK) != 0) {

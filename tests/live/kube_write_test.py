@@ -290,6 +290,11 @@ class Kubectl(KubeTest):
         self.kubectl("delete", "deployment", "web")
         self.assertIn("NotFound", self.kubectl("get", "deployment", "web", code=1))
 
+    def test_what_only_running_pods_have_is_told_so(self):
+        self.kubectl("run", "idle", "--image=a:1")
+        for what in (["logs", "idle"], ["exec", "idle", "--", "ls"], ["attach", "idle"]):
+            self.assertIn("pods do not run here", self.kubectl(*what, code=1))
+
     def test_who_asks_may_do_everything(self):
         self.assertIn("yes", self.kubectl("auth", "can-i", "delete", "nodes"))
 

@@ -48,6 +48,16 @@ class Refusals(LiveTest):
         self.refused("no permission to use", "belongs to nobody", "runs as daemon", "chown",
                      directory=path, wrap=["setpriv", "--reuid=daemon", "--clear-groups"])
 
+    @unittest.skipUnless(os.geteuid() == 0, "changing owners needs root")
+    def test_files_of_somebody_else_in_a_directory_of_ones_own(self):
+        path = self.scratch / "ours"
+        path.mkdir(mode=0o700)
+        (path / "LOCK").touch(mode=0o600)
+        os.chown(path, 1, 1)
+        self.scratch.chmod(0o755)
+        self.refused("no permission to use", "LOCK", "belongs to root", "runs as daemon", "chown -R",
+                     directory=path, wrap=["setpriv", "--reuid=daemon", "--clear-groups"])
+
     @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
     def test_a_disk_that_cannot_be_written(self):
         path = self.scratch / "disk"
