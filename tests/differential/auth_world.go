@@ -8,12 +8,14 @@ import (
 	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 )
 
 // world is what the reference has told so far of users, roles and tokens. It steers what is asked
 // next, and says where a listed difference is to be expected.
 type world struct {
 	enabled bool
+	version bool // the reference has found out which version it is, some seconds after its start
 	users   map[string]*account
 	roles   map[string][]*authpb.Permission // in the order in which etcd keeps them
 	slots   [slotCount + 1]string           // whose token lies there; "" for none, or one that has ended
@@ -51,6 +53,8 @@ func (w *world) learn(r request, a answer) {
 		return
 	}
 	switch body := r.body.(type) {
+	case *pb.StatusRequest:
+		w.version = a.message.(*pb.StatusResponse).StorageVersion == storageVersion
 	case *pb.AuthEnableRequest:
 		w.enabled = true
 	case *pb.AuthDisableRequest:
@@ -125,6 +129,10 @@ func (w *world) learnRole(r request) {
 // not be compared. TestListedDifferencesOfAuth sends exactly these.
 func (w *world) leftOut(r request) string {
 	switch body := r.body.(type) {
+	case *pb.DowngradeRequest:
+		if !w.version {
+			return "downgrade before the reference has a version"
+		}
 	case *pb.AuthRoleGrantPermissionRequest:
 		if w.grantsAgain(body) {
 			return "range granted again"
@@ -167,22 +175,27 @@ func (w *world) isGhost(r request) bool {
 }
 
 const (
-	userEmpty    = "etcdserver: user name is empty"
-	tokenInvalid = "etcdserver: invalid auth token"
-	denied       = "etcdserver: permission denied"
-	authFailed   = "etcdserver: authentication failed, invalid user ID or password"
-	noPassword   = "auth: authentication failed, password was given for no password user"
-	oldRevision  = "etcdserver: revision of auth store is old"
-	userNotFound = "etcdserver: user name not found"
-	tooLong      = "bcrypt: password length exceeds 72 bytes"
-	noSpace      = "etcdserver: mvcc: database space exceeded"
-	corrupt      = "etcdserver: corrupt cluster"
+	userEmpty      = "etcdserver: user name is empty"
+	tokenInvalid   = "etcdserver: invalid auth token"
+	denied         = "etcdserver: permission denied"
+	authFailed     = "etcdserver: authentication failed, invalid user ID or password"
+	noPassword     = "auth: authentication failed, password was given for no password user"
+	oldRevision    = "etcdserver: revision of auth store is old"
+	userNotFound   = "etcdserver: user name not found"
+	tooLong        = "bcrypt: password length exceeds 72 bytes"
+	storageVersion = "3.7.0"
+	noSpace        = "etcdserver: mvcc: database space exceeded"
+	corrupt        = "etcdserver: corrupt cluster"
 )
 
 // listed names the difference of docs/compatibility.md that these answers are; "" if it is none.
 func (w *world) listed(r request, subject, reference answer) string {
 	refused := subject.text == w.refusal(r)
 	switch body := r.body.(type) {
+	case *pb.StatusRequest:
+		if !w.version && onlyVersionDiffers(subject, reference) {
+			return "reference without a version"
+		}
 	case *pb.AuthenticateRequest:
 		if user := w.users[body.Name]; user != nil && user.noPassword && subject.text == authFailed &&
 			reference.text == noPassword {
@@ -214,6 +227,15 @@ func (w *world) listed(r request, subject, reference answer) string {
 		return "order of errors"
 	}
 	return ""
+}
+
+func onlyVersionDiffers(subject, reference answer) bool {
+	if subject.message == nil || reference.message == nil {
+		return false
+	}
+	theirs := proto.Clone(reference.message).(*pb.StatusResponse)
+	theirs.StorageVersion = storageVersion
+	return same(subject, answer{message: theirs})
 }
 
 func (w *world) isRaised(kind pb.AlarmType) bool {
