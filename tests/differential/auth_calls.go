@@ -1,10 +1,12 @@
 package differential
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -170,6 +172,14 @@ func normaliseUpkeep(message proto.Message) {
 		answer.DbSize, answer.DbSizeInUse = 0, 0
 		answer.Version = "" // the patch release
 		slices.Sort(answer.Errors)
+	case *pb.AuthRoleGetResponse: // those of one key: etcd's order is not stable
+		for begin, end := 0, 0; begin < len(answer.Perm); begin = end {
+			for end = begin; end < len(answer.Perm) && bytes.Equal(answer.Perm[end].Key, answer.Perm[begin].Key); end++ {
+			}
+			slices.SortFunc(answer.Perm[begin:end], func(a, b *authpb.Permission) int {
+				return bytes.Compare(a.RangeEnd, b.RangeEnd)
+			})
+		}
 	case *pb.AlarmResponse: // etcd tells alarms in no order
 		slices.SortFunc(answer.Alarms, func(a, b *pb.AlarmMember) int {
 			return cmp.Or(cmp.Compare(a.Alarm, b.Alarm), cmp.Compare(a.MemberID, b.MemberID))

@@ -126,7 +126,7 @@ func walkBoth(t *testing.T, jwt bool, seed int64, requests int) {
 	if found != nil {
 		t.Errorf("seed %d, after %d requests:\n%v", seed, len(w.history), found)
 		reportWalk(t, jwt, w.history, found)
-	} else if w.counts["allowed to users"] < requests/50 || w.counts["denied to users"] < requests/50 {
+	} else if w.counts["allowed to users"] < requests/150 || w.counts["denied to users"] < requests/150 {
 		t.Errorf("seed %d: too few were allowed or denied to say anything: %v", seed, w.counts)
 	}
 }
