@@ -16,6 +16,9 @@ struct half {
     bool whole; /* metadata too; otherwise only what sending needs */
     enum status status;
     struct kube_object object;
+    /* Watches of different nodes ask for the same field: one that is behind, and walks over all
+     * that happened, shall not have it searched again for each. */
+    struct kube_field_memo field;
 };
 
 struct sight {
@@ -83,6 +86,8 @@ static enum status look(struct half *half, struct slice field, bool whole)
     half->looked = true;
     half->whole = whole;
     half->status = (whole ? kube_object_look : kube_object_peek)(json, &half->object);
+    half->field.known = false;
+    half->object.memo = &half->field;
     return half->status;
 }
 
@@ -160,6 +165,7 @@ bool kube_sights_object(struct kube_sights *sights, struct watch_cursor *cursor,
     if (!(before ? look_before(sight, cursor, event, whole) : look_after(sight, event, whole)))
         return false;
     *ret_object = before ? sight->before.object : sight->after.object;
+    ret_object->memo = NULL; /* it may outlive what the sight remembers */
     return true;
 }
 

@@ -179,7 +179,7 @@ static bool find_key(struct json_scanner *s, struct slice name)
     return false;
 }
 
-bool kube_object_field(const struct kube_object *object, struct slice path, struct slice *ret_value)
+static bool find_field(const struct kube_object *object, struct slice path, struct slice *ret_value)
 {
     struct json_scanner s;
     json_scanner_init(&s, object->json);
@@ -193,6 +193,22 @@ bool kube_object_field(const struct kube_object *object, struct slice path, stru
         return false;
     *ret_value = token == JSON_STRING ? unquoted(s.raw) : s.raw;
     return true;
+}
+
+bool kube_object_field(const struct kube_object *object, struct slice path, struct slice *ret_value)
+{
+    struct kube_field_memo *memo = object->memo;
+    if (!memo || path.len > sizeof(memo->path))
+        return find_field(object, path, ret_value);
+    if (!memo->known || !slice_equal(path, slice_of(memo->path, memo->path_len))) {
+        memo->found = find_field(object, path, &memo->value);
+        memo->known = true;
+        memo->path_len = (uint8_t)path.len;
+        slice_copy(memo->path, path);
+    }
+    if (memo->found)
+        *ret_value = memo->value;
+    return memo->found;
 }
 
 /* -- The wire -- */

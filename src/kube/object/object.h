@@ -14,6 +14,14 @@
 #include "base/slice.h"
 #include "base/status.h"
 
+/* The field of an object that was looked for last. */
+struct kube_field_memo {
+    bool known, found;
+    uint8_t path_len;
+    uint8_t path[32]; /* a longer one is not kept */
+    struct slice value;
+};
+
 /* Slices lie in the JSON: strings without their quotes, but with their escapes. */
 struct kube_object {
     struct slice json;
@@ -25,6 +33,7 @@ struct kube_object {
     size_t at_rest;      /* in json: where the first field after kind and apiVersion begins */
     bool leading;        /* kind and apiVersion stand first: at_rest leaves them out */
     bool metadata_empty; /* no comma after a resourceVersion put in */
+    struct kube_field_memo *memo; /* NULL: no field is remembered. Borrowed, of this object alone */
 };
 
 /* ST_MALFORMED: no JSON object, or one without metadata. */
