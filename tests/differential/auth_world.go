@@ -200,6 +200,10 @@ func (w *world) listed(r request, subject, reference answer) string {
 		if !w.version && onlyVersionDiffers(subject, reference) {
 			return "reference without a version"
 		}
+	case *pb.AuthUserGetRequest:
+		if body.Name == "" && subject.text == userEmpty && refused && reference.text == userNotFound {
+			return "nobody asks for the user without a name"
+		}
 	case *pb.AuthenticateRequest:
 		if user := w.users[body.Name]; user != nil && user.noPassword && subject.text == authFailed &&
 			reference.text == noPassword {
