@@ -12,10 +12,17 @@ static bool trimmed_all(const struct compaction *compaction)
     return compaction->trimmed >= compaction->apply->compact_revision;
 }
 
+void compaction_want_release(struct compaction *compaction)
+{
+    int64_t target = compaction->apply->compact_revision;
+    compaction->wants_release = target > 0 && compaction->released != target;
+}
+
 bool compaction_done(const struct compaction *compaction)
 {
     int64_t target = compaction->apply->compact_revision;
-    return trimmed_all(compaction) && (target <= 0 || compaction->counted == target);
+    return trimmed_all(compaction) &&
+           (target <= 0 || (compaction->counted == target && !compaction->wants_release));
 }
 
 static bool version_before(const struct change_head *a, const struct change_head *b)
@@ -31,6 +38,22 @@ struct replaced {
     int64_t bytes;
 };
 
+/* How many of the item's versions are older than the change, and their bytes. */
+static uint32_t count_before(const struct apply *apply, const struct index_item *item,
+                             const struct change_head *change, int64_t *ret_bytes)
+{
+    const uint64_t *older = index_item_older(item);
+    uint32_t count = 0;
+    *ret_bytes = 0;
+    for (; count < item->older_count; count++) {
+        const struct change_head *version = change_at(log_at(apply->log, older[count]));
+        if (!version_before(version, change))
+            break;
+        *ret_bytes += apply_db_bytes(version->field_bytes);
+    }
+    return count;
+}
+
 static struct replaced replaced_by(const struct compaction *compaction,
                                    const struct change_head *change)
 {
@@ -40,17 +63,12 @@ static struct replaced replaced_by(const struct compaction *compaction,
     const struct index_item *item = index_find(apply->index, kv.key);
     if (!item)
         return (struct replaced){0};
-    const uint64_t *older = index_item_older(item);
-    uint32_t drop = 0;
-    int64_t freed_bytes = 0;
-    for (; drop < item->older_count; drop++) {
-        const struct change_head *version = change_at(log_at(apply->log, older[drop]));
-        bool is_tombstone_itself = change_is_tombstone(change) &&
-                                   !version_before(change, version) &&
-                                   !version_before(version, change);
-        if (!version_before(version, change) && !is_tombstone_itself)
-            break;
-        freed_bytes += apply_db_bytes(version->field_bytes);
+    int64_t freed_bytes;
+    uint32_t drop = count_before(apply, item, change, &freed_bytes);
+    if (change_is_tombstone(change) && drop < item->older_count &&
+        !version_before(change, change_at(log_at(apply->log, index_item_older(item)[drop])))) {
+        drop++; /* the tombstone itself */
+        freed_bytes += apply_db_bytes(change->field_bytes);
     }
     bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
                  item->newest.sub_revision == change->sub;
@@ -67,6 +85,28 @@ static void change_trim(struct compaction *compaction, const struct change_head 
     apply->db_bytes_in_use -= replaced.bytes;
     if (change->revision == compaction->counted)
         apply->db_bytes_held -= replaced.bytes;
+}
+
+/* Only what the change has replaced goes: a watch from here on is still told of the change. */
+static void change_release(struct compaction *compaction, const struct change_head *change)
+{
+    struct apply *apply = compaction->apply;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_find(apply->index, kv.key);
+    if (!item)
+        return;
+    int64_t freed_bytes;
+    uint32_t drop = count_before(apply, item, change, &freed_bytes);
+    index_trim(apply->index, kv.key, drop, false);
+    apply->db_bytes_in_use -= freed_bytes;
+}
+
+static void change_count(struct compaction *compaction, const struct change_head *change)
+{
+    if (compaction->releasing)
+        change_release(compaction, change);
+    compaction->held_bytes += replaced_by(compaction, change).bytes;
 }
 
 void compaction_let_go(struct compaction *compaction)
@@ -94,7 +134,7 @@ static enum status record_trim(struct compaction *compaction, unsigned *changes_
         if (!change)
             break;
         if (compaction->counting)
-            compaction->held_bytes += replaced_by(compaction, change).bytes;
+            change_count(compaction, change);
         else
             change_trim(compaction, change);
         (*changes_left)--;
@@ -146,6 +186,10 @@ static void count_end(struct compaction *compaction)
     compaction->counted = compaction->counting;
     compaction->apply->db_bytes_held = compaction->held_bytes;
     apply_settle_size(compaction->apply);
+    if (compaction->releasing) {
+        compaction->released = compaction->counting;
+        compaction->wants_release = false;
+    }
     compaction->counting = 0;
     stop_reading(compaction);
 }
@@ -157,6 +201,7 @@ static enum status count_step(struct compaction *compaction, uint64_t last_index
     int64_t target = compaction->apply->compact_revision;
     if (!compaction->counting) {
         compaction->counting = target;
+        compaction->releasing = compaction->wants_release;
         compaction->held_bytes = 0;
     }
     enum status status = record_next(compaction, last_index, target);

@@ -10,6 +10,9 @@
  * What is kept so is counted when the trimming is through, and again after a start: for the size
  * that operators see it is gone, as it is in etcd, so that nobody compacts in vain.
  *
+ * On a full disk it is let go of at once: when every key was deleted at C, nobody could delete
+ * anything to make a revision for that next compaction, and nothing would ever fit again.
+ *
  * The writer's. Steps may be cut off by a stop: the next start goes on from what the checkpoint
  * has.
  */
@@ -31,17 +34,24 @@ struct compaction {
      * counted it is in apply.db_bytes_held, and counted says of which revision. */
     int64_t counting, counted;
     int64_t held_bytes;
+    /* Wanted, and under way: the changes at `counting` lose what they replaced as they are
+     * counted. `released` says at which revision they have. */
+    bool wants_release, releasing;
+    int64_t released;
 };
 
 void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
 
-/* Nothing is left to trim or to count. */
+/* Nothing is left to trim, to count or to release. */
 bool compaction_done(const struct compaction *compaction);
 
 /* Goes on by at most that many changes, over records up to last_index, which must be written. */
 MUST_CHECK
 enum status compaction_step(struct compaction *compaction, uint64_t last_index,
                             unsigned changes_max);
+
+/* The disk is full: what the changes at the compact revision hold is to go now. */
+void compaction_want_release(struct compaction *compaction);
 
 /* A segment of the log goes: steps hold on to none of it. */
 void compaction_let_go(struct compaction *compaction);

@@ -101,6 +101,61 @@ static void deleted_key_goes_altogether_once_its_tombstone_is_passed(void **stat
     assert_string_equal(versions(f, "a"), "6");
 }
 
+static void fill_disk(struct fixture *f)
+{
+    fs_sim_set_space(f->sim, 0);
+    for (int i = 0; i < 100 && !log_is_short(store_log(f->store)); i++) {
+        fixture_put(f, "filler", "some bytes that nobody needs, and some more of them");
+        fixture_commit(f);
+    }
+    assert_true(log_is_short(store_log(f->store)));
+}
+
+/* With every key deleted, no delete is left that would make the next revision to compact to. */
+static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void **state)
+{
+    struct fixture *f = *state;
+    fill_disk(f);
+    int64_t deleted = fixture_delete(f, "a", "z");
+    fixture_compact(f, deleted);
+    fixture_settle(f);
+    char only[32];
+    snprintf(only, sizeof(only), "%lldt", (long long)deleted);
+    assert_string_equal(versions(f, "a"), only); /* for who watches from here on */
+    assert_string_equal(versions(f, "filler"), only);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_int_equal(checkpointed(f), 3); /* of a, b and filler */
+    struct apply *apply = store_apply(f->store);
+    int64_t in_use = apply->db_bytes_in_use, held = apply->db_bytes_held;
+    assert_int_equal(in_use, held); /* the tombstones wait for the next compaction */
+    fixture_restart(f);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), only);
+    assert_int_equal(store_apply(f->store)->db_bytes_in_use, in_use);
+
+    fs_sim_set_space(f->sim, UINT64_MAX);
+    fixture_put(f, "d", "");
+    fixture_compact(f, deleted + 1);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "-");
+    assert_int_equal(checkpointed(f), 1);
+}
+
+/* The disk may fill up after the compaction as well. */
+static void disk_that_fills_up_later_gets_it_back_too(void **state)
+{
+    struct fixture *f = *state;
+    fixture_compact(f, 9);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "7 9t");
+    assert_string_equal(versions(f, "b"), "8");
+    fill_disk(f);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "9t");
+    assert_string_equal(versions(f, "b"), "8");
+    assert_true(store_compaction_done(f->store));
+}
+
 static void compaction_must_go_forward_and_not_into_the_future(void **state)
 {
     struct fixture *f = *state;
@@ -286,6 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(replaced_versions_go_and_those_before_the_last_change_wait),
         TEST(deleted_key_goes_altogether_once_its_tombstone_is_passed),
+        TEST(full_disk_gets_back_what_was_deleted_at_the_compacted_revision),
+        TEST(disk_that_fills_up_later_gets_it_back_too),
         TEST(compaction_must_go_forward_and_not_into_the_future),
         TEST(trimming_goes_on_after_a_restart),
         TEST(large_record_is_trimmed_in_steps),

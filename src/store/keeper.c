@@ -26,6 +26,7 @@ struct keeper {
     int64_t revision;
     int64_t compact_revision;
     int64_t trimmed;
+    int64_t released; /* not in the checkpoint: a start on a full disk releases anew */
     int64_t db_bytes;
     int64_t db_bytes_in_use;
     struct segments segments;
@@ -255,6 +256,22 @@ static enum status trim_some(struct keeper *keeper, int64_t end)
     return checkpoint_commit(keeper);
 }
 
+/* What the changes of that revision have replaced goes, they themselves stay. */
+static enum status release(struct keeper *keeper, int64_t revision)
+{
+    buf_reset(&keeper->scratch, SIZE_MAX);
+    struct trim_scan scan = {.replaced = &keeper->scratch, .end = revision + 1};
+    TRY(backend_versions_scan(keeper->backend, (struct backend_version_id){revision, 0},
+                              note_replaced, &scan));
+    const struct replaced *replaced = (const void *)keeper->scratch.ptr;
+    size_t count = keeper->scratch.len / sizeof(*replaced);
+    for (size_t i = 0; i < count; i++)
+        TRY(version_drop(keeper, replaced[i].prev));
+    TRY(checkpoint_commit(keeper));
+    keeper->released = revision;
+    return ST_OK;
+}
+
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
 {
     return segments_bytes_after(&keeper->segments, keeper->log);
@@ -272,6 +289,10 @@ static enum status checkpoint_run(struct keeper *keeper, const struct store_view
     while (keeper->trimmed < view->trimmed) {
         TRY(backend_begin(keeper->backend));
         TRY(trim_some(keeper, view->trimmed));
+    }
+    if (keeper->released < view->released) {
+        TRY(backend_begin(keeper->backend));
+        TRY(release(keeper, view->released));
     }
     if (keeper->db_bytes == backend_meta_get(keeper->backend, BACKEND_DB_BYTES, 0))
         return ST_OK;

@@ -50,6 +50,7 @@ static void publish(struct store *store)
         .revision = store->apply.revision,
         .compact_revision = store->apply.compact_revision,
         .trimmed = store->compaction.trimmed,
+        .released = store->compaction.released,
         .log_index = log_durable_index(store->log),
         .db_bytes = store->apply.db_bytes,
         .db_bytes_in_use = store->apply.db_bytes_in_use -
@@ -269,6 +270,12 @@ struct store_commit_times store_commit_times(const struct store *store)
     return store->times;
 }
 
+static void look_at_disk(struct store *store)
+{
+    if (log_is_short(store->log))
+        compaction_want_release(&store->compaction);
+}
+
 enum status store_commit(struct store *store)
 {
     if (log_pending_bytes(store->log)) {
@@ -277,6 +284,7 @@ enum status store_commit(struct store *store)
     }
     if (store->index_changed)
         publish(store);
+    look_at_disk(store);
     store->retired =
         epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT + store->retired / RECLAIM_PART);
     return ST_OK;
@@ -309,6 +317,7 @@ bool store_compaction_done(const struct store *store)
 enum status store_work(struct store *store)
 {
     assert(log_pending_bytes(store->log) == 0); /* it publishes, and only what is durable may be */
+    look_at_disk(store);
     if (!compaction_done(&store->compaction)) {
         TRY(compaction_step(&store->compaction, log_durable_index(store->log),
                             TRIM_CHANGES_PER_STEP));

@@ -15,6 +15,7 @@ struct watch_large {
     size_t measured;  /* before it is begun: the events before this one were looked at, */
     size_t piece_bytes, piece_events; /* and came to this */
     size_t piece_last;                /* the event behind the last of them */
+    size_t piece_left;                /* bytes of the piece's events that are not written yet */
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
     size_t head_len, head_at;
     unsigned flags; /* of the watcher */
@@ -98,6 +99,7 @@ static enum status piece_begin(struct watch_stream *stream, struct watch_large *
         large->head, &message, hub_header(hub, large->header_revision), large->piece_bytes);
     large->head_at = 0;
     large->piece_end = large->piece_last;
+    large->piece_left = large->piece_bytes;
     stream_count_events(stream, large->piece_events);
     large->piece_bytes = large->piece_events = large->measured = 0;
     hub->stats.responses_sent++;
@@ -127,9 +129,11 @@ static void event_fill(struct watch_hub *hub, struct watch_large *large, struct 
         slice_of(&prev_tag, prev.len ? 1 : 0),
         prev.len ? slice_sub(prev, 1, prev.len - 1) : SLICE_EMPTY,
     };
-    size_t skip = large->at_byte;
+    size_t skip = large->at_byte, written = 0;
     for (size_t i = 0; i < COUNT_OF(parts); i++)
-        large->at_byte += copy_part(out, parts[i], &skip);
+        written += copy_part(out, parts[i], &skip);
+    large->at_byte += written;
+    large->piece_left -= written;
     if (large->at_byte < message_event_size(event, prev))
         return;
     large->at_byte = 0;
@@ -137,20 +141,24 @@ static void event_fill(struct watch_hub *hub, struct watch_large *large, struct 
 }
 
 /* Writes on at the piece that is begun. */
-static void piece_fill(struct watch_hub *hub, struct watch_large *large, struct watch_output *out,
-                       const struct watch_batch *batch)
+static void piece_fill(struct watch_stream *stream, struct watch_large *large,
+                       struct watch_output *out, const struct watch_batch *batch)
 {
     size_t skip = large->head_at;
     large->head_at += copy_part(out, slice_of(large->head, large->head_len), &skip);
     while (out->at < out->end && large->at_event < large->piece_end) {
         const struct watch_event *event = &batch->events[large->at_event];
         if (wants(large, event))
-            event_fill(hub, large, out, event);
+            event_fill(stream->hub, large, out, event);
         else
             large->at_event++;
     }
-    if (large->at_event == large->piece_end)
-        large->piece_end = 0;
+    if (large->at_event < large->piece_end)
+        return;
+    large->piece_end = 0;
+    /* Previous values that were measured went since, on a full disk: the message stays cut off. */
+    if (large->piece_left)
+        stream->broken = ST_COMPACTED;
 }
 
 void large_fill(struct watch_stream *stream, struct watch_output *out)
@@ -179,6 +187,6 @@ void large_fill(struct watch_stream *stream, struct watch_output *out)
             large_free(TAKE(stream->large));
             return;
         }
-        piece_fill(hub, large, out, &batch);
+        piece_fill(stream, large, out, &batch);
     }
 }

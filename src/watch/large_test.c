@@ -11,19 +11,24 @@
 
 enum { EVENTS = 9000, ROOM = 16384 };
 
-static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
+static struct watch_hub *new_hub(struct memory_history *memory)
 {
-    (void)state;
-    struct memory_history memory;
-    memory_init(&memory);
-    struct watch_hub *hub = watch_hub_new(&(struct watch_hub_options){
-        .history = &memory.history,
+    return watch_hub_new(&(struct watch_hub_options){
+        .history = &memory->history,
         .identity = {.cluster_id = 11, .member_id = 22, .raft_term = 2},
         .fragment_bytes = 100000,
         .watchers_max = 100,
         .progress_interval_ns = 3600 * NS_PER_S,
         .seed = 4,
     });
+}
+
+static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
+{
+    (void)state;
+    struct memory_history memory;
+    memory_init(&memory);
+    struct watch_hub *hub = new_hub(&memory);
     struct client client;
     client_open(&client, hub);
     for (int i = 0; i < 3; i++) {
@@ -72,10 +77,56 @@ static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
     memory_fini(&memory);
 }
 
+/* False: nothing is left to do. */
+static bool turn(struct watch_hub *hub, struct memory_history *memory, struct client *client)
+{
+    bool more = watch_hub_turn_begin(hub, 0);
+    client_pull(client, ROOM);
+    watch_hub_turn_end(hub);
+    memory_turn_end(memory);
+    return more || client->awake;
+}
+
+/* A full disk lets go of them; the length that was announced can then not be kept. */
+static void a_message_whose_previous_values_go_meanwhile_ends_the_stream(void **state)
+{
+    (void)state;
+    static uint8_t value[64 * ROOM];
+    struct memory_history memory;
+    memory_init(&memory);
+    struct watch_hub *hub = new_hub(&memory);
+    struct client client;
+    client_open(&client, hub);
+    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true};
+    assert_int_equal(watch_stream_create(client.stream, &create), ST_OK);
+    turn(hub, &memory, &client);
+    assert_true(client_next(&client)->created);
+    memory_begin(&memory);
+    memory_add(&memory, SLICE_LITERAL("k"), slice_of(value, sizeof(value)), false);
+    memory_begin(&memory);
+    memory_add(&memory, SLICE_LITERAL("k"), SLICE_EMPTY, true);
+    memory_publish(&memory);
+    struct pb_watch_response *response = NULL;
+    for (int i = 0; i < 1000 && !(response = client_next(&client)); i++)
+        turn(hub, &memory, &client);
+    assert_non_null(response); /* of the put; the other has begun, or will at the next turn */
+    turn(hub, &memory, &client);
+    assert_true(client.bytes.len > 0);
+    memory.revisions[3].events[0].prev.len = 0;
+    for (int i = 0; i < 1000 && turn(hub, &memory, &client); i++)
+        ;
+    assert_int_equal(watch_stream_status(client.stream), ST_COMPACTED);
+    assert_null(client_next(&client)); /* nothing whole that is wrong */
+    client_close(&client);
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_revision_with_very_many_events_is_measured_in_turns),
+        cmocka_unit_test(a_message_whose_previous_values_go_meanwhile_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,16 @@ class SmallDisk(Faulty):
         self.vigil.stop()
         self.check_recovery(self.disk / "data", self.client.acked)
 
+    def test_deleting_everything_at_the_compacted_revision_makes_room(self):
+        self.fill()
+        acked, self.client.acked = self.client.acked, {}
+        keys = sorted(acked)
+        self.client.call("DeleteRange", pb.range_of(keys[0], keys[-1] + b"\0"))
+        self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=60)
+        self.await_put()
+        self.vigil.stop()
+        self.check_recovery(self.disk / "data", self.client.acked)
+
     def test_what_was_acknowledged_is_there_after_a_crash(self):
         self.fill()
         self.vigil.kill()
