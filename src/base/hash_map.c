@@ -50,14 +50,6 @@ static uint64_t hash_bytes(const struct hash_map *map, struct slice key)
     return fold(fold(a ^ map->secret[1], b ^ hash), ODD_B);
 }
 
-/* Each step can be undone, so two numbers never have one hash. */
-static uint64_t hash_number(const struct hash_map *map, uint64_t number)
-{
-    number = (number ^ map->secret[0]) * ODD_A;
-    number = (number ^ (number >> 32)) * ODD_B;
-    return number ^ (number >> 29);
-}
-
 void hash_map_init(struct hash_map *map, hash_map_key_fn key_of, uint64_t seed)
 {
     *map = (struct hash_map){.key_of = key_of};
@@ -79,7 +71,7 @@ static struct hash_map_slot *map_slot(const struct hash_map *map, uint64_t hash,
         struct hash_map_slot *slot = &map->slots[i];
         if (!slot->value)
             return slot;
-        if (slot->hash == hash && (!map->key_of || slice_equal(map->key_of(slot->value), key)))
+        if (slot->hash == hash && slice_equal(map->key_of(slot->value), key))
             return slot;
     }
 }
@@ -182,25 +174,6 @@ void *hash_map_remove(struct hash_map *map, struct slice key)
     return map_remove(map, hash_bytes(map, key), key);
 }
 
-void *hash_map_get_number(const struct hash_map *map, uint64_t number)
-{
-    assert(!map->key_of);
-    return map_get(map, hash_number(map, number), SLICE_EMPTY);
-}
-
-enum status hash_map_put_number(struct hash_map *map, uint64_t number, void *value,
-                                void **ret_replaced)
-{
-    assert(!map->key_of);
-    return map_put(map, hash_number(map, number), SLICE_EMPTY, value, ret_replaced);
-}
-
-void *hash_map_remove_number(struct hash_map *map, uint64_t number)
-{
-    assert(!map->key_of);
-    return map_remove(map, hash_number(map, number), SLICE_EMPTY);
-}
-
 void *hash_map_each(const struct hash_map *map, size_t *at)
 {
     while (*at < map->capacity) {
@@ -225,8 +198,8 @@ void hash_map_check(const struct hash_map *map)
         const struct hash_map_slot *slot = &map->slots[i];
         if (!slot->value)
             continue;
-        struct slice key = map->key_of ? map->key_of(slot->value) : SLICE_EMPTY;
-        assert(!map->key_of || slot->hash == hash_bytes(map, key));
+        struct slice key = map->key_of(slot->value);
+        assert(slot->hash == hash_bytes(map, key));
         assert(map_slot(map, slot->hash, key) == slot);
         found++;
     }

@@ -1,10 +1,9 @@
 /*
- * Finds values by key, the key being bytes or a number. One owner, one thread.
+ * Finds values by key. One owner, one thread.
  *
- * Values belong to the caller. With bytes as keys each value holds its own key, and the map asks
- * for it; the key must not change while the value is in the map. With numbers it needs no asking:
- * the stored hash is the number, shuffled. Open addressing with linear probing; a removal
- * moves the followers up, so nothing is left behind that slows a search.
+ * Values belong to the caller. Each holds its own key, and the map asks for it; the key must not
+ * change while the value is in the map. Open addressing with linear probing; a removal moves the
+ * followers up, so nothing is left behind that slows a search.
  *
  * Peers choose many of our keys. A random seed keeps them from choosing ones that collide.
  */
@@ -26,10 +25,10 @@ struct hash_map {
     size_t count;
     size_t capacity; /* a power of two, or 0 */
     uint64_t secret[2];
-    hash_map_key_fn key_of; /* NULL: keys are numbers */
+    hash_map_key_fn key_of; /* NULL: it has no values, and is there for its secret */
 };
 
-/* Takes no memory yet. key_of is NULL for a map of numbers. */
+/* Takes no memory yet. key_of is NULL for a map that only hashes. */
 void hash_map_init(struct hash_map *map, hash_map_key_fn key_of, uint64_t seed);
 /* Leaves the values alone. A zeroed map may be finished. */
 void hash_map_fini(struct hash_map *map);
@@ -44,13 +43,6 @@ MUST_CHECK
 enum status hash_map_put(struct hash_map *map, void *value, void **ret_replaced);
 /* Returns what was removed, or NULL. Never fails. */
 void *hash_map_remove(struct hash_map *map, struct slice key);
-
-/* The same with numbers. */
-void *hash_map_get_number(const struct hash_map *map, uint64_t number);
-MUST_CHECK
-enum status hash_map_put_number(struct hash_map *map, uint64_t number, void *value,
-                                void **ret_replaced);
-void *hash_map_remove_number(struct hash_map *map, uint64_t number);
 
 /* The value at or after *at, which moves behind it; NULL at the end. */
 void *hash_map_each(const struct hash_map *map, size_t *at);

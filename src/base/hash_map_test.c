@@ -87,36 +87,6 @@ static void random_words_match_a_table(void **state)
     hash_map_fini(&map);
 }
 
-static void numbers_are_keys_too(void **state)
-{
-    (void)state;
-    enum { NUMBERS = 5000 };
-    static int values[NUMBERS];
-    struct hash_map map;
-    hash_map_init(&map, NULL, 77);
-    for (uint64_t i = 0; i < NUMBERS; i++) {
-        void *replaced;
-        assert_int_equal(hash_map_put_number(&map, i << 40, &values[i], &replaced), ST_OK);
-        assert_null(replaced);
-    }
-    hash_map_check(&map);
-    for (uint64_t i = 0; i < NUMBERS; i++)
-        assert_ptr_equal(hash_map_get_number(&map, i << 40), &values[i]);
-    assert_null(hash_map_get_number(&map, 1));
-
-    int *value;
-    size_t seen = 0;
-    MAP_FOREACH (value, &map)
-        seen += value >= values && value < values + NUMBERS;
-    assert_int_equal(seen, NUMBERS);
-
-    for (uint64_t i = 0; i < NUMBERS; i++)
-        assert_ptr_equal(hash_map_remove_number(&map, i << 40), &values[i]);
-    assert_int_equal(map.count, 0);
-    assert_true(map.capacity <= 16);
-    hash_map_fini(&map);
-}
-
 /* Keys of one shape, as a peer would send them, spread over the slots. */
 static void similar_keys_do_not_pile_up(void **state)
 {
@@ -149,7 +119,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_found_by_its_bytes),
         cmocka_unit_test(random_words_match_a_table),
-        cmocka_unit_test(numbers_are_keys_too),
         cmocka_unit_test(similar_keys_do_not_pile_up),
         cmocka_unit_test(a_zeroed_map_can_be_finished),
     };

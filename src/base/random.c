@@ -75,13 +75,6 @@ void random_fill(struct random *random, void *to, size_t len)
     }
 }
 
-struct random random_split(struct random *random)
-{
-    struct random child;
-    random_init(&child, random_u64(random));
-    return child;
-}
-
 uint64_t random_seed_system(void)
 {
     uint64_t seed;

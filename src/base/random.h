@@ -29,9 +29,6 @@ bool random_chance(struct random *random, uint32_t times, uint32_t out_of);
 
 void random_fill(struct random *random, void *to, size_t len);
 
-/* A generator of its own for a part of the run: what it draws does not shift the parent's draws. */
-struct random random_split(struct random *random);
-
 /* A seed from the system, for when none was given. */
 uint64_t random_seed_system(void);
 

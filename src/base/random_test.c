@@ -51,19 +51,6 @@ static void between_covers_its_ends(void **state)
     (void)random_between(&r, INT64_MIN, INT64_MAX);
 }
 
-static void splitting_leaves_the_parent_on_its_path(void **state)
-{
-    (void)state;
-    struct random a, b;
-    random_init(&a, 9);
-    random_init(&b, 9);
-    struct random child = random_split(&a);
-    (void)random_split(&b);
-    for (int i = 0; i < 10; i++)
-        (void)random_u64(&child);
-    assert_true(random_u64(&a) == random_u64(&b));
-}
-
 static void fill_writes_only_its_bytes(void **state)
 {
     (void)state;
@@ -82,7 +69,6 @@ int main(void)
         cmocka_unit_test(same_seed_gives_the_same_numbers),
         cmocka_unit_test(below_stays_below_and_reaches_all),
         cmocka_unit_test(between_covers_its_ends),
-        cmocka_unit_test(splitting_leaves_the_parent_on_its_path),
         cmocka_unit_test(fill_writes_only_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -450,18 +450,12 @@ static enum status sim_loop_new(struct network *network, struct loop **ret_loop)
 
 /* -- the simulation -- */
 
-static struct clock *sim_network_clock(struct network *network)
-{
-    return &sim_of(network)->clock.clock;
-}
-
 struct sim *sim_new(const struct sim_options *options)
 {
     static const struct network_ops ops = {
         .loop_new = sim_loop_new,
         .listen = sim_listen,
         .connect = sim_connect,
-        .clock = sim_network_clock,
     };
     assert(options->delay_min_ns <= options->delay_max_ns);
     assert(options->buffer_bytes > 0);

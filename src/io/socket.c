@@ -1,10 +1,5 @@
 #include "io/socket.h"
 
-struct clock *network_clock(struct network *network)
-{
-    return network->ops->clock(network);
-}
-
 enum status network_loop_new(struct network *network, struct loop **ret_loop)
 {
     return network->ops->loop_new(network, ret_loop);

@@ -51,7 +51,6 @@ struct network_ops {
                           struct listener *ret_listener, struct error *error);
     enum status (*connect)(struct network *network, const struct address *address,
                            struct socket *ret_socket);
-    struct clock *(*clock)(struct network *network);
 };
 
 struct network {
@@ -62,7 +61,6 @@ struct network {
 /* The machine's. One for the process, never freed. */
 struct network *network_posix(void);
 
-struct clock *network_clock(struct network *network);
 /* A loop that can watch this network's handles. */
 MUST_CHECK
 enum status network_loop_new(struct network *network, struct loop **ret_loop);

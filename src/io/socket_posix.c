@@ -230,15 +230,10 @@ static enum status posix_connect(struct network *network, const struct address *
     return ST_OK;
 }
 
-static struct clock *posix_clock(struct network *network)
-{
-    (void)network;
-    return clock_system();
-}
-
 static enum status posix_loop_new(struct network *network, struct loop **ret_loop)
 {
-    return loop_new(posix_clock(network), ret_loop);
+    (void)network;
+    return loop_new(clock_system(), ret_loop);
 }
 
 struct network *network_posix(void)
@@ -247,7 +242,6 @@ struct network *network_posix(void)
         .loop_new = posix_loop_new,
         .listen = posix_listen,
         .connect = posix_connect,
-        .clock = posix_clock,
     };
     static struct network network = {.ops = &ops};
     return &network;

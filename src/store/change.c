@@ -16,12 +16,6 @@ static size_t kv_bytes(const struct change_kv *kv)
            pb_bytes_size(KV_VALUE, kv->value.len) + pb_uint_size(KV_LEASE, (uint64_t)kv->lease);
 }
 
-size_t change_field_bytes(const struct change_kv *kv)
-{
-    size_t message_bytes = kv_bytes(kv);
-    return pb_message_head_size(FIELD_NUMBER, message_bytes) + message_bytes;
-}
-
 size_t change_bytes(size_t field_bytes)
 {
     return align_up(CHANGE_HEAD_BYTES + field_bytes, 8);

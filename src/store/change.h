@@ -48,8 +48,6 @@ struct change_kv {
     int64_t lease;
 };
 
-/* Length of the field that says this. */
-size_t change_field_bytes(const struct change_kv *kv);
 /* Bytes a change takes in a body, head and padding included. */
 size_t change_bytes(size_t field_bytes);
 /* An upper bound of change_bytes for a put or delete whose numbers are not known yet. */
