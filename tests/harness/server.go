@@ -27,6 +27,7 @@ import (
 
 const (
 	readyLine   = "ready to serve client requests"
+	decidedLine = "enabled capabilities for version" // an etcd may serve before, and answers otherwise
 	startLimit  = 60 * time.Second
 	stopLimit   = 60 * time.Second
 	logTailSize = 64 << 10
@@ -192,12 +193,16 @@ func (s *Server) arguments() []string {
 func (s *Server) readLog(out io.ReadCloser) {
 	defer out.Close()
 	reader := bufio.NewReader(out)
-	seen := false
+	awaited := []string{readyLine}
+	if IsEtcd(s.binary) {
+		awaited = append(awaited, decidedLine)
+	}
 	for {
 		line, err := reader.ReadString('\n')
 		s.log.write(line)
-		if !seen && strings.Contains(line, readyLine) {
-			seen = true
+		before := len(awaited)
+		awaited = slices.DeleteFunc(awaited, func(sign string) bool { return strings.Contains(line, sign) })
+		if before > 0 && len(awaited) == 0 {
 			close(s.ready)
 		}
 		if err != nil {
