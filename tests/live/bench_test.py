@@ -110,7 +110,7 @@ class Bench(LiveTest):
         server.stop()
         code, _, said = self.bench(server, "put")
         self.assertEqual(code, 1)
-        self.assertIn("cannot open a connection", said)
+        self.assertIn("cannot open a connection: Connection refused", said)
 
     def test_watchers_get_every_event(self):
         server = self.serving()

@@ -69,18 +69,26 @@ static enum status append_opening(struct buf *out)
     return bench_frame_append_window(out, 0, BENCH_WINDOW_MAX - BENCH_WINDOW_DEFAULT);
 }
 
+/* The reason as the system has it: a refused connection and a full table are told apart. */
+static enum status fail_errno(struct bench_conn *conn, int error_number)
+{
+    const char *why = strerrordesc_np(error_number);
+    snprintf(conn->failure, sizeof(conn->failure), "%.150s", why ? why : "unknown error");
+    return status_from_errno(error_number);
+}
+
 static enum status connect_socket(struct bench_conn *conn, const struct sockaddr_storage *address)
 {
     socklen_t len =
         address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     conn->fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (conn->fd < 0)
-        return status_from_errno(errno);
+        return fail_errno(conn, errno);
     if (connect(conn->fd, (const struct sockaddr *)address, len) < 0)
-        return status_from_errno(errno);
+        return fail_errno(conn, errno);
     int on = 1;
     if (setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
-        return status_from_errno(errno);
+        return fail_errno(conn, errno);
     return ST_OK;
 }
 
