@@ -349,6 +349,9 @@ static void finish(struct kube_purge *purge)
 static void on_next(struct deferred *deferred)
 {
     struct kube_purge *purge = CONTAINER_OF(deferred, struct kube_purge, next);
+    assert(!purge->under_way);
+    /* Who asked again came before it: it must not find an operation under way. */
+    loop_timer_cancel(purge->face->loop, &purge->retry);
     if (purge->at < purge->count) {
         write_step(purge, &purge->steps[purge->at++]);
         return;
