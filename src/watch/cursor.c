@@ -10,8 +10,11 @@
 struct watch_cursor {
     struct watch_stream *stream; /* owned */
     const struct watcher *watcher;
-    size_t at; /* the event of the revision at the stream's place that comes next */
-    /* That revision, as it was read in the turn: hub.turn. */
+    size_t at;     /* the event of the revision at the stream's place that comes next */
+    int64_t known; /* from this revision on the hub's trail has its tag */
+    uint64_t mark; /* of its tag in the trail, not behind where it stands; a hint */
+    /* That revision, as it was read in the turn: hub.turn. The number of the revision holds beyond
+     * it while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
     struct watch_place after;
@@ -52,6 +55,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                   .start_revision = options->from};
     hub->tagged += cursor->tagged;
     cursor->watcher = stream_add_watcher(cursor->stream, &create, create.key);
+    cursor->known = cursor->tagged ? hub->tail + 1 : INT64_MAX;
     return cursor;
 }
 
@@ -92,10 +96,13 @@ static enum status rest(struct watch_cursor *cursor, enum status why)
 {
     struct watch_stream *stream = cursor->stream;
     stream->woken = false;
-    if (why == ST_END)
-        stream->dirty = false;
-    else
+    if (why != ST_END) {
         stream_park_waiting(stream);
+        return why;
+    }
+    stream->dirty = false;
+    cursor->at = 0; /* what wakes it gives it another place */
+    cursor->turn = 0;
     return why;
 }
 
@@ -106,6 +113,30 @@ static void next_batch(struct watch_cursor *cursor)
     cursor->turn = 0;
 }
 
+/*
+ * Goes on to the next event of its tag, if the trail has all of them from where it stands; else
+ * what is there is walked over until it does. False: there is none.
+ */
+static bool follow_tag(struct watch_cursor *cursor)
+{
+    struct watch_stream *stream = cursor->stream;
+    struct watch_trail *trail = &stream->hub->trail;
+    int64_t revision = cursor->at ? cursor->batch.revision : stream->place.revision;
+    if (revision < cursor->known || revision < trail->from)
+        return true;
+    const struct trail_mark *mark =
+        trail_seek(trail, cursor->watcher->range, revision, cursor->at, &cursor->mark);
+    if (!mark)
+        return false;
+    if (cursor->turn != stream->hub->turn || cursor->batch.revision != mark->revision) {
+        stream->place = mark->before;
+        cursor->batch.revision = mark->revision;
+        cursor->turn = 0;
+    }
+    cursor->at = mark->event;
+    return true;
+}
+
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                               int64_t *ret_revision)
 {
@@ -113,25 +144,27 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
     size_t budget = WATCH_FILL_EVENTS;
     stream_raise_behind(stream, census_behind(stream));
     while (stream->dirty) {
-        enum status status = read_batch(cursor);
+        enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
         if (status == ST_COMPACTED)
             return status;
         if (status != ST_OK)
             return rest(cursor, status);
-        for (; cursor->at < cursor->batch.count; cursor->at++, budget--) {
-            const struct watch_event *event = &cursor->batch.events[cursor->at];
-            if (wants(cursor, event)) {
-                *ret_event = event;
-                *ret_revision = cursor->batch.revision;
-                return ST_OK;
-            }
-            if (!budget) {
-                stream->woken = false;
-                stream_park_hungry(stream);
-                return ST_AGAIN;
-            }
+        if (cursor->at == cursor->batch.count) {
+            next_batch(cursor);
+            continue;
         }
-        next_batch(cursor);
+        const struct watch_event *event = &cursor->batch.events[cursor->at];
+        if (wants(cursor, event)) {
+            *ret_event = event;
+            *ret_revision = cursor->batch.revision;
+            return ST_OK;
+        }
+        if (!budget--) {
+            stream->woken = false;
+            stream_park_hungry(stream);
+            return ST_AGAIN;
+        }
+        cursor->at++;
     }
     return rest(cursor, ST_END);
 }

@@ -18,8 +18,9 @@ struct watch_cursor;
 struct watch_cursor_options {
     struct slice key, range_end; /* as in a watch request, and not empty; copied */
     /*
-     * Not empty: be woken for events that the hub's tagger gave this tag, instead of for all of the
-     * range; it must hold them. Copied.
+     * Not empty: be woken for events that the hub's tagger gave this tag, and given those, instead
+     * of all of the range; it must hold them. Where the past is searched others are given as well.
+     * Copied.
      */
     struct slice tag;
     int64_t from; /* the first revision of interest; 0: those after now */

@@ -2,7 +2,7 @@
 
 #include "base/random.h"
 #include "watch/history_test.h"
-#include "watch/watcher.h"
+#include "watch/hub_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { CURSORS = 6, TEXT_BYTES = 32 };
+enum { CURSORS = 6, CURSORS_MAX = 300, TEXT_BYTES = 32 };
 
 struct owner {
     struct watch_cursor *cursor;
@@ -19,6 +19,7 @@ struct owner {
     int64_t next_revision; /* what the model says comes next */
     size_t next_event;
     unsigned wakes;
+    unsigned given; /* events that were taken */
 };
 
 struct fixture {
@@ -26,7 +27,7 @@ struct fixture {
     struct watch_hub *hub;
     struct random random;
     int64_t now_ns;
-    struct owner owners[CURSORS];
+    struct owner owners[CURSORS_MAX];
     _Atomic uint64_t watchers;
     unsigned tagged;
 };
@@ -46,7 +47,7 @@ static int setup(void **state)
         .fragment_bytes = 1 << 20,
         .watchers_max = 100,
         .watchers_all = &f->watchers,
-        .watchers_all_max = 2 * CURSORS,
+        .watchers_all_max = CURSORS_MAX,
         .progress_interval_ns = 1000,
         .seed = 1,
     });
@@ -57,7 +58,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    for (int i = 0; i < CURSORS; i++)
+    for (int i = 0; i < CURSORS_MAX; i++)
         watch_cursor_free(f->owners[i].cursor);
     while (watch_hub_turn_begin(f->hub, ++f->now_ns))
         watch_hub_turn_end(f->hub);
@@ -107,13 +108,32 @@ static bool covers(const struct owner *owner, struct slice key)
     return watch_range_covers(slice_from_text(owner->key), slice_from_text(owner->end), key);
 }
 
+/* The last letter of a value is its tag. */
+static uint8_t tag_of(struct slice field)
+{
+    return field.len ? field.ptr[field.len - 1] : 0;
+}
+
+static bool has_tag(const struct owner *owner, struct slice before, struct slice after)
+{
+    uint8_t tag = (uint8_t)owner->tag[1];
+    return !owner->tag[0] || tag_of(before) == tag || tag_of(after) == tag;
+}
+
+static bool concerns(const struct owner *owner, const struct memory_event *event)
+{
+    return covers(owner, buf_slice(&event->key)) &&
+           has_tag(owner, buf_slice(&event->prev),
+                   event->tombstone ? SLICE_EMPTY : buf_slice(&event->field));
+}
+
 /* What the model has next for the owner, or NULL. */
 static const struct memory_event *expected(struct fixture *f, struct owner *owner)
 {
     for (; owner->next_revision <= f->memory.published; owner->next_revision++) {
         const struct memory_revision *r = &f->memory.revisions[owner->next_revision];
         for (; owner->next_revision > 1 && owner->next_event < r->count; owner->next_event++) {
-            if (covers(owner, buf_slice(&r->events[owner->next_event].key)))
+            if (concerns(owner, &r->events[owner->next_event]))
                 return &r->events[owner->next_event];
         }
         owner->next_event = 0;
@@ -121,7 +141,8 @@ static const struct memory_event *expected(struct fixture *f, struct owner *owne
     return NULL;
 }
 
-/* Takes up to max events and holds each against the model. Returns the last status. */
+/* Takes up to max events and holds each against the model; one that catches up is given what has
+ * not its tag, too. Returns the last status. */
 static enum status take(struct fixture *f, struct owner *owner, unsigned max)
 {
     for (;;) {
@@ -130,15 +151,23 @@ static enum status take(struct fixture *f, struct owner *owner, unsigned max)
         enum status status = watch_cursor_next(owner->cursor, &event, &revision);
         if (status != ST_OK)
             return status;
+        struct slice prev = watch_cursor_prev(owner->cursor, event);
+        assert_true(covers(owner, event->key));
+        if (!has_tag(owner, prev, event->tombstone ? SLICE_EMPTY : event->field)) {
+            watch_cursor_take(owner->cursor);
+            owner->given++;
+            continue;
+        }
         const struct memory_event *model = expected(f, owner);
         assert_non_null(model);
         assert_int_equal(revision, owner->next_revision);
         assert_true(slice_equal(event->field, buf_slice(&model->field)));
-        assert_true(slice_equal(watch_cursor_prev(owner->cursor, event), buf_slice(&model->prev)));
+        assert_true(slice_equal(prev, buf_slice(&model->prev)));
         assert_true(watch_cursor_revision(owner->cursor) < revision);
         if (!max--)
             return ST_OK; /* it is given again */
         watch_cursor_take(owner->cursor);
+        owner->given++;
         owner->next_event++;
     }
 }
@@ -208,24 +237,27 @@ static void a_compacted_past_is_told(void **state)
 static void there_are_no_more_than_may_be(void **state)
 {
     struct fixture *f = *state;
-    f->watchers = 2 * CURSORS;
+    f->watchers = CURSORS_MAX;
     struct watch_cursor_options options = {.key = SLICE_LITERAL("a"), .wake = wake};
     assert_null(watch_cursor_new(f->hub, &options));
     f->watchers = 0;
 }
 
-/* The second letter of a key is its tag. */
+/* Both may be the same. */
 static size_t tagger(void *ctx, struct watch_history *history, const struct watch_event *event,
                      struct slice ret_tags[WATCH_TAGS_MAX])
 {
-    static char tag[4];
-    (void)history;
+    static uint8_t tags[2][2];
+    size_t count = 0;
     ((struct fixture *)ctx)->tagged++;
-    if (event->key.len < 2)
-        return 0;
-    snprintf(tag, sizeof(tag), "#%c", event->key.ptr[1]);
-    ret_tags[0] = slice_of(tag, 2);
-    return 1;
+    for (int i = 0; i < 2; i++) {
+        if (i ? event->created : event->tombstone)
+            continue;
+        tags[i][0] = '#';
+        tags[i][1] = tag_of(i ? history->ops->prev(history, event) : event->field);
+        ret_tags[count++] = slice_of(tags[i], 2);
+    }
+    return count;
 }
 
 static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
@@ -234,26 +266,119 @@ static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
     struct owner *owner = &f->owners[0];
     watch_hub_set_tagger(f->hub, tagger, f);
     open_cursor(f, &f->owners[1], "b", "c", "", 0);
-    memory_put(&f->memory, "ax", "1");
+    memory_put(&f->memory, "a1", "x");
     turn(f);
     turn_end(f);
     assert_int_equal(f->tagged, 0); /* nobody asks */
     open_cursor(f, owner, "a", "b", "#x", 0);
-    memory_put(&f->memory, "ay", "1");
+    memory_put(&f->memory, "a2", "y");
     turn(f);
     turn_end(f);
     assert_int_equal(owner->wakes, 0);
-    memory_put(&f->memory, "ax", "2");
+    memory_put(&f->memory, "a1", "z"); /* it was x */
+    memory_put(&f->memory, "a3", "y");
     turn(f);
     assert_int_equal(owner->wakes, 1);
-    const struct watch_event *event;
-    int64_t revision;
-    assert_int_equal(watch_cursor_next(owner->cursor, &event, &revision), ST_OK);
-    assert_int_equal(revision, 4);
-    watch_cursor_take(owner->cursor);
-    assert_int_equal(watch_cursor_next(owner->cursor, &event, &revision), ST_END);
+    assert_int_equal(take(f, owner, 0), ST_OK);
+    assert_int_equal(owner->next_revision, 4);
+    assert_int_equal(take(f, owner, 1), ST_END);
+    assert_int_equal(watch_cursor_revision(owner->cursor), 5);
     turn_end(f);
+    assert_int_equal(owner->given, 1);
 }
+
+/* However late a turn comes: who has a tag looks at what has it, and at nothing else. */
+static void many_tags_share_a_late_turn_without_looking_at_each_others_events(void **state)
+{
+    enum { TAGS = 100, EVENTS = 1000, EACH = EVENTS / TAGS };
+    struct fixture *f = *state;
+    struct owner *owners = f->owners;
+    watch_hub_set_tagger(f->hub, tagger, f);
+    for (int i = 0; i < CURSORS_MAX; i++)
+        open_cursor(f, &owners[i], "a", "b", (char[]){'#', (char)('!' + i % TAGS), 0}, 0);
+    for (int i = 0; i < EVENTS; i++) {
+        char key[] = {'a', (char)('!' + i % TAGS), 0};
+        memory_put(&f->memory, key, key + 1);
+    }
+    turn(f);
+    for (int i = 0; i < CURSORS_MAX; i++) {
+        assert_int_equal(take(f, &owners[i], 3), ST_OK);
+        assert_int_equal(take(f, &owners[i], EVENTS), ST_END);
+        assert_null(expected(f, &owners[i]));
+        assert_int_equal(owners[i].given, EACH);
+        assert_int_equal(watch_cursor_revision(owners[i].cursor), f->memory.published);
+    }
+    turn_end(f);
+    assert_int_equal(f->tagged, EVENTS);
+    assert_true(f->hub->trail.steps <= CURSORS_MAX * 2 * EACH); /* to the first and to the last */
+}
+
+enum { OF_REVISION = 64 };
+
+/* As many events of one key in one revision; of these the first have another value. */
+static void put_many(struct fixture *f, int count, int first, struct slice value)
+{
+    memory_begin(&f->memory);
+    for (int i = 0; i < count; i++)
+        memory_add(&f->memory, SLICE_LITERAL("a"), i < first ? value : SLICE_LITERAL("y"), false);
+    memory_publish(&f->memory);
+}
+
+static void who_is_given_something_after_all_he_had_is_forgotten_misses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct owner *owner = &f->owners[0], *other = &f->owners[1];
+    watch_hub_set_tagger(f->hub, tagger, f);
+    open_cursor(f, owner, "a", "b", "#x", 0);
+    open_cursor(f, other, "a", "b", "#y", 0);
+    put_many(f, OF_REVISION, 5, SLICE_LITERAL("x"));
+    for (int i = 0; i < WATCH_TRAIL_MARKS / OF_REVISION + 2; i++) {
+        turn(f);
+        if (i == 0)
+            assert_int_equal(take(f, owner, OF_REVISION), ST_END);
+        assert_int_equal(take(f, other, OF_REVISION), ST_END);
+        turn_end(f);
+        put_many(f, OF_REVISION, 0, SLICE_EMPTY);
+    }
+    assert_int_equal(owner->wakes, 1);
+    assert_int_equal(owner->given, 6); /* one was x before */
+    put_many(f, 1, 1, SLICE_LITERAL("x"));
+    turn(f);
+    assert_int_equal(take(f, owner, OF_REVISION), ST_END);
+    turn_end(f);
+    assert_int_equal(owner->given, 7);
+}
+
+static void who_is_farther_behind_than_is_remembered_walks_until_he_is_not(void **state)
+{
+    enum { REVISIONS = WATCH_TRAIL_MARKS / OF_REVISION + 20 };
+    struct fixture *f = *state;
+    struct owner *owner = &f->owners[0], *other = &f->owners[1];
+    watch_hub_set_tagger(f->hub, tagger, f);
+    open_cursor(f, owner, "a", "b", "#x", 0);
+    open_cursor(f, other, "a", "b", "#y", 0);
+    for (int i = 0; i < REVISIONS; i++) {
+        memory_begin(&f->memory);
+        for (int k = 0; k < OF_REVISION; k++)
+            memory_add(&f->memory, SLICE_LITERAL("a"),
+                       k % 16 < 14 ? SLICE_LITERAL("y") : SLICE_LITERAL("x"), false);
+        memory_publish(&f->memory);
+        turn(f);
+        assert_int_equal(take(f, owner, i == 0), ST_OK); /* he stands within a revision */
+        assert_int_equal(take(f, other, OF_REVISION), ST_END);
+        turn_end(f);
+    }
+    assert_true(f->hub->trail.from > owner->next_revision);
+    while (expected(f, owner)) {
+        turn(f);
+        (void)!take(f, owner, 100);
+        turn_end(f);
+    }
+    assert_true(owner->given > REVISIONS * OF_REVISION * 3 / 16);
+    assert_true(owner->given < REVISIONS * OF_REVISION / 2);
+}
+
+enum { TAGS = 8 };
 
 static void change_something(struct fixture *f)
 {
@@ -265,9 +390,16 @@ static void change_something(struct fixture *f)
                  (unsigned)(random_u64(&f->random) % 3));
         bool exists = memory_newest(&f->memory, slice_from_text(key)).len > 0;
         bool deletes = exists && random_u64(&f->random) % 3 == 0;
-        memory_add(&f->memory, slice_from_text(key), SLICE_LITERAL("v"), deletes);
+        char value[] = {(char)('p' + (char)(random_u64(&f->random) % TAGS)), 0};
+        memory_add(&f->memory, slice_from_text(key), slice_from_text(value), deletes);
     }
     memory_publish(&f->memory);
+}
+
+/* Now and then a turn comes late. */
+static int changes_of_turn(struct fixture *f)
+{
+    return (int)(random_u64(&f->random) % (random_u64(&f->random) % 50 == 0 ? 100 : 2));
 }
 
 static void replace_one(struct fixture *f, struct owner *owner)
@@ -277,15 +409,18 @@ static void replace_one(struct fixture *f, struct owner *owner)
     const char *const *range = ranges[random_u64(&f->random) % COUNT_OF(ranges)];
     int64_t lowest = f->memory.compacted > 2 ? f->memory.compacted : 2;
     int64_t from = random_between(&f->random, lowest, f->memory.published + 3);
-    open_cursor(f, owner, range[0], range[1], "", random_u64(&f->random) % 4 ? from : 0);
+    char tag[] = {'#', (char)('p' + (char)(random_u64(&f->random) % TAGS)), 0};
+    open_cursor(f, owner, range[0], range[1], random_u64(&f->random) % 3 ? tag : "",
+                random_u64(&f->random) % 4 ? from : 0);
 }
 
 static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
 {
     struct fixture *f = *state;
+    watch_hub_set_tagger(f->hub, tagger, f);
     for (int step = 0; step < 4000; step++) {
         f->memory.again_every = step % 1000 < 500 ? 0 : 5;
-        if (random_u64(&f->random) % 2)
+        for (int changes = changes_of_turn(f); changes > 0; changes--)
             change_something(f);
         if (random_u64(&f->random) % 200 == 0)
             f->memory.compacted = f->memory.published - (int64_t)(random_u64(&f->random) % 20);
@@ -324,6 +459,7 @@ static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
 static void who_rests_is_woken_for_what_comes(void **state)
 {
     struct fixture *f = *state;
+    watch_hub_set_tagger(f->hub, tagger, f);
     for (int i = 0; i < CURSORS; i++)
         replace_one(f, &f->owners[i]);
     for (int step = 0; step < 2000; step++) {
@@ -351,6 +487,9 @@ int main(void)
         TEST(a_compacted_past_is_told),
         TEST(there_are_no_more_than_may_be),
         TEST(a_tag_wakes_for_what_it_is_on_and_nothing_else),
+        TEST(many_tags_share_a_late_turn_without_looking_at_each_others_events),
+        TEST(who_is_given_something_after_all_he_had_is_forgotten_misses_nothing),
+        TEST(who_is_farther_behind_than_is_remembered_walks_until_he_is_not),
         TEST(whatever_happens_nothing_is_missed_or_told_twice),
         TEST(who_rests_is_woken_for_what_comes),
     };

@@ -22,6 +22,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->turn = 1;
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
+    trail_init(&hub->trail, hub->place.revision);
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
     hub->tail_bytes = xmalloc(WATCH_TAIL_BYTES);
     hub->piece = xmalloc(WATCH_PIECE_BYTES_MAX);
@@ -44,6 +45,7 @@ void watch_hub_free(struct watch_hub *hub)
     heap_fini(&hub->ticks);
     for (size_t i = 0; i < WATCH_STRETCHES; i++)
         stretch_fini(&hub->stretches[i]);
+    trail_fini(&hub->trail);
     free(hub->hits);
     free(hub->piece);
     free(hub->tail_bytes);
@@ -95,8 +97,10 @@ void hub_catch_tail(struct watch_hub *hub)
 }
 
 struct marking {
+    struct watch_trail *trail;
     const struct watch_slot *slot;
-    size_t work; /* streams looked at */
+    size_t event; /* of the slot */
+    size_t work;  /* streams looked at */
 };
 
 static void mark(void *ctx, struct watch_range *range)
@@ -119,16 +123,25 @@ static void mark(void *ctx, struct watch_range *range)
     }
 }
 
-static void mark_event(struct watch_hub *hub, const struct watch_event *event,
-                       struct marking *marking)
+static void mark_tag(void *ctx, struct watch_range *range)
 {
+    const struct marking *marking = ctx;
+    const struct watch_slot *slot = marking->slot;
+    if (!range->end_len)
+        trail_add(marking->trail, range, &slot->before, slot->batch.revision, marking->event);
+    mark(ctx, range);
+}
+
+static void mark_event(struct watch_hub *hub, struct marking *marking)
+{
+    const struct watch_event *event = &marking->slot->batch.events[marking->event];
     range_index_visit(&hub->index, event->key, mark, marking);
     if (!hub->tagged || !hub->tagger)
         return;
     struct slice tags[WATCH_TAGS_MAX];
     size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
     for (size_t i = 0; i < count; i++)
-        range_index_visit(&hub->index, tags[i], mark, marking);
+        range_index_visit(&hub->index, tags[i], mark_tag, marking);
 }
 
 /* What the tail stands at is gone: whoever rides it must be told. */
@@ -149,6 +162,7 @@ static void tail_compacted(struct watch_hub *hub)
     }
     hub->tail = compacted - 1;
     hub->place = (struct watch_place){.revision = compacted};
+    trail_drop(&hub->trail, compacted);
     ring_drop(hub);
 }
 
@@ -158,7 +172,7 @@ static bool take_in(struct watch_hub *hub)
     hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
-    struct marking marking = {0};
+    struct marking marking = {.trail = &hub->trail};
     while (hub->tail < last) {
         if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS ||
             marking.work >= WATCH_TURN_MARKS)
@@ -180,8 +194,8 @@ static bool take_in(struct watch_hub *hub)
         hub->tail = slot->batch.revision;
         hub->census.wanted = true;
         events += slot->batch.count;
-        for (size_t i = 0; i < slot->batch.count; i++)
-            mark_event(hub, &slot->batch.events[i], &marking);
+        for (marking.event = 0; marking.event < slot->batch.count; marking.event++)
+            mark_event(hub, &marking);
     }
     return false;
 }

@@ -12,6 +12,7 @@
 #include "watch/message.h"
 #include "watch/range_index.h"
 #include "watch/stretch.h"
+#include "watch/trail.h"
 
 enum {
     /* A message up to this size is made in one piece; what has no room is kept by its stream. */
@@ -84,8 +85,9 @@ struct watch_hub {
     watch_tagger tagger;
     void *tagger_ctx;
     size_t tagged; /* cursors with a tag */
-    size_t live;   /* watchers that the tail must be read for */
-    size_t scans;  /* of all streams */
+    struct watch_trail trail;
+    size_t live;  /* watchers that the tail must be read for */
+    size_t scans; /* of all streams */
 
     /* Scratch, of the turn or of one call. */
     struct watch_tail tails[WATCH_TAIL_SLOTS];
