@@ -116,6 +116,18 @@ enum status preflight_data_dir(const char *path, struct error *error)
     return make_above(path, error);
 }
 
+void preflight_privacy(const char *path)
+{
+    struct stat status;
+    char mode[8];
+    if (stat(path, &status) != 0 || !(status.st_mode & (S_IRWXG | S_IRWXO)))
+        return;
+    snprintf(mode, sizeof(mode), "%04o", (unsigned)(status.st_mode & 07777));
+    log_warn("other users of this machine may look into the data directory; close it to them with "
+             "chmod 700",
+             LOG_TEXT("data-dir", path), LOG_TEXT("mode", mode));
+}
+
 void preflight_files(uint64_t connections_max)
 {
     struct rlimit limit;

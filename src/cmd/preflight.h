@@ -14,6 +14,9 @@
 MUST_CHECK
 enum status preflight_data_dir(const char *path, struct error *error);
 
+/* Says so in the log if others than its owner may enter it, as whoever made it may have left it. */
+void preflight_privacy(const char *path);
+
 /* Lets the process open as many files as it may, one for each connection, and says so in the log if
  * they are fewer than wanted. */
 void preflight_files(uint64_t connections_max);

@@ -230,6 +230,7 @@ static enum status start(struct serve *s, struct server **ret_server, struct err
 {
     preflight_files((uint64_t)s->settings.values.max_connections);
     TRY(preflight_data_dir(s->config.server.engine.data_dir, error));
+    preflight_privacy(s->config.server.engine.data_dir);
     return server_start(&s->config.server, ret_server, error);
 }
 

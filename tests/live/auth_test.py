@@ -56,6 +56,17 @@ def b64(text):
     return base64.b64encode(text.encode()).decode()
 
 
+class Passwords(AuthTest):
+    def test_cve_2020_15115_a_short_password_counts_and_none_lets_nobody_in(self):
+        server = self.serving(args=EASY)
+        self.enable(server, anna={"password": "p"}, nora={"options": {"no_password": True}})
+        self.login(server, "anna", "p")
+        for name, password in (("anna", ""), ("anna", "pp"), ("nora", ""), ("nora", "p"), ("", "")):
+            with self.subTest(name=name, password=password):
+                status, answer = self.call(server, "auth/authenticate", {"name": name, "password": password})
+                self.assertEqual(status, 400, answer)
+
+
 class Lasting(AuthTest):
     @only_vigil  # etcd makes them again out of its log
     def test_users_and_roles_outlive_a_restart_and_tokens_do_not(self):

@@ -36,6 +36,15 @@ class Command(LiveTest):
             code, _ = run(*serve(), "--data-dir", str(self.scratch / "data"), "--listen-client-urls", url)
             self.assertNotEqual(code, 0, url)
 
+    @only_vigil
+    def test_cve_2020_15114_and_15136_there_is_no_gateway_to_point_at_itself(self):
+        link = self.scratch / "etcd"
+        link.symlink_to(SUBJECT)
+        for words in ((SUBJECT, "gateway", "start"), (str(link), "gateway", "start"), (str(link), "grpc-proxy", "start")):
+            code, text = run(*words, "--endpoints", "127.0.0.1:1")
+            self.assertIn(code, (1, 2), text)  # as etcd ends for words it does not know
+            self.assertIn(words[1], text)
+
     def test_help_names_flags(self):
         _, text = run(*serve(), "--help")
         for flag in ("--data-dir", "--listen-client-urls", "--max-request-bytes"):

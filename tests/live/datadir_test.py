@@ -79,6 +79,16 @@ class Refusals(LiveTest):
         mode = stat.S_IMODE(os.stat(self.scratch / "data").st_mode)
         self.assertEqual(oct(mode), oct(0o700))
 
+    def test_cve_2020_15113_a_directory_that_is_open_to_others_is_told(self):
+        directory = self.scratch / "data"
+        for mode, told in ((0o700, False), (0o750, True), (0o777, True)):
+            with self.subTest(mode=oct(mode)):
+                directory.mkdir(exist_ok=True)
+                directory.chmod(mode)
+                server = self.serving()
+                self.assertEqual("chmod 700" in server.log, told, server.log)
+                server.stop()
+
 
 @only_vigil
 class Damage(LiveTest):

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -143,6 +144,52 @@ func TestLogOfManyFiles(t *testing.T) {
 		must(t, os.Remove(log))
 	}
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "does not go back far enough", "use a snapshot")
+}
+
+// lengthAt finds where the frame of the record with these bytes begins: the length of the record.
+func lengthAt(t *testing.T, log []byte, data string) int {
+	t.Helper()
+	found := bytes.Index(log, []byte(data))
+	for at := found &^ 7; found > 0 && at >= 0; at -= 8 {
+		length := int(binary.LittleEndian.Uint64(log[at:]) & (1<<56 - 1))
+		if length > found-at && length < 4096 {
+			return at
+		}
+	}
+	t.Fatal("no such record")
+	return 0
+}
+
+func TestCVE202015106LengthsOfRecordsAreNotBelieved(t *testing.T) {
+	for _, length := range []uint64{1 << 20, 1 << 40, 1<<56 - 1, 1<<63 - 1, 1 << 63} {
+		m := makeDir(t, 0, 1)
+		m.save(2, 1, 0, "first", nil)
+		m.save(2, 2, 1, "a key to be found", nil)
+		m.save(2, 3, 2, "last", nil)
+		must(t, m.log.Close())
+		logs, err := filepath.Glob(filepath.Join(m.dir, "member", "wal", "*.wal"))
+		must(t, err)
+		log, err := os.ReadFile(logs[0])
+		must(t, err)
+		binary.LittleEndian.PutUint64(log[lengthAt(t, log, "a key to be found"):], length)
+		must(t, os.WriteFile(logs[0], log, 0o600))
+		// As etcd does where it starts from there: what does not fit into the last file is torn.
+		if s := m.importIt(); s.LogEntries != 1 || !s.LogTorn {
+			t.Errorf("length %#x: %+v", length, s)
+		}
+	}
+}
+
+func TestCVE202015112IndexesOfEntriesAreNotBelieved(t *testing.T) {
+	for _, index := range []uint64{4, 1 << 40, 1<<64 - 1} {
+		m := makeDir(t, 0, 1)
+		m.save(2, 1, 0, "first", nil)
+		m.save(2, 2, 1, "second", nil)
+		m.save(2, index, 2, "third", nil)
+		must(t, m.log.Close())
+		dir := filepath.Join(t.TempDir(), "data")
+		refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "entry")
+	}
 }
 
 func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
