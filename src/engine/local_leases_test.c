@@ -1,86 +1,18 @@
 /* Leases on the local engine with its real threads: what only shows when they work together. */
-#include "base/clock.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
-#include "engine/local.h"
+#include "engine/local_fixture_test.h"
 #include "engine/maintenance.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
-
-struct fixture {
-    char dir[64];
-    struct loop *loop;
-    struct engine *engine;
-    struct engine_shard *shard;
-    struct arena arena;
-    int waiting;
-};
-
-static struct fixture *fixture; /* operations find it through this: tests run one at a time */
 
 static int setup(void **state)
 {
-    struct fixture *f = fixture = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-leases-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    arena_init(&f->arena, NULL, 0, SIZE_MAX);
-    struct error error = {0};
-    enum status status = engine_local_open(
-        &(struct engine_local_options){
-            .data_dir = f->dir, .shards_max = 1, .lease_ttl_min_s = 1, .member_id = 1},
-        &f->engine, &error);
-    if (status != ST_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    engine_shard_free(f->shard);
-    engine_local_close(f->engine);
-    loop_free(f->loop);
-    arena_fini(&f->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
+    *state = fixture_new((struct engine_local_options){.lease_ttl_min_s = 1, .member_id = 1});
     return 0;
 }
 
 /* -- Calls -- */
-
-static void count_done(struct engine_op *op)
-{
-    (void)op;
-    fixture->waiting--;
-}
-
-static struct engine_op new_op(struct fixture *f)
-{
-    f->waiting++;
-    return (struct engine_op){.done = count_done, .arena = &f->arena};
-}
-
-/* Until no more than so many are under way. */
-static void wait_for(struct fixture *f, int left)
-{
-    engine_shard_turn_end(f->shard);
-    while (f->waiting > left) {
-        loop_turn(f->loop, 10 * NS_PER_S);
-        engine_shard_turn_end(f->shard);
-    }
-}
 
 static void grant_many(struct fixture *f, int64_t first_id, size_t count, int64_t ttl_s)
 {
@@ -267,7 +199,7 @@ static void keys_of_a_lease_are_shown_sorted_however_many(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
     const struct CMUnitTest tests[] = {
         TEST(a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt),
         TEST(a_renewal_in_time_counts_however_long_it_waits_for_the_writer),

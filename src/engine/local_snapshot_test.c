@@ -1,36 +1,18 @@
 /* Snapshots of the local engine with its real threads: what is in them, and what may go on beside
  * them. */
-#include "base/clock.h"
 #include "bolt/reader.h"
 #include "bolt/schema.h"
 #include "bolt/sha256.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
-#include "engine/local.h"
+#include "engine/local_fixture_test.h"
 #include "engine/maintenance.h"
 #include "engine/snapshot.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 enum { KEYS = 300, VALUE_BYTES = 3000, SEGMENT_BYTES = 64 << 10, WAIT_S = 60 };
-
-struct fixture {
-    char dir[64];
-    struct loop *loop;
-    struct engine *engine;
-    struct engine_shard *shard;
-    struct arena arena;
-    int waiting;
-};
-
-static struct fixture *fixture; /* operations find it through this: tests run one at a time */
 
 /* -- A disk that can be full -- */
 
@@ -57,66 +39,16 @@ static struct fs *disk(void)
 
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-snapshot-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    arena_init(&f->arena, NULL, 0, 256 << 20);
     atomic_store(&disk_is_full, false);
-    struct error error = {0};
-    enum status status = engine_local_open(
-        &(struct engine_local_options){
-            .data_dir = f->dir,
-            .fs = disk(),
-            .segment_bytes_first = SEGMENT_BYTES,
-            .segment_bytes_max = SEGMENT_BYTES,
-            .checkpoint_bytes = 256 << 10,
-            .cluster_id = 11,
-            .member_id = 12,
-            .shards_max = 1,
-        },
-        &f->engine, &error);
-    if (status != ST_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
-    fixture = f;
-    *state = f;
+    *state = fixture_new((struct engine_local_options){
+        .fs = disk(),
+        .segment_bytes_first = SEGMENT_BYTES,
+        .segment_bytes_max = SEGMENT_BYTES,
+        .checkpoint_bytes = 256 << 10,
+        .cluster_id = 11,
+        .member_id = 12,
+    });
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    engine_shard_free(f->shard);
-    engine_local_close(f->engine);
-    loop_free(f->loop);
-    arena_fini(&f->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-static void count_done(struct engine_op *op)
-{
-    (void)op;
-    fixture->waiting--;
-}
-
-static struct engine_op new_op(struct fixture *f)
-{
-    f->waiting++;
-    return (struct engine_op){.done = count_done, .arena = &f->arena};
-}
-
-static void wait_all(struct fixture *f)
-{
-    engine_shard_turn_end(f->shard);
-    while (f->waiting > 0) {
-        loop_turn(f->loop, WAIT_S * NS_PER_S);
-        engine_shard_turn_end(f->shard);
-    }
 }
 
 static enum status put(struct fixture *f, const char *key, char letter, int64_t lease)
@@ -127,7 +59,7 @@ static enum status put(struct fixture *f, const char *key, char letter, int64_t 
         .key = slice_from_text(key), .value = slice_of(value, sizeof(value)), .lease = lease};
     struct engine_write write = {.op = new_op(f)};
     engine_put(f->shard, &write, &request);
-    wait_all(f);
+    wait_for(f, 0);
     engine_write_close(&write);
     return write.op.status;
 }
@@ -147,7 +79,7 @@ static void put_all(struct fixture *f, char letter)
         writes[i] = (struct engine_write){.op = new_op(f)};
         engine_put(f->shard, &writes[i], &requests[i]);
     }
-    wait_all(f);
+    wait_for(f, 0);
     for (int i = 0; i < KEYS; i++) {
         assert_int_equal(writes[i].op.status, ST_OK);
         engine_write_close(&writes[i]);
@@ -166,7 +98,7 @@ static void compact(struct fixture *f, int64_t to)
     struct pb_compaction_request request = {.revision = to, .physical = true};
     struct engine_op op = new_op(f);
     engine_compact(f->shard, &op, &request);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.status, ST_OK);
 }
 
@@ -174,7 +106,7 @@ static void defragment(struct fixture *f)
 {
     struct engine_defragment op = {.op = new_op(f)};
     engine_defragment(f->shard, &op);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
 }
 
@@ -182,7 +114,7 @@ static void grant(struct fixture *f, int64_t id, int64_t ttl_s)
 {
     struct engine_lease op = {.op = new_op(f), .id = id, .ttl_s = ttl_s};
     engine_lease_grant(f->shard, &op);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
 }
 
@@ -190,7 +122,7 @@ static void revoke_lease(struct fixture *f, int64_t id)
 {
     struct engine_lease op = {.op = new_op(f), .id = id};
     engine_lease_revoke(f->shard, &op);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
 }
 
@@ -200,7 +132,7 @@ static void raise_alarm(struct fixture *f, int32_t type)
         .action = PB_ALARM_ACTION_ACTIVATE, .member_id = 12, .alarm = type};
     struct engine_alarm op = {.op = new_op(f)};
     engine_alarm(f->shard, &op, &request);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
 }
 
@@ -213,7 +145,7 @@ static enum status start(struct fixture *f, struct engine_snapshot *snapshot)
         .about = {"3.6.0", "3.7.0", SLICE_LITERAL("{}")},
     };
     engine_snapshot_start(f->shard, snapshot);
-    wait_all(f);
+    wait_for(f, 0);
     return snapshot->op.status;
 }
 
@@ -221,7 +153,7 @@ static enum status read_piece(struct fixture *f, struct engine_snapshot *snapsho
 {
     f->waiting++;
     engine_snapshot_read(snapshot);
-    wait_all(f);
+    wait_for(f, 0);
     if (snapshot->op.status == ST_OK)
         assert_int_equal(buf_append(file, snapshot->piece), ST_OK);
     return snapshot->op.status;
@@ -395,7 +327,7 @@ static void what_is_given_up_ends(void **state)
         };
         engine_snapshot_start(f->shard, &snapshot);
         engine_snapshot_give_up(&snapshot);
-        wait_all(f);
+        wait_for(f, 0);
         assert_true(snapshot.op.status == ST_CANCELED || snapshot.op.status == ST_OK);
         engine_snapshot_close(&snapshot);
     }
@@ -478,7 +410,7 @@ static void closed_reader_gives_the_disk_back(void **state)
     wait_for_fewer_files(f, held);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
 
 int main(void)
 {

@@ -1,101 +1,25 @@
 /* Quota, alarms and defragmenting on the local engine with its real threads. */
-#include "base/clock.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/local.h"
+#include "engine/local_fixture_test.h"
 #include "engine/maintenance.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { QUOTA_BYTES = 64 << 10, MEMBER = 12 };
 
-struct fixture {
-    char dir[64];
-    struct loop *loop;
-    struct engine *engine;
-    struct engine_shard *shard;
-    struct arena arena;
-    int waiting;
+static const struct engine_local_options OPTIONS = {
+    .segment_bytes_first = 16 << 10,
+    .segment_bytes_max = 16 << 10,
+    .checkpoint_bytes = 128 << 10,
+    .quota_bytes = QUOTA_BYTES,
+    .cluster_id = 11,
+    .member_id = MEMBER,
 };
-
-static struct fixture *fixture; /* operations find it through this: tests run one at a time */
-
-static void open_engine(struct fixture *f)
-{
-    struct error error = {0};
-    enum status status = engine_local_open(
-        &(struct engine_local_options){
-            .data_dir = f->dir,
-            .segment_bytes_first = 16 << 10,
-            .segment_bytes_max = 16 << 10,
-            .checkpoint_bytes = 128 << 10,
-            .quota_bytes = QUOTA_BYTES,
-            .cluster_id = 11,
-            .member_id = MEMBER,
-            .shards_max = 1,
-        },
-        &f->engine, &error);
-    if (status != ST_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
-}
-
-static void close_engine(struct fixture *f)
-{
-    engine_shard_free(f->shard);
-    engine_local_close(f->engine);
-}
 
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-space-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    arena_init(&f->arena, NULL, 0, 64 << 20);
-    open_engine(f);
-    fixture = f;
-    *state = f;
+    *state = fixture_new(OPTIONS);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    close_engine(f);
-    loop_free(f->loop);
-    arena_fini(&f->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-static void count_done(struct engine_op *op)
-{
-    (void)op;
-    fixture->waiting--;
-}
-
-static struct engine_op new_op(struct fixture *f)
-{
-    f->waiting++;
-    return (struct engine_op){.done = count_done, .arena = &f->arena};
-}
-
-static void wait_all(struct fixture *f)
-{
-    engine_shard_turn_end(f->shard);
-    while (f->waiting > 0) {
-        loop_turn(f->loop, INT64_C(10000000000));
-        engine_shard_turn_end(f->shard);
-    }
 }
 
 static enum status put(struct fixture *f, size_t value_bytes)
@@ -106,7 +30,7 @@ static enum status put(struct fixture *f, size_t value_bytes)
     };
     struct engine_write write = {.op = new_op(f)};
     engine_put(f->shard, &write, &request);
-    wait_all(f);
+    wait_for(f, 0);
     engine_write_close(&write);
     return write.op.status;
 }
@@ -118,7 +42,7 @@ static enum status compact(struct fixture *f)
     struct pb_compaction_request request = {.revision = status.revision, .physical = true};
     struct engine_op op = new_op(f);
     engine_compact(f->shard, &op, &request);
-    wait_all(f);
+    wait_for(f, 0);
     return op.status;
 }
 
@@ -127,7 +51,7 @@ static enum status delete_all(struct fixture *f)
     struct pb_delete_range_request request = {.key = SLICE_LITERAL("key")};
     struct engine_write write = {.op = new_op(f)};
     engine_delete_range(f->shard, &write, &request);
-    wait_all(f);
+    wait_for(f, 0);
     engine_write_close(&write);
     return write.op.status;
 }
@@ -137,7 +61,7 @@ static size_t set_alarm(struct fixture *f, int32_t action, uint64_t member, int3
     struct pb_alarm_request request = {.action = action, .member_id = member, .alarm = type};
     struct engine_alarm op = {.op = new_op(f)};
     engine_alarm(f->shard, &op, &request);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
     return op.row_count;
 }
@@ -146,7 +70,7 @@ static enum status defragment(struct fixture *f)
 {
     struct engine_defragment op = {.op = new_op(f)};
     engine_defragment(f->shard, &op);
-    wait_all(f);
+    wait_for(f, 0);
     return op.op.status;
 }
 
@@ -175,8 +99,8 @@ static void full_store_raises_the_alarm_which_lasts(void **state)
     assert_int_equal(full.alarms, 1u << ENGINE_ALARM_NOSPACE);
     assert_int_equal(full.quota_bytes, QUOTA_BYTES);
     assert_true(full.db_size_bytes < QUOTA_BYTES);
-    close_engine(f);
-    open_engine(f);
+    fixture_close(f);
+    fixture_open(f, OPTIONS);
     assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE);
     assert_int_equal(status_of(f).db_size_bytes, full.db_size_bytes);
     assert_int_equal(put(f, 0), ST_NO_SPACE);
@@ -197,14 +121,14 @@ static void alarms_of_clients_leave_room_for_the_servers_own(void **state)
             .action = PB_ALARM_ACTION_ACTIVATE, .member_id = raised, .alarm = SOME};
         struct engine_alarm op = {.op = new_op(f)};
         engine_alarm(f->shard, &op, &request);
-        wait_all(f);
+        wait_for(f, 0);
         status = op.op.status;
     }
     assert_int_equal(status, ST_LIMIT);
     fill(f);
     assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE | 1u << SOME);
-    close_engine(f);
-    open_engine(f);
+    fixture_close(f);
+    fixture_open(f, OPTIONS);
     assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE | 1u << SOME);
 }
 
@@ -222,8 +146,8 @@ static void room_must_be_made_and_the_alarm_disarmed(void **state)
     assert_int_equal(set_alarm(f, PB_ALARM_ACTION_DEACTIVATE, MEMBER, ENGINE_ALARM_NOSPACE), 1);
     assert_int_equal(put(f, 4096), ST_OK);
     assert_int_equal(status_of(f).alarms, 0);
-    close_engine(f);
-    open_engine(f);
+    fixture_close(f);
+    fixture_open(f, OPTIONS);
     assert_int_equal(status_of(f).alarms, 0);
     assert_int_equal(put(f, 4096), ST_OK);
 }
@@ -254,7 +178,7 @@ static void many_ask_to_defragment_and_some_give_up(void **state)
     }
     for (int i = 0; i < ASKED; i += 2)
         engine_defragment_give_up(&ops[i]);
-    wait_all(f);
+    wait_for(f, 0);
     for (int i = 0; i < ASKED; i++) {
         bool well = ops[i].op.status == ST_OK || (i % 2 == 0 && ops[i].op.status == ST_CANCELED);
         assert_true(well);
@@ -266,7 +190,7 @@ static enum status downgrade(struct fixture *f, const char *target)
 {
     struct engine_op op = new_op(f);
     engine_downgrade(f->shard, &op, target);
-    wait_all(f);
+    wait_for(f, 0);
     return op.status;
 }
 
@@ -276,14 +200,14 @@ static void one_downgrade_at_a_time_is_kept(void **state)
     assert_int_equal(downgrade(f, ""), ST_NO_INFLIGHT_DOWNGRADE);
     assert_int_equal(downgrade(f, "3.6.0"), ST_OK);
     assert_int_equal(downgrade(f, "3.6.0"), ST_DOWNGRADE_IN_PROCESS);
-    close_engine(f);
-    open_engine(f);
+    fixture_close(f);
+    fixture_open(f, OPTIONS);
     assert_string_equal(status_of(f).downgrade_target, "3.6.0");
     assert_int_equal(downgrade(f, ""), ST_OK);
     assert_string_equal(status_of(f).downgrade_target, "");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
 
 int main(void)
 {

@@ -1,0 +1,91 @@
+/* The local engine with its real threads, one shard and a loop, for tests that run one at a time.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_FIXTURE_TEST_H
+#define VIGIL_ENGINE_LOCAL_FIXTURE_TEST_H
+
+#include "base/clock.h"
+#include "engine/local.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char dir[64];
+    struct loop *loop;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct arena arena; /* of all operations */
+    int waiting;        /* operations started and not done */
+};
+
+static struct fixture *fixture; /* operations find it through this */
+
+/* data_dir and shards_max are the fixture's. */
+static inline void fixture_open(struct fixture *f, struct engine_local_options options)
+{
+    struct error error = {0};
+    options.data_dir = f->dir;
+    options.shards_max = 1;
+    if (engine_local_open(&options, &f->engine, &error) != ST_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+}
+
+static inline void fixture_close(struct fixture *f)
+{
+    engine_shard_free(f->shard);
+    engine_local_close(f->engine);
+}
+
+static inline struct fixture *fixture_new(struct engine_local_options options)
+{
+    struct fixture *f = fixture = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-engine-test-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    arena_init(&f->arena, NULL, 0, SIZE_MAX);
+    fixture_open(f, options);
+    return f;
+}
+
+static inline int fixture_free(void **state)
+{
+    struct fixture *f = *state;
+    fixture_close(f);
+    loop_free(f->loop);
+    arena_fini(&f->arena);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static inline void count_done(struct engine_op *op)
+{
+    (void)op;
+    fixture->waiting--;
+}
+
+static inline struct engine_op new_op(struct fixture *f)
+{
+    f->waiting++;
+    return (struct engine_op){.done = count_done, .arena = &f->arena};
+}
+
+/* Hands the turn's writes over and turns until no more than so many are under way. */
+static inline void wait_for(struct fixture *f, int left)
+{
+    engine_shard_turn_end(f->shard);
+    while (f->waiting > left) {
+        loop_turn(f->loop, 10 * NS_PER_S);
+        engine_shard_turn_end(f->shard);
+    }
+}
+
+#endif
