@@ -383,12 +383,12 @@ class Watches(Kube):
         watch = server.watch(self.pods, timeoutSeconds=-1)
         self.assertEqual((watch.response.status, watch.rest()), (200, []))
 
-    def test_its_time_ends_with_a_bookmark(self):
+    def test_before_its_time_ends_comes_a_bookmark(self):
         server = self.serving()
         start = server.put("pods", "a") - 1
+        other = server.put("configmaps", "c", kind="ConfigMap")
         began = time.monotonic()
         watch = server.watch(self.pods, resourceVersion=start, allowWatchBookmarks="true", timeoutSeconds=3)
-        other = server.put("configmaps", "c", kind="ConfigMap")
         events = watch.rest()
         self.assertGreater(time.monotonic() - began, 2.5)
         self.assertEqual([e["type"] for e in events], ["ADDED", "BOOKMARK"])

@@ -29,7 +29,8 @@ enum {
     MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
 };
 #define BOOKMARK_NS (60 * NS_PER_S)
-#define FAREWELL_NS (10 * NS_PER_S) /* for a client that does not take the end */
+#define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
+#define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not take the end */
 
 enum phase { PHASE_WAITING, PHASE_INITIAL, PHASE_LIVE, PHASE_FAILED };
 
@@ -71,6 +72,7 @@ struct kube_watch {
     struct kube_registry_use *use; /* owned; of a custom resource */
     struct timer timer;            /* goes on looking in the next turn */
     struct timer bookmark;         /* the next one, or the end of patience */
+    int64_t deadline_ns;           /* by the loop's clock */
     int64_t told;                  /* bookmarks never go behind this */
     int64_t last;                  /* its definition is no more what it was: ends behind this */
     int64_t asked;                 /* the revision that it began at; 0: from now */
@@ -619,20 +621,26 @@ static void on_timer(struct timer *timer)
     http_wake(CONTAINER_OF(timer, struct kube_watch, timer)->exchange);
 }
 
-/* Spread by a tenth, so that those that came together do not all come again together. */
+/* Spread by a tenth, so that those that came together do not all come again together; the last is
+ * that before the deadline. */
 static void set_bookmark(struct kube_watch *w)
 {
-    int64_t wait_ns = random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
+    int64_t now_ns = loop_now_ns(loop_of(w));
+    int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
+    int64_t next_ns =
+        now_ns + random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
     w->sent_before = w->sent;
-    loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + wait_ns);
+    if (now_ns < last_ns)
+        loop_timer_set(loop_of(w), &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
 
 /* What there was pins the store while it is sent: who takes nothing of it for so long is let go,
- * and so is who takes nothing of what his kind ended with. */
+ * and so is who takes nothing of what his kind ended with. Near the deadline that does it. */
 static void on_bookmark(struct timer *timer)
 {
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
-    bool pins = w->phase == PHASE_INITIAL || w->last;
+    bool last = loop_now_ns(loop_of(w)) >= w->deadline_ns - LAST_BOOKMARK_NS;
+    bool pins = !last && (w->phase == PHASE_INITIAL || w->last);
     if (w->ending || (pins && w->sent == w->sent_before)) {
         http_abort(w->exchange);
         return;
@@ -648,6 +656,16 @@ static void on_leave(struct http_exchange *x)
     struct kube_watch *w =
         CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
     begin_ending(w);
+    http_wake(x);
+}
+
+/* Its bookmark came before, or it has no time for one. */
+static void on_deadline(struct http_exchange *x)
+{
+    struct kube_watch *w =
+        CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
+    begin_ending(w);
+    w->bookmark_due = false;
     http_wake(x);
 }
 
@@ -689,7 +707,8 @@ static void begin_answer(struct kube_watch *w)
                     w->protobuf ? SLICE_LITERAL("application/vnd.kubernetes.protobuf;stream=watch")
                                 : SLICE_LITERAL("application/json"));
     http_set_source(x, &w->source);
-    http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_leave);
+    w->deadline_ns = loop_now_ns(loop_of(w)) + seconds * NS_PER_S;
+    http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_deadline);
     set_bookmark(w);
     http_park(x, on_leave);
 }

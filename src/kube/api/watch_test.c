@@ -1,4 +1,4 @@
-/* Watches of a kind whose definition goes. */
+/* How watches end: by their deadline, or since their definition goes. */
 #include "kube/api/bed_test.h"
 
 #include "base/clock.h"
@@ -66,10 +66,98 @@ static void what_was_deleted_with_its_definition_is_told_before_the_end(void **s
     end();
 }
 
+static unsigned bookmarks(const struct peer *peer)
+{
+    static const char mark[] = "\"type\":\"BOOKMARK\"";
+    const uint8_t *at = peer->answer.ptr, *end = at + peer->answer.len;
+    unsigned n = 0;
+    while (at && (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1))) {
+        at++;
+        n++;
+    }
+    return n;
+}
+
+static struct peer *watch_for(unsigned seconds, const char *more)
+{
+    char path[128];
+    snprintf(path, sizeof(path), CMS "?watch=1&resourceVersion=1&timeoutSeconds=%u%s", seconds,
+             more);
+    struct peer *watch = send_json("GET", path, "");
+    run();
+    pull(watch);
+    return watch;
+}
+
+/* The bookmarks of a watch, second by second, until it ends. */
+static unsigned count_until_end(struct peer *watch, unsigned seconds, unsigned *ret_last_s)
+{
+    unsigned before = bookmarks(watch);
+    for (unsigned s = 1; s <= seconds; s++) {
+        pass(NS_PER_S);
+        pull(watch);
+        if (bookmarks(watch) != before)
+            *ret_last_s = s;
+        before = bookmarks(watch);
+    }
+    return before;
+}
+
+/* Nothing of HTTP runs here: its deadline comes by hand. */
+static void reach_deadline(struct peer *watch)
+{
+    assert_non_null(watch->x.on_deadline);
+    assert_true(watch->x.deadline_ns <= bed->clock.mono_ns);
+    watch->x.on_deadline(&watch->x);
+    pull(watch);
+    assert_false(http_exchange_flows(&watch->x));
+}
+
+static void the_last_bookmark_comes_two_seconds_before_the_deadline(void **state)
+{
+    unsigned last_s = 0;
+    (void)state;
+    begin(1, 100);
+    struct peer *watch = watch_for(10, "&allowWatchBookmarks=1");
+    assert_int_equal(count_until_end(watch, 10, &last_s), 1);
+    assert_int_equal(last_s, 8);
+    reach_deadline(watch);
+    assert_int_equal(bookmarks(watch), 1); /* and none with the end */
+    end();
+}
+
+static void bookmarks_of_each_minute_come_before_it(void **state)
+{
+    unsigned last_s = 0;
+    (void)state;
+    begin(1, 100);
+    struct peer *watch = watch_for(150, "&allowWatchBookmarks=1");
+    assert_int_equal(count_until_end(watch, 150, &last_s), 3);
+    assert_int_equal(last_s, 148);
+    end();
+}
+
+static void no_bookmark_comes_to_who_has_no_time_or_wants_none(void **state)
+{
+    unsigned last_s = 0;
+    (void)state;
+    begin(1, 100);
+    struct peer *brief = watch_for(2, "&allowWatchBookmarks=1");
+    assert_int_equal(count_until_end(brief, 2, &last_s), 0);
+    reach_deadline(brief);
+    assert_int_equal(bookmarks(brief), 0);
+    struct peer *plain = watch_for(10, "");
+    assert_int_equal(count_until_end(plain, 10, &last_s), 0);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_deleted_with_its_definition_is_told_before_the_end),
+        cmocka_unit_test(the_last_bookmark_comes_two_seconds_before_the_deadline),
+        cmocka_unit_test(bookmarks_of_each_minute_come_before_it),
+        cmocka_unit_test(no_bookmark_comes_to_who_has_no_time_or_wants_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
