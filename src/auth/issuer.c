@@ -9,8 +9,6 @@
 
 #define REMEMBER_NS (NS_PER_S / 2)
 
-enum { EXPIRE_AT_ONCE = 16 }; /* more than one is given out for each that goes */
-
 struct auth_issuer {
     struct auth_jwt *jwt; /* owned; NULL: tokens are simple */
     struct lock lock;     /* of tokens */
@@ -62,7 +60,6 @@ enum status auth_issuer_give(struct auth_issuer *issuer, const struct auth_login
     }
     LOCK_SCOPE(&issuer->lock);
     TRY(check_revision(login));
-    auth_tokens_expire(issuer->tokens, login->now.mono_ns, EXPIRE_AT_ONCE);
     return buf_append(out, auth_tokens_assign(issuer->tokens, login->principal.user, random,
                                               login->index, login->now.mono_ns));
 }
@@ -104,10 +101,4 @@ uint64_t auth_issuer_endings(const struct auth_issuer *issuer)
 int64_t auth_issuer_remember_ns(const struct auth_issuer *issuer)
 {
     return issuer->remember_ns;
-}
-
-size_t auth_issuer_count(struct auth_issuer *issuer)
-{
-    LOCK_SCOPE(&issuer->lock);
-    return auth_tokens_count(issuer->tokens);
 }

@@ -65,7 +65,4 @@ void auth_issuer_end_all(struct auth_issuer *issuer);
 uint64_t auth_issuer_endings(const struct auth_issuer *issuer);
 int64_t auth_issuer_remember_ns(const struct auth_issuer *issuer);
 
-/* Simple tokens there are. */
-size_t auth_issuer_count(struct auth_issuer *issuer);
-
 #endif

@@ -83,7 +83,6 @@ static void no_token_is_given_out_when_something_has_changed_since(void **state)
     f.revision = 8;
     assert_int_equal(give(&f, "anna", 7), ST_AUTH_OLD_REVISION);
     assert_int_equal(f.token.len, 0);
-    assert_int_equal(auth_issuer_count(f.issuer), 0);
     fixture_fini(&f);
 }
 
@@ -103,20 +102,6 @@ static void ended_tokens_are_unknown_and_whoever_remembers_them_learns_it(void *
     auth_issuer_end_all(f.issuer);
     assert_int_equal(find(&f, &principal), ST_INVALID_AUTH_TOKEN);
     assert_int_equal(auth_issuer_endings(f.issuer), before + 3);
-    fixture_fini(&f);
-}
-
-static void tokens_past_their_time_are_freed_as_others_are_given_out(void **state)
-{
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL, TTL_NS);
-    for (int i = 0; i < 8; i++)
-        assert_int_equal(give(&f, "anna", 7), ST_OK);
-    assert_int_equal(auth_issuer_count(f.issuer), 8);
-    f.now.mono_ns += TTL_NS;
-    assert_int_equal(give(&f, "anna", 7), ST_OK);
-    assert_int_equal(auth_issuer_count(f.issuer), 1);
     fixture_fini(&f);
 }
 
@@ -142,7 +127,6 @@ static void web_token_carries_its_own_revision_and_is_not_kept(void **state)
                                     .ttl_s = 60};
     fixture_init(&f, &jwt, TTL_NS);
     assert_int_equal(give(&f, "anna", 7), ST_OK);
-    assert_int_equal(auth_issuer_count(f.issuer), 0);
     f.revision = 9;
     assert_int_equal(find(&f, &principal), ST_OK);
     assert_true(slice_equal(principal.user, SLICE_LITERAL("anna")));
@@ -158,7 +142,6 @@ int main(void)
         cmocka_unit_test(simple_token_is_found_with_the_revision_of_now),
         cmocka_unit_test(no_token_is_given_out_when_something_has_changed_since),
         cmocka_unit_test(ended_tokens_are_unknown_and_whoever_remembers_them_learns_it),
-        cmocka_unit_test(tokens_past_their_time_are_freed_as_others_are_given_out),
         cmocka_unit_test(what_is_remembered_is_shorter_than_any_token_lives),
         cmocka_unit_test(web_token_carries_its_own_revision_and_is_not_kept),
     };

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { EXPIRE_AT_ONCE = 16 };
+
 struct token {
     struct list in_order;
     int64_t ends_ns;
@@ -80,10 +82,22 @@ static uint8_t write_text(char *text, const uint8_t *random, uint64_t index)
     return (uint8_t)(AUTH_TOKEN_LETTERS + len);
 }
 
+/* More than one goes for each that is given out. */
+static void expire_some(struct auth_tokens *tokens, int64_t now_ns)
+{
+    for (unsigned i = 0; i < EXPIRE_AT_ONCE; i++) {
+        struct token *token = token_first(tokens);
+        if (!token || token->ends_ns > now_ns)
+            return;
+        token_end(tokens, token);
+    }
+}
+
 struct slice auth_tokens_assign(struct auth_tokens *tokens, struct slice user,
                                 const uint8_t random[AUTH_TOKEN_RANDOM_BYTES], uint64_t index,
                                 int64_t now_ns)
 {
+    expire_some(tokens, now_ns);
     if (auth_tokens_count(tokens) == AUTH_TOKENS_MAX)
         token_end(tokens, token_first(tokens));
     struct token *token = xcalloc(1, sizeof(*token) + user.len);
@@ -130,16 +144,6 @@ void auth_tokens_end_all(struct auth_tokens *tokens)
 {
     while (!list_empty(&tokens->order))
         token_end(tokens, token_first(tokens));
-}
-
-void auth_tokens_expire(struct auth_tokens *tokens, int64_t now_ns, size_t max)
-{
-    for (size_t i = 0; i < max; i++) {
-        struct token *token = token_first(tokens);
-        if (!token || token->ends_ns > now_ns)
-            return;
-        token_end(tokens, token);
-    }
 }
 
 void auth_tokens_check(const struct auth_tokens *tokens)

@@ -30,7 +30,8 @@ DEFINE_CLEANUP(struct auth_tokens *, auth_tokens_free)
 
 size_t auth_tokens_count(const struct auth_tokens *tokens);
 
-/* The random bytes are from a secure source. Returns the token, valid until it ends. */
+/* The random bytes are from a secure source. Returns the token, valid until it ends. Some of those
+ * whose time has passed are freed; they were not found any more before that, too. */
 struct slice auth_tokens_assign(struct auth_tokens *tokens, struct slice user,
                                 const uint8_t random[AUTH_TOKEN_RANDOM_BYTES], uint64_t index,
                                 int64_t now_ns);
@@ -43,9 +44,6 @@ enum status auth_tokens_use(struct auth_tokens *tokens, struct slice token, int6
 /* Those of a user (another password, or gone), or all (access is not controlled any more). */
 void auth_tokens_end_user(struct auth_tokens *tokens, struct slice user);
 void auth_tokens_end_all(struct auth_tokens *tokens);
-
-/* Frees up to `max` whose time has passed. They are not found any more without it, too. */
-void auth_tokens_expire(struct auth_tokens *tokens, int64_t now_ns, size_t max);
 
 /* For tests: each is found, and they are in the order in which they end. */
 void auth_tokens_check(const struct auth_tokens *tokens);

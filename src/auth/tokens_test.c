@@ -80,19 +80,19 @@ static void its_time_begins_again_with_each_use(void **state)
     assert_string_equal(user_of(*state, token.text, 3 * TTL - 2), "none");
 }
 
-static void those_that_have_ended_are_freed_in_steps(void **state)
+static void those_that_have_ended_are_freed_in_steps_as_others_are_given_out(void **state)
 {
     struct auth_tokens *tokens = *state;
     struct text first = assign(tokens, "u", 1, 0);
-    for (unsigned i = 2; i <= 10; i++)
+    for (unsigned i = 2; i <= 20; i++)
         assign(tokens, "u", i, 0);
     assert_string_equal(user_of(tokens, first.text, 5), "u");
-    auth_tokens_expire(tokens, TTL - 1, 100);
-    assert_int_equal(auth_tokens_count(tokens), 10);
-    auth_tokens_expire(tokens, TTL, 4);
-    assert_int_equal(auth_tokens_count(tokens), 6);
-    auth_tokens_expire(tokens, TTL, 100);
-    assert_int_equal(auth_tokens_count(tokens), 1);
+    assign(tokens, "u", 21, TTL - 1);
+    assert_int_equal(auth_tokens_count(tokens), 21);
+    assign(tokens, "u", 22, TTL);
+    assert_int_equal(auth_tokens_count(tokens), 21 - 16 + 1);
+    assign(tokens, "u", 23, TTL);
+    assert_int_equal(auth_tokens_count(tokens), 4);
     assert_string_equal(user_of(tokens, first.text, TTL), "u");
 }
 
@@ -138,7 +138,7 @@ int main(void)
         TEST(a_token_is_letters_a_dot_and_the_index),
         TEST(what_was_not_given_out_is_no_token),
         TEST(its_time_begins_again_with_each_use),
-        TEST(those_that_have_ended_are_freed_in_steps),
+        TEST(those_that_have_ended_are_freed_in_steps_as_others_are_given_out),
         TEST(a_users_tokens_end_and_nobody_elses),
         TEST(past_the_limit_the_one_unused_for_longest_goes),
         TEST(the_same_text_is_never_two_users),
