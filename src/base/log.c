@@ -231,11 +231,6 @@ void logger_reopen(void)
     atomic_store(&sink.reopen, true);
 }
 
-uint64_t logger_dropped(void)
-{
-    return atomic_load_explicit(&sink.dropped, memory_order_relaxed);
-}
-
 void logger_flush(int64_t timeout_ns)
 {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};

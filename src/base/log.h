@@ -118,8 +118,6 @@ void logger_close(void);
 void logger_flush(int64_t timeout_ns);
 /* Files that were moved away are made anew with the next line. */
 void logger_reopen(void);
-/* Lines lost that no line has told of yet. */
-uint64_t logger_dropped(void);
 
 /* For the macros. */
 void logger_write(enum log_level level, const char *file, int line, const char *message,
