@@ -22,7 +22,6 @@ struct loop {
     struct list deferred;      /* deferred.in_loop */
     struct list deferred_mark; /* among them while they are called: the end of this turn's */
     struct loop_hooks hooks;
-    void *user;
     bool go_on;   /* end_of_turn has more to do */
     bool running; /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
@@ -30,13 +29,6 @@ struct loop {
     size_t ready_next, ready_count; /* of ready: not served yet */
     struct io_ready ready[READY_MAX];
 };
-
-static _Thread_local struct loop *current;
-
-struct loop *loop_current(void)
-{
-    return current;
-}
 
 enum status loop_new_over(struct poller *poller, struct clock *clock, struct loop **ret_loop)
 {
@@ -76,16 +68,6 @@ void loop_free(struct loop *loop)
 void loop_set_hooks(struct loop *loop, struct loop_hooks hooks)
 {
     loop->hooks = hooks;
-}
-
-void loop_set_user(struct loop *loop, void *user)
-{
-    loop->user = user;
-}
-
-void *loop_user(const struct loop *loop)
-{
-    return loop->user;
 }
 
 int64_t loop_now_ns(const struct loop *loop)
@@ -266,8 +248,6 @@ static void serve_deferred(struct loop *loop)
 
 void loop_turn(struct loop *loop, int64_t wait_max_ns)
 {
-    struct loop *outer = current;
-    current = loop;
     wait_for_work(loop, wait_max_ns);
     loop->now_ns = clock_mono_ns(loop->clock);
     serve_ready(loop);
@@ -277,7 +257,6 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
         loop->hooks.after_input(loop->hooks.ctx);
     serve_deferred(loop);
     loop->go_on = loop->hooks.end_of_turn && loop->hooks.end_of_turn(loop->hooks.ctx);
-    current = outer;
 }
 
 void loop_run(struct loop *loop)

@@ -59,9 +59,6 @@ void loop_free(struct loop *loop); /* nothing may be watched, set or pending any
 DEFINE_CLEANUP(struct loop *, loop_free)
 
 void loop_set_hooks(struct loop *loop, struct loop_hooks hooks);
-/* For the loop's owner, e.g. its shard. */
-void loop_set_user(struct loop *loop, void *user);
-void *loop_user(const struct loop *loop);
 
 /* Turns until loop_stop. */
 void loop_run(struct loop *loop);
@@ -69,9 +66,6 @@ void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 /* One turn, waiting at most wait_max_ns for something to do. */
 void loop_turn(struct loop *loop, int64_t wait_max_ns);
-
-/* The loop in whose turn the caller is; NULL outside. */
-struct loop *loop_current(void);
 
 /* The time of this turn, monotonic. */
 int64_t loop_now_ns(const struct loop *loop);

@@ -185,16 +185,7 @@ void net_server_drain(struct net_server *server)
 
 bool net_server_drained(struct net_server *server)
 {
-    LOCK_SCOPE(&server->lock);
-    return server->drained_count == server->options.shards;
-}
-
-void net_server_wait_drained(struct net_server *server)
-{
-    assert(!server->network->stepped);
-    LOCK_SCOPE(&server->lock);
-    while (server->drained_count < server->options.shards)
-        lock_wait(&server->lock, &server->changed);
+    return atomic_load(&server->drained_count) == server->options.shards;
 }
 
 /* -- numbers -- */

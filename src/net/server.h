@@ -75,7 +75,6 @@ enum status net_server_start(struct net_server *server);
  * that have not after drain_ns. A second call does nothing. */
 void net_server_drain(struct net_server *server);
 bool net_server_drained(struct net_server *server);
-void net_server_wait_drained(struct net_server *server);
 
 /* Closes what is left, ends the threads and joins them. */
 void net_server_stop(struct net_server *server);

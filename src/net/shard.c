@@ -7,17 +7,6 @@
 #define FLUSH_NS_MAX (1 * NS_PER_MS)
 enum { LOOKS_AT_CLOCK_EVERY = 8 };
 
-struct net_shard *net_shard_current(void)
-{
-    struct loop *loop = loop_current();
-    return loop ? loop_user(loop) : NULL;
-}
-
-unsigned net_shard_index(const struct net_shard *shard)
-{
-    return shard->index;
-}
-
 struct loop *net_shard_loop(struct net_shard *shard)
 {
     return shard->loop;
@@ -86,12 +75,9 @@ static bool end_of_turn(void *ctx)
 
 static void report_drained(struct net_shard *shard)
 {
-    struct net_server *server = shard->server;
     shard->drained = true;
     loop_timer_cancel(shard->loop, &shard->drain_timer);
-    LOCK_SCOPE(&server->lock);
-    server->drained_count++;
-    pthread_cond_broadcast(&server->changed);
+    atomic_fetch_add(&shard->server->drained_count, 1);
 }
 
 static void close_all(struct net_shard *shard)
@@ -173,7 +159,6 @@ enum status net_shard_init(struct net_shard *shard, struct net_server *server, u
     list_init(&shard->dirty);
     list_init(&shard->unfinished);
     TRY(network_loop_new(server->network, &shard->loop));
-    loop_set_user(shard->loop, shard);
     loop_set_hooks(
         shard->loop,
         (struct loop_hooks){.after_input = after_input, .end_of_turn = end_of_turn, .ctx = shard});

@@ -15,10 +15,6 @@
 struct net_shard;
 struct loop;
 
-/* The shard in whose turn the caller is; NULL outside of one. */
-struct net_shard *net_shard_current(void);
-
-unsigned net_shard_index(const struct net_shard *shard);
 struct loop *net_shard_loop(struct net_shard *shard);
 
 /* The application's own, e.g. its engine's part for this thread. Set in shard_start. */

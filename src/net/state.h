@@ -106,12 +106,13 @@ struct net_server {
     int reserve_fd; /* given up to accept and close one connection when there is no other */
     bool started;
     atomic_bool draining;
-    atomic_uint connections; /* in all shards */
-    unsigned next_shard;     /* where the acceptor begins to look: equals take turns */
+    atomic_uint connections;   /* in all shards */
+    atomic_uint drained_count; /* shards that have let go of their last connection */
+    unsigned next_shard;       /* where the acceptor begins to look: equals take turns */
 
     struct lock lock; /* guards what follows */
     pthread_cond_t changed;
-    unsigned ready_count, drained_count;
+    unsigned ready_count;
     enum status start_status; /* the first failure of a shard */
 
     struct net_shard shards[]; /* options.shards */
