@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-enum { ROOM_LOW = HTTP_ROOM_BYTES / 4 };
-
 struct status_row {
     unsigned status;
     const char *text;
@@ -225,17 +223,6 @@ void http_abort(struct http_exchange *x)
     x->ops->abort(x);
 }
 
-size_t http_room(const struct http_exchange *x)
-{
-    size_t queued = x->complete ? 0 : x->ops->queued(x);
-    return queued < HTTP_ROOM_BYTES ? HTTP_ROOM_BYTES - queued : 0;
-}
-
-void http_on_room(struct http_exchange *x, void (*on_room)(struct http_exchange *x))
-{
-    x->on_room = on_room;
-}
-
 void http_set_source(struct http_exchange *x, struct http_source *source)
 {
     if (x->complete)
@@ -295,15 +282,6 @@ void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
     on_deadline(x);
 }
 
-void http_exchange_sent(struct http_exchange *x)
-{
-    if (!x->on_room || x->complete || x->ops->queued(x) > ROOM_LOW)
-        return;
-    void (*on_room)(struct http_exchange *) = x->on_room;
-    x->on_room = NULL;
-    on_room(x);
-}
-
 size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
 {
     size_t len = 0;
@@ -339,7 +317,6 @@ void http_exchange_end(struct http_exchange *x)
 {
     x->complete = true;
     x->source = NULL;
-    x->on_room = NULL;
     if (x->ended)
         return;
     x->ended = true;

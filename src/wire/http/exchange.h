@@ -71,14 +71,6 @@ void http_end(struct http_exchange *x);
 /* The answer cannot be finished: the peer sees that it was cut off. */
 void http_abort(struct http_exchange *x);
 
-/*
- * A writer of much asks how many bytes it may write for now. When that is too little it leaves word
- * and goes on when on_room is called: once, when most of what was queued has been sent.
- */
-enum { HTTP_ROOM_BYTES = 64 * 1024 };
-size_t http_room(const struct http_exchange *x);
-void http_on_room(struct http_exchange *x, void (*on_room)(struct http_exchange *x));
-
 enum http_fill {
     HTTP_FILL_MORE,   /* wrote something and has more: ask again when there is room */
     HTTP_FILL_PARKED, /* nothing to send now: ask again after http_wake */

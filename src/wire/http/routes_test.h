@@ -11,7 +11,6 @@ struct test_site {
     struct http_exchange *later; /* the latest of /later that has not ended */
     struct http_exchange *watch; /* the latest of /watch */
     size_t big_bytes;            /* what /big, /pull and /room answer with */
-    size_t queued_peak;          /* the most that /room has seen queued */
     size_t leaves;               /* exchanges that were told to end */
     bool bulk_pulls;             /* they may wait behind others */
     bool abort_pulls;            /* break off instead of the last byte */
@@ -118,38 +117,6 @@ static inline void test_site_pull(struct http_exchange *exchange, void *service,
     http_set_source(exchange, &flow->source);
 }
 
-static inline void test_site_room_write(struct http_exchange *exchange)
-{
-    struct test_flow *flow = http_exchange_user(exchange);
-    static const uint8_t block[1000];
-    while (flow->left && http_room(exchange) >= sizeof(block)) {
-        size_t n = size_min(flow->left, sizeof(block));
-        if (http_write(exchange, slice_of(block, n)) != ST_OK)
-            return;
-        flow->left -= n;
-        size_t queued = HTTP_ROOM_BYTES - http_room(exchange);
-        flow->site->queued_peak = size_max(flow->site->queued_peak, queued);
-    }
-    if (flow->left)
-        http_on_room(exchange, test_site_room_write);
-    else
-        http_end(exchange);
-}
-
-/* "/room": the same, written as room comes. */
-static inline void test_site_room(struct http_exchange *exchange, void *service,
-                                  const struct http_request *request)
-{
-    struct test_site *site = service;
-    struct test_flow *flow = test_flow_new(exchange, site);
-    (void)request;
-    if (!flow)
-        return;
-    flow->left = site->big_bytes;
-    http_begin(exchange, 200, SLICE_EMPTY);
-    test_site_room_write(exchange);
-}
-
 static inline void test_site_watch_leave(struct http_exchange *exchange)
 {
     struct test_flow *flow = http_exchange_user(exchange);
@@ -198,7 +165,6 @@ static const struct http_route test_routes[] = {
     {.path = "/later", .on_request = test_site_later, .on_end = test_site_end},
     {.path = "/big", .on_request = test_site_big, .on_end = test_site_end},
     {.path = "/pull", .on_request = test_site_pull, .on_end = test_site_end},
-    {.path = "/room", .on_request = test_site_room, .on_end = test_site_end},
     {.path = "/watch", .on_request = test_site_watch, .on_end = test_site_end},
     {.path = "/small",
      .on_request = test_site_chunks,

@@ -21,7 +21,6 @@ struct http_exchange_ops {
     /* It has a deadline now. May be NULL. */
     void (*timed)(struct http_exchange *x);
     void (*make_bulk)(struct http_exchange *x); /* NULL where answers go one by one */
-    size_t (*queued)(const struct http_exchange *x);
     int64_t (*now)(const struct http_exchange *x);
 };
 
@@ -33,7 +32,6 @@ struct http_exchange {
     void *service;
     void *user;
     struct http_source *source;
-    void (*on_room)(struct http_exchange *x);
     void (*on_leave)(struct http_exchange *x);
     void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
     int64_t deadline_ns;
@@ -61,8 +59,6 @@ void http_exchange_fini(struct http_exchange *x);
 void http_answer_plain(struct http_exchange *x, unsigned status);
 const char *http_status_text(unsigned status);
 
-/* Calls on_room when it was asked for and most of the queue is gone. */
-void http_exchange_sent(struct http_exchange *x);
 /* Asks the source until there is no room or nothing to send. Never with room 0. */
 size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room);
 /* When it wants to hear of the time; INT64_MAX: never. */

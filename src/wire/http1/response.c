@@ -122,11 +122,6 @@ static void wake(struct http_exchange *x)
     notify(http1_endpoint_of(x));
 }
 
-static size_t queued(const struct http_exchange *x)
-{
-    return http1_queued(http1_endpoint_of(x));
-}
-
 static int64_t now(const struct http_exchange *x)
 {
     return http1_endpoint_of(x)->now_ns;
@@ -138,7 +133,6 @@ const struct http_exchange_ops http1_exchange_ops = {
     .end = end,
     .abort = abort_answer,
     .wake = wake,
-    .queued = queued,
     .now = now,
 };
 
@@ -183,7 +177,6 @@ size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room)
         len += take_queued(e, dst + len, room - len);
         if (http1_queued(e) == 0)
             len += take_pulled(e, dst + len, room - len);
-        http_exchange_sent(&e->exchange); /* which may queue more */
     } while ((len > before || http1_queued(e)) && len < room);
     return len;
 }

@@ -214,10 +214,9 @@ static void head_gets_fields_only(void **state)
     struct fixture *f = *state;
     ask(f, 1, true, "HEAD", "/health", NULL);
     ask(f, 3, true, "HEAD", "/pull", NULL);
-    ask(f, 5, true, "HEAD", "/room", NULL);
     f->site.big_bytes = 10;
     pump(f);
-    for (uint32_t id = 1; id <= 5; id += 2)
+    for (uint32_t id = 1; id <= 3; id += 2)
         expect_answer(f, id, "200", "");
     assert_string_equal(answer_field(f, 1, "content-length"), "17");
 }
@@ -258,34 +257,20 @@ static void source_is_pulled_as_the_window_opens(void **state)
     assert_int_equal(f->site.ends, 1);
 }
 
-static void writer_that_waits_for_room_queues_no_more_than_that(void **state)
-{
-    struct fixture *f = *state;
-    f->site.big_bytes = 500000;
-    get(f, 1, "/room");
-    pump(f);
-    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
-    window_of_all(f, 1000000);
-    pump(f);
-    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 500000);
-    assert_true(answer_ended(f, 1));
-    assert_true(f->site.queued_peak <= HTTP_ROOM_BYTES);
-}
-
 static void reset_stream_ends_its_exchange_once(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
     f->site.big_bytes = 1000000;
-    static const char *const paths[] = {"/later", "/watch", "/pull", "/room", "/big"};
+    static const char *const paths[] = {"/later", "/watch", "/pull", "/big"};
     for (uint32_t i = 0; i < COUNT_OF(paths); i++)
         get(f, 1 + 2 * i, paths[i]);
     pump(f);
-    assert_int_equal(f->site.requests, 5);
+    assert_int_equal(f->site.requests, 4);
     for (uint32_t i = 0; i < COUNT_OF(paths); i++)
         test_frame(&f->in, H2_RST_STREAM, 0, 1 + 2 * i, slice_of(cancel, 4));
     pump(f);
-    assert_int_equal(f->site.ends, 5);
+    assert_int_equal(f->site.ends, 4);
     assert_null(f->site.later);
     assert_true(wire_connection_idle(f->connection));
 }
@@ -537,7 +522,6 @@ int main(void)
         TEST(head_gets_fields_only),
         TEST(many_streams_are_answered_side_by_side),
         TEST(source_is_pulled_as_the_window_opens),
-        TEST(writer_that_waits_for_room_queues_no_more_than_that),
         TEST(reset_stream_ends_its_exchange_once),
         TEST(resets_of_requests_are_counted),
         TEST(requests_are_begun_some_at_a_time),

@@ -136,7 +136,6 @@ static const struct http_exchange_ops exchange_ops = {
     .wake = make_ready,
     .make_bulk = make_bulk,
     .timed = timed,
-    .queued = queued,
     .now = now,
 };
 
@@ -174,14 +173,9 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 {
     struct http2_exchange *h = http2_of_stream(stream);
     struct http_exchange *x = &h->exchange;
-    size_t len = 0, before;
-    do {
-        before = len;
-        len += take_queued(h, dst + len, room - len);
-        if (queued(x) == 0 && len < room)
-            len += http_exchange_fill(x, dst + len, room - len);
-        http_exchange_sent(x); /* which may queue more */
-    } while (len > before && len < room);
+    size_t len = take_queued(h, dst, room);
+    if (len < room)
+        len += http_exchange_fill(x, dst + len, room - len);
     if (len)
         h->progress_ns = h->endpoint->now_ns;
     *ret_len = len;
