@@ -29,7 +29,6 @@ struct gateway_call {
     struct http_exchange *x;
     struct grpc_local *local; /* owned; NULL while waiting */
     struct list in_waiting;   /* links gateway.waiting */
-    int64_t deadline_ns;      /* INT64_MAX: none */
     struct slice requests;    /* JSON not yet delivered */
 
     struct pb_json_writer writer;
@@ -379,7 +378,6 @@ static void ask(struct gateway_call *g)
         return;
     }
     const struct grpc_method *method = grpc_local_method(g->local);
-    grpc_local_set_deadline(g->local, g->deadline_ns);
     g->streams = method->client_streams || method->server_streams;
     g->busy = true;
     if (method->client_streams)
@@ -394,7 +392,7 @@ static void ask(struct gateway_call *g)
 static bool set_deadline(struct gateway_call *g)
 {
     struct slice text;
-    int64_t timeout_ns;
+    int64_t timeout_ns, at_ns;
     if (!gateway_timeout(http_exchange_request(g->x), &timeout_ns, &text)) {
         char words[256];
         int len = snprintf(words, sizeof(words), "invalid grpc-timeout: %.*s",
@@ -408,10 +406,8 @@ static bool set_deadline(struct gateway_call *g)
         on_deadline(g->x);
         return false;
     }
-    if (__builtin_add_overflow(now_of(g), timeout_ns, &g->deadline_ns))
-        g->deadline_ns = INT64_MAX;
-    else
-        http_set_deadline(g->x, g->deadline_ns, on_deadline);
+    if (!__builtin_add_overflow(now_of(g), timeout_ns, &at_ns))
+        http_set_deadline(g->x, at_ns, on_deadline);
     return true;
 }
 

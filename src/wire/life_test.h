@@ -51,7 +51,7 @@ static inline void test_life_act(struct test_life *life)
     if (choice == 0) {
         grpc_call_finish(call);
     } else if (choice == 1) {
-        (void)!grpc_call_send(call, SLICE_LITERAL("something"));
+        test_send(call, SLICE_LITERAL("something"));
     } else if (choice == 2) {
         life->service.source_bytes += test_random(life) % 100000;
         grpc_call_wake(call);

@@ -12,11 +12,6 @@ struct arena *grpc_call_arena(struct grpc_call *call)
     return &call->arena;
 }
 
-int64_t grpc_call_deadline(const struct grpc_call *call)
-{
-    return call->deadline_ns;
-}
-
 void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS_BYTES])
 {
     text[0] = 0;
@@ -125,15 +120,6 @@ uint8_t *grpc_call_message(struct grpc_call *call, size_t len)
     grpc_call_count(call, GRPC_COUNT_SENT, 1);
     output_changed(call);
     return chunk->bytes + GRPC_PREFIX_BYTES;
-}
-
-enum status grpc_call_send(struct grpc_call *call, struct slice message)
-{
-    uint8_t *to = grpc_call_message(call, message.len);
-    if (!to)
-        return call->finished || call->ended ? ST_CLOSED : ST_LIMIT;
-    slice_copy(to, message);
-    return ST_OK;
 }
 
 void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)

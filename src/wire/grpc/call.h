@@ -72,10 +72,6 @@ static inline void grpc_prefix_write(uint8_t *dst, uint32_t message_len)
 /* Memory that lives until the call is freed: after on_end and the last release. */
 struct arena *grpc_call_arena(struct grpc_call *call);
 
-/* When the client stops waiting, on the connection's clock; INT64_MAX when it did not say. The call
- * is ended then without the service's doing. */
-int64_t grpc_call_deadline(const struct grpc_call *call);
-
 /* The time of the connection's latest turn. */
 int64_t grpc_call_now(const struct grpc_call *call);
 
@@ -116,10 +112,6 @@ bool grpc_call_ended(const struct grpc_call *call);
  */
 MUST_CHECK
 uint8_t *grpc_call_message(struct grpc_call *call, size_t len);
-
-/* Copies one message into the output. */
-MUST_CHECK
-enum status grpc_call_send(struct grpc_call *call, struct slice message);
 
 /* Hands the rest of the output to a source. At most one; after any messages already queued. */
 void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source);

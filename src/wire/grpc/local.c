@@ -139,11 +139,6 @@ void grpc_local_leave(struct grpc_local *local)
         grpc_call_fail(local->call, ST_STOPPED);
 }
 
-void grpc_local_set_deadline(struct grpc_local *local, int64_t at_ns)
-{
-    local->call->deadline_ns = at_ns;
-}
-
 void grpc_local_expire(struct grpc_local *local)
 {
     if (!local->call->finished)

@@ -69,9 +69,8 @@ enum grpc_local_fill grpc_local_fill(struct grpc_local *local, uint8_t *dst, siz
 /* In phase GRPC_LOCAL_OVER. The text lives until close. */
 enum grpc_code grpc_local_status(const struct grpc_local *local, struct slice *ret_text);
 
-/* What grpc_call_deadline tells the service; expire is the owner's to call. */
-void grpc_local_set_deadline(struct grpc_local *local, int64_t at_ns);
-/* The deadline has passed: what is queued is dropped, the service hears the end. */
+/* The client's deadline, which its owner keeps, has passed: what is queued is dropped, the service
+ * hears the end. */
 void grpc_local_expire(struct grpc_local *local);
 
 /* The server leaves: a call that parks ends with ST_STOPPED. */

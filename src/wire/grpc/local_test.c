@@ -34,10 +34,17 @@ static void note(struct grpc_call *call, struct bed *bed, struct slice message)
     bed->seen[message.len] = '\0';
 }
 
+static void test_send(struct grpc_call *call, struct slice message)
+{
+    uint8_t *to = grpc_call_message(call, message.len);
+    assert_non_null(to);
+    slice_copy(to, message);
+}
+
 static void echo(struct grpc_call *call, void *service, struct slice message)
 {
     note(call, service, message);
-    assert_int_equal(grpc_call_send(call, message), ST_OK);
+    test_send(call, message);
     grpc_call_finish(call);
 }
 
@@ -49,7 +56,7 @@ static void later(struct grpc_call *call, void *service, struct slice message)
 static void echo_each(struct grpc_call *call, void *service, struct slice message)
 {
     note(call, service, message);
-    assert_int_equal(grpc_call_send(call, message), ST_OK);
+    test_send(call, message);
     grpc_call_pause(call, ((struct bed *)service)->messages == 2);
 }
 
@@ -271,9 +278,7 @@ static void deadline_ends_a_call_and_drops_its_output(void **state)
     struct bed bed;
     bed_init(&bed);
     open(&bed, "/t.T/Each");
-    grpc_local_set_deadline(bed.local, 500);
     grpc_local_deliver(bed.local, SLICE_LITERAL("a"), 1);
-    assert_int_equal(grpc_call_deadline(bed.call), 500);
     grpc_local_expire(bed.local);
     assert_int_equal(bed.ends, 1);
     assert_int_equal(grpc_local_queued(bed.local), 0);
