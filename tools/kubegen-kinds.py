@@ -26,7 +26,7 @@ PREFIXES = {
 
 # Field selectors besides metadata.name and metadata.namespace.
 FIELDS = {
-    ("", "pods"): "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
+    ("", "pods"): "spec.nodeName spec.host spec.restartPolicy spec.schedulerName spec.serviceAccountName "
                   "spec.hostNetwork status.phase status.podIP status.podIPs "
                   "status.nominatedNodeName",
     ("", "events"): "involvedObject.kind involvedObject.namespace involvedObject.name "
@@ -37,9 +37,10 @@ FIELDS = {
                                  "regarding.fieldPath reason reportingController type",
     ("", "secrets"): "type", ("", "namespaces"): "status.phase",
     ("", "nodes"): "spec.unschedulable", ("", "services"): "spec.clusterIP spec.type",
-    ("", "replicationcontrollers"): "status.replicas", ("apps", "replicasets"): "status.replicas",
+    ("", "replicationcontrollers"): "status.replicas",
     ("batch", "jobs"): "status.successful",
     ("certificates.k8s.io", "certificatesigningrequests"): "spec.signerName",
+    ("resource.k8s.io", "resourceslices"): "spec.nodeName spec.driver",
 }
 INDEXED = {("", "pods"): "spec.nodeName", ("resource.k8s.io", "resourceslices"): "spec.nodeName"}
 # Kinds whose changes outside of status are not counted in metadata.generation.

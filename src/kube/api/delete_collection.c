@@ -206,9 +206,9 @@ static bool parse_selectors(struct kube_call *call, struct collection *c)
     struct error error = {0};
     if (label_selector_parse(&call->arena, call->query.label_selector, &c->labels, &error) !=
             ST_OK ||
-        field_selector_parse(&call->arena, call->query.field_selector, &call->kind->fields,
-                             &c->fields, &error) != ST_OK)
-        return kube_scope_fail_selector(call, &error);
+        field_selector_parse(&call->arena, call->query.field_selector, call->kind, &c->fields,
+                             &error) != ST_OK)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
     return true;
 }
 

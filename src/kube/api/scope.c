@@ -89,24 +89,15 @@ static bool set_revision(struct kube_scope *scope, struct kube_call *call, bool 
 
 /* -- Selectors -- */
 
-bool kube_scope_fail_selector(struct kube_call *call, const struct error *error)
-{
-    const char *odd = strstr(error->text, "\" is not a known field selector");
-    if (odd && call->kind->flags & KUBE_CUSTOM)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "field label not supported: %.*s",
-                         (int)(odd - error->text - 1), error->text + 1);
-    return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error->text);
-}
-
 static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
 {
     struct error error;
-    enum status status = kube_selection_get(&call->face->selections, call->query.label_selector,
-                                            call->query.field_selector, &call->kind->fields,
-                                            &scope->selection, &error);
+    enum status status =
+        kube_selection_get(&call->face->selections, call->query.label_selector,
+                           call->query.field_selector, call->kind, &scope->selection, &error);
     if (status == ST_NOMEM)
         return kube_fail_engine(&call->status, status);
-    return status == ST_OK || kube_scope_fail_selector(call, &error);
+    return status == ST_OK || kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
 }
 
 void kube_scope_fini(struct kube_scope *scope)

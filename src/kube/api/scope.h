@@ -31,8 +31,6 @@ static inline unsigned kube_look_cost(size_t bytes, unsigned left)
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
-/* What is said of selectors that are none; custom resources have words of their own. */
-bool kube_scope_fail_selector(struct kube_call *call, const struct error *error);
 void kube_scope_fini(struct kube_scope *scope); /* accepts a zeroed one */
 
 /* As much of an object as the scope and the shape of the answer need; valid until the second

@@ -30,13 +30,15 @@ static void selection_free(struct kube_selection *selection)
     free(selection);
 }
 
-static struct kube_selection *selection_new(struct slice label_text, struct slice field_text)
+static struct kube_selection *selection_new(struct slice label_text, struct slice field_text,
+                                            bool custom)
 {
-    size_t text_len = label_text.len + 1 + field_text.len;
+    size_t text_len = label_text.len + 1 + field_text.len + 1;
     size_t parsed = PARSED_BYTES + 2 * text_len;
     struct kube_selection *s = xcalloc(1, sizeof(*s) + text_len + parsed);
     slice_copy(s->bytes, label_text);
     slice_copy(s->bytes + label_text.len + 1, field_text);
+    s->bytes[text_len - 1] = custom;
     s->label_len = (uint32_t)label_text.len;
     s->text_len = (uint32_t)text_len;
     s->refs = 1;
@@ -44,13 +46,13 @@ static struct kube_selection *selection_new(struct slice label_text, struct slic
     return s;
 }
 
-static enum status parse(struct kube_selection *s, const struct kube_names *allowed,
+static enum status parse(struct kube_selection *s, const struct kube_kind *kind,
                          struct error *error)
 {
     struct slice text = text_of(s);
     size_t field_at = s->label_len + 1;
     TRY(label_selector_parse(&s->arena, slice_sub(text, 0, s->label_len), &s->labels, error));
-    TRY(field_selector_parse(&s->arena, slice_sub(text, field_at, text.len - field_at), allowed,
+    TRY(field_selector_parse(&s->arena, slice_sub(text, field_at, text.len - 1 - field_at), kind,
                              &s->fields, error));
     s->selects = !label_selector_is_empty(s->labels) || !field_selector_is_empty(s->fields);
     return ST_OK;
@@ -58,14 +60,14 @@ static enum status parse(struct kube_selection *s, const struct kube_names *allo
 
 /* The same words can be wrong for another kind: they are held against what it allows each time. */
 enum status kube_selection_get(struct kube_selections *selections, struct slice label_text,
-                               struct slice field_text, const struct kube_names *allowed,
+                               struct slice field_text, const struct kube_kind *kind,
                                struct kube_selection **ret_selection, struct error *error)
 {
     if (label_text.len > LABEL_SELECTOR_BYTES_MAX || field_text.len > FIELD_SELECTOR_BYTES_MAX)
         return error_set(error, ST_LIMIT, "a selector has at most %d bytes",
                          LABEL_SELECTOR_BYTES_MAX);
-    struct kube_selection *s = selection_new(label_text, field_text);
-    enum status status = parse(s, allowed, error);
+    struct kube_selection *s = selection_new(label_text, field_text, kind->flags & KUBE_CUSTOM);
+    enum status status = parse(s, kind, error);
     struct kube_selection *known = hash_map_get(&selections->known, text_of(s));
     void *replaced;
     s->selections = selections;

@@ -20,7 +20,9 @@ struct kube_selection {
     struct kube_selections *selections; /* that it is in */
     struct arena arena;
     uint32_t label_len, text_len;
-    uint8_t bytes[]; /* both texts with a zero between them, then the arena's first */
+    /* Both texts with a zero between them, whether the kind is a custom one, since that changes
+     * what they mean; then the arena's first. */
+    uint8_t bytes[];
 };
 
 struct kube_selections {
@@ -34,10 +36,10 @@ void kube_selections_init(struct kube_selections *selections, uint64_t seed,
                           void (*on_gone)(void *ctx), void *ctx);
 void kube_selections_fini(struct kube_selections *selections);
 
-/* allowed: as field_selector_parse has it. Errors as both parsers have them. */
+/* Errors as both parsers have them. */
 MUST_CHECK
 enum status kube_selection_get(struct kube_selections *selections, struct slice label_text,
-                               struct slice field_text, const struct kube_names *allowed,
+                               struct slice field_text, const struct kube_kind *kind,
                                struct kube_selection **ret_selection, struct error *error);
 struct kube_selection *kube_selection_ref(struct kube_selection *selection);
 void kube_selection_unref(struct kube_selection *selection); /* accepts NULL */

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 static const char *const pod_fields[] = {"spec.nodeName"};
-static const struct kube_names of_pods = {pod_fields, 1}, of_others = {NULL, 0};
+static const struct kube_kind of_pods = {.group = "", .kind = "Pod", .fields = {pod_fields, 1}};
+static const struct kube_kind of_others = {.group = "", .kind = "Other"};
 
 static void on_gone(void *ctx)
 {
@@ -17,11 +18,11 @@ static void on_gone(void *ctx)
 }
 
 static struct kube_selection *get(struct kube_selections *selections, const char *labels,
-                                  const char *fields, const struct kube_names *allowed)
+                                  const char *fields, const struct kube_kind *kind)
 {
     struct kube_selection *selection = NULL;
     struct error error;
-    (void)!kube_selection_get(selections, slice_from_text(labels), slice_from_text(fields), allowed,
+    (void)!kube_selection_get(selections, slice_from_text(labels), slice_from_text(fields), kind,
                               &selection, &error);
     return selection;
 }

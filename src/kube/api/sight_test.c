@@ -42,7 +42,7 @@ static void on_gone(void *ctx)
 static void open_watch(struct fixture *f, unsigned i)
 {
     struct error error;
-    static const struct kube_names none;
+    static const struct kube_kind none = {.kind = "Pod"};
     kube_selection_unref(f->selection[i]);
     watch_cursor_free(f->cursors[i]);
     assert_int_equal(kube_selection_get(&f->selections, slice_from_text(selectors[i % 3]),

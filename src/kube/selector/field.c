@@ -1,10 +1,32 @@
 #include "kube/selector/field.h"
 
+/*
+ * Fields of built-in kinds that lie elsewhere than their name says, in one of two places, or count
+ * as what Kubernetes fills in when they are missing.
+ */
+struct special {
+    const char *kind, *path, *at, *or_at, *missing;
+};
+
+static const struct special specials[] = {
+    {"Event", "source", "source.component", "reportingComponent", ""},
+    {"Job", "status.successful", "status.succeeded", NULL, "0"},
+    {"Node", "spec.unschedulable", "spec.unschedulable", NULL, "false"},
+    {"Pod", "spec.host", "spec.nodeName", NULL, ""},
+    {"Pod", "spec.hostNetwork", "spec.hostNetwork", NULL, "false"},
+    {"Pod", "spec.restartPolicy", "spec.restartPolicy", NULL, "Always"},
+    {"Pod", "spec.schedulerName", "spec.schedulerName", NULL, "default-scheduler"},
+    {"ReplicationController", "status.replicas", "status.replicas", NULL, "0"},
+    {"Secret", "type", "type", NULL, "Opaque"},
+    {"Service", "spec.type", "spec.type", NULL, "ClusterIP"},
+};
+
 struct term {
     struct term *next;
-    struct slice path;
-    struct slice value; /* without escapes */
-    bool differs;       /* != */
+    struct slice path;             /* in the object */
+    struct slice value;            /* without escapes */
+    bool differs;                  /* != */
+    const struct special *special; /* NULL: there is nothing about it */
 };
 
 struct field_selector {
@@ -17,7 +39,7 @@ struct parser {
     struct arena *arena;
     struct error *error;
     struct slice whole;
-    const struct kube_names *allowed;
+    const struct kube_kind *kind;
     size_t terms;
 };
 
@@ -56,7 +78,7 @@ static enum status unescape(struct parser *p, struct slice *value)
             i++;
         } else if (c == ',' || c == '=') {
             return error_set(p->error, ST_INVALID,
-                             "invalid field selector: unescaped character in value: %c", c);
+                             "invalid field selector: unescaped character in value: %d", c);
         }
         to[len++] = c;
     }
@@ -64,16 +86,63 @@ static enum status unescape(struct parser *p, struct slice *value)
     return ST_OK;
 }
 
-static bool is_allowed(const struct kube_names *allowed, struct slice path)
+/* Kinds that say themselves what they are selected by, and so in their own words. */
+static bool has_rules(const struct kube_kind *kind)
 {
-    if (slice_equal(path, SLICE_LITERAL("metadata.name")) ||
-        slice_equal(path, SLICE_LITERAL("metadata.namespace")))
+    return kind->fields.count || kind->flags & KUBE_CUSTOM;
+}
+
+static bool is_allowed(const struct kube_kind *kind, struct slice path)
+{
+    if (slice_equal(path, SLICE_LITERAL("metadata.name")))
         return true;
-    for (size_t i = 0; i < allowed->count; i++) {
-        if (slice_equal(path, slice_from_text(allowed->names[i])))
+    if (slice_equal(path, SLICE_LITERAL("metadata.namespace")))
+        return kind->flags & KUBE_NAMESPACED || !has_rules(kind);
+    for (size_t i = 0; i < kind->fields.count; i++) {
+        if (slice_equal(path, slice_from_text(kind->fields.names[i])))
             return true;
     }
     return false;
+}
+
+static enum status refuse(struct parser *p, struct slice path)
+{
+    const struct kube_kind *kind = p->kind;
+    if (!has_rules(kind))
+        return error_set(p->error, ST_INVALID,
+                         "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                         "\"metadata.namespace\"",
+                         SLICE_ARGS(path));
+    if (strcmp(kind->group, "batch") == 0)
+        return error_set(p->error, ST_INVALID, "field label \"%.*s\" not supported for %s",
+                         SLICE_ARGS(path), kind->kind);
+    if (strcmp(kind->group, "resource.k8s.io") == 0)
+        return error_set(p->error, ST_INVALID, "field label not supported for %s/%s, Kind=%s: %.*s",
+                         kind->group, kind->version, kind->kind, SLICE_ARGS(path));
+    return error_set(p->error, ST_INVALID, "field label not supported: %.*s", SLICE_ARGS(path));
+}
+
+static const struct special *special_of(const struct kube_kind *kind, struct slice path)
+{
+    for (size_t i = 0; i < COUNT_OF(specials) && !(kind->flags & KUBE_CUSTOM); i++) {
+        if (strcmp(specials[i].kind, kind->kind) == 0 &&
+            slice_equal(path, slice_from_text(specials[i].path)))
+            return &specials[i];
+    }
+    return NULL;
+}
+
+/* After all of them were understood. */
+static enum status check_terms(struct parser *p, struct term *terms)
+{
+    for (struct term *term = terms; term; term = term->next) {
+        if (!is_allowed(p->kind, term->path))
+            return refuse(p, term->path);
+        term->special = special_of(p->kind, term->path);
+        if (term->special)
+            term->path = slice_from_text(term->special->at);
+    }
+    return ST_OK;
 }
 
 /* Where the operator of a term begins: the first = or !=. */
@@ -96,18 +165,13 @@ static enum status parse_term(struct parser *p, struct slice text, struct term *
     term->differs = text.ptr[at] == '!';
     at += term->differs || (at + 1 < text.len && text.ptr[at + 1] == '=') ? 2 : 1;
     term->value = slice_sub(text, at, text.len - at);
-    TRY(unescape(p, &term->value));
-    if (!is_allowed(p->allowed, term->path))
-        return error_set(p->error, ST_INVALID,
-                         "\"%.*s\" is not a known field selector: only \"metadata.name\", "
-                         "\"metadata.namespace\"",
-                         SLICE_ARGS(term->path));
-    return ST_OK;
+    return unescape(p, &term->value);
 }
 
 static enum status parse_all(struct parser *p, struct field_selector *selector)
 {
     struct slice rest = p->whole;
+    struct term **end = &selector->terms;
     while (rest.len) {
         struct slice text = cut_term(&rest);
         if (!text.len)
@@ -119,17 +183,17 @@ static enum status parse_all(struct parser *p, struct field_selector *selector)
             return error_set(p->error, ST_LIMIT, "a field selector has at most %d terms",
                              FIELD_TERMS_MAX);
         TRY(parse_term(p, text, term));
-        term->next = selector->terms;
-        selector->terms = term;
+        *end = term;
+        end = &term->next;
     }
-    return ST_OK;
+    return check_terms(p, selector->terms);
 }
 
 enum status field_selector_parse(struct arena *arena, struct slice text,
-                                 const struct kube_names *allowed,
+                                 const struct kube_kind *kind,
                                  const struct field_selector **ret_selector, struct error *error)
 {
-    struct parser p = {.arena = arena, .error = error, .allowed = allowed};
+    struct parser p = {.arena = arena, .error = error, .kind = kind};
     if (text.len > FIELD_SELECTOR_BYTES_MAX)
         return error_set(error, ST_LIMIT, "a field selector has at most %d bytes",
                          FIELD_SELECTOR_BYTES_MAX);
@@ -161,16 +225,27 @@ bool field_selector_requires(const struct field_selector *selector, struct slice
     return false;
 }
 
-static bool term_matches(const struct term *term, const struct kube_object *object)
+static struct slice value_of(const struct term *term, const struct kube_object *object)
 {
     struct slice value = SLICE_EMPTY;
     if (slice_equal(term->path, SLICE_LITERAL("metadata.name")))
-        value = object->name;
-    else if (slice_equal(term->path, SLICE_LITERAL("metadata.namespace")))
-        value = object->namespace;
-    else if (!kube_object_field(object, term->path, &value))
+        return object->name;
+    if (slice_equal(term->path, SLICE_LITERAL("metadata.namespace")))
+        return object->namespace;
+    if (!kube_object_field(object, term->path, &value))
         value = SLICE_EMPTY;
-    return slice_equal(value, term->value) != term->differs;
+    const struct special *special = term->special;
+    if (value.len || !special)
+        return value;
+    if (special->or_at && kube_object_field(object, slice_from_text(special->or_at), &value) &&
+        value.len)
+        return value;
+    return slice_from_text(special->missing);
+}
+
+static bool term_matches(const struct term *term, const struct kube_object *object)
+{
+    return slice_equal(value_of(term, object), term->value) != term->differs;
 }
 
 bool field_selector_matches(const struct field_selector *selector, const struct kube_object *object)

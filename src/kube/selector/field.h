@@ -14,10 +14,9 @@ struct field_selector;
 
 enum { FIELD_SELECTOR_BYTES_MAX = 64 * 1024, FIELD_TERMS_MAX = 64 };
 
-/* allowed: what the resource has besides metadata.name and metadata.namespace. */
 MUST_CHECK
 enum status field_selector_parse(struct arena *arena, struct slice text,
-                                 const struct kube_names *allowed,
+                                 const struct kube_kind *kind,
                                  const struct field_selector **ret_selector, struct error *error);
 
 bool field_selector_is_empty(const struct field_selector *selector);
@@ -26,7 +25,8 @@ bool field_selector_is_empty(const struct field_selector *selector);
 bool field_selector_requires(const struct field_selector *selector, struct slice path,
                              struct slice *ret_value);
 
-/* A field that is missing counts as the empty string, as in Kubernetes. */
+/* A field that is missing counts as the empty string, as in Kubernetes; some of built-in kinds as
+ * what it fills in there. */
 bool field_selector_matches(const struct field_selector *selector,
                             const struct kube_object *object);
 

@@ -62,18 +62,20 @@ static void add(char why[NAME_FAULT_BYTES], const char *part, const char *text)
     snprintf(why + len, NAME_FAULT_BYTES - len, "%s%s%s", len ? "; " : "", part, text);
 }
 
-static void add_too_long(char why[NAME_FAULT_BYTES], const char *part, struct slice text, int max)
+/* Kubernetes counts names in characters and labels in bytes; it means bytes. */
+static void add_too_long(char why[NAME_FAULT_BYTES], const char *part, struct slice text, int max,
+                         const char *unit)
 {
     char rule[64];
     if (text.len <= (size_t)max)
         return;
-    snprintf(rule, sizeof(rule), "must be no more than %d characters", max);
+    snprintf(rule, sizeof(rule), "must be no more than %d %s", max, unit);
     add(why, part, rule);
 }
 
 static void check_subdomain(struct slice name, const char *part, char why[NAME_FAULT_BYTES])
 {
-    add_too_long(why, part, name, SUBDOMAIN_BYTES_MAX);
+    add_too_long(why, part, name, SUBDOMAIN_BYTES_MAX, *part ? "bytes" : "characters");
     if (!is_subdomain(name))
         add(why, part, SUBDOMAIN_RULE);
 }
@@ -88,7 +90,7 @@ bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES])
 bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES])
 {
     why[0] = '\0';
-    add_too_long(why, "", name, LABEL_BYTES_MAX);
+    add_too_long(why, "", name, LABEL_BYTES_MAX, "characters");
     if (!is_made_of(name, is_lower, "-"))
         add(why, "", is_subdomain(name) ? "must not contain dots" : DNS_LABEL_RULE);
     return !why[0];
@@ -98,7 +100,7 @@ static void check_name_part(struct slice name, char why[NAME_FAULT_BYTES])
 {
     if (!name.len)
         add(why, "name part ", "must be non-empty");
-    add_too_long(why, "name part ", name, LABEL_BYTES_MAX);
+    add_too_long(why, "name part ", name, LABEL_BYTES_MAX, "bytes");
     if (!is_made_of(name, is_alphanumeric, "-_."))
         add(why, "name part ", LABEL_RULE);
 }
@@ -130,7 +132,7 @@ bool label_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
 bool label_value_valid(struct slice value, char why[NAME_FAULT_BYTES])
 {
     why[0] = '\0';
-    add_too_long(why, "", value, LABEL_BYTES_MAX);
+    add_too_long(why, "", value, LABEL_BYTES_MAX, "bytes");
     if (value.len && !is_made_of(value, is_alphanumeric, "-_."))
         add(why, "",
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' "

@@ -114,7 +114,7 @@ static void selectors_have_limits(void **state)
         assert_int_equal(buf_append_text(&text, "b,"), ST_OK);
     assert_int_equal(label_selector_parse(*state, buf_slice(&text), &selector, &error), ST_LIMIT);
     const struct field_selector *fields;
-    struct kube_names none = {0};
+    static const struct kube_kind none = {.group = "", .kind = "None"};
     assert_int_equal(field_selector_parse(*state, buf_slice(&text), &none, &fields, &error),
                      ST_LIMIT);
     text.len = 0;
@@ -126,7 +126,10 @@ static void selectors_have_limits(void **state)
 }
 
 static const char *const allowed_names[] = {"spec.nodeName", "status.phase"};
-static const struct kube_names allowed = {allowed_names, COUNT_OF(allowed_names)};
+static const struct kube_kind pods = {.group = "",
+                                      .kind = "Pod",
+                                      .flags = KUBE_NAMESPACED,
+                                      .fields = {allowed_names, COUNT_OF(allowed_names)}};
 
 static void fields_match_as_in_kubernetes(void **state)
 {
@@ -152,7 +155,7 @@ static void fields_match_as_in_kubernetes(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct field_selector *selector;
         struct error error;
-        assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &allowed,
+        assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &pods,
                                               &selector, &error),
                          ST_OK);
         assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
@@ -165,7 +168,7 @@ static void a_required_value_is_known(void **state)
     struct error error;
     struct slice value;
     assert_int_equal(field_selector_parse(*state, SLICE_LITERAL("status.phase!=x,spec.nodeName=a"),
-                                          &allowed, &selector, &error),
+                                          &pods, &selector, &error),
                      ST_OK);
     assert_true(field_selector_requires(selector, SLICE_LITERAL("spec.nodeName"), &value));
     assert_true(slice_equal(value, SLICE_LITERAL("a")));
@@ -176,18 +179,86 @@ static void wrong_field_selectors_are_refused_in_the_same_words(void **state)
 {
     static const char *const cases[][2] = {
         {"a", "invalid selector: 'a'; can't understand 'a'"},
-        {"data.k=v", "\"data.k\" is not a known field selector: only \"metadata.name\", "
-                     "\"metadata.namespace\""},
+        {"data.k=v", "field label not supported: data.k"},
+        {"data.k=v,b", "invalid selector: 'data.k=v,b'; can't understand 'b'"},
         {"metadata.name=a\\b", "invalid field selector: invalid escape sequence: \\b"},
-        {"metadata.name=a=b", "invalid field selector: unescaped character in value: ="},
+        {"metadata.name=a=b", "invalid field selector: unescaped character in value: 61"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct field_selector *selector;
         struct error error;
         assert_int_equal(
-            field_selector_parse(*state, slice_from_text(cases[i][0]), &allowed, &selector, &error),
+            field_selector_parse(*state, slice_from_text(cases[i][0]), &pods, &selector, &error),
             ST_INVALID);
         assert_string_equal(error.text, cases[i][1]);
+    }
+}
+
+static enum status parse_for(struct arena *arena, const char *plural, const char *text,
+                             const struct field_selector **ret_selector, struct error *error)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    while (count && strcmp(kinds->plural, plural) != 0) {
+        kinds++;
+        count--;
+    }
+    assert_true(count > 0);
+    return field_selector_parse(arena, slice_from_text(text), kinds, ret_selector, error);
+}
+
+static void each_kind_refuses_fields_in_its_own_words(void **state)
+{
+    static const char *const cases[][3] = {
+        {"configmaps", "a=b",
+         "\"a\" is not a known field selector: only \"metadata.name\", "
+         "\"metadata.namespace\""},
+        {"replicasets", "status.replicas=1",
+         "\"status.replicas\" is not a known field selector: only \"metadata.name\", "
+         "\"metadata.namespace\""},
+        {"nodes", "metadata.namespace=a", "field label not supported: metadata.namespace"},
+        {"jobs", "a=b", "field label \"a\" not supported for Job"},
+        {"resourceslices", "a=b",
+         "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: a"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct error error;
+        assert_int_equal(parse_for(*state, cases[i][0], cases[i][1], &selector, &error),
+                         ST_INVALID);
+        assert_string_equal(error.text, cases[i][2]);
+    }
+}
+
+static void fields_of_some_kinds_mean_more_than_their_name(void **state)
+{
+    static const struct {
+        const char *plural, *selector, *object;
+        bool matches;
+    } cases[] = {
+        {"nodes", "spec.unschedulable=false", "{\"metadata\":{}}", true},
+        {"nodes", "spec.unschedulable=false", "{\"metadata\":{},\"spec\":{\"unschedulable\":true}}",
+         false},
+        {"pods", "spec.hostNetwork!=true", "{\"metadata\":{},\"spec\":{}}", true},
+        {"pods", "spec.host=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"a\"}}", true},
+        {"jobs", "status.successful=0", "{\"metadata\":{}}", true},
+        {"jobs", "status.successful=2", "{\"metadata\":{},\"status\":{\"succeeded\":2}}", true},
+        {"replicationcontrollers", "status.replicas=0", "{\"metadata\":{}}", true},
+        {"secrets", "type=Opaque", "{\"metadata\":{}}", true},
+        {"events", "type=", "{\"metadata\":{}}", true},
+        {"events", "source=kubelet", "{\"metadata\":{},\"source\":{\"component\":\"kubelet\"}}",
+         true},
+        {"events", "source=kubelet",
+         "{\"metadata\":{},\"source\":{},\"reportingComponent\":\"kubelet\"}", true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct kube_object object;
+        struct error error;
+        assert_int_equal(parse_for(*state, cases[i].plural, cases[i].selector, &selector, &error),
+                         ST_OK);
+        assert_int_equal(kube_object_look(slice_from_text(cases[i].object), &object), ST_OK);
+        assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
     }
 }
 
@@ -217,6 +288,8 @@ int main(void)
         TEST(fields_match_as_in_kubernetes),
         TEST(a_required_value_is_known),
         TEST(wrong_field_selectors_are_refused_in_the_same_words),
+        TEST(each_kind_refuses_fields_in_its_own_words),
+        TEST(fields_of_some_kinds_mean_more_than_their_name),
         TEST(names_are_held_to_their_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
