@@ -32,11 +32,13 @@ static void use(struct arena *arena, const struct schema *schema, struct json_no
 static void check(struct arena *arena, struct json_node *schema)
 {
     struct kube_faults faults = {.arena = arena};
-    struct check walk = {.arena = arena, .faults = &faults};
+    struct check walk = {.arena = arena, .faults = &faults, .steps = SCHEMA_STEPS_MAX};
     AUTO(buf_fini) struct buf warning = {0};
+    patterns_init(&walk.patterns, arena);
     check_schema(&walk, schema, true, &warning);
     kube_definition_check(arena, schema, NULL, &faults, &warning);
     kube_definition_check(arena, schema, schema, &faults, &warning);
+    patterns_fini(&walk.patterns);
     buf_fini(&walk.path);
 }
 
@@ -55,7 +57,8 @@ static void fuzz(struct arena *arena, struct slice bytes)
 {
     const uint8_t *zero = bytes.len ? memchr(bytes.ptr, 0, bytes.len) : NULL;
     struct json_node *node, *value;
-    struct schema *schema;
+    const struct schema *schema;
+    struct patterns patterns;
     struct schema_traits traits = {0};
     struct error error;
     size_t len = zero ? (size_t)(zero - bytes.ptr) : bytes.len;
@@ -64,7 +67,10 @@ static void fuzz(struct arena *arena, struct slice bytes)
     if (json_tree_read(arena, slice_sub(bytes, 0, len), &node, &error) != ST_OK)
         return;
     check(arena, node);
-    if (schema_compile(arena, node, &schema, &traits, &error) != ST_OK)
+    patterns_init(&patterns, arena);
+    enum status status = schema_compile(arena, &patterns, node, &schema, &traits, &error);
+    patterns_fini(&patterns);
+    if (status != ST_OK)
         return;
     if (json_tree_read(arena, slice_sub(bytes, rest, bytes.len - rest), &value, &error) == ST_OK)
         use(arena, schema, value);

@@ -6,6 +6,7 @@
 #include "etcd/health_counts.h"
 #include "etcd/metrics.h"
 #include "kube/api/metrics.h"
+#include "kube/custom/schema_pool.h"
 #include "net/wire.h"
 #include "wire/connection.h"
 
@@ -94,9 +95,11 @@ static void write_metrics(void *face, struct metric_page *page)
     etcd_metrics_write(face, page);
 }
 
-static void write_kube_metrics(void *metrics, struct metric_page *page)
+static void write_kube_metrics(void *ctx, struct metric_page *page)
 {
-    kube_metrics_write(metrics, page);
+    const struct kube_config *kube = ctx;
+    kube_metrics_write(kube->metrics, page);
+    schema_pool_write_metrics(kube->schemas, page);
 }
 
 static enum status start_faces(struct server *server, struct server_shard *shard, struct loop *loop)
@@ -349,7 +352,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     if (config->kube_wanted) {
         TRY(kube_metrics_new(&server->kube.metrics));
         server->etcd.more_metrics = write_kube_metrics;
-        server->etcd.more_metrics_ctx = server->kube.metrics;
+        server->etcd.more_metrics_ctx = &server->kube;
+        server->kube.schemas = schema_pool_new();
     }
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
@@ -405,6 +409,7 @@ void server_free(struct server *server)
     server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
     kube_metrics_free(server->kube.metrics);
+    schema_pool_free(server->kube.schemas);
     free(server->bound);
     free(server->shown);
     free(server->shown_texts);

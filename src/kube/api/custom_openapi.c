@@ -112,26 +112,18 @@ static enum status add_meta(struct arena *arena, const struct kube_kind *kind,
     return set(arena, schema, "x-kubernetes-group-version-kind", parse(arena, gvk));
 }
 
-static struct json_node *find_schema(const struct kube_kind *kind, struct json_node *object)
-{
-    struct json_node *list = json_node_path(object, "spec.versions");
-    struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
-    while (item && !json_node_is_text(json_node_named(item, "name"), kind->version))
-        item = item->next;
-    struct json_node *schema = json_node_path(item, "schema.openAPIV3Schema");
-    return schema && schema->type == JSON_TYPE_OBJECT ? schema : NULL;
-}
-
 static enum status write_schema(struct arena *arena, const struct kube_kind *kind,
                                 struct json_writer *w)
 {
     AUTO(buf_fini) struct buf text = {0};
     char name[VERSION_BYTES];
-    struct json_node *object, *schema;
+    struct json_node *schema;
     struct error error;
-    TRY(json_tree_read(arena, kube_custom_of(kind)->definition->text, &object, &error));
-    schema = find_schema(kind, object);
-    if (!schema)
+    struct slice json = pool_schema_text(kube_custom_of(kind)->schema);
+    if (!json.len)
+        return ST_OK;
+    TRY(json_tree_read(arena, json, &schema, &error));
+    if (schema->type != JSON_TYPE_OBJECT)
         return ST_OK;
     TRY(add_meta(arena, kind, schema));
     TRY(json_tree_write(schema, &text));

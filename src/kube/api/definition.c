@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* What checking one may hold; a schema compiled for use is no larger. */
-enum { CHECK_BYTES_MAX = KUBE_SCHEMA_BYTES_MAX };
+enum { CHECK_BYTES_MAX = SCHEMA_BYTES_MAX };
 
 bool kube_is_definitions(const struct kube_kind *kind)
 {

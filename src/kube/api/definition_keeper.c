@@ -89,7 +89,7 @@ static void on_read(struct engine_op *op)
 static void read_one(struct keeper *keeper, struct slice name)
 {
     arena_fini(&keeper->arena);
-    arena_init(&keeper->arena, NULL, 0, KUBE_SCHEMA_BYTES_MAX);
+    arena_init(&keeper->arena, NULL, 0, SCHEMA_BYTES_MAX);
     keeper->request = (struct pb_range_request){0};
     if (kube_key_make(&keeper->arena, KUBE_DEFINITIONS_PREFIX, SLICE_EMPTY, name,
                       &keeper->request.key) != ST_OK) {

@@ -13,6 +13,7 @@
 struct kube_metrics;
 struct kube_schema;
 struct kube_tokens;
+struct schema_pool;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct kube_config {
@@ -21,6 +22,7 @@ struct kube_config {
     const struct kube_tokens *tokens; /* kube/api/tokens.h; NULL: nobody is asked who he is */
     const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
     struct kube_metrics *metrics;     /* kube/api/metrics.h; NULL: nothing is counted */
+    struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each face has its own */
 };
 
 /* Of a request, as in Kubernetes. */

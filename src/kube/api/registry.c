@@ -2,14 +2,19 @@
 
 #include "base/log.h"
 #include "base/xalloc.h"
-#include "codec/json/scanner.h"
 #include "kube/api/call.h"
 #include "watch/cursor.h"
 
-enum { ARENA_BYTES_MAX = 1 << 20 };
+enum {
+    ARENA_BYTES_MAX = 1 << 20,
+    READ_BYTES_MAX = 256 << 10, /* of definitions that are new, in one turn; the last may be more */
+    READ_KNOWN_BYTES = 128,     /* what one costs that is known */
+};
 
 struct kube_registry {
     struct kube_face *face;
+    struct schema_pool *pool;
+    struct schema_pool *own_pool; /* NULL: it is the server's */
     struct kube_kinds *kinds;
     struct watch_cursor *cursor; /* NULL: nothing is heard */
     struct deferred look;        /* something has changed: read in the next turn */
@@ -17,8 +22,12 @@ struct kube_registry {
     bool news_wanted; /* `news` waits */
     struct list uses;
 
-    /* Reading all. */
+    /* Reading all: some in each turn. */
     bool reading;
+    struct deferred more;                 /* the next turn */
+    struct kube_kinds *before;            /* counted: the picture when it began */
+    struct kube_definition **definitions; /* owned; read so far, each counted */
+    size_t definition_count;
     struct arena arena;
     struct pb_range_request request;
     struct engine_range range;
@@ -35,36 +44,12 @@ struct kube_registry_use {
 
 /* -- Pictures -- */
 
-/* A member of the object as it stands in its text; empty: none. */
-static struct slice raw_member(struct slice text, const char *name)
-{
-    struct json_scanner s;
-    json_scanner_init(&s, text);
-    if (json_next(&s) != JSON_OBJECT)
-        return SLICE_EMPTY;
-    while (json_next(&s) == JSON_KEY) {
-        bool found = slice_equal(slice_sub(s.raw, 1, s.raw.len - 2), slice_from_text(name));
-        enum json_token token = json_next(&s);
-        const uint8_t *start = s.raw.ptr;
-        if (!json_skip(&s, token))
-            return SLICE_EMPTY;
-        if (found)
-            return slice_of(start, (size_t)(s.at - start));
-    }
-    return SLICE_EMPTY;
-}
-
 static bool names_equal(const struct kube_names *a, const struct kube_names *b)
 {
     bool equal = a->count == b->count;
     for (size_t i = 0; equal && i < a->count; i++)
         equal = strcmp(a->names[i], b->names[i]) == 0;
     return equal;
-}
-
-static bool same_spec(const struct kube_definition *a, const struct kube_definition *b)
-{
-    return slice_equal(raw_member(a->text, "spec"), raw_member(b->text, "spec"));
 }
 
 /* For whom it serves nothing has changed. */
@@ -103,9 +88,10 @@ static struct kube_definition *renew(struct kube_registry *r, struct kube_kv kv)
     struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
     struct slice name = slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
     struct kube_definition *had = kube_kinds_definition(r->kinds, name), *made;
-    if (had && had->revision == kv.mod_revision)
+    /* What was read with a request may be newer than what is read with all others. */
+    if (had && had->revision >= kv.mod_revision)
         return kube_definition_ref(had);
-    enum status status = kube_definition_new(kv.value, kv.mod_revision, &made);
+    enum status status = kube_definition_new(r->pool, kv.value, kv.mod_revision, &made);
     if (status == ST_OK && !slice_equal(made->name, name)) {
         kube_definition_unref(made);
         status = ST_MALFORMED;
@@ -115,7 +101,7 @@ static struct kube_definition *renew(struct kube_registry *r, struct kube_kv kv)
                  LOG_TEXT("why", status_text(status)));
         return NULL;
     }
-    bool same = had && same_spec(had, made);
+    bool same = had && kube_definition_same_spec(had, made);
     if (same && serves_same(had, made)) {
         had->revision = kv.mod_revision;
         kube_definition_unref(made);
@@ -163,33 +149,50 @@ static bool differs(const struct kube_registry *r, struct kube_definition *const
     return !same;
 }
 
-static enum status take_all(struct kube_registry *r)
+/* It came, changed or went with a request while all were being read: that is newer. */
+static bool is_newer(const struct kube_registry *r, struct slice name)
 {
-    struct slice field;
-    size_t count = 0;
-    struct kube_definition **list = xcalloc(KUBE_DEFINITIONS_MAX, sizeof(struct kube_definition *));
-    while (count < KUBE_DEFINITIONS_MAX && engine_range_next(&r->range, &field)) {
-        struct kube_definition *made = renew(r, kube_kv_of(field));
-        if (made)
-            list[count++] = made;
-    }
-    enum status status = r->range.op.status;
-    if (status == ST_OK && differs(r, list, count))
-        set_kinds(r, list, count);
-    for (size_t i = 0; i < count; i++)
-        kube_definition_unref(list[i]);
-    free(list);
-    return status;
+    return kube_kinds_definition(r->kinds, name) != kube_kinds_definition(r->before, name);
 }
 
-static void on_range(struct engine_op *op)
+/* What was read, but for what is newer than that. */
+static void take_all(struct kube_registry *r)
 {
-    struct kube_registry *r = CONTAINER_OF(op, struct kube_registry, range.op);
+    size_t had, count = 0;
+    struct kube_definition *const *all = kube_kinds_definitions(r->kinds, &had);
+    struct kube_definition **list =
+        xcalloc(had + r->definition_count + 1, sizeof(struct kube_definition *));
+    for (size_t i = 0; i < r->definition_count; i++)
+        if (!is_newer(r, r->definitions[i]->name))
+            list[count++] = r->definitions[i];
+    for (size_t i = 0; i < had; i++)
+        if (is_newer(r, all[i]->name))
+            list[count++] = all[i];
+    if (differs(r, list, count))
+        set_kinds(r, list, size_min(count, KUBE_DEFINITIONS_MAX));
+    free(list);
+}
+
+static void drop_read(struct kube_registry *r)
+{
+    for (size_t i = 0; i < r->definition_count; i++)
+        kube_definition_unref(r->definitions[i]);
+    free(r->definitions);
+    r->definitions = NULL;
+    r->definition_count = 0;
+    kube_kinds_unref(r->before);
+    r->before = NULL;
+}
+
+static void finish_reading(struct kube_registry *r, enum status status)
+{
     struct list *link;
-    enum status status = op->status == ST_OK ? take_all(r) : op->status;
-    if (status != ST_OK)
+    if (status == ST_OK)
+        take_all(r);
+    else
         log_warn("the CustomResourceDefinitions cannot be read",
                  LOG_TEXT("why", status_text(status)));
+    drop_read(r);
     engine_range_close(&r->range);
     arena_fini(&r->arena);
     r->face->under_way--;
@@ -206,6 +209,44 @@ static void on_range(struct engine_op *op)
         struct kube_registry_wait *wait = LIST_ENTRY(link, struct kube_registry_wait, in_registry);
         wait->go(wait);
     }
+}
+
+static size_t take_next(struct kube_registry *r, struct kube_kv kv)
+{
+    struct kube_definition *definition = renew(r, kv);
+    if (!definition)
+        return kv.value.len;
+    r->definitions[r->definition_count++] = definition;
+    return definition->refs > 1 ? READ_KNOWN_BYTES : kv.value.len;
+}
+
+static void read_more(struct deferred *deferred)
+{
+    struct kube_registry *r = CONTAINER_OF(deferred, struct kube_registry, more);
+    struct slice field;
+    size_t bytes = 0;
+    bool more = true;
+    while (more && bytes < READ_BYTES_MAX) {
+        more = r->definition_count < KUBE_DEFINITIONS_MAX && engine_range_next(&r->range, &field);
+        if (more)
+            bytes += take_next(r, kube_kv_of(field));
+    }
+    if (more)
+        loop_defer(r->face->loop, &r->more);
+    else
+        finish_reading(r, r->range.op.status);
+}
+
+static void on_range(struct engine_op *op)
+{
+    struct kube_registry *r = CONTAINER_OF(op, struct kube_registry, range.op);
+    if (op->status != ST_OK) {
+        finish_reading(r, op->status);
+        return;
+    }
+    r->before = kube_kinds_ref(r->kinds);
+    r->definitions = xcalloc(KUBE_DEFINITIONS_MAX, sizeof(struct kube_definition *));
+    read_more(&r->more);
 }
 
 static void start_reading(struct kube_registry *r)
@@ -325,8 +366,11 @@ struct kube_registry *kube_registry_new(struct kube_face *face)
 {
     struct kube_registry *r = xcalloc(1, sizeof(*r));
     r->face = face;
+    r->own_pool = face->config->schemas ? NULL : schema_pool_new();
+    r->pool = r->own_pool ? r->own_pool : face->config->schemas;
     r->kinds = kube_kinds_new(NULL, 0);
     r->look.fn = look;
+    r->more.fn = read_more;
     list_init(&r->waiting);
     list_init(&r->next);
     list_init(&r->uses);
@@ -338,7 +382,8 @@ void kube_registry_free(struct kube_registry *r)
     if (!r)
         return;
     kube_registry_stop(r);
-    assert(list_empty(&r->waiting) && list_empty(&r->next) && list_empty(&r->uses));
+    assert(!r->reading && list_empty(&r->waiting) && list_empty(&r->next) && list_empty(&r->uses));
     kube_kinds_unref(r->kinds);
+    schema_pool_free(r->own_pool);
     free(r);
 }

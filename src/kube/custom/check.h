@@ -7,6 +7,7 @@
 
 #include "codec/json/tree.h"
 #include "kube/api/faults.h"
+#include "kube/custom/patterns.h"
 
 /* old NULL: it is new. `warning` is what clients are to be told although it is fine; it may stay
  * empty. */
@@ -19,7 +20,9 @@ void kube_definition_check(struct arena *arena, struct json_node *object, struct
 struct check {
     struct arena *arena;
     struct kube_faults *faults;
-    struct buf path; /* "spec.versions[0]" */
+    struct buf path;          /* "spec.versions[0]" */
+    struct patterns patterns; /* of all versions */
+    int64_t steps;            /* that are left for checking defaults */
 };
 
 /* Steps to a child; returns what check_leave takes back. */

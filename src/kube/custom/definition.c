@@ -8,6 +8,7 @@
 /* What is made from a tree that is not kept. */
 struct maker {
     struct kube_definition *definition;
+    struct schema_pool *pool;
     struct arena *scratch; /* the tree's */
     bool no_memory;
 };
@@ -218,13 +219,25 @@ static void set_warning(struct maker *m, struct kube_custom *custom, struct json
     custom->warning = make_text(m, slice_from_text(text));
 }
 
+/* It is taken out of the version, so that what is left is the rest. */
+static void set_schema(struct maker *m, struct kube_custom *custom, struct json_node *version)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct json_node *parent = json_node_named(version, "schema");
+    struct json_node *schema = json_node_named(parent, "openAPIV3Schema");
+    if (schema)
+        m->no_memory |= json_tree_write(schema, &text) != ST_OK;
+    custom->schema = schema_pool_get(m->pool, buf_slice(&text));
+    if (schema)
+        json_node_remove(parent, schema);
+}
+
 static void set_version(struct maker *m, struct kube_custom *custom, struct json_node *version)
 {
     struct kube_definition *d = m->definition;
     char prefix[1024];
     snprintf(prefix, sizeof(prefix), "/registry/%.400s/%.400s/", d->group, d->names.plural);
     custom->definition = d;
-    custom->compiled = ST_AGAIN;
     custom->served = get_bool(version, "served");
     custom->kind = (struct kube_kind){
         .group = d->group,
@@ -242,6 +255,7 @@ static void set_version(struct maker *m, struct kube_custom *custom, struct json
     set_fields(m, custom, version);
     set_subresources(m, custom, version);
     set_warning(m, custom, version);
+    set_schema(m, custom, version);
 }
 
 static enum status set_versions(struct maker *m, struct json_node *spec)
@@ -269,6 +283,16 @@ static enum status set_versions(struct maker *m, struct json_node *spec)
 
 /* -- The whole -- */
 
+static bool is_builtin_group(const char *group)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(kinds[i].group, group) == 0)
+            return true;
+    return false;
+}
+
 static void set_names(struct maker *m, struct json_node *object)
 {
     struct kube_definition *d = m->definition;
@@ -284,6 +308,7 @@ static void set_names(struct maker *m, struct json_node *object)
         .short_names = get_names(m, accepted, "shortNames"),
         .categories = get_names(m, accepted, "categories"),
     };
+    d->builtin_group = is_builtin_group(d->group);
     d->namespaced = json_node_is_text(json_node_named(spec, "scope"), "Namespaced");
     d->terminating = has_condition(object, "Terminating") ||
                      json_node_path(object, "metadata.deletionTimestamp");
@@ -291,21 +316,23 @@ static void set_names(struct maker *m, struct json_node *object)
     d->established = has_condition(object, "Established") && d->names.kind[0];
 }
 
-static enum status fill(struct maker *m, struct json_node *object, struct slice text)
+static enum status fill(struct maker *m, struct json_node *object)
 {
+    AUTO(buf_fini) struct buf rest = {0};
     struct kube_definition *d = m->definition;
     struct slice name = SLICE_EMPTY;
     TRY(json_node_text(json_node_path(object, "metadata.name"), m->scratch, &name));
     TRY(arena_dup(&d->arena, name, &d->name));
-    TRY(arena_dup(&d->arena, text, &d->text));
     set_names(m, object);
     if (!name.len || !d->group[0] || !d->names.plural[0])
         return ST_MALFORMED;
     TRY(set_versions(m, json_node_named(object, "spec")));
+    TRY(json_tree_write(json_node_named(object, "spec"), &rest));
+    TRY(arena_dup(&d->arena, buf_slice(&rest), &d->rest));
     return m->no_memory ? ST_LIMIT : ST_OK;
 }
 
-enum status kube_definition_new(struct slice text, int64_t revision,
+enum status kube_definition_new(struct schema_pool *pool, struct slice text, int64_t revision,
                                 struct kube_definition **ret_definition)
 {
     struct arena scratch;
@@ -315,11 +342,11 @@ enum status kube_definition_new(struct slice text, int64_t revision,
     d->refs = 1;
     d->revision = d->spec_revision = revision;
     arena_init(&d->arena, NULL, 0, KUBE_DEFINITION_BYTES_MAX);
-    arena_init(&scratch, NULL, 0, KUBE_SCHEMA_BYTES_MAX);
-    struct maker m = {.definition = d, .scratch = &scratch};
+    arena_init(&scratch, NULL, 0, SCHEMA_BYTES_MAX);
+    struct maker m = {.definition = d, .pool = pool, .scratch = &scratch};
     enum status status = json_tree_read(&scratch, text, &object, &error);
     if (status == ST_OK)
-        status = fill(&m, object, text);
+        status = fill(&m, object);
     arena_fini(&scratch);
     if (status == ST_OK)
         *ret_definition = d;
@@ -339,7 +366,7 @@ void kube_definition_unref(struct kube_definition *definition)
     if (!definition || --definition->refs)
         return;
     for (size_t i = 0; i < definition->version_count; i++)
-        arena_fini(&definition->versions[i].arena);
+        pool_schema_unref(definition->versions[i].schema);
     arena_fini(&definition->arena);
     free(definition);
 }
@@ -351,32 +378,16 @@ struct kube_custom *kube_custom_of(const struct kube_kind *kind)
     return (struct kube_custom *)(uintptr_t)kind; /* it is the first member, and not const there */
 }
 
-/* -- Schemas -- */
-
-static struct json_node *find_schema(struct kube_custom *custom, struct json_node *object)
-{
-    struct json_node *list = get_array(json_node_named(object, "spec"), "versions");
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
-        if (json_node_is_text(json_node_named(item, "name"), custom->kind.version))
-            return json_node_path(item, "schema.openAPIV3Schema");
-    return NULL;
-}
-
-static enum status compile(struct kube_custom *custom)
-{
-    struct json_node *object, *schema;
-    struct error error;
-    arena_init(&custom->arena, NULL, 0, KUBE_SCHEMA_BYTES_MAX);
-    TRY(json_tree_read(&custom->arena, custom->definition->text, &object, &error));
-    schema = find_schema(custom, object);
-    if (!schema)
-        return ST_NOT_FOUND;
-    return schema_compile(&custom->arena, schema, &custom->schema, &custom->traits, &error);
-}
-
 const struct schema *kube_custom_schema(struct kube_custom *custom)
 {
-    if (custom->compiled == ST_AGAIN)
-        custom->compiled = compile(custom);
-    return custom->compiled == ST_OK ? custom->schema : NULL;
+    return pool_schema_compiled(custom->schema);
+}
+
+/* Versions have an order, and schemas of the same text are the same. */
+bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b)
+{
+    bool same = slice_equal(a->rest, b->rest) && a->version_count == b->version_count;
+    for (size_t i = 0; same && i < a->version_count; i++)
+        same = a->versions[i].schema == b->versions[i].schema;
+    return same;
 }

@@ -1,14 +1,14 @@
 /*
- * A CustomResourceDefinition as the face uses it: one kind for each of its versions, and what of it
- * is needed without its schemas. Those are compiled when a kind is first written or read in another
- * way than it is stored. Made from the stored object; counted, and read-only but for that. Each
- * I/O thread has its own.
+ * A CustomResourceDefinition as the face uses it: one kind for each of its versions. Made from the
+ * stored object; counted, and read-only but for its revision. Each I/O thread has its own; their
+ * schemas are one for all of them (schema_pool.h), compiled when a kind is first written or read in
+ * another way than it is stored.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_H
 
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/structural.h"
+#include "kube/custom/schema_pool.h"
 #include "kube/resource/kind.h"
 
 #define KUBE_DEFINITIONS_PREFIX "/registry/apiextensions.k8s.io/customresourcedefinitions/"
@@ -17,8 +17,7 @@
 enum {
     KUBE_VERSIONS_MAX = 32,              /* of one definition */
     KUBE_COLUMNS_MAX = 64,               /* of one version */
-    KUBE_SCHEMA_BYTES_MAX = 32 << 20,    /* a compiled version, with the JSON it is made from */
-    KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas, with its text */
+    KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas */
     KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
     KUBE_DEFINITIONS_MAX = 2000,         /* that are served; more stay objects */
 };
@@ -40,11 +39,7 @@ struct kube_custom {
     struct kube_custom_column *columns;
     size_t column_count;
     const char *replicas_path, *status_replicas_path, *selector_path; /* of scale; NULL: none */
-    /* Private: the schema once it was asked for. */
-    struct arena arena;
-    struct schema *schema;
-    struct schema_traits traits;
-    enum status compiled; /* ST_AGAIN: not tried */
+    struct pool_schema *schema;                                       /* counted */
 };
 
 struct kube_definition_names {
@@ -56,12 +51,13 @@ struct kube_definition {
     unsigned refs;
     struct arena arena;
     struct slice name; /* "widgets.example.com" */
-    struct slice text; /* the object as it is stored */
+    struct slice rest; /* of spec: all but the schemas, as JSON */
     const char *group;
     const char *api_version; /* that objects are stored as: "example.com/v1" */
     int64_t revision;        /* of the stored object */
     int64_t spec_revision;   /* since which spec is as it is, as far as is known */
     bool namespaced;
+    bool builtin_group;                 /* there are built-in kinds of its group, too */
     bool established;                   /* its kinds are served */
     bool terminating;                   /* nothing may be created */
     bool accepted;                      /* all names that it wants are its own */
@@ -72,11 +68,14 @@ struct kube_definition {
 
 /* ST_MALFORMED: it is none; ST_LIMIT; ST_NOMEM. */
 MUST_CHECK
-enum status kube_definition_new(struct slice text, int64_t revision,
+enum status kube_definition_new(struct schema_pool *pool, struct slice text, int64_t revision,
                                 struct kube_definition **ret_definition);
 struct kube_definition *kube_definition_ref(struct kube_definition *definition);
 void kube_definition_unref(struct kube_definition *definition); /* accepts NULL */
 DEFINE_CLEANUP(struct kube_definition *, kube_definition_unref)
+
+/* What is said in spec is the same. */
+bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b);
 
 /* NULL: it is built in. */
 struct kube_custom *kube_custom_of(const struct kube_kind *kind);

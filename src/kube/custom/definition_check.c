@@ -558,12 +558,13 @@ static void check_spec(struct check *c, struct json_node *spec, struct json_node
 void kube_definition_check(struct arena *arena, struct json_node *object, struct json_node *old,
                            struct kube_faults *faults, struct buf *warning)
 {
-    struct check c = {.arena = arena, .faults = faults};
+    struct check c = {.arena = arena, .faults = faults, .steps = SCHEMA_STEPS_MAX};
     struct json_node none = {.type = JSON_TYPE_ARRAY};
     struct json_node *spec = json_node_named(object, "spec");
     struct json_node *versions = check_array(spec, "versions");
     if (!versions)
         versions = &none;
+    patterns_init(&c.patterns, arena);
     if (!old)
         check_own_name(&c, object, spec);
     size_t before = check_enter(&c, ".spec");
@@ -574,5 +575,6 @@ void kube_definition_check(struct arena *arena, struct json_node *object, struct
     check_stored(&c, object, versions);
     if (!old)
         check_approval(&c, object, text_of(&c, json_node_named(spec, "group")));
+    patterns_fini(&c.patterns);
     buf_fini(&c.path);
 }

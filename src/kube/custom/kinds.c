@@ -14,14 +14,10 @@ struct kube_kinds {
 
 /* -- Order -- */
 
-static bool is_builtin_group(const char *group)
+static bool is_of_builtin_group(const struct kube_kind *kind)
 {
-    size_t count;
-    const struct kube_kind *kinds = kube_builtin_kinds(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(kinds[i].group, group) == 0)
-            return true;
-    return false;
+    const struct kube_custom *custom = kube_custom_of(kind);
+    return !custom || custom->definition->builtin_group;
 }
 
 static int row_order(const void *a, const void *b)
@@ -30,7 +26,7 @@ static int row_order(const void *a, const void *b)
     const struct kube_kind *y = *(const struct kube_kind *const *)b;
     int order = strcmp(x->group, y->group);
     if (order && (x->flags | y->flags) & KUBE_CUSTOM) {
-        bool own = is_builtin_group(x->group), other = is_builtin_group(y->group);
+        bool own = is_of_builtin_group(x), other = is_of_builtin_group(y);
         if (own != other)
             return own ? -1 : 1;
     }

@@ -17,10 +17,12 @@
     "\",\"listKind\":\"" kind "List\",\"singular\":\"s\",\"shortNames\":[\"x\",\"y\"]},"           \
     "\"conditions\":[{\"type\":\"Established\",\"status\":\"" established "\"}]}}"
 
+static struct schema_pool *pool;
+
 static struct kube_definition *make(const char *text)
 {
     struct kube_definition *d = NULL;
-    assert_int_equal(kube_definition_new(slice_from_text(text), 7, &d), ST_OK);
+    assert_int_equal(kube_definition_new(pool, slice_from_text(text), 7, &d), ST_OK);
     return d;
 }
 
@@ -82,7 +84,7 @@ static void what_is_no_definition_is_refused(void **state)
     struct kube_definition *d;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_int_equal(kube_definition_new(slice_from_text(rows[i]), 1, &d), ST_MALFORMED);
+        assert_int_equal(kube_definition_new(pool, slice_from_text(rows[i]), 1, &d), ST_MALFORMED);
 }
 
 int main(void)
@@ -92,5 +94,8 @@ int main(void)
         cmocka_unit_test(versions_are_ordered_as_in_kubernetes),
         cmocka_unit_test(what_is_no_definition_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    pool = schema_pool_new();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    schema_pool_free(pool);
+    return failed;
 }

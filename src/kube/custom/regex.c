@@ -1,10 +1,14 @@
 #include "kube/custom/regex_program.h"
 
+enum { SCRATCH_BYTES_MAX = 8 << 20 };
+
 /* Of (?ims). Those of a group end with it. */
 enum flag { FLAG_FOLD = 1, FLAG_LINES = 2, FLAG_DOT_ALL = 4 };
 
 struct parser {
-    struct arena *arena;
+    struct arena *arena;   /* of what stays */
+    struct arena *scratch; /* of what grows meanwhile */
+    size_t *left;          /* steps that may still be made */
     struct slice pattern;
     size_t at;
     struct regex_step *steps;
@@ -28,14 +32,23 @@ static enum status unknown(struct parser *p)
 
 /* -- The program -- */
 
+static enum status spend(struct parser *p, size_t steps)
+{
+    if (steps > *p->left)
+        return error_set(p->error, ST_LIMIT, "all patterns together are too large");
+    *p->left -= steps;
+    return ST_OK;
+}
+
 static enum status reserve(struct parser *p, size_t more)
 {
     if (p->count + more > REGEX_INSTRUCTIONS_MAX)
         return error_set(p->error, ST_LIMIT, "error parsing regexp: expression too large");
+    TRY(spend(p, more));
     if (p->count + more <= p->room)
         return ST_OK;
     size_t room = size_max(2 * p->room, p->count + more);
-    struct regex_step *steps = arena_alloc(p->arena, size_max(room, 16) * sizeof(*steps));
+    struct regex_step *steps = arena_alloc(p->scratch, size_max(room, 16) * sizeof(*steps));
     if (!steps)
         return ST_NOMEM;
     if (p->count)
@@ -116,9 +129,10 @@ static enum status class_add(struct parser *p, struct class *class, uint32_t low
 {
     if (class->count == RANGES_MAX)
         return error_set(p->error, ST_LIMIT, "error parsing regexp: expression too large");
+    TRY(spend(p, 1));
     if (class->count == class->room) {
         size_t room = size_max(2 * class->room, 8);
-        struct regex_range *ranges = arena_alloc(p->arena, room * sizeof(*ranges));
+        struct regex_range *ranges = arena_alloc(p->scratch, room * sizeof(*ranges));
         if (!ranges)
             return ST_NOMEM;
         if (class->count)
@@ -288,11 +302,14 @@ static enum status class_item(struct parser *p, struct class *class)
 
 static enum status emit_class(struct parser *p, const struct class *class)
 {
+    struct slice ranges;
+    TRY(arena_dup(p->arena, slice_of(class->ranges, class->count * sizeof(*class->ranges)),
+                  &ranges));
     return emit(p, (struct regex_step){.op = REGEX_CLASS,
                                        .fold = p->flags & FLAG_FOLD,
                                        .negated = class->negated,
                                        .rune = (uint32_t) class->count,
-                                       .ranges = class->ranges});
+                                       .ranges = (const void *)ranges.ptr});
 }
 
 /* Behind the bracket. */
@@ -589,19 +606,38 @@ static enum status parse_alternatives(struct parser *p)
     return ST_OK;
 }
 
+static enum status parse(struct parser *p, const struct regex **ret_regex)
+{
+    TRY(parse_alternatives(p));
+    if (more(p))
+        return fail(p, "unexpected )", 0, p->pattern.len);
+    TRY(emit(p, (struct regex_step){.op = REGEX_FOUND}));
+    struct regex *regex = arena_alloc(p->arena, sizeof(*regex));
+    struct regex_step *steps = arena_alloc(p->arena, p->count * sizeof(*steps));
+    if (!regex || !steps)
+        return ST_NOMEM;
+    memcpy(steps, p->steps, p->count * sizeof(*steps));
+    *regex = (struct regex){.steps = steps, .count = (uint32_t)p->count};
+    *ret_regex = regex;
+    return ST_OK;
+}
+
+enum status regex_compile_within(struct arena *arena, struct slice pattern, size_t *steps,
+                                 const struct regex **ret_regex, struct error *error)
+{
+    _Alignas(ARENA_ALIGN) uint8_t first[4096];
+    struct arena scratch;
+    struct parser p = {
+        .arena = arena, .scratch = &scratch, .left = steps, .pattern = pattern, .error = error};
+    arena_init(&scratch, first, sizeof(first), SCRATCH_BYTES_MAX);
+    enum status status = parse(&p, ret_regex);
+    arena_fini(&scratch);
+    return status;
+}
+
 enum status regex_compile(struct arena *arena, struct slice pattern, const struct regex **ret_regex,
                           struct error *error)
 {
-    struct parser p = {.arena = arena, .pattern = pattern, .error = error};
-    TRY(parse_alternatives(&p));
-    if (more(&p))
-        return fail(&p, "unexpected )", 0, pattern.len);
-    TRY(emit(&p, (struct regex_step){.op = REGEX_FOUND}));
-    struct regex *regex = arena_calloc(arena, 1, sizeof(*regex));
-    if (!regex)
-        return ST_NOMEM;
-    regex->steps = p.steps;
-    regex->count = (uint32_t)p.count;
-    *ret_regex = regex;
-    return ST_OK;
+    size_t steps = SIZE_MAX;
+    return regex_compile_within(arena, pattern, &steps, ret_regex, error);
 }

@@ -25,6 +25,12 @@ MUST_CHECK
 enum status regex_compile(struct arena *arena, struct slice pattern, const struct regex **ret_regex,
                           struct error *error);
 
+/* The same, for one of many: takes what it costs from *steps, also where it fails; ST_LIMIT when
+ * there are too few. */
+MUST_CHECK
+enum status regex_compile_within(struct arena *arena, struct slice pattern, size_t *steps,
+                                 const struct regex **ret_regex, struct error *error);
+
 enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_GAVE_UP };
 
 /* Takes what it costs from *steps, and gives up when there are none left. `scratch` is for the

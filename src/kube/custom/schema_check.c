@@ -1,12 +1,10 @@
 #include "kube/custom/check.h"
 #include "kube/custom/go_text.h"
-#include "kube/custom/regex.h"
 #include "kube/custom/structural.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PATTERN_BYTES_MAX = 4 << 20 };
 enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 
 static struct json_node *object_of(struct json_node *node, const char *key)
@@ -92,14 +90,10 @@ static void check_pattern(struct check *c, struct json_node *node)
     const struct regex *regex;
     struct slice text;
     struct error error = {0};
-    struct arena arena;
     char why[640];
     if (!pattern || json_node_text(pattern, c->arena, &text) != ST_OK || !text.len)
         return;
-    arena_init(&arena, NULL, 0, PATTERN_BYTES_MAX);
-    enum status status = regex_compile(&arena, text, &regex, &error);
-    arena_fini(&arena);
-    switch (status) {
+    switch (patterns_get(&c->patterns, text, &regex, &text, &error)) {
     case ST_INVALID:
     case ST_LIMIT:
         snprintf(why, sizeof(why), "must be a valid regular expression, but isn't: %s", error.text);
@@ -408,8 +402,11 @@ static void check_openapi(struct check *c, struct json_node *node, bool root,
 
 /* -- Defaults -- */
 
+/* All of a definition take no more steps than the validation of an object. */
 static void check_default(struct check *c, const struct schema *schema)
 {
+    if (c->steps <= 0)
+        return; /* which was told */
     struct json_node *copy = json_node_copy(c->arena, schema->preset);
     size_t before = check_enter(c, ".default");
     if (!copy || schema_prune(schema, copy, schema->embedded, NULL) != ST_OK)
@@ -417,7 +414,8 @@ static void check_default(struct check *c, const struct schema *schema)
     else if (!json_node_equal(copy, schema->preset))
         check_invalid(c, "", schema->preset, "must not have unknown fields");
     else
-        schema_validate(schema, schema->preset, NULL, buf_slice(&c->path), c->arena, c->faults);
+        schema_validate_within(schema, schema->preset, NULL, buf_slice(&c->path), c->arena,
+                               &c->steps, c->faults);
     check_leave(c, before);
 }
 
@@ -491,10 +489,10 @@ static void add_warning(struct check *c, struct buf *warning, const char *text, 
 
 static void check_compiled(struct check *c, struct json_node *schema, struct buf *warning)
 {
-    struct schema *compiled;
+    const struct schema *compiled;
     struct schema_traits traits = {0};
     struct error error = {0};
-    enum status status = schema_compile(c->arena, schema, &compiled, &traits, &error);
+    enum status status = schema_compile(c->arena, &c->patterns, schema, &compiled, &traits, &error);
     if (status != ST_OK) {
         check_invalid(c, "", NULL,
                       status == ST_NOMEM ? "it takes more memory than a schema may" : error.text);

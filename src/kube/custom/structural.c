@@ -1,16 +1,90 @@
 #include "kube/custom/structural.h"
 
+#include "base/random.h"
 #include "codec/json/number.h"
 #include "kube/custom/formats.h"
-#include "kube/custom/regex.h"
+#include "kube/custom/patterns.h"
 
 #include <stdlib.h>
 
+/* Everything that is made is made once for each content, from the leaves up: fields that say the
+ * same, however large, share one schema. Real schemas repeat themselves a lot. */
 struct compiler {
-    struct arena *arena;
+    struct arena *arena;  /* of what stays */
+    struct arena scratch; /* of what is needed meanwhile */
+    struct hash_map made; /* struct piece by its bytes */
+    struct patterns *patterns;
     struct schema_traits *traits;
     struct error *error;
 };
+
+struct piece {
+    struct slice bytes;
+    struct json_node *node; /* of a text that was read as JSON */
+};
+
+/* What most schemas say beyond their type. */
+static const struct schema_more nothing_more = {
+    .min_length = -1,
+    .max_length = -1,
+    .min_items = -1,
+    .max_items = -1,
+    .min_properties = -1,
+    .max_properties = -1,
+};
+
+/* -- Pieces -- */
+
+static struct slice piece_key(const void *value)
+{
+    return ((const struct piece *)value)->bytes;
+}
+
+static enum status find_piece(struct compiler *c, struct slice bytes, struct piece **ret_piece)
+{
+    struct piece *piece = hash_map_get(&c->made, bytes);
+    void *replaced;
+    if (!piece) {
+        piece = arena_calloc(&c->scratch, 1, sizeof(*piece));
+        if (!piece)
+            return ST_NOMEM;
+        TRY(arena_dup(c->arena, bytes, &piece->bytes));
+        TRY(hash_map_put(&c->made, piece, &replaced));
+    }
+    *ret_piece = piece;
+    return ST_OK;
+}
+
+static enum status keep(struct compiler *c, const void *bytes, size_t len, const void **ret_kept)
+{
+    struct piece *piece;
+    TRY(find_piece(c, slice_of(bytes, len), &piece));
+    *ret_kept = piece->bytes.ptr;
+    return ST_OK;
+}
+
+static enum status keep_text(struct compiler *c, struct slice text, struct slice *ret_text)
+{
+    const void *kept = NULL;
+    if (text.len)
+        TRY(keep(c, text.ptr, text.len, &kept));
+    *ret_text = slice_of(kept, text.len);
+    return ST_OK;
+}
+
+/* A value of the tree, with texts of its own: the tree goes. */
+static enum status keep_value(struct compiler *c, struct json_node *node,
+                              struct json_node **ret_value)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    struct piece *piece;
+    TRY(json_tree_write(node, &json));
+    TRY(find_piece(c, buf_slice(&json), &piece));
+    if (!piece->node)
+        TRY(json_tree_read(c->arena, piece->bytes, &piece->node, c->error));
+    *ret_value = piece->node;
+    return ST_OK;
+}
 
 /* -- Small parts -- */
 
@@ -42,8 +116,9 @@ static bool get_number(struct json_node *node, const char *key, double *ret_numb
 static enum status get_text(struct compiler *c, struct json_node *node, const char *key,
                             struct slice *ret_text)
 {
-    *ret_text = SLICE_EMPTY;
-    return json_node_text(json_node_named(node, key), c->arena, ret_text);
+    struct slice text = SLICE_EMPTY;
+    TRY(json_node_text(json_node_named(node, key), &c->scratch, &text));
+    return keep_text(c, text, ret_text);
 }
 
 static struct json_node *get_array(struct json_node *node, const char *key)
@@ -64,13 +139,18 @@ static enum status get_names(struct compiler *c, struct json_node *node, const c
     struct json_node *list = get_array(node, key);
     if (!list || !list->count)
         return ST_OK;
-    ret_names->names = arena_calloc(c->arena, list->count, sizeof(struct slice));
-    if (!ret_names->names)
+    struct slice *names = arena_alloc(&c->scratch, list->count * sizeof(*names)), text;
+    const void *kept;
+    if (!names)
         return ST_NOMEM;
     for (struct json_node *item = list->first; item; item = item->next) {
-        if (item->type == JSON_TYPE_STRING)
-            TRY(json_node_text(item, c->arena, &ret_names->names[ret_names->count++]));
+        if (item->type != JSON_TYPE_STRING)
+            continue;
+        TRY(json_node_text(item, &c->scratch, &text));
+        TRY(keep_text(c, text, &names[ret_names->count++]));
     }
+    TRY(keep(c, names, ret_names->count * sizeof(*names), &kept));
+    ret_names->names = kept;
     return ST_OK;
 }
 
@@ -95,17 +175,16 @@ static void set_types(struct schema *s, struct json_node *node)
         s->types = SCHEMA_INTEGER | SCHEMA_STRING;
 }
 
-static enum status set_pattern(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status set_pattern(struct compiler *c, struct schema_more *more, struct json_node *node)
 {
-    TRY(get_text(c, node, "pattern", &s->pattern));
-    if (!s->pattern.len)
+    struct json_node *pattern = json_node_named(node, "pattern");
+    struct slice text = SLICE_EMPTY;
+    TRY(json_node_text(pattern, &c->scratch, &text));
+    if (!text.len)
         return ST_OK;
-    enum status status = regex_compile(c->arena, s->pattern, &s->regex, c->error);
-    if (status == ST_UNIMPLEMENTED) {
-        c->traits->has_odd_patterns = true;
-        return ST_OK;
-    }
-    return status;
+    TRY(patterns_get(c->patterns, text, &more->regex, &more->pattern, c->error));
+    c->traits->has_odd_patterns |= !more->regex;
+    return ST_OK;
 }
 
 static bool is_one_of(struct slice text, const char *a, const char *b)
@@ -113,9 +192,10 @@ static bool is_one_of(struct slice text, const char *a, const char *b)
     return slice_equal(text, slice_from_text(a)) || slice_equal(text, slice_from_text(b));
 }
 
-static enum status set_format(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status set_format(struct compiler *c, const struct schema *s, struct schema_more *more,
+                              struct json_node *node)
 {
-    struct slice format;
+    struct slice format, shape;
     TRY(get_text(c, node, "format", &format));
     if (!format.len)
         return ST_OK;
@@ -125,31 +205,32 @@ static enum status set_format(struct compiler *c, struct schema *s, struct json_
     } else if (s->types == SCHEMA_NUMBER) {
         known = is_one_of(format, "float", "double");
     } else if (!s->types || s->types == SCHEMA_STRING) {
-        s->checks = schema_format_find(format);
-        known = s->checks;
+        more->checks = schema_format_find(format);
+        known = more->checks;
     }
     if (known)
-        s->format = format;
+        more->format = format;
     else if (!c->traits->odd_format.len)
         c->traits->odd_format = format;
-    if (!s->checks || !s->checks->shape)
+    if (!more->checks || !more->checks->shape)
         return ST_OK;
-    return regex_compile(c->arena, slice_from_text(s->checks->shape), &s->shape, c->error);
+    return patterns_get(c->patterns, slice_from_text(more->checks->shape), &more->shape, &shape,
+                        c->error);
 }
 
-static void set_bounds(struct schema *s, struct json_node *node)
+static void set_bounds(struct schema_more *more, struct json_node *node)
 {
-    s->has_minimum = get_number(node, "minimum", &s->minimum);
-    s->has_maximum = get_number(node, "maximum", &s->maximum);
-    s->has_multiple = get_number(node, "multipleOf", &s->multiple_of);
-    s->exclusive_minimum = get_bool(node, "exclusiveMinimum");
-    s->exclusive_maximum = get_bool(node, "exclusiveMaximum");
-    s->min_length = get_int(node, "minLength");
-    s->max_length = get_int(node, "maxLength");
-    s->min_items = get_int(node, "minItems");
-    s->max_items = get_int(node, "maxItems");
-    s->min_properties = get_int(node, "minProperties");
-    s->max_properties = get_int(node, "maxProperties");
+    more->has_minimum = get_number(node, "minimum", &more->minimum);
+    more->has_maximum = get_number(node, "maximum", &more->maximum);
+    more->has_multiple = get_number(node, "multipleOf", &more->multiple_of);
+    more->exclusive_minimum = get_bool(node, "exclusiveMinimum");
+    more->exclusive_maximum = get_bool(node, "exclusiveMaximum");
+    more->min_length = get_int(node, "minLength");
+    more->max_length = get_int(node, "maxLength");
+    more->min_items = get_int(node, "minItems");
+    more->max_items = get_int(node, "maxItems");
+    more->min_properties = get_int(node, "minProperties");
+    more->max_properties = get_int(node, "maxProperties");
 }
 
 static enum status set_extensions(struct compiler *c, struct schema *s, struct json_node *node)
@@ -164,12 +245,18 @@ static enum status set_extensions(struct compiler *c, struct schema *s, struct j
     s->list_type = json_node_is_text(list, "set")   ? SCHEMA_LIST_SET
                    : json_node_is_text(list, "map") ? SCHEMA_LIST_MAP
                                                     : SCHEMA_LIST_ATOMIC;
-    return get_names(c, node, "x-kubernetes-list-map-keys", &s->list_keys);
+    s->preset = NULL;
+    struct json_node *preset = json_node_named(node, "default");
+    if (preset && (preset->type != JSON_TYPE_NULL || s->nullable))
+        TRY(keep_value(c, preset, &s->preset));
+    c->traits->has_defaults |= s->preset != NULL;
+    return ST_OK;
 }
 
 /* -- The tree -- */
 
-static enum status compile(struct compiler *c, struct json_node *node, struct schema **ret_schema);
+static enum status compile(struct compiler *c, struct json_node *node,
+                           const struct schema **ret_schema);
 
 static enum status compile_list(struct compiler *c, struct json_node *node, const char *key,
                                 struct schema_list *ret_list)
@@ -177,11 +264,14 @@ static enum status compile_list(struct compiler *c, struct json_node *node, cons
     struct json_node *list = get_array(node, key);
     if (!list || !list->count)
         return ST_OK;
-    ret_list->schemas = arena_calloc(c->arena, list->count, sizeof(struct schema *));
-    if (!ret_list->schemas)
+    const struct schema **schemas = arena_alloc(&c->scratch, list->count * sizeof(*schemas));
+    const void *kept;
+    if (!schemas)
         return ST_NOMEM;
     for (struct json_node *item = list->first; item; item = item->next)
-        TRY(compile(c, item, &ret_list->schemas[ret_list->count++]));
+        TRY(compile(c, item, &schemas[ret_list->count++]));
+    TRY(keep(c, schemas, ret_list->count * sizeof(*schemas), &kept));
+    ret_list->schemas = kept;
     return ST_OK;
 }
 
@@ -194,17 +284,21 @@ static int property_order(const void *a, const void *b)
 static enum status compile_properties(struct compiler *c, struct schema *s, struct json_node *node)
 {
     struct json_node *object = get_object(node, "properties");
+    const void *kept;
     if (!object || !object->count)
         return ST_OK;
-    s->properties = arena_calloc(c->arena, object->count, sizeof(*s->properties));
-    if (!s->properties)
+    struct schema_property *properties =
+        arena_alloc(&c->scratch, object->count * sizeof(*properties));
+    if (!properties)
         return ST_NOMEM;
     for (struct json_node *member = object->first; member; member = member->next) {
-        struct schema_property *property = &s->properties[s->property_count++];
-        property->name = member->key;
+        struct schema_property *property = &properties[s->property_count++];
+        TRY(keep_text(c, member->key, &property->name));
         TRY(compile(c, member, &property->schema));
     }
-    qsort(s->properties, s->property_count, sizeof(*s->properties), property_order);
+    qsort(properties, s->property_count, sizeof(*properties), property_order);
+    TRY(keep(c, properties, s->property_count * sizeof(*properties), &kept));
+    s->properties = kept;
     return ST_OK;
 }
 
@@ -218,48 +312,70 @@ static enum status compile_additional(struct compiler *c, struct schema *s, stru
     return additional->type == JSON_TYPE_OBJECT ? compile(c, additional, &s->additional) : ST_OK;
 }
 
+static enum status compile_more(struct compiler *c, struct schema *s, struct json_node *node)
+{
+    struct schema_more more;
+    const void *kept;
+    struct json_node *not = get_object(node, "not"), *values = get_array(node, "enum");
+    memcpy(&more, &nothing_more, sizeof(more));
+    set_bounds(&more, node);
+    TRY(set_pattern(c, &more, node));
+    TRY(set_format(c, s, &more, node));
+    TRY(get_names(c, node, "x-kubernetes-list-map-keys", &more.list_keys));
+    if (values)
+        TRY(keep_value(c, values, &more.values));
+    if (not )
+        TRY(compile(c, not, &more.not ));
+    TRY(compile_list(c, node, "allOf", &more.all_of));
+    TRY(compile_list(c, node, "anyOf", &more.any_of));
+    TRY(compile_list(c, node, "oneOf", &more.one_of));
+    if (memcmp(&more, &nothing_more, sizeof(more)) == 0) {
+        s->more = &nothing_more;
+        return ST_OK;
+    }
+    TRY(keep(c, &more, sizeof(more), &kept));
+    s->more = kept;
+    return ST_OK;
+}
+
 static enum status compile_children(struct compiler *c, struct schema *s, struct json_node *node)
 {
-    struct json_node *items = get_object(node, "items"), *not = get_object(node, "not");
+    struct json_node *items = get_object(node, "items");
     TRY(compile_properties(c, s, node));
     TRY(compile_additional(c, s, node));
-    if (items)
-        TRY(compile(c, items, &s->items));
-    if (not )
-        TRY(compile(c, not, &s->not ));
-    TRY(compile_list(c, node, "allOf", &s->all_of));
-    TRY(compile_list(c, node, "anyOf", &s->any_of));
-    return compile_list(c, node, "oneOf", &s->one_of);
+    return items ? compile(c, items, &s->items) : ST_OK;
 }
 
-static enum status compile(struct compiler *c, struct json_node *node, struct schema **ret_schema)
+static enum status compile(struct compiler *c, struct json_node *node,
+                           const struct schema **ret_schema)
 {
-    struct schema *s = arena_calloc(c->arena, 1, sizeof(*s));
-    if (!s)
-        return ST_NOMEM;
-    *ret_schema = s;
-    set_types(s, node);
-    set_bounds(s, node);
-    TRY(set_extensions(c, s, node));
-    TRY(get_names(c, node, "required", &s->required));
-    TRY(set_pattern(c, s, node));
-    TRY(set_format(c, s, node));
-    s->values = get_array(node, "enum");
-    s->preset = json_node_named(node, "default");
-    if (s->preset && s->preset->type == JSON_TYPE_NULL && !s->nullable)
-        s->preset = NULL;
-    c->traits->has_defaults |= s->preset != NULL;
-    return compile_children(c, s, node);
+    struct schema s;
+    const void *kept;
+    memset(&s, 0, sizeof(s)); /* with what is between its fields: it is compared as bytes */
+    set_types(&s, node);
+    TRY(set_extensions(c, &s, node));
+    TRY(get_names(c, node, "required", &s.required));
+    TRY(compile_more(c, &s, node));
+    TRY(compile_children(c, &s, node));
+    TRY(keep(c, &s, sizeof(s), &kept));
+    *ret_schema = kept;
+    return ST_OK;
 }
 
-enum status schema_compile(struct arena *arena, struct json_node *node, struct schema **ret_schema,
-                           struct schema_traits *traits, struct error *error)
+enum status schema_compile(struct arena *arena, struct patterns *patterns, struct json_node *node,
+                           const struct schema **ret_schema, struct schema_traits *traits,
+                           struct error *error)
 {
-    struct compiler c = {.arena = arena, .traits = traits, .error = error};
-    return compile(&c, node, ret_schema);
+    struct compiler c = {.arena = arena, .patterns = patterns, .traits = traits, .error = error};
+    arena_init(&c.scratch, NULL, 0, arena->limit_bytes);
+    hash_map_init(&c.made, piece_key, random_seed_system());
+    enum status status = compile(&c, node, ret_schema);
+    hash_map_fini(&c.made);
+    arena_fini(&c.scratch);
+    return status;
 }
 
-struct schema *schema_property(const struct schema *schema, struct slice name)
+const struct schema *schema_property(const struct schema *schema, struct slice name)
 {
     struct schema_property wanted = {.name = name};
     if (!schema->property_count)

@@ -1,6 +1,8 @@
 /*
  * The schema of a custom resource, taken apart once: what CustomResourceDefinitions say in
- * openAPIV3Schema. Read-only after it was made; lies in an arena with the JSON it was made from.
+ * openAPIV3Schema. Read-only after it was made, by any thread; lies in an arena, and nothing of the
+ * JSON it was made from is needed any more. Parts that say the same are one, and so are patterns of
+ * the same text: what is left is about as long as the text.
  *
  *     body ─► schema_prune ─► schema_default ─► schema_validate ─► stored
  *     stored ─► schema_prune ─► schema_default ─► seen, where the definition is newer than the
@@ -29,52 +31,59 @@ enum schema_type {
 
 enum schema_list_type { SCHEMA_LIST_ATOMIC, SCHEMA_LIST_SET, SCHEMA_LIST_MAP };
 
+struct patterns;
 struct regex;
 struct schema;
 struct schema_format;
 
 struct schema_property {
     struct slice name;
-    struct schema *schema;
+    const struct schema *schema;
 };
 
 struct schema_list {
-    struct schema **schemas;
+    const struct schema *const *schemas;
     size_t count;
 };
 
 struct schema_names {
-    struct slice *names;
+    const struct slice *names;
     size_t count;
 };
 
-/* Bounds that are not there are -1; those of numbers have a flag. */
-struct schema {
-    unsigned types; /* enum schema_type; 0: any */
-    bool int_or_string;
-    bool nullable;
-    bool preserve_unknown;
-    bool embedded; /* a resource of its own, with kind, apiVersion and metadata */
-    bool has_rules;
-    bool exclusive_minimum, exclusive_maximum;
+/* What few schemas say; all others share one that says nothing. Bounds that are not there are -1;
+ * those of numbers have a flag. */
+struct schema_more {
     bool has_minimum, has_maximum, has_multiple;
-    bool additional_given, additional_allowed;
+    bool exclusive_minimum, exclusive_maximum;
     double minimum, maximum, multiple_of;
     int64_t min_length, max_length, min_items, max_items, min_properties, max_properties;
-    struct schema_property *properties; /* by name */
-    size_t property_count;
-    struct schema *items, *additional; /* NULL: none */
-    struct schema_names required, list_keys;
-    enum schema_list_type list_type;
-    struct json_node *values;           /* enum: an array */
-    struct json_node *preset;           /* default; NULL: none */
+    struct schema_names list_keys;
+    struct json_node *values;           /* enum: an array; NULL: none */
     struct slice pattern;               /* as written */
     const struct regex *regex;          /* NULL: none, or one that is not known here */
     struct slice format;                /* empty: none, or one that means nothing */
     const struct regex *shape;          /* of the format */
     const struct schema_format *checks; /* of the format, beyond its shape; may be NULL */
     struct schema_list all_of, any_of, one_of;
-    struct schema * not ;
+    const struct schema * not ;
+};
+
+struct schema {
+    uint8_t types;     /* enum schema_type; 0: any */
+    uint8_t list_type; /* enum schema_list_type */
+    bool int_or_string : 1;
+    bool nullable : 1;
+    bool preserve_unknown : 1;
+    bool embedded : 1; /* a resource of its own, with kind, apiVersion and metadata */
+    bool has_rules : 1;
+    bool additional_given : 1, additional_allowed : 1;
+    uint32_t property_count;
+    const struct schema_property *properties; /* by name */
+    const struct schema *items, *additional;  /* NULL: none */
+    struct schema_names required;
+    struct json_node *preset; /* default; NULL: none */
+    const struct schema_more *more;
 };
 
 /* What compiling found besides. */
@@ -85,14 +94,15 @@ struct schema_traits {
     struct slice odd_format; /* one that means nothing; empty: none */
 };
 
-/* ST_INVALID: with an error for people; ST_LIMIT, ST_NOMEM. The node lives as long as the schema;
- * a node that is no object is an empty schema. */
+/* ST_INVALID: with an error for people; ST_LIMIT, ST_NOMEM. `patterns` use the same arena. A node
+ * that is no object is an empty schema. */
 MUST_CHECK
-enum status schema_compile(struct arena *arena, struct json_node *node, struct schema **ret_schema,
-                           struct schema_traits *traits, struct error *error);
+enum status schema_compile(struct arena *arena, struct patterns *patterns, struct json_node *node,
+                           const struct schema **ret_schema, struct schema_traits *traits,
+                           struct error *error);
 
 /* NULL: there is none. */
-struct schema *schema_property(const struct schema *schema, struct slice name);
+const struct schema *schema_property(const struct schema *schema, struct slice name);
 
 /*
  * Takes out what the schema has not, and nulls where none may be, and tells the former: unknown
@@ -116,6 +126,10 @@ enum status schema_default(struct arena *arena, const struct schema *schema,
  */
 void schema_validate(const struct schema *schema, struct json_node *value, struct json_node *old,
                      struct slice path, struct arena *arena, struct kube_faults *faults);
+/* The same, for one of many: takes what it costs from *steps; SCHEMA_STEPS_MAX to begin with. */
+void schema_validate_within(const struct schema *schema, struct json_node *value,
+                            struct json_node *old, struct slice path, struct arena *arena,
+                            int64_t *steps, struct kube_faults *faults);
 /* Lists that are sets and maps have no item twice, and embedded resources say what they are. */
 void schema_validate_lists(const struct schema *schema, struct json_node *value,
                            struct arena *arena, struct kube_faults *faults);

@@ -1,5 +1,7 @@
 #include "kube/custom/structural.h"
 
+#include "kube/custom/patterns.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +11,7 @@
 
 struct bench {
     struct arena arena;
-    struct schema *schema;
+    const struct schema *schema;
     struct schema_traits traits;
 };
 
@@ -26,8 +28,12 @@ static void set_up(struct bench *b, const char *schema)
     struct error error = {0};
     *b = (struct bench){0};
     arena_init(&b->arena, NULL, 0, 32 << 20);
+    struct patterns patterns;
+    patterns_init(&patterns, &b->arena);
     assert_int_equal(
-        schema_compile(&b->arena, read_json(b, schema), &b->schema, &b->traits, &error), ST_OK);
+        schema_compile(&b->arena, &patterns, read_json(b, schema), &b->schema, &b->traits, &error),
+        ST_OK);
+    patterns_fini(&patterns);
 }
 
 /* "field: message" of the only fault, or "" when there is none. */
@@ -227,17 +233,73 @@ static void a_share_that_ends_in_the_last_check_is_told(void **state)
         struct arena scratch;
         set_up(&b, i ? "{\"enum\":[1]}" : "{\"type\":\"object\",\"required\":[\"a\"]}");
         /* As many as there are steps: the schema that says so in JSON is too large for a test. */
-        b.schema->required.count *= SCHEMA_STEPS_MAX;
+        struct schema wide = *b.schema;
+        wide.required.count *= SCHEMA_STEPS_MAX;
         if (i)
-            b.schema->values->count = SCHEMA_STEPS_MAX;
+            wide.more->values->count = SCHEMA_STEPS_MAX;
         arena_init(&scratch, NULL, 0, 1 << 20);
         struct kube_faults faults = {.arena = &b.arena};
-        schema_validate(b.schema, read_json(&b, "{}"), NULL, SLICE_EMPTY, &scratch, &faults);
+        schema_validate(&wide, read_json(&b, "{}"), NULL, SLICE_EMPTY, &scratch, &faults);
         assert_int_equal(faults.count, 1);
         assert_non_null(strstr((const char *)faults.first->message.ptr, "too long to check"));
         arena_fini(&scratch);
         arena_fini(&b.arena);
     }
+}
+
+/* 2,000 fields with the same pattern, or with another one each. */
+static enum status compile_patterns(const char *format, size_t *ret_bytes, struct error *error)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct arena tree, arena;
+    struct json_node *node;
+    struct patterns patterns;
+    struct schema_traits traits = {0};
+    const struct schema *schema;
+    assert_int_equal(buf_append_text(&text, "{\"type\":\"object\",\"properties\":{"), ST_OK);
+    for (int i = 0; i < 2000; i++)
+        assert_int_equal(buf_append_format(&text, "%s\"f%d\":{\"type\":\"string\",\"pattern\":\"",
+                                           i ? "," : "", i) == ST_OK &&
+                             buf_append_format(&text, format, i) == ST_OK &&
+                             buf_append_text(&text, "\"}") == ST_OK,
+                         true);
+    assert_int_equal(buf_append_text(&text, "}}"), ST_OK);
+    arena_init(&tree, NULL, 0, 32 << 20);
+    arena_init(&arena, NULL, 0, 32 << 20);
+    assert_int_equal(json_tree_read(&tree, buf_slice(&text), &node, error), ST_OK);
+    patterns_init(&patterns, &arena);
+    enum status status = schema_compile(&arena, &patterns, node, &schema, &traits, error);
+    patterns_fini(&patterns);
+    arena_fini(&tree); /* which the schema does not need */
+    if (status == ST_OK)
+        assert_non_null(schema_property(schema, SLICE_LITERAL("f1999"))->more->regex);
+    *ret_bytes = arena.held_bytes;
+    arena_fini(&arena);
+    return status;
+}
+
+static void patterns_are_compiled_once_and_bounded_together(void **state)
+{
+    struct error error = {0};
+    size_t bytes;
+    (void)state;
+    assert_int_equal(compile_patterns("a{1000}", &bytes, &error), ST_OK);
+    assert_in_range(bytes, 1, 2 << 20);
+    assert_int_equal(compile_patterns("a{10}%d", &bytes, &error), ST_OK);
+    assert_int_equal(compile_patterns("a{1000}%d", &bytes, &error), ST_LIMIT);
+    assert_string_equal(error.text, "all patterns together are too large");
+    /* Those that fail are paid for, too. */
+    struct arena arena;
+    const struct regex *regex;
+    struct patterns patterns;
+    struct slice text;
+    arena_init(&arena, NULL, 0, 32 << 20);
+    patterns_init(&patterns, &arena);
+    assert_int_equal(patterns_get(&patterns, SLICE_LITERAL("a{1000}("), &regex, &text, &error),
+                     ST_INVALID);
+    assert_true(patterns.steps_left <= SCHEMA_PATTERN_STEPS_MAX - 1000);
+    patterns_fini(&patterns);
+    arena_fini(&arena);
 }
 
 int main(void)
@@ -249,6 +311,7 @@ int main(void)
         cmocka_unit_test(what_has_not_changed_is_not_held_against_anyone),
         cmocka_unit_test(a_costly_schema_is_given_up),
         cmocka_unit_test(a_share_that_ends_in_the_last_check_is_told),
+        cmocka_unit_test(patterns_are_compiled_once_and_bounded_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

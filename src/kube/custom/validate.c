@@ -218,9 +218,9 @@ static void check_any_of(struct run *r, const struct schema *s, struct json_node
                          const struct place *at)
 {
     struct best best = {0};
-    for (size_t i = 0; i < s->any_of.count; i++) {
+    for (size_t i = 0; i < s->more->any_of.count; i++) {
         struct kube_faults faults;
-        size_t matches = try_schema(r, s->any_of.schemas[i], value, at, &faults);
+        size_t matches = try_schema(r, s->more->any_of.schemas[i], value, at, &faults);
         if (!faults.count) {
             r->matches += matches;
             return;
@@ -238,9 +238,9 @@ static void check_one_of(struct run *r, const struct schema *s, struct json_node
     struct best best = {0};
     char text[128];
     size_t valid = 0, matches_of_first = 0;
-    for (size_t i = 0; i < s->one_of.count; i++) {
+    for (size_t i = 0; i < s->more->one_of.count; i++) {
         struct kube_faults faults;
-        size_t matches = try_schema(r, s->one_of.schemas[i], value, at, &faults);
+        size_t matches = try_schema(r, s->more->one_of.schemas[i], value, at, &faults);
         if (!faults.count && !valid++)
             matches_of_first = matches;
         else if (!valid && (!best.set || matches > best.matches))
@@ -265,13 +265,13 @@ static void check_all_of(struct run *r, const struct schema *s, struct json_node
                          const struct place *at)
 {
     size_t valid = 0;
-    for (size_t i = 0; i < s->all_of.count; i++) {
+    for (size_t i = 0; i < s->more->all_of.count; i++) {
         struct kube_faults faults;
-        size_t matches = try_schema(r, s->all_of.schemas[i], value, at, &faults);
+        size_t matches = try_schema(r, s->more->all_of.schemas[i], value, at, &faults);
         valid += !faults.count;
         merge(r, &faults, matches);
     }
-    if (valid != s->all_of.count)
+    if (valid != s->more->all_of.count)
         tell_composite(r, at,
                        valid ? "must validate all the schemas (allOf)"
                              : "must validate all the schemas (allOf). None validated");
@@ -280,15 +280,15 @@ static void check_all_of(struct run *r, const struct schema *s, struct json_node
 static void check_composites(struct run *r, const struct schema *s, struct json_node *value,
                              const struct place *at)
 {
-    if (s->any_of.count)
+    if (s->more->any_of.count)
         check_any_of(r, s, value, at);
-    if (s->one_of.count)
+    if (s->more->one_of.count)
         check_one_of(r, s, value, at);
-    if (s->all_of.count)
+    if (s->more->all_of.count)
         check_all_of(r, s, value, at);
-    if (s->not ) {
+    if (s->more->not ) {
         struct kube_faults faults;
-        (void)try_schema(r, s->not, value, at, &faults);
+        (void)try_schema(r, s->more->not, value, at, &faults);
         if (!faults.count)
             tell_composite(r, at, "must not validate the schema (not)");
     }
@@ -301,7 +301,7 @@ static void tell_pattern(struct run *r, const struct schema *s, struct json_node
                          const struct place *at)
 {
     AUTO(buf_fini) struct buf text = {0};
-    if (buf_append_format(&text, "should match '%.*s'%c", SLICE_ARGS(s->pattern), 0) != ST_OK)
+    if (buf_append_format(&text, "should match '%.*s'%c", SLICE_ARGS(s->more->pattern), 0) != ST_OK)
         r->faults->no_memory = true;
     else
         tell_invalid(r, at, value, (const char *)text.ptr);
@@ -340,13 +340,13 @@ static void check_string(struct run *r, const struct schema *s, struct json_node
     bool matches = true;
     int64_t length = (int64_t)rune_count(text);
     r->steps -= (int64_t)text.len / 16;
-    if (s->max_length >= 0 && length > s->max_length) {
-        tell_too_long(r, at, s->max_length);
-    } else if (length < s->min_length) {
+    if (s->more->max_length >= 0 && length > s->more->max_length) {
+        tell_too_long(r, at, s->more->max_length);
+    } else if (length < s->more->min_length) {
         snprintf(said, sizeof(said), "should be at least %lld chars long",
-                 (long long)s->min_length);
+                 (long long)s->more->min_length);
         tell_invalid(r, at, value, said);
-    } else if (s->regex && matches_regex(r, s->regex, text, &matches) && !matches) {
+    } else if (s->more->regex && matches_regex(r, s->more->regex, text, &matches) && !matches) {
         tell_pattern(r, s, value, at);
     }
 }
@@ -357,7 +357,7 @@ static void tell_format(struct run *r, const struct schema *s, struct slice valu
     AUTO(buf_fini) struct buf said = {0};
     AUTO(buf_fini) struct buf text = {0};
     if (buf_append_text(&said, "Invalid value: ") != ST_OK || go_quote(value, &said) != ST_OK ||
-        buf_append_format(&text, "must be of type %.*s: ", SLICE_ARGS(s->format)) != ST_OK ||
+        buf_append_format(&text, "must be of type %.*s: ", SLICE_ARGS(s->more->format)) != ST_OK ||
         go_quote(value, &text) != ST_OK || buf_append(&text, slice_of("", 1)) != ST_OK)
         r->faults->no_memory = true;
     else
@@ -368,10 +368,10 @@ static void check_format(struct run *r, const struct schema *s, struct slice tex
                          const struct place *at)
 {
     bool fits = true;
-    if (s->shape && !matches_regex(r, s->shape, text, &fits))
+    if (s->more->shape && !matches_regex(r, s->more->shape, text, &fits))
         return;
-    if (fits && s->checks && s->checks->check)
-        fits = s->checks->check(text);
+    if (fits && s->more->checks && s->more->checks->check)
+        fits = s->more->checks->check(text);
     if (!fits)
         tell_format(r, s, text, at);
 }
@@ -419,27 +419,30 @@ static void tell_range(struct run *r, const struct schema *s, const struct place
     else
         kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
                         "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s",
-                        type, s->format.len ? "with format " : "(default format)",
-                        SLICE_ARGS(s->format), SLICE_ARGS(buf_slice(&place)));
+                        type, s->more->format.len ? "with format " : "(default format)",
+                        SLICE_ARGS(s->more->format), SLICE_ARGS(buf_slice(&place)));
 }
 
 static void check_number(struct run *r, const struct schema *s, struct json_node *value,
                          const struct place *at)
 {
     double number = number_of(value);
-    bool small = slice_equal(s->format, SLICE_LITERAL("int32"));
+    bool small = slice_equal(s->more->format, SLICE_LITERAL("int32"));
     int64_t whole;
     if (s->types == SCHEMA_INTEGER &&
         (!json_node_int(value, &whole) || (small && (whole > INT32_MAX || whole < INT32_MIN))))
         tell_range(r, s, at);
-    if (s->has_multiple && !is_multiple(value, s->multiple_of))
-        tell_bound(r, value, at, "a multiple of", s->multiple_of);
-    if (s->has_minimum && (number < s->minimum || (s->exclusive_minimum && number == s->minimum)))
-        tell_bound(r, value, at, s->exclusive_minimum ? "greater than" : "greater than or equal to",
-                   s->minimum);
-    if (s->has_maximum && (number > s->maximum || (s->exclusive_maximum && number == s->maximum)))
-        tell_bound(r, value, at, s->exclusive_maximum ? "less than" : "less than or equal to",
-                   s->maximum);
+    if (s->more->has_multiple && !is_multiple(value, s->more->multiple_of))
+        tell_bound(r, value, at, "a multiple of", s->more->multiple_of);
+    if (s->more->has_minimum &&
+        (number < s->more->minimum || (s->more->exclusive_minimum && number == s->more->minimum)))
+        tell_bound(r, value, at,
+                   s->more->exclusive_minimum ? "greater than" : "greater than or equal to",
+                   s->more->minimum);
+    if (s->more->has_maximum &&
+        (number > s->more->maximum || (s->more->exclusive_maximum && number == s->more->maximum)))
+        tell_bound(r, value, at, s->more->exclusive_maximum ? "less than" : "less than or equal to",
+                   s->more->maximum);
     r->matches++;
 }
 
@@ -464,12 +467,13 @@ static void check_array(struct run *r, const struct schema *s, struct json_node 
         validate(r, s->items, item, &place);
         index++;
     }
-    if ((int64_t)value->count < s->min_items) {
-        snprintf(text, sizeof(text), "should have at least %lld items", (long long)s->min_items);
+    if ((int64_t)value->count < s->more->min_items) {
+        snprintf(text, sizeof(text), "should have at least %lld items",
+                 (long long)s->more->min_items);
         tell_count(r, at, value->count, text);
     }
-    if (s->max_items >= 0 && (int64_t)value->count > s->max_items)
-        tell_too_many(r, at, value->count, s->max_items);
+    if (s->more->max_items >= 0 && (int64_t)value->count > s->more->max_items)
+        tell_too_many(r, at, value->count, s->more->max_items);
     r->matches++;
 }
 
@@ -520,13 +524,13 @@ static void check_object(struct run *r, const struct schema *s, struct json_node
                          const struct place *at)
 {
     char text[96];
-    if ((int64_t)value->count < s->min_properties) {
+    if ((int64_t)value->count < s->more->min_properties) {
         snprintf(text, sizeof(text), "should have at least %lld properties",
-                 (long long)s->min_properties);
+                 (long long)s->more->min_properties);
         tell_count(r, at, value->count, text);
     }
-    if (s->max_properties >= 0 && (int64_t)value->count > s->max_properties)
-        tell_too_many(r, at, value->count, s->max_properties);
+    if (s->more->max_properties >= 0 && (int64_t)value->count > s->more->max_properties)
+        tell_too_many(r, at, value->count, s->more->max_properties);
     check_members(r, s, value, at);
     check_required(r, s, value, at);
 }
@@ -537,7 +541,7 @@ static enum status append_supported(struct run *r, const struct schema *s, struc
     TRY(buf_append_text(to, "Unsupported value: "));
     TRY(go_value_append(value, r->arena, to));
     TRY(buf_append_text(to, ": supported values: "));
-    for (struct json_node *item = s->values->first; item; item = item->next) {
+    for (struct json_node *item = s->more->values->first; item; item = item->next) {
         AUTO(buf_fini) struct buf text = {0};
         struct slice plain;
         TRY(buf_append_text(to, item->prev ? ", " : ""));
@@ -555,10 +559,10 @@ static void check_enum(struct run *r, const struct schema *s, struct json_node *
                        const struct place *at)
 {
     AUTO(buf_fini) struct buf said = {0};
-    r->steps -= (int64_t)s->values->count;
+    r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
         return; /* it is told at the end */
-    for (struct json_node *item = s->values->first; item; item = item->next)
+    for (struct json_node *item = s->more->values->first; item; item = item->next)
         if (json_node_equal(item, value))
             return;
     if (append_supported(r, s, value, &said) != ST_OK)
@@ -578,7 +582,7 @@ static void check_text(struct run *r, const struct schema *s, struct json_node *
         return;
     }
     check_string(r, s, value, text, at);
-    if (s->format.len)
+    if (s->more->format.len)
         check_format(r, s, text, at);
 }
 
@@ -593,7 +597,7 @@ static void validate(struct run *r, const struct schema *s, struct json_node *va
         r->matches++;
         return;
     }
-    if (s->types || s->format.len)
+    if (s->types || s->more->format.len)
         check_type(r, s, value, at);
     if (value->type != JSON_TYPE_NULL) {
         check_composites(r, s, value, at);
@@ -604,7 +608,7 @@ static void validate(struct run *r, const struct schema *s, struct json_node *va
         else if (value->type == JSON_TYPE_ARRAY)
             check_array(r, s, value, at);
     }
-    bool enumerates = s->values && (value->type != JSON_TYPE_NULL || !s->nullable);
+    bool enumerates = s->more->values && (value->type != JSON_TYPE_NULL || !s->nullable);
     if (enumerates)
         check_enum(r, s, value, at);
     if (value->type == JSON_TYPE_OBJECT)
@@ -612,14 +616,23 @@ static void validate(struct run *r, const struct schema *s, struct json_node *va
     r->matches++;
 }
 
-void schema_validate(const struct schema *schema, struct json_node *value, struct json_node *old,
-                     struct slice path, struct arena *arena, struct kube_faults *faults)
+void schema_validate_within(const struct schema *schema, struct json_node *value,
+                            struct json_node *old, struct slice path, struct arena *arena,
+                            int64_t *steps, struct kube_faults *faults)
 {
-    struct run r = {.arena = arena, .root = path, .faults = faults, .steps = SCHEMA_STEPS_MAX};
+    struct run r = {.arena = arena, .root = path, .faults = faults, .steps = *steps};
     const struct place root = {.old = old};
     validate(&r, schema, value, &root);
+    *steps = r.steps;
     if (r.gave_up || r.steps <= 0) /* its last check may have been cut short */
         kube_faults_add(faults, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
                         "Invalid value: \"\": it takes too long to check against the schema of "
                         "its definition");
+}
+
+void schema_validate(const struct schema *schema, struct json_node *value, struct json_node *old,
+                     struct slice path, struct arena *arena, struct kube_faults *faults)
+{
+    int64_t steps = SCHEMA_STEPS_MAX;
+    schema_validate_within(schema, value, old, path, arena, &steps, faults);
 }

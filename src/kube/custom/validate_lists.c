@@ -65,12 +65,12 @@ static enum status append_keys(const struct schema *s, struct json_node *item, s
 {
     bool first = true;
     TRY(buf_append_text(to, "{"));
-    for (size_t i = 0; i < s->list_keys.count; i++) {
-        struct json_node *key = json_node_member(item, s->list_keys.names[i]);
+    for (size_t i = 0; i < s->more->list_keys.count; i++) {
+        struct json_node *key = json_node_member(item, s->more->list_keys.names[i]);
         if (!key)
             continue;
         TRY(buf_append_format(to, "%s\"%.*s\":", first ? "" : ",",
-                              SLICE_ARGS(s->list_keys.names[i])));
+                              SLICE_ARGS(s->more->list_keys.names[i])));
         TRY(json_tree_write(key, to));
         first = false;
     }

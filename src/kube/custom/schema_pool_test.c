@@ -1,0 +1,159 @@
+#include "kube/custom/schema_pool.h"
+
+#include "kube/custom/kinds.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { UPDATES = 1000, THREADS = 4 };
+
+static void append(struct buf *to, const char *format, int number)
+{
+    char text[512];
+    snprintf(text, sizeof(text), format, number);
+    assert_int_equal(buf_append_text(to, text), ST_OK);
+}
+
+/* A schema of forty fields; each `change` is another text. */
+static void write_schema(struct buf *to, int change)
+{
+    append(to, "{\"type\":\"object\",\"properties\":{\"changes%d\":{\"type\":\"string\"}", change);
+    for (int i = 0; i < 40; i++)
+        append(
+            to,
+            ",\"field%d\":{\"description\":\"what it is for\",\"type\":\"object\",\"properties\":"
+            "{\"name\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\"},"
+            "\"size\":{\"type\":\"integer\",\"format\":\"int32\",\"default\":3},"
+            "\"on\":{\"type\":\"boolean\"},\"words\":{\"type\":\"array\",\"items\":"
+            "{\"type\":\"string\"}}},\"required\":[\"name\"]}",
+            i);
+    append(to, "}}", 0);
+}
+
+static struct kube_definition *make_definition(struct schema_pool *pool, int change)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct kube_definition *made = NULL;
+    append(&text,
+           "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\","
+           "\"names\":{\"plural\":\"as\"},\"versions\":[",
+           0);
+    for (int i = 1; i <= 2; i++) {
+        append(&text,
+               i == 1 ? "{\"name\":\"v1\",\"served\":true,\"storage\":true,"
+                      : ",{\"name\":\"v2\",\"served\":true,\"storage\":false,",
+               0);
+        append(&text, "\"schema\":{\"openAPIV3Schema\":", 0);
+        write_schema(&text, i == 1 ? change : 0); /* that of v2 stays */
+        append(&text, "}}", 0);
+    }
+    append(&text,
+           "]},\"status\":{\"acceptedNames\":{\"kind\":\"A\"},\"conditions\":[{\"type\":"
+           "\"Established\",\"status\":\"True\"}]}}",
+           0);
+    assert_int_equal(kube_definition_new(pool, buf_slice(&text), change + 1, &made), ST_OK);
+    return made;
+}
+
+/* A thousand updates, each compiled by who writes; at any time one picture is held by somebody who
+ * is slow, as a watch is until it hears of the change. */
+static void a_definition_that_is_changed_often_leaves_nothing_behind(void **state)
+{
+    struct schema_pool *pool = schema_pool_new();
+    struct kube_kinds *held = NULL, *kinds = NULL;
+    size_t most_schemas = 0, most_bytes = 0;
+    (void)state;
+    for (int i = 1; i <= UPDATES; i++) {
+        struct kube_definition *definition = make_definition(pool, i);
+        kube_kinds_unref(held);
+        held = kinds;
+        kinds = kube_kinds_new(&definition, 1);
+        kube_definition_unref(definition);
+        for (size_t v = 0; v < 2; v++)
+            assert_non_null(kube_custom_schema(&definition->versions[v]));
+        struct schema_pool_stats stats = schema_pool_stats(pool);
+        most_schemas = size_max(most_schemas, stats.compiled);
+        most_bytes = size_max(most_bytes, stats.text_bytes + stats.compiled_bytes);
+    }
+    assert_int_equal(most_schemas, 3); /* two of v1, one of v2, which never changed */
+    assert_in_range(most_bytes, 1, 64 << 10);
+    kube_kinds_unref(kinds);
+    kube_kinds_unref(held);
+    struct schema_pool_stats stats = schema_pool_stats(pool);
+    assert_int_equal(stats.schemas + stats.text_bytes + stats.compiled_bytes, 0);
+    schema_pool_free(pool);
+}
+
+static void what_is_compiled_is_not_much_longer_than_its_text(void **state)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct schema_pool *pool = schema_pool_new();
+    (void)state;
+    write_schema(&text, 1);
+    struct pool_schema *schema = schema_pool_get(pool, buf_slice(&text));
+    assert_non_null(pool_schema_compiled(schema));
+    struct schema_pool_stats stats = schema_pool_stats(pool);
+    assert_int_equal(stats.text_bytes, text.len);
+    assert_in_range(stats.compiled_bytes, 1, text.len);
+    pool_schema_unref(schema);
+    schema_pool_free(pool);
+}
+
+static void one_that_cannot_be_compiled_is_none(void **state)
+{
+    static const char *const rows[] = {"", "{", "{\"pattern\":\"(\"}"};
+    struct schema_pool *pool = schema_pool_new();
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct pool_schema *schema = schema_pool_get(pool, slice_from_text(rows[i]));
+        assert_null(pool_schema_compiled(schema));
+        assert_null(pool_schema_compiled(schema));
+        pool_schema_unref(schema);
+    }
+    schema_pool_free(pool);
+}
+
+static void *use_definitions(void *pool)
+{
+    for (int i = 0; i < 50; i++) {
+        struct kube_definition *definition = make_definition(pool, i % 3);
+        const struct schema *schema = kube_custom_schema(&definition->versions[0]);
+        assert(schema && schema->property_count == 41);
+        kube_definition_unref(definition);
+    }
+    return NULL;
+}
+
+static void threads_share_one_of_each(void **state)
+{
+    struct schema_pool *pool = schema_pool_new();
+    pthread_t threads[THREADS];
+    (void)state;
+    struct kube_definition *kept = make_definition(pool, 0);
+    const struct schema *schema = kube_custom_schema(&kept->versions[0]);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_definitions, pool), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_ptr_equal(kube_custom_schema(&kept->versions[0]), schema);
+    assert_ptr_equal(kube_custom_schema(&kept->versions[1]), schema); /* of the same text */
+    assert_int_equal(schema_pool_stats(pool).schemas, 1);
+    kube_definition_unref(kept);
+    schema_pool_free(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_definition_that_is_changed_often_leaves_nothing_behind),
+        cmocka_unit_test(what_is_compiled_is_not_much_longer_than_its_text),
+        cmocka_unit_test(one_that_cannot_be_compiled_is_none),
+        cmocka_unit_test(threads_share_one_of_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
