@@ -198,6 +198,8 @@ CASES = [
     ("POST", LAMPS, lamp("a")),
     ("POST", LAMPS, lamp("b", color="blue", unknown=1, nested={"deep": "x", "more": 1}, free={"x": {"y": 1}, "known": {"a": "1", "b": 2}})),
     ("POST", LAMPS + "?fieldValidation=Strict", lamp("s", unknown=1, map=[{"k": "a", "z": 1}])),
+    ("POST", LAMPS + "?dryRun=All", dict(lamp("f"), metadata={"name": "f", "finalizers": ["tidy", "a.example.com", "e.com/x"]})),
+    ("POST", LAMPS + "?dryRun=All", dict(lamp("f"), metadata={"name": "f", "finalizers": ["-/x"]})),
     ("POST", LAMPS + "?fieldValidation=Strict", dict(lamp("s"), extra=1)),
     ("POST", LAMPS + "?fieldValidation=Ignore", lamp("ignored", unknown=1)),
     ("POST", LAMPS, lamp("bad", color="pink")),

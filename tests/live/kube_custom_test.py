@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,33 @@ class Definitions(Face):
                       {**hat("a"), "kind": f"Hat{i}"}, 201)
             resources = self.server.list("/apis/example.com/v1")["resources"]
             self.assertIn(f"hats{i}s", [r["name"] for r in resources])
+
+    def test_a_definition_that_is_changed_often_leaves_nothing_behind(self):
+        def held():
+            page = self.server.get("/metrics")[2].decode()
+            return {key: int(value) for key, value in re.findall(r"^vigil_kube_(schema\w*) (\d+)$", page, re.M)}
+
+        self.send("POST", CRDS, definition(), 201)
+        watch = self.server.watch(HATS, resourceVersion=self.server.list(HATS)["metadata"]["resourceVersion"])
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+        most = {}
+        for i in range(1000):
+            spec = {**SPEC, "properties": {**SPEC["properties"], f"only{i}": {"type": "string", "default": "x" * 1000}}}
+            for method, path, kind, body in (
+                    ("PATCH", f"{CRDS}/hats.example.com", MERGE, {"spec": {"versions": [version(spec=spec)]}}),
+                    ("POST", HATS + "?dryRun=All", "application/json", hat("a"))):
+                connection.request(method, path, json.dumps(body), {"Content-Type": kind})
+                answer = connection.getresponse()
+                self.assertIn(answer.status, (200, 201), answer.read())
+                answer.read()
+            if i % 50 == 49:
+                most = {key: max(value, most.get(key, 0)) for key, value in held().items()}
+        connection.close()
+        self.assertEqual(watch.rest(), [])
+        # Of each thread at most the picture it saw last, and the newest one.
+        self.assertLessEqual(most["schemas"], 4)
+        self.assertLessEqual(most["schema_text_bytes"] + most["schema_compiled_bytes"], 4 * 32768)
+        self.assertGreater(most["schemas_compiled"], 0)
 
     def test_definitions_are_there_after_a_restart(self):
         self.send("POST", CRDS, definition(shortNames=["ht"]), 201)
@@ -232,6 +260,16 @@ class Objects(Face):
         self.send("PUT", f"{CRDS}/hats.example.com", crd, 200)
         self.assertEqual(self.server.get(HATS.replace("v1", "v1beta1"))[0], 404)
         self.assertEqual(names(self.server.list(HATS)), ["a"])
+
+    def test_finalizers_may_be_without_a_domain_and_that_is_told(self):
+        made = hat("a")
+        made["metadata"]["finalizers"] = ["orphan", "tidy.example.com"]
+        self.send("POST", HATS, made, 201)
+        self.assertEqual(self.warning, '299 - "metadata.finalizers: \\"tidy.example.com\\": prefer a domain-qualified '
+                         'finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"')
+        self.patch(f"{HATS}/a", {"metadata": {"finalizers": ["orphan", "tidy.example.com"], "labels": {"a": "b"}}})
+        self.assertIsNone(self.warning)
+        self.patch(f"{HATS}/a", {"metadata": {"finalizers": ["-/x"]}}, 422)
 
     def test_status_and_spec_are_written_apart_and_counted_right(self):
         self.send("POST", HATS, {**hat("a"), "status": {"phase": "made"}}, 201)

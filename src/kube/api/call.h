@@ -74,7 +74,8 @@ struct kube_call {
     enum kube_verb verb;
     unsigned code; /* of the answer; 0: none has begun */
     int64_t started_ns;
-    bool warned;               /* the answer has its Warning field */
+    bool warned;               /* the answer has its Warning field, */
+    bool warned_of_finalizers; /* and those of finalizers */
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;

@@ -121,6 +121,35 @@ static void check_status(const struct kube_custom *custom, const struct schema *
     check_replicas(object, custom->status_replicas_path, faults);
 }
 
+/* Finalizers of custom resources may be called anything; who adds one without a domain is told. */
+static void warn_of_finalizers(struct kube_call *call, struct json_node *object,
+                               struct json_node *old)
+{
+    static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
+    struct json_node *list = json_node_path(object, "metadata.finalizers");
+    struct json_node *had = json_node_path(old, "metadata.finalizers");
+    char text[512];
+    if (call->warned_of_finalizers) /* it is tried again */
+        return;
+    call->warned_of_finalizers = true;
+    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+        struct json_node *same = had ? had->first : NULL;
+        bool fine = !item->text.len || memchr(item->text.ptr, '/', item->text.len);
+        for (size_t i = 0; i < COUNT_OF(standard); i++)
+            fine = fine || json_node_is_text(item, standard[i]);
+        while (same && !json_node_equal(same, item))
+            same = same->next;
+        if (fine || same)
+            continue;
+        snprintf(text, sizeof(text),
+                 "metadata.finalizers: \"%.*s\": prefer a domain-qualified finalizer name%s to "
+                 "avoid accidental conflicts with other finalizer writers",
+                 (int)size_min(item->text.len, 128), (const char *)item->text.ptr,
+                 memchr(item->text.ptr, '.', item->text.len) ? " including a path (/)" : "");
+        kube_call_warn(call, slice_from_text(text));
+    }
+}
+
 bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct json_node *object,
                           struct json_node *old, struct slice name)
 {
@@ -133,8 +162,10 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct js
         return fail_schema(call);
     bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
     (status ? check_status : check_all)(custom, schema, arena, object, old, &faults);
-    if (!faults.count && !faults.no_memory)
+    if (!faults.count && !faults.no_memory) {
+        warn_of_finalizers(call, object, old);
         return true;
+    }
     return kube_fail_faults(&call->status, &faults, slice_from_text(call->kind->group),
                             slice_from_text(call->kind->kind), name);
 }

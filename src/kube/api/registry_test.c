@@ -89,10 +89,37 @@ static void the_last_that_fits_changes_and_goes_like_any_other(void **state)
     end();
 }
 
+/* More than a turn takes: what requests learn meanwhile is newer, and stays. */
+static void all_are_read_in_turns_and_what_is_newer_stays(void **state)
+{
+    struct kube_registry_wait wait = {.go = on_read};
+    struct row known = row_of(6, "v1", 1), gone = row_of(6, "v1", 0);
+    struct row changed = row_of(5, "v2", 100000), added = row_of(1900, "v1", 100001);
+    (void)state;
+    begin(1, 100);
+    for (int i = 0; i < 1800; i++)
+        put(i);
+    take(&known);
+    kube_registry_read(bed->face->registry, &wait);
+    assert_non_null(wait.go);
+    take(&changed);
+    take(&added);
+    take(&gone);
+    int turns = 0;
+    for (; wait.go && turns < 100; turns++)
+        loop_turn(bed->loop, 0);
+    assert_in_range(turns, 1, 10);
+    assert_true(serves("k0005", "v2") && !serves("k0005", "v1"));
+    assert_true(serves("k1900", "v1") && serves("k0000", "v1") && serves("k1799", "v1"));
+    assert_false(serves("k0006", "v1"));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_that_fits_changes_and_goes_like_any_other),
+        cmocka_unit_test(all_are_read_in_turns_and_what_is_newer_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

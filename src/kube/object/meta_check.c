@@ -271,6 +271,13 @@ static void validate_annotations(const struct kube_meta *meta, struct json_node 
                           "Too long: may not be more than 262144 bytes");
 }
 
+/* Kinds that Kubernetes itself has not: custom resources, and what makes such. */
+static bool is_of_extensions(const struct kube_kind *kind)
+{
+    return kind->flags & KUBE_CUSTOM || strcmp(kind->group, "apiextensions.k8s.io") == 0 ||
+           strcmp(kind->group, "apiregistration.k8s.io") == 0;
+}
+
 /* Those without a domain are Kubernetes' own. */
 static void validate_finalizer(const struct kube_meta *meta, struct slice name, size_t at)
 {
@@ -282,7 +289,7 @@ static void validate_finalizer(const struct kube_meta *meta, struct slice name, 
     snprintf(field, sizeof(field), "metadata.finalizers[%zu]", at);
     if (!label_key_valid(name, why))
         invalid(meta, "metadata.finalizers", name, why);
-    else if (!known)
+    else if (!known && !is_of_extensions(meta->kind))
         invalid(meta, field, name,
                 "name is neither a standard finalizer name nor is it fully qualified");
 }
