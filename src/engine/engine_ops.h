@@ -13,7 +13,6 @@
 struct auth_rights;
 struct engine_auth;
 struct watch_report;
-struct engine_lease_stats;
 
 /* The calls of engine/lease.h. */
 enum engine_lease_call {
@@ -54,7 +53,6 @@ struct engine_ops {
     void (*compact)(struct engine_shard *shard, struct engine_op *op,
                     const struct pb_compaction_request *request);
     void (*lease)(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call);
-    void (*lease_stats)(const struct engine *engine, struct engine_lease_stats *ret_stats);
     void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
     void (*alarm)(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request);

@@ -427,11 +427,6 @@ static void lease(struct engine_shard *shard, struct engine_op *op, enum engine_
     start(op, FAKE_LEASE + (unsigned)call, NULL);
 }
 
-static void lease_stats(const struct engine *engine, struct engine_lease_stats *ret_stats)
-{
-    fake_lease_stats(fake_of(engine)->lease, ret_stats);
-}
-
 static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
 {
     (void)shard;
@@ -661,7 +656,6 @@ static const struct engine_ops fake_ops = {
     .write_close = write_close,
     .compact = compact,
     .lease = lease,
-    .lease_stats = lease_stats,
     .hash_kv = hash_kv,
     .alarm = alarm,
     .alarms_get = alarms_get,

@@ -151,8 +151,3 @@ enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
     }
     return ST_INTERNAL;
 }
-
-void fake_lease_stats(const struct fake_lease *lease, struct engine_lease_stats *ret_stats)
-{
-    *ret_stats = (struct engine_lease_stats){.leases = lessor_count(lease->lessor)};
-}

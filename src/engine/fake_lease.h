@@ -19,6 +19,5 @@ MUST_CHECK
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
                            enum engine_lease_call call, const struct auth_rights *rights,
                            int64_t now_ns);
-void fake_lease_stats(const struct fake_lease *lease, struct engine_lease_stats *ret_stats);
 
 #endif

@@ -41,8 +41,3 @@ void engine_lease_renew(struct engine_shard *shard, struct engine_renewals *rene
     renewals->answered = 0;
     start(shard, &renewals->op, ENGINE_LEASE_RENEW);
 }
-
-void engine_lease_stats(const struct engine *engine, struct engine_lease_stats *ret_stats)
-{
-    engine->ops->lease_stats(engine, ret_stats);
-}

@@ -47,11 +47,4 @@ void engine_lease_time_to_live(struct engine_shard *shard, struct engine_lease *
 void engine_lease_list(struct engine_shard *shard, struct engine_lease *lease);
 void engine_lease_renew(struct engine_shard *shard, struct engine_renewals *renewals);
 
-/* What there is now. Any thread. */
-struct engine_lease_stats {
-    uint64_t leases;
-    uint64_t keys; /* that hang on one */
-};
-void engine_lease_stats(const struct engine *engine, struct engine_lease_stats *ret_stats);
-
 #endif

@@ -100,13 +100,6 @@ static bool local_watch_report(const struct engine *base, unsigned i,
     return true;
 }
 
-static void local_lease_stats(const struct engine *base, struct engine_lease_stats *ret_stats)
-{
-    const struct engine_local *engine =
-        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
-    local_lease_stats_get(&engine->writer.lease, ret_stats);
-}
-
 static uint64_t local_auth_revision(const struct engine *base)
 {
     const struct engine_local *engine =
@@ -134,7 +127,6 @@ static const struct engine_ops local_ops = {
     .write_close = local_write_close,
     .compact = local_compact,
     .lease = local_lease_start_op,
-    .lease_stats = local_lease_stats,
     .hash_kv = local_hash_kv,
     .alarm = local_alarm,
     .alarms_get = local_alarms_get,

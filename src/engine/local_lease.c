@@ -484,11 +484,3 @@ void local_lease_hold(struct local_lease *lease, int64_t now_ns)
 {
     lease->hold_until_ns = now_ns + hold_ns;
 }
-
-void local_lease_stats_get(const struct local_lease *lease, struct engine_lease_stats *ret_stats)
-{
-    *ret_stats = (struct engine_lease_stats){
-        .leases = atomic_load_explicit(&lease->leases, memory_order_relaxed),
-        .keys = atomic_load_explicit(&lease->attached, memory_order_relaxed),
-    };
-}

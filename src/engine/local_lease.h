@@ -42,7 +42,7 @@ struct local_lease {
     size_t keys_capacity;
     size_t record_bytes_max;                /* of deletes when one is revoked */
     struct metric_block *counts;            /* the writer's; set before the first call */
-    _Atomic uint64_t leases, attached;      /* read by others */
+    _Atomic uint64_t leases, attached;      /* keys that are; any thread reads */
     struct lease_pass passes[LEASE_PASSES]; /* each where its id says */
 };
 
@@ -94,7 +94,5 @@ void local_lease_hold(struct local_lease *lease, int64_t now_ns);
  * it was if that is later.
  */
 void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns);
-
-void local_lease_stats_get(const struct local_lease *lease, struct engine_lease_stats *ret_stats);
 
 #endif

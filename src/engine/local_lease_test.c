@@ -135,13 +135,6 @@ static void expire(struct bed *bed)
     fixture_commit(&bed->f);
 }
 
-static struct engine_lease_stats stats(const struct bed *bed)
-{
-    struct engine_lease_stats all;
-    local_lease_stats_get(&bed->lease, &all);
-    return all;
-}
-
 /* -- Tests -- */
 
 static void a_revoked_lease_deletes_its_keys_sorted_and_at_one_revision(void **state)
@@ -205,8 +198,8 @@ static void leases_and_their_keys_are_there_after_a_restart_with_their_full_time
         assert_string_equal(show(bed, 10), "-1/0:");
     }
     assert_string_equal(show(bed, 5), "60/60: a");
-    assert_int_equal(stats(bed).leases, 2);
-    assert_int_equal(stats(bed).keys, 3);
+    assert_int_equal(bed->lease.leases, 2);
+    assert_int_equal(bed->lease.attached, 3);
 }
 
 static void what_expires_is_revoked_and_counted(void **state)
@@ -269,7 +262,7 @@ static void many_that_expire_together_go_a_bounded_number_at_a_time(void **state
     unsigned groups = 0;
     for (uint64_t before = LEASES; before; groups++) {
         expire(bed);
-        uint64_t left = stats(bed).leases;
+        uint64_t left = bed->lease.leases;
         assert_true(left < before && before - left <= 256);
         before = left;
     }
@@ -279,7 +272,7 @@ static void many_that_expire_together_go_a_bounded_number_at_a_time(void **state
     wait(bed, 10000);
     /* And not beyond the bytes that a group may have. */
     assert_int_equal(local_lease_expire(&bed->lease, bed->now_ns, 1), ST_OK);
-    assert_int_equal(stats(bed).leases, 2);
+    assert_int_equal(bed->lease.leases, 2);
 }
 
 static void time_in_which_the_server_stood_still_does_not_count(void **state)
@@ -294,7 +287,7 @@ static void time_in_which_the_server_stood_still_does_not_count(void **state)
     local_lease_away(&bed->lease, until_ns - NS_PER_S, bed->now_ns);
     assert_string_equal(show(bed, 5), "1/10:");
     expire(bed);
-    assert_int_equal(stats(bed).leases, 2);
+    assert_int_equal(bed->lease.leases, 2);
     assert_int_equal(local_lease_next_ns(&bed->lease), bed->now_ns + NS_PER_S);
     assert_int_equal(renew(bed, 5), 10); /* it waited in a socket */
     wait(bed, 1000);
@@ -306,7 +299,7 @@ static void time_in_which_the_server_stood_still_does_not_count(void **state)
     assert_string_equal(show(bed, 5), "9/10:");
     wait(bed, 9000);
     expire(bed);
-    assert_int_equal(stats(bed).leases, 0);
+    assert_int_equal(bed->lease.leases, 0);
 }
 
 static void a_renewal_that_waited_for_the_writer_is_not_late(void **state)
@@ -364,8 +357,8 @@ static void a_lease_with_more_keys_than_a_record_holds_goes_in_several(void **st
     int64_t before = put(bed, "f", 6);
     wait(bed, 10000);
     expire(bed);
-    assert_int_equal(stats(bed).leases, 0);
-    assert_int_equal(stats(bed).keys, 0);
+    assert_int_equal(bed->lease.leases, 0);
+    assert_int_equal(bed->lease.attached, 0);
     assert_int_equal(store_view(bed->f.store)->root.live_keys, 0);
     assert_int_equal(store_view(bed->f.store)->revision, before + 4);
 }

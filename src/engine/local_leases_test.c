@@ -58,11 +58,13 @@ static void set_alarm(struct fixture *f, int32_t action, int32_t type)
     assert_int_equal(op.op.status, ST_OK);
 }
 
-static uint64_t leases(const struct fixture *f)
+static size_t leases(struct fixture *f)
 {
-    struct engine_lease_stats stats;
-    engine_lease_stats(f->engine, &stats);
-    return stats.leases;
+    struct engine_lease op = {.op = new_op(f)};
+    engine_lease_list(f->shard, &op);
+    wait_for(f, 0);
+    assert_int_equal(op.op.status, ST_OK);
+    return op.id_count;
 }
 
 static int64_t now_ns(void)

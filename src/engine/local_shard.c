@@ -545,10 +545,9 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
     metric_page_gauge(page, "etcd_debugging_mvcc_keys_total", "Keys there are.",
                       view->root.live_keys);
     epoch_unpin(shard->slot, pinned);
-    struct engine_lease_stats leases;
-    local_lease_stats_get(&shard->engine->writer.lease, &leases);
-    metric_page_gauge(page, "vigil_leases", "Leases there are.", leases.leases);
-    metric_page_gauge(page, "vigil_lease_keys", "Keys that hang on a lease.", leases.keys);
+    const struct local_lease *lease = &shard->engine->writer.lease;
+    metric_page_gauge(page, "vigil_leases", "Leases there are.", lease->leases);
+    metric_page_gauge(page, "vigil_lease_keys", "Keys that hang on a lease.", lease->attached);
     metric_page_gauge(page, "etcd_debugging_auth_revision", "The changes of users and roles.",
                       atomic_load(&shard->engine->auth.shown_revision));
 }
