@@ -20,11 +20,6 @@ enum status file_size(struct file *file, uint64_t *ret_bytes)
     return file->ops->size(file, ret_bytes);
 }
 
-enum status file_truncate(struct file *file, uint64_t bytes)
-{
-    return file->ops->truncate(file, bytes);
-}
-
 enum status file_map(struct file *file, size_t len, const uint8_t **ret_base)
 {
     assert(len > 0);

@@ -26,7 +26,6 @@ struct file_ops {
     enum status (*pwrite)(struct file *file, struct slice bytes, uint64_t offset);
     enum status (*sync)(struct file *file); /* data, and what is needed to read it back */
     enum status (*size)(struct file *file, uint64_t *ret_bytes);
-    enum status (*truncate)(struct file *file, uint64_t bytes);
     /* Read-only and shared: shows what pwrite wrote, at once. len is at most the file's size. */
     enum status (*map)(struct file *file, size_t len, const uint8_t **ret_base);
     void (*unmap)(struct file *file, const uint8_t *base, size_t len);
@@ -67,8 +66,6 @@ MUST_CHECK
 enum status file_sync(struct file *file);
 MUST_CHECK
 enum status file_size(struct file *file, uint64_t *ret_bytes);
-MUST_CHECK
-enum status file_truncate(struct file *file, uint64_t bytes);
 MUST_CHECK
 enum status file_map(struct file *file, size_t len, const uint8_t **ret_base);
 void file_unmap(struct file *file, const uint8_t *base, size_t len);

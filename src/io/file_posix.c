@@ -78,11 +78,6 @@ static enum status posix_size(struct file *file, uint64_t *ret_bytes)
     return ST_OK;
 }
 
-static enum status posix_truncate(struct file *file, uint64_t bytes)
-{
-    return ftruncate(fd_of(file), (off_t)bytes) < 0 ? status_from_last_error() : ST_OK;
-}
-
 static enum status posix_map(struct file *file, size_t len, const uint8_t **ret_base)
 {
     void *base = mmap(NULL, len, PROT_READ, MAP_SHARED, fd_of(file), 0);
@@ -111,7 +106,6 @@ static const struct file_ops posix_file_ops = {
     .pwrite = posix_pwrite,
     .sync = posix_sync,
     .size = posix_size,
-    .truncate = posix_truncate,
     .map = posix_map,
     .unmap = posix_unmap,
     .close = posix_close,

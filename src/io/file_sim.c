@@ -11,7 +11,6 @@ struct sim_write {
     struct sim_write *next;
     uint64_t offset; /* or the new length */
     size_t len;
-    bool truncates;
     uint8_t bytes[];
 };
 
@@ -167,10 +166,10 @@ static void node_unref(struct sim_node *node)
     free(node);
 }
 
-static void node_note(struct sim_node *node, uint64_t offset, struct slice bytes, bool truncates)
+static void node_note(struct sim_node *node, uint64_t offset, struct slice bytes)
 {
     struct sim_write *write = must(malloc(sizeof(*write) + bytes.len));
-    *write = (struct sim_write){.offset = offset, .len = bytes.len, .truncates = truncates};
+    *write = (struct sim_write){.offset = offset, .len = bytes.len};
     slice_copy(write->bytes, bytes);
     *node->writes_end = write;
     node->writes_end = &write->next;
@@ -182,7 +181,7 @@ static void node_write(struct sim_node *node, uint64_t offset, struct slice byte
         return;
     assert(!node->mappings || offset + bytes.len <= node->now.capacity);
     bytes_write(&node->now, offset, bytes.ptr, bytes.len);
-    node_note(node, offset, bytes, false);
+    node_note(node, offset, bytes);
 }
 
 /*
@@ -234,11 +233,6 @@ static struct fate node_fate(struct random *random, const struct sim_node *node)
 static void apply_write(struct bytes *to, const struct sim_write *write, uint64_t number,
                         const struct fate *fate)
 {
-    if (write->truncates) {
-        if (number < fate_reached(fate, UINT64_MAX))
-            bytes_resize(to, (size_t)write->offset);
-        return;
-    }
     for (size_t done = 0; done < write->len;) {
         uint64_t at = write->offset + done;
         size_t len = size_min(write->len - done, SECTOR_BYTES - at % SECTOR_BYTES);
@@ -426,16 +420,6 @@ static enum status sim_size(struct file *base, uint64_t *ret_bytes)
     return ST_OK;
 }
 
-static enum status sim_truncate(struct file *base, uint64_t bytes)
-{
-    struct sim_file *file = file_of(base);
-    TRY(enter_file(file, FS_SIM_TRUNCATE));
-    assert(!file->node->mappings);
-    bytes_resize(&file->node->now, (size_t)bytes);
-    node_note(file->node, bytes, SLICE_EMPTY, true);
-    return ST_OK;
-}
-
 static enum status sim_map(struct file *base, size_t len, const uint8_t **ret_base)
 {
     struct sim_file *file = file_of(base);
@@ -469,7 +453,6 @@ static const struct file_ops sim_file_ops = {
     .pwrite = sim_pwrite,
     .sync = sim_sync,
     .size = sim_size,
-    .truncate = sim_truncate,
     .map = sim_map,
     .unmap = sim_unmap,
     .close = sim_close,

@@ -25,7 +25,6 @@ enum fs_sim_call {
     FS_SIM_PREAD,
     FS_SIM_PWRITE,
     FS_SIM_SYNC,
-    FS_SIM_TRUNCATE,
     FS_SIM_MAP,
     FS_SIM_RENAME,
     FS_SIM_UNLINK,
