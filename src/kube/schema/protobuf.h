@@ -30,11 +30,6 @@ bool kube_protobuf_is(struct slice bytes);
 MUST_CHECK
 enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
                                  struct json_node **ret_object, struct error *error);
-/* The message alone, without its envelope. */
-MUST_CHECK
-enum status kube_protobuf_decode_type(struct arena *arena, const struct kube_type *type,
-                                      struct slice bytes, struct json_node **ret_object,
-                                      struct error *error);
 
 /*
  * Appends the object, which has apiVersion and kind. ST_NOT_FOUND: they are not in the table.

@@ -437,14 +437,6 @@ static enum status message(struct decoder *d, const struct kube_type *type, stru
     return ST_OK;
 }
 
-enum status kube_protobuf_decode_type(struct arena *arena, const struct kube_type *type,
-                                      struct slice bytes, struct json_node **ret_object,
-                                      struct error *error)
-{
-    struct decoder d = {.arena = arena, .error = error};
-    return message(&d, type, bytes, ret_object);
-}
-
 /* -- The envelope -- */
 
 bool kube_protobuf_is(struct slice bytes)

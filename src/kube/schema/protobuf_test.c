@@ -130,52 +130,68 @@ static void bytes_that_are_no_object_are_refused(void **state)
                          cases[i].status);
 }
 
-/* JSONSchemaProps inside each other, by `items`. */
+/* What is a message with that field alone. */
+static void wrap(struct buf *bytes, int32_t field)
+{
+    uint8_t head[8];
+    size_t at = 0;
+    for (uint64_t tag = (uint64_t)field << 3 | 2; tag || !at; tag >>= 7)
+        head[at++] = (uint8_t)((tag & 0x7f) | (tag >> 7 ? 0x80 : 0));
+    for (uint64_t len = bytes->len, first = at; len || at == first; len >>= 7)
+        head[at++] = (uint8_t)((len & 0x7f) | (len >> 7 ? 0x80 : 0));
+    struct buf out = {0};
+    assert_int_equal(buf_append(&out, slice_of(head, at)), ST_OK);
+    assert_int_equal(buf_append(&out, buf_slice(bytes)), ST_OK);
+    buf_fini(bytes);
+    *bytes = out;
+}
+
+static enum status decode(struct fixture *f, const char *version, const char *kind,
+                          struct buf *message)
+{
+    struct json_node *object;
+    struct buf whole = {0};
+    assert_int_equal(kube_protobuf_encode_head(slice_from_text(version), slice_from_text(kind),
+                                               message->len, &whole),
+                     ST_OK);
+    assert_int_equal(buf_append(&whole, buf_slice(message)), ST_OK);
+    assert_int_equal(buf_append(&whole, kube_protobuf_tail()), ST_OK);
+    enum status status = kube_protobuf_decode(&f->arena, buf_slice(&whole), &object, &f->error);
+    buf_fini(&whole);
+    buf_fini(message);
+    return status;
+}
+
+/* JSONSchemaProps inside each other, by `not`, as deep as a definition. */
+static enum status decode_nested(struct fixture *f, int levels)
+{
+    static const char *const path[] = {"spec", "versions", "schema", "openAPIV3Schema", "not"};
+    const struct kube_type *type = kube_type_find(SLICE_LITERAL("apiextensions.k8s.io/v1"),
+                                                  SLICE_LITERAL("CustomResourceDefinition"));
+    int32_t numbers[COUNT_OF(path)];
+    for (size_t i = 0; i < COUNT_OF(path); i++) {
+        const struct kube_field *field = kube_type_field(type, slice_from_text(path[i]));
+        numbers[i] = (int32_t)field->number;
+        type = kube_field_type(field);
+    }
+    struct buf bytes = {0};
+    for (int i = levels - 1; i > 0; i--) /* from the inside */
+        wrap(&bytes, numbers[i - 1 < 4 ? i - 1 : 4]);
+    return decode(f, "apiextensions.k8s.io/v1", "CustomResourceDefinition", &bytes);
+}
+
 static void nesting_and_memory_have_limits(void **state)
 {
     struct fixture *f = *state;
-    const struct kube_type *crd = kube_type_find(SLICE_LITERAL("apiextensions.k8s.io/v1"),
-                                                 SLICE_LITERAL("CustomResourceDefinition"));
-    const struct kube_type *spec = kube_field_type(kube_type_field(crd, SLICE_LITERAL("spec")));
-    struct json_node *object;
-    uint8_t deep[1024];
-    const struct kube_type *version =
-        kube_field_type(kube_type_field(spec, SLICE_LITERAL("versions")));
-    const struct kube_type *validation =
-        kube_field_type(kube_type_field(version, SLICE_LITERAL("schema")));
-    const struct kube_field *props = kube_type_field(validation, SLICE_LITERAL("openAPIV3Schema"));
-    const struct kube_field *not_field =
-        kube_type_field(kube_field_type(props), SLICE_LITERAL("not"));
-    size_t at = sizeof(deep), levels = 0;
-    while (levels <= KUBE_PROTOBUF_DEPTH_MAX) { /* {"not":{"not":…}} from the inside */
-        size_t len = sizeof(deep) - at;
-        if (len >= 0x80)
-            deep[--at] = (uint8_t)(len >> 7);
-        deep[--at] = (uint8_t)(len >= 0x80 ? (len & 0x7f) | 0x80 : len);
-        uint32_t tag = (uint32_t)not_field->number << 3 | 2;
-        if (tag >= 0x80)
-            deep[--at] = (uint8_t)(tag >> 7);
-        deep[--at] = (uint8_t)(tag >= 0x80 ? (tag & 0x7f) | 0x80 : tag);
-        levels++;
-    }
-    assert_int_equal(kube_protobuf_decode_type(&f->arena, kube_field_type(props),
-                                               slice_of(deep + at, sizeof(deep) - at), &object,
-                                               &f->error),
-                     ST_LIMIT);
+    assert_int_equal(decode_nested(f, KUBE_PROTOBUF_DEPTH_MAX), ST_OK);
+    assert_int_equal(decode_nested(f, KUBE_PROTOBUF_DEPTH_MAX + 1), ST_LIMIT);
 
     /* A million empty containers of two bytes each pass the arena's limit, and no more. */
-    size_t len = 2 << 20;
-    uint8_t *empty = malloc(len);
-    const struct kube_type *pod = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"));
-    const struct kube_type *pod_spec = kube_field_type(kube_type_field(pod, SLICE_LITERAL("spec")));
-    for (size_t i = 0; i < len; i += 2) {
-        empty[i] = 0x12;
-        empty[i + 1] = 0;
-    }
-    assert_int_equal(
-        kube_protobuf_decode_type(&f->arena, pod_spec, slice_of(empty, len), &object, &f->error),
-        ST_NOMEM);
-    free(empty);
+    struct buf empty = {0};
+    for (size_t i = 0; i < 1 << 20; i++)
+        assert_int_equal(buf_append(&empty, slice_of("\x12", 2)), ST_OK);
+    wrap(&empty, 2); /* a pod's spec */
+    assert_int_equal(decode(f, "v1", "Pod", &empty), ST_NOMEM);
 }
 
 static void every_cut_of_an_object_is_refused_or_read(void **state)
