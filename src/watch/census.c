@@ -115,8 +115,3 @@ void census_forget(struct watch_hub *hub, struct watch_stream *stream)
     if (list_empty(&hub->streams))
         watch_hub_census(hub); /* at once: nobody is left for whom a turn would come */
 }
-
-struct watch_stats watch_hub_stats(const struct watch_hub *hub)
-{
-    return hub->stats;
-}

@@ -65,9 +65,8 @@ void watch_hub_history_ready(struct watch_hub *hub);
  */
 int64_t watch_hub_next_ns(const struct watch_hub *hub);
 
-/* What was counted up to now, and found by the last census. */
-struct watch_stats watch_hub_stats(const struct watch_hub *hub);
-/* The same after looking at every stream at once; for tests, and where there are few. */
+/* What was counted up to now, and found by looking at every stream at once: for tests, and where
+ * there are few. */
 const struct watch_report *watch_hub_census(struct watch_hub *hub);
 
 /* For tests: every watcher stands where its state says, and every count is right. */
