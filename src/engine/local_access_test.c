@@ -1,229 +1,13 @@
 /* Who may what on the local engine with its real threads. Past holes of etcd are named. */
-#include "base/clock.h"
-#include "codec/pb/rpc.pb.h"
-#include "engine/auth.h"
-#include "engine/lease.h"
-#include "engine/local.h"
+#include "engine/local_access_fixture_test.h"
 #include "engine/maintenance.h"
-#include "watch/stream.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-struct fixture {
-    char dir[64];
-    struct loop *loop;
-    struct engine *engine;
-    struct engine_shard *shard;
-    struct engine_shard *watching; /* another one, on the same thread with a loop of its own */
-    struct loop *watching_loop;
-    struct arena arena;
-    int waiting;
-    unsigned told;       /* that rights have changed */
-    int64_t hub_at_told; /* how far watches were told of then */
-};
-
-static struct fixture *fixture; /* operations find it through this: tests run one at a time */
-
-static void on_change(void *ctx)
-{
-    struct fixture *f = ctx;
-    f->told++;
-    f->hub_at_told = watch_hub_revision(engine_watch_hub(f->watching));
-}
-
-static void open_engine(struct fixture *f)
-{
-    struct error error = {0};
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    enum status status = engine_local_open(
-        &(struct engine_local_options){
-            .data_dir = f->dir, .shards_max = 3, .member_id = 1, .quota_bytes = 1 << 20},
-        &f->engine, &error);
-    if (status != ST_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
-    assert_int_equal(loop_new(clock_system(), &f->watching_loop), ST_OK);
-    assert_int_equal(engine_shard_new(f->engine, f->watching_loop, &f->watching), ST_OK);
-}
-
-static void close_engine(struct fixture *f)
-{
-    engine_shard_free(f->shard);
-    engine_shard_free(f->watching);
-    engine_local_close(f->engine);
-    loop_free(f->loop);
-    loop_free(f->watching_loop);
-}
-
-/* -- Calls -- */
-
-static void count_done(struct engine_op *op)
-{
-    (void)op;
-    fixture->waiting--;
-}
-
-/* In the newest revision of the store, as a face would say it. */
-static struct auth_principal as(struct fixture *f, const char *user)
-{
-    return (struct auth_principal){.user = slice_from_text(user),
-                                   .revision = engine_auth_revision(f->engine)};
-}
-
-static struct engine_op op_of(struct fixture *f, struct auth_principal principal)
-{
-    f->waiting++;
-    return (struct engine_op){.done = count_done, .arena = &f->arena, .principal = principal};
-}
-
-static void turn(struct fixture *f)
-{
-    loop_turn(f->loop, 10 * NS_PER_S);
-    engine_shard_turn_begin(f->shard);
-    engine_shard_turn_end(f->shard);
-    engine_shard_flushed(f->shard);
-}
-
-static void wait_all(struct fixture *f)
-{
-    engine_shard_turn_end(f->shard);
-    while (f->waiting > 0)
-        turn(f);
-}
-
-static enum status run_auth(struct fixture *f, struct engine_auth *op)
-{
-    engine_auth_start(f->shard, op);
-    wait_all(f);
-    return op->op.status;
-}
-
-static enum status change(struct fixture *f, enum engine_auth_call call, const char *user,
-                          const char *role)
-{
-    struct engine_auth op = {.op = op_of(f, as(f, "root")),
-                             .call = call,
-                             .user = slice_from_text(user),
-                             .role = slice_from_text(role),
-                             .hash = SLICE_LITERAL("hash")};
-    return run_auth(f, &op);
-}
-
-static enum status grant(struct fixture *f, const char *role, int32_t type, const char *key,
-                         const char *end)
-{
-    struct pb_permission permission = {
-        .perm_type = type, .key = slice_from_text(key), .range_end = slice_from_text(end)};
-    struct engine_auth op = {.op = op_of(f, as(f, "root")),
-                             .call = ENGINE_AUTH_ROLE_GRANT,
-                             .role = slice_from_text(role),
-                             .permission = &permission};
-    return run_auth(f, &op);
-}
-
-static enum status put_as(struct fixture *f, struct auth_principal who, const char *key,
-                          int64_t lease)
-{
-    struct pb_put_request request = {.key = slice_from_text(key), .lease = lease};
-    struct engine_write write = {.op = op_of(f, who)};
-    engine_put(f->shard, &write, &request);
-    wait_all(f);
-    engine_write_close(&write);
-    return write.op.status;
-}
-
-static enum status put(struct fixture *f, const char *user, const char *key)
-{
-    return put_as(f, as(f, user), key, 0);
-}
-
-static enum status get_as(struct fixture *f, struct auth_principal who, const char *key,
-                          const char *end)
-{
-    struct pb_range_request request = {.key = slice_from_text(key),
-                                       .range_end = slice_from_text(end)};
-    struct engine_range range = {.op = op_of(f, who)};
-    engine_range_start(f->shard, &range, &request);
-    wait_all(f);
-    engine_range_close(&range);
-    return range.op.status;
-}
-
-static enum status txn_as(struct fixture *f, struct auth_principal who,
-                          const struct pb_txn_request *request)
-{
-    struct engine_write write = {.op = op_of(f, who)};
-    engine_txn(f->shard, &write, request);
-    wait_all(f);
-    engine_write_close(&write);
-    return write.op.status;
-}
-
-static enum status lease_as(struct fixture *f, struct auth_principal who,
-                            void (*start)(struct engine_shard *, struct engine_lease *), int64_t id,
-                            bool keys)
-{
-    struct engine_lease op = {.op = op_of(f, who), .id = id, .ttl_s = 100, .want_keys = keys};
-    start(f->shard, &op);
-    wait_all(f);
-    return op.op.status;
-}
-
-#define OK(call) assert_int_equal(call, ST_OK)
-#define DENIED(call) assert_int_equal(call, ST_PERMISSION_DENIED)
-#define NOBODY(call) assert_int_equal(call, ST_USER_EMPTY)
-
-enum { READ = PB_PERMISSION_TYPE_READ, RW = PB_PERMISSION_TYPE_READWRITE };
-
-static void fill(struct fixture *f)
-{
-    OK(change(f, ENGINE_AUTH_USER_ADD, "root", ""));
-    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "root", "root"));
-    OK(change(f, ENGINE_AUTH_USER_ADD, "ann", ""));
-    OK(change(f, ENGINE_AUTH_ROLE_ADD, "", "a"));
-    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "a"));
-    OK(grant(f, "a", RW, "a/", "a0"));
-    OK(grant(f, "a", READ, "r/", "r0"));
-    OK(change(f, ENGINE_AUTH_ENABLE, "", ""));
-}
-
-static int set_up(void **state)
-{
-    struct fixture *f = fixture = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-access-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    arena_init(&f->arena, NULL, 0, SIZE_MAX);
-    open_engine(f);
-    fill(f);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    close_engine(f);
-    arena_fini(&f->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    OK(system(command));
-    free(f);
-    return 0;
-}
-
-static const struct auth_principal nobody;
 
 /* -- Nobody -- */
 
@@ -243,12 +27,12 @@ static void what_nobody_signed_is_refused(void **state)
     struct engine_renewal item = {.id = 1};
     struct engine_renewals renewals = {.op = op_of(f, nobody), .items = &item, .count = 1};
     engine_lease_renew(f->shard, &renewals);
-    wait_all(f);
+    wait_for(f, 0);
     NOBODY(renewals.op.status);
     struct pb_delete_range_request removal = {.key = SLICE_LITERAL("a/1")};
     struct engine_write write = {.op = op_of(f, nobody)};
     engine_delete_range(f->shard, &write, &removal);
-    wait_all(f);
+    wait_for(f, 0);
     NOBODY(write.op.status);
     engine_write_close(&write);
     for (int call = 0; call < ENGINE_AUTH_PASSWORD; call++) {
@@ -283,7 +67,7 @@ static enum status maintain(struct fixture *f, struct auth_principal who, int wh
     default:
         engine_downgrade(f->shard, &op, "3.6");
     }
-    wait_all(f);
+    wait_for(f, 0);
     const enum status all[] = {op.status,      alarm.op.status,      alarm.op.status,
                                hash.op.status, defragment.op.status, op.status};
     return all[what];
@@ -379,7 +163,7 @@ static void a_full_store_tells_strangers_nothing(void **state)
         .action = PB_ALARM_ACTION_ACTIVATE, .alarm = ENGINE_ALARM_NOSPACE, .member_id = 1};
     struct engine_alarm alarm = {.op = op_of(f, as(f, "root"))};
     engine_alarm(f->shard, &alarm, &request);
-    wait_all(f);
+    wait_for(f, 0);
     OK(alarm.op.status);
     NOBODY(put_as(f, nobody, "a/1", 0));
     DENIED(put(f, "ann", "b"));
@@ -407,7 +191,7 @@ static void a_right_that_was_taken_away_before_a_write_is_applied_is_gone(void *
     engine_auth_start(f->shard, &revoke);
     engine_put(f->shard, &second, &request);
     engine_put(f->shard, &third, &request);
-    wait_all(f);
+    wait_for(f, 0);
     OK(first.op.status);
     OK(revoke.op.status);
     assert_int_equal(second.op.status, ST_AUTH_OLD_REVISION);
@@ -433,7 +217,7 @@ static void changes_see_the_changes_before_them(void **state)
     engine_auth_start(f->shard, &disable);
     engine_put(f->shard, &allowed, &request);
     engine_auth_start(f->shard, &add);
-    wait_all(f);
+    wait_for(f, 0);
     NOBODY(refused.op.status);
     OK(disable.op.status);
     OK(allowed.op.status);
@@ -542,7 +326,7 @@ static void who_may_read_never_sees_what_was_written_while_they_might_not(void *
     struct pb_put_request requests[4];
     pthread_t thread;
     begin_step(f, 2, &auth[2], &writes[2], &requests[2]);
-    wait_all(f);
+    wait_for(f, 0);
     engine_write_close(&writes[2]);
     assert_int_equal(pthread_create(&thread, NULL, read_main, &r), 0);
     for (int round = 0; round < 100; round++) {
@@ -550,11 +334,11 @@ static void who_may_read_never_sees_what_was_written_while_they_might_not(void *
             begin_step(f, step, &auth[step], &writes[step], &requests[step]);
             /* Each in a group of its own, in twos, or all in one. */
             if (round % 3 == 0 || (round % 3 == 1 && step == 1))
-                wait_all(f);
+                wait_for(f, 0);
             if (round % 3 < 2 && step == 1) /* the secret is there to be seen */
                 wait_until_above(&r.denied, atomic_load(&r.denied));
         }
-        wait_all(f);
+        wait_for(f, 0);
         engine_write_close(&writes[1]);
         engine_write_close(&writes[2]);
         wait_until_above(&r.allowed, atomic_load(&r.allowed));
@@ -564,162 +348,14 @@ static void who_may_read_never_sees_what_was_written_while_they_might_not(void *
     assert_int_equal(r.wrong, 0);
 }
 
-/* -- Leases -- */
-
-static void leases_are_their_keys_writers(void **state)
-{
-    struct fixture *f = *state;
-    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
-    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 8, false));
-    OK(put_as(f, as(f, "ann"), "a/1", 7));
-    OK(put_as(f, as(f, "root"), "b", 7));
-    OK(put_as(f, as(f, "root"), "r/1", 8));
-    DENIED(put_as(f, as(f, "ann"), "a/2", 7)); /* it could be deleted with b */
-    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 7, false));
-    OK(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 7, false));
-    DENIED(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 7, true)); /* CVE-2023-32082 */
-    OK(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 8, true));
-    DENIED(lease_as(f, as(f, "ann"), engine_lease_list, 0, false));
-    OK(lease_as(f, as(f, "root"), engine_lease_list, 0, false));
-    OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
-    OK(lease_as(f, as(f, "ann"), engine_lease_list, 0, false));
-    assert_int_equal(lease_as(f, as(f, "ann"), engine_lease_revoke, 7, false), ST_LEASE_NOT_FOUND);
-    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false)); /* it may only read r/ */
-}
-
-/* What was found in order once is not asked for again, but whatever came to it is. */
-static void a_lease_is_asked_for_again_when_its_keys_or_the_rights_change(void **state)
-{
-    struct fixture *f = *state;
-    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
-    OK(put_as(f, as(f, "ann"), "a/1", 7));
-    OK(put_as(f, as(f, "ann"), "a/2", 7));
-    OK(put_as(f, as(f, "ann"), "a/3", 7));
-    OK(put_as(f, as(f, "root"), "b", 7));
-    OK(put_as(f, as(f, "root"), "a/4", 7));
-    DENIED(put_as(f, as(f, "ann"), "a/5", 7));
-    OK(put_as(f, as(f, "root"), "b", 0)); /* hangs on nothing any more */
-    OK(put_as(f, as(f, "ann"), "a/5", 7));
-    OK(put_as(f, as(f, "ann"), "a/1", 7)); /* again: no other key comes to it */
-    OK(put_as(f, as(f, "ann"), "a/1", 7));
-
-    /* Another lease of the same number, with as many keys. */
-    OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
-    OK(lease_as(f, as(f, "root"), engine_lease_grant, 7, false));
-    OK(put_as(f, as(f, "root"), "b", 7));
-    for (int i = 0; i < 8; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "a/%d", i);
-        OK(put_as(f, as(f, "root"), key, 7));
-        DENIED(put_as(f, as(f, "ann"), "a/2", 7));
-    }
-
-    /* Other rights of the same user. */
-    OK(lease_as(f, as(f, "root"), engine_lease_grant, 8, false));
-    OK(change(f, ENGINE_AUTH_ROLE_ADD, "", "b"));
-    OK(grant(f, "b", RW, "b", ""));
-    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "b"));
-    OK(put_as(f, as(f, "ann"), "b", 8));
-    OK(put_as(f, as(f, "ann"), "a/1", 8));
-    OK(put_as(f, as(f, "ann"), "a/2", 8));
-    OK(change(f, ENGINE_AUTH_USER_REVOKE_ROLE, "ann", "b"));
-    DENIED(put_as(f, as(f, "ann"), "a/2", 8));
-    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false));
-}
-
-static void of_renewals_those_before_a_refused_one_are_made(void **state)
-{
-    struct fixture *f = *state;
-    for (int64_t id = 1; id <= 3; id++)
-        OK(lease_as(f, as(f, "root"), engine_lease_grant, id, false));
-    OK(put_as(f, as(f, "root"), "b", 3));
-    struct engine_renewal items[] = {{.id = 1}, {.id = 99}, {.id = 3}, {.id = 2}};
-    struct engine_renewals op = {.op = op_of(f, as(f, "ann")), .items = items, .count = 4};
-    engine_lease_renew(f->shard, &op);
-    wait_all(f);
-    DENIED(op.op.status);
-    assert_int_equal(op.answered, 2);
-    assert_int_equal(items[0].ttl_s, 100);
-    assert_int_equal(items[1].ttl_s, 0);
-    op = (struct engine_renewals){.op = op_of(f, as(f, "root")), .items = items, .count = 4};
-    engine_lease_renew(f->shard, &op);
-    wait_all(f);
-    OK(op.op.status);
-    assert_int_equal(op.answered, 4);
-}
-
-/* -- Watches -- */
-
-static void wake(void *ctx)
-{
-    (void)ctx;
-}
-
-/* A turn of the shard that watches. False: it was not woken for it. */
-static bool watching_turn(struct fixture *f, int64_t wait_ns)
-{
-    int64_t begun_ns = clock_mono_ns(clock_system());
-    loop_turn(f->watching_loop, wait_ns);
-    engine_shard_turn_begin(f->watching);
-    engine_shard_turn_end(f->watching);
-    engine_shard_flushed(f->watching);
-    return wait_ns == 0 || clock_mono_ns(clock_system()) - begun_ns < wait_ns;
-}
-
-/* Until it is told so often; it must be woken for that. */
-static void watch_until_told(struct fixture *f, unsigned told)
-{
-    while (f->told < told)
-        assert_true(watching_turn(f, 60 * NS_PER_S));
-    assert_int_equal(f->told, told);
-}
-
-/* Told before watches are told of what was written after it, also when nothing was. */
-static void a_shard_that_watches_is_told_when_rights_change(void **state)
-{
-    struct fixture *f = *state;
-    struct watch_stream *stream =
-        watch_stream_new(engine_watch_hub(f->watching), (struct watch_stream_owner){.wake = wake});
-    OK(watch_stream_create(stream, &(struct watch_create){.key = SLICE_LITERAL("a/1")}));
-    (void)watching_turn(f, 0);
-    engine_auth_on_change(f->watching, on_change, f);
-
-    /* A change and a put in one group. */
-    struct auth_principal root = as(f, "root");
-    root.revision++;
-    struct pb_put_request request = {.key = SLICE_LITERAL("a/1")};
-    struct engine_auth revoke = {.op = op_of(f, root),
-                                 .call = ENGINE_AUTH_USER_REVOKE_ROLE,
-                                 .user = SLICE_LITERAL("ann"),
-                                 .role = SLICE_LITERAL("a")};
-    struct engine_write write = {.op = op_of(f, root)};
-    engine_auth_start(f->shard, &revoke);
-    engine_put(f->shard, &write, &request);
-    wait_all(f);
-    OK(revoke.op.status);
-    OK(write.op.status);
-    engine_write_close(&write);
-    watch_until_told(f, 1);
-    assert_true(f->hub_at_told < write.op.revision);
-    struct auth_principal ann = as(f, "ann");
-    DENIED(auth_rights_check(engine_auth_rights(f->watching), &ann, AUTH_READ, SLICE_LITERAL("a/1"),
-                             SLICE_EMPTY));
-
-    /* A change alone. */
-    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "a"));
-    watch_until_told(f, 2);
-    engine_auth_on_change(f->watching, NULL, NULL);
-    watch_stream_free(stream);
-}
-
 /* -- Lasting -- */
 
 static void users_and_roles_outlive_the_process(void **state)
 {
     struct fixture *f = *state;
     uint64_t revision = engine_auth_revision(f->engine);
-    close_engine(f);
-    open_engine(f);
+    fixture_close(f);
+    fixture_open(f, access_options);
     assert_int_equal(engine_auth_revision(f->engine), revision);
     assert_true(auth_rights_enabled(engine_auth_rights(f->shard)));
     OK(put(f, "ann", "a/1"));
@@ -730,7 +366,7 @@ static void users_and_roles_outlive_the_process(void **state)
 /* A process of its own makes changes, says so when each is done, and is killed in the middle. */
 static void change_until_killed(struct fixture *f, int to)
 {
-    open_engine(f);
+    fixture_open(f, access_options);
     for (unsigned i = 0;; i++) {
         char role[32];
         snprintf(role, sizeof(role), "role-%u", i);
@@ -744,7 +380,7 @@ static void what_was_answered_outlives_a_killed_process(void **state)
 {
     struct fixture *f = *state;
     int ends[2];
-    close_engine(f); /* and its threads, before there is another process */
+    fixture_close(f); /* and its threads, before there is another process */
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -761,7 +397,7 @@ static void what_was_answered_outlives_a_killed_process(void **state)
     while (read(ends[0], &answered, sizeof(answered)) == sizeof(answered))
         ;
     close(ends[0]);
-    open_engine(f);
+    fixture_open(f, access_options);
     struct engine_auth op = {.op = op_of(f, as(f, "root")), .call = ENGINE_AUTH_ROLE_LIST};
     OK(run_auth(f, &op));
     /* And one at most that was on its way. */
@@ -771,7 +407,6 @@ static void what_was_answered_outlives_a_killed_process(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_nobody_signed_is_refused),
         TEST(maintenance_needs_root_and_looking_at_alarms_a_user),
@@ -783,10 +418,6 @@ int main(void)
         TEST(a_right_that_was_taken_away_before_a_write_is_applied_is_gone),
         TEST(changes_see_the_changes_before_them),
         TEST(who_may_read_never_sees_what_was_written_while_they_might_not),
-        TEST(leases_are_their_keys_writers),
-        TEST(a_lease_is_asked_for_again_when_its_keys_or_the_rights_change),
-        TEST(of_renewals_those_before_a_refused_one_are_made),
-        TEST(a_shard_that_watches_is_told_when_rights_change),
         TEST(users_and_roles_outlive_the_process),
         TEST(what_was_answered_outlives_a_killed_process),
     };

@@ -1,115 +1,34 @@
 /* The local engine with its real threads, driven by one loop as a shard would. */
-#include "engine/local.h"
+#include "engine/local_fixture_test.h"
 #include "engine/local_internal.h"
 #include "engine/maintenance.h"
 
-#include "base/clock.h"
-#include "codec/pb/kv.pb.h"
-#include "codec/pb/rpc.pb.h"
-
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-struct fixture {
-    char dir[64];
-    struct loop *loop;
-    struct engine *engine;
-    struct engine_shard *shard;
-    int waiting; /* operations started and not done */
-};
-
-static struct fixture *fixture; /* operations find it through this: tests run one at a time */
-
 /* With room for so many shards beside the fixture's own. */
-static void open_engine_for(struct fixture *f, unsigned others)
+static struct engine_local_options options_for(unsigned others)
 {
-    struct error error = {0};
-    enum status status = engine_local_open(
-        &(struct engine_local_options){
-            .data_dir = f->dir,
-            .segment_bytes_first = 64 << 10,
-            .segment_bytes_max = 256 << 10,
-            .checkpoint_bytes = 128 << 10,
-            .cluster_id = 11,
-            .member_id = 12,
-            .shards_max = 1 + others,
-        },
-        &f->engine, &error);
-    if (status != ST_OK)
-        fail_msg("%s", error.text);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
+    return (struct engine_local_options){
+        .segment_bytes_first = 64 << 10,
+        .segment_bytes_max = 256 << 10,
+        .checkpoint_bytes = 128 << 10,
+        .cluster_id = 11,
+        .member_id = 12,
+        .shards_max = 1 + others,
+    };
 }
 
-static void open_engine(struct fixture *f)
+static void open_again(struct fixture *f)
 {
-    open_engine_for(f, 0);
-}
-
-static void close_engine(struct fixture *f)
-{
-    engine_shard_free(f->shard);
-    engine_local_close(f->engine);
+    fixture_close(f);
+    fixture_open(f, options_for(0));
 }
 
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-local-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    open_engine(f);
-    fixture = f;
-    *state = f;
+    *state = fixture_new(options_for(0));
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    close_engine(f);
-    loop_free(f->loop);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-static void count_done(struct engine_op *op)
-{
-    (void)op;
-    fixture->waiting--;
-}
-
-/* Hands the turn's writes over and turns until everything is answered. */
-static void wait_all(struct fixture *f)
-{
-    engine_shard_turn_end(f->shard);
-    while (f->waiting > 0) {
-        loop_turn(f->loop, INT64_C(10000000000));
-        engine_shard_turn_end(f->shard);
-    }
-}
-
-static int64_t put(struct fixture *f, const char *key, const char *value)
-{
-    struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
-    f->waiting++;
-    engine_put(f->shard, &write, &request);
-    wait_all(f);
-    assert_int_equal(write.op.status, ST_OK);
-    engine_write_close(&write);
-    arena_fini(&arena);
-    return write.op.revision;
 }
 
 /* How many key-values the prefix has, decoding all of them. */
@@ -117,32 +36,25 @@ static int64_t list(struct fixture *f, const char *from, const char *to, int64_t
 {
     struct pb_range_request request = {
         .key = slice_from_text(from), .range_end = slice_from_text(to), .revision = revision};
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 64 << 20);
-    struct engine_range range = {.op = {.done = count_done, .arena = &arena}};
-    f->waiting++;
+    struct engine_range range = {.op = new_op(f)};
     engine_range_start(f->shard, &range, &request);
     while (f->waiting > 0) /* one that looks at many keys takes several turns */
         engine_shard_turn_begin(f->shard);
-    if (range.op.status == ST_COMPACTED) {
-        arena_fini(&arena);
+    if (range.op.status == ST_COMPACTED)
         return -1;
-    }
     assert_int_equal(range.op.status, ST_OK);
     uint8_t *bytes = malloc(range.kvs_bytes + 1);
     assert_int_equal(engine_range_fill(&range, bytes, range.kvs_bytes + 1), range.kvs_bytes);
     struct pb_range_response response;
     assert_int_equal(
-        pb_decode(&pb_range_response_table, slice_of(bytes, range.kvs_bytes), &arena, &response),
+        pb_decode(&pb_range_response_table, slice_of(bytes, range.kvs_bytes), &f->arena, &response),
         ST_OK);
     assert_int_equal(response.kvs_count, range.kvs);
     engine_range_close(&range);
     free(bytes);
-    arena_fini(&arena);
     return range.kvs;
 }
 
-/* As the second of two pipelined requests is, when the first one's answer has been sent. */
 static void limited_address_space_leaves_room_for_the_log(void **state)
 {
     (void)state;
@@ -150,16 +62,14 @@ static void limited_address_space_leaves_room_for_the_log(void **state)
     assert_int_equal(local_map_bytes(80 << 20), 20 << 20);
 }
 
+/* As the second of two pipelined requests is, when the first one's answer has been sent. */
 static void write_begun_while_sending_is_handed_over(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request request = {.key = SLICE_LITERAL("k")};
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
     engine_shard_turn_begin(f->shard);
     engine_shard_turn_end(f->shard);
-    f->waiting++;
+    struct engine_write write = {.op = new_op(f)};
     engine_put(f->shard, &write, &request);
     engine_shard_flushed(f->shard);
     for (int i = 0; i < 100 && f->waiting; i++) /* no turn of ours hands it over */
@@ -167,14 +77,13 @@ static void write_begun_while_sending_is_handed_over(void **state)
     assert_int_equal(f->waiting, 0);
     assert_int_equal(write.op.status, ST_OK);
     engine_write_close(&write);
-    arena_fini(&arena);
 }
 
 static void acknowledged_put_is_visible_at_once(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(list(f, "a", "z", 0), 0);
-    assert_int_equal(put(f, "key", "value"), 2);
+    assert_int_equal(put_text(f, "key", "value"), 2);
     assert_int_equal(list(f, "a", "z", 0), 1);
     assert_int_equal(list(f, "key", "", 0), 1);
     assert_int_equal(list(f, "key", "", 1), 0);
@@ -196,11 +105,10 @@ static void many_in_flight_are_all_answered_and_survive_a_restart(void **state)
             snprintf(puts[i].key, sizeof(puts[i].key), "many/%05d", i);
             puts[i].request = (struct pb_put_request){.key = slice_from_text(puts[i].key),
                                                       .value = slice_of(value, sizeof(value))};
-            puts[i].write = (struct engine_write){.op = {.done = count_done}};
-            f->waiting++;
+            puts[i].write = (struct engine_write){.op = new_op(f)};
             engine_put(f->shard, &puts[i].write, &puts[i].request);
         }
-        wait_all(f);
+        wait_for(f, 0);
         for (int i = 0; i < MANY; i++) {
             assert_int_equal(puts[i].write.op.status, ST_OK);
             assert_int_equal(puts[i].write.op.revision, 2 + round * MANY + i);
@@ -208,29 +116,26 @@ static void many_in_flight_are_all_answered_and_survive_a_restart(void **state)
     }
     free(puts);
     assert_int_equal(list(f, "many/", "many0", 0), MANY);
-    close_engine(f);
-    open_engine(f);
+    open_again(f);
     assert_int_equal(list(f, "many/", "many0", 0), MANY);
     assert_int_equal(list(f, "many/", "many0", 1 + MANY / 2), MANY / 2);
-    assert_int_equal(put(f, "many/x", ""), 2 + 3 * MANY);
+    assert_int_equal(put_text(f, "many/x", ""), 2 + 3 * MANY);
 }
 
 static void compact(struct fixture *f, int64_t revision, enum status expected)
 {
     struct pb_compaction_request request = {.revision = revision, .physical = true};
-    struct engine_op op = {.done = count_done};
-    f->waiting++;
+    struct engine_op op = new_op(f);
     engine_compact(f->shard, &op, &request);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.status, expected);
 }
 
 static uint32_t hash(struct fixture *f, int64_t revision)
 {
-    struct engine_hash op = {.op = {.done = count_done}, .at_revision = revision};
-    f->waiting++;
+    struct engine_hash op = {.op = new_op(f), .at_revision = revision};
     engine_hash_kv(f->shard, &op);
-    wait_all(f);
+    wait_for(f, 0);
     assert_int_equal(op.op.status, ST_OK);
     return op.hash;
 }
@@ -242,10 +147,9 @@ static void compaction_takes_history_and_keeps_the_hash(void **state)
         char key[32];
         snprintf(key, sizeof(key), "c/%d", i % 10);
         struct pb_put_request request = {.key = slice_from_text(key), .value = slice_of(key, 32)};
-        struct engine_write write = {.op = {.done = count_done}};
-        f->waiting++;
+        struct engine_write write = {.op = new_op(f)};
         engine_put(f->shard, &write, &request);
-        wait_all(f);
+        wait_for(f, 0);
     }
     uint32_t before = hash(f, 2500);
     compact(f, 2500, ST_OK);
@@ -255,8 +159,7 @@ static void compaction_takes_history_and_keeps_the_hash(void **state)
     assert_int_equal(list(f, "c/", "c0", 2499), -1);
     assert_int_equal(list(f, "c/", "c0", 2500), 10);
     uint32_t now = hash(f, 0);
-    close_engine(f);
-    open_engine(f);
+    open_again(f);
     assert_int_equal(hash(f, 0), now);
     assert_int_equal(list(f, "c/", "c0", 2500), 10);
     assert_int_equal(list(f, "c/", "c0", 2499), -1);
@@ -274,13 +177,12 @@ static void stop_at_any_moment_starts_again(void **state)
         for (int i = 0; i < PUTS; i++) {
             char key[32];
             snprintf(key, sizeof(key), "s/%02d", i % KEYS);
-            revision = put(f, key, value);
+            revision = put_text(f, key, value);
             if (i % 100 == 99 && revision > 200)
                 compact(f, revision - 50, ST_OK);
         }
         usleep((useconds_t)round * 300);
-        close_engine(f);
-        open_engine(f);
+        open_again(f);
         assert_int_equal(list(f, "s/", "s0", 0), KEYS);
         assert_int_equal(list(f, "s/", "s0", revision - 50), KEYS);
     }
@@ -306,12 +208,8 @@ static void reader_done(struct engine_op *op)
 static void reader_wait(struct loop *loop, struct engine_shard *shard)
 {
     engine_shard_turn_end(shard);
-    while (reader->waiting > 0) {
-        loop_turn(loop, INT64_C(10000000000));
-        engine_shard_turn_begin(shard);
-        engine_shard_turn_end(shard);
-        engine_shard_flushed(shard);
-    }
+    while (reader->waiting > 0)
+        turn_shard(shard, loop, 10 * NS_PER_S);
 }
 
 /* A put whose answer points into the log: its bytes must still be there, and be a KeyValue. */
@@ -399,8 +297,8 @@ static void answers_stay_readable_while_segments_move(void **state)
     struct fixture *f = *state;
     struct reader readers[2];
     pthread_t threads[2];
-    close_engine(f);
-    open_engine_for(f, 2);
+    fixture_close(f);
+    fixture_open(f, options_for(2));
     for (int i = 0; i < 2; i++) {
         readers[i] = (struct reader){.engine = f->engine, .number = i};
         assert_int_equal(pthread_create(&threads[i], NULL, reader_main, &readers[i]), 0);
@@ -425,15 +323,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limited_address_space_leaves_room_for_the_log),
-        cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_begun_while_sending_is_handed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, fixture_free),
+        cmocka_unit_test_setup_teardown(write_begun_while_sending_is_handed_over, setup,
+                                        fixture_free),
         cmocka_unit_test_setup_teardown(many_in_flight_are_all_answered_and_survive_a_restart,
-                                        setup, teardown),
+                                        setup, fixture_free),
         cmocka_unit_test_setup_teardown(compaction_takes_history_and_keeps_the_hash, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(stop_at_any_moment_starts_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(answers_stay_readable_while_segments_move, setup, teardown),
-        cmocka_unit_test_setup_teardown(second_opening_of_a_directory_is_refused, setup, teardown),
+                                        fixture_free),
+        cmocka_unit_test_setup_teardown(stop_at_any_moment_starts_again, setup, fixture_free),
+        cmocka_unit_test_setup_teardown(answers_stay_readable_while_segments_move, setup,
+                                        fixture_free),
+        cmocka_unit_test_setup_teardown(second_opening_of_a_directory_is_refused, setup,
+                                        fixture_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

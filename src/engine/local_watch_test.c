@@ -1,53 +1,23 @@
 /* Watches on shards of their own threads, while another shard writes. */
 #include "base/buf.h"
-#include "base/clock.h"
-#include "codec/pb/rpc.pb.h"
-#include "engine/local.h"
+#include "engine/local_fixture_test.h"
 #include "watch/stream.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SHARDS = 3, PUTS = 1500 };
 #define WAIT_NS_MAX (60 * NS_PER_S)
 
-struct fixture {
-    char dir[64];
-    struct engine *engine;
-    struct loop *loop; /* of the shard that writes */
-    struct engine_shard *shard;
-    unsigned waiting;
-};
-
-static struct fixture *fixture; /* operations find it through this */
-
 static int open_with(void **state, int64_t compaction_wait_ns)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    struct error error = {0};
-    assert_non_null(f);
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-local-watch-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    assert_int_equal(engine_local_open(
-                         &(struct engine_local_options){
-                             .data_dir = f->dir,
-                             .segment_bytes_first = 64 << 10,
-                             .segment_bytes_max = 256 << 10,
-                             .checkpoint_bytes = 128 << 10,
-                             .shards_max = SHARDS,
-                             .compaction_wait_ns = compaction_wait_ns,
-                         },
-                         &f->engine, &error),
-                     ST_OK);
-    assert_int_equal(engine_shard_new(f->engine, f->loop, &f->shard), ST_OK);
-    *state = fixture = f;
+    *state = fixture_new((struct engine_local_options){
+        .segment_bytes_first = 64 << 10,
+        .segment_bytes_max = 256 << 10,
+        .checkpoint_bytes = 128 << 10,
+        .shards_max = SHARDS,
+        .compaction_wait_ns = compaction_wait_ns,
+    });
     return 0;
 }
 
@@ -62,57 +32,13 @@ static int setup_patient(void **state)
     return open_with(state, WAIT_NS_MAX);
 }
 
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    char command[128];
-    engine_shard_free(f->shard);
-    engine_local_close(f->engine);
-    loop_free(f->loop);
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-static void turn(struct engine_shard *shard, struct loop *loop, int64_t wait_ns)
-{
-    loop_turn(loop, wait_ns);
-    engine_shard_turn_begin(shard);
-    engine_shard_turn_end(shard);
-    engine_shard_flushed(shard);
-}
-
-static void count_done(struct engine_op *op)
-{
-    assert_int_equal(op->status, ST_OK);
-    fixture->waiting--;
-}
-
-static void put(struct fixture *f, const char *key, const char *value)
-{
-    struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    struct engine_write write = {.op = {.done = count_done, .arena = &arena}};
-    f->waiting++;
-    engine_put(f->shard, &write, &request);
-    engine_shard_turn_end(f->shard);
-    while (f->waiting)
-        turn(f->shard, f->loop, NS_PER_S);
-    engine_write_close(&write);
-    arena_fini(&arena);
-}
-
 static void compact(struct fixture *f, int64_t revision)
 {
     struct pb_compaction_request request = {.revision = revision};
-    struct engine_op op = {.done = count_done};
-    f->waiting++;
+    struct engine_op op = new_op(f);
     engine_compact(f->shard, &op, &request);
-    engine_shard_turn_end(f->shard);
-    while (f->waiting)
-        turn(f->shard, f->loop, NS_PER_S);
+    wait_for(f, 0);
+    assert_int_equal(op.status, ST_OK);
 }
 
 /* -- One who watches, on a thread -- */
@@ -135,6 +61,29 @@ struct watching {
 static void wake(void *ctx)
 {
     ((struct watching *)ctx)->woken = true;
+}
+
+static void watching_open(struct watching *w)
+{
+    assert_int_equal(loop_new(clock_system(), &w->loop), ST_OK);
+    assert_int_equal(engine_shard_new(w->f->engine, w->loop, &w->shard), ST_OK);
+}
+
+static void watch_k(struct watching *w, int64_t start_revision)
+{
+    w->stream = watch_stream_new(engine_watch_hub(w->shard),
+                                 (struct watch_stream_owner){.wake = wake, .ctx = w});
+    struct watch_create create = {
+        .key = SLICE_LITERAL("k"), .prev_kv = true, .start_revision = start_revision};
+    assert_int_equal(watch_stream_create(w->stream, &create), ST_OK);
+}
+
+static void watching_close(struct watching *w)
+{
+    watch_stream_free(w->stream);
+    engine_shard_free(w->shard);
+    loop_free(w->loop);
+    buf_fini(&w->bytes);
 }
 
 static void take_response(struct watching *w, struct slice message)
@@ -188,12 +137,8 @@ static void *watch_main(void *arg)
 {
     struct watching *w = arg;
     unsigned want = w->ended_after ? w->ended_after : PUTS;
-    assert_int_equal(loop_new(clock_system(), &w->loop), ST_OK);
-    assert_int_equal(engine_shard_new(w->f->engine, w->loop, &w->shard), ST_OK);
-    w->stream = watch_stream_new(engine_watch_hub(w->shard),
-                                 (struct watch_stream_owner){.wake = wake, .ctx = w});
-    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true, .start_revision = 2};
-    assert_int_equal(watch_stream_create(w->stream, &create), ST_OK);
+    watching_open(w);
+    watch_k(w, 2);
     while (w->events < want) {
         engine_shard_turn_begin(w->shard);
         fill(w);
@@ -203,10 +148,7 @@ static void *watch_main(void *arg)
             loop_turn(w->loop, WAIT_NS_MAX);
         w->waited_in_vain |= clock_mono_ns(clock_system()) - begin_ns >= WAIT_NS_MAX;
     }
-    watch_stream_free(w->stream);
-    engine_shard_free(w->shard);
-    loop_free(w->loop);
-    buf_fini(&w->bytes);
+    watching_close(w);
     return NULL;
 }
 
@@ -221,7 +163,7 @@ static void watches_on_other_threads_get_every_event_once(void **state)
         while (!all[i].created)
             usleep(1000);
     for (int i = 0; i < PUTS; i++) {
-        put(f, "k", "a value that is long enough to make segments fill now and then");
+        put_text(f, "k", "a value that is long enough to make segments fill now and then");
         if (i == PUTS / 2)
             compact(f, 2); /* below every watch, so none is told */
     }
@@ -239,74 +181,55 @@ static void shard_where_nobody_watches_is_not_woken(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f};
-    assert_int_equal(loop_new(clock_system(), &w.loop), ST_OK);
-    assert_int_equal(engine_shard_new(f->engine, w.loop, &w.shard), ST_OK);
-    put(f, "k", "1");
+    watching_open(&w);
+    put_text(f, "k", "1");
     assert_true(loop_next_ns(w.loop) == CLOCK_NEVER);
 
-    w.stream = watch_stream_new(engine_watch_hub(w.shard),
-                                (struct watch_stream_owner){.wake = wake, .ctx = &w});
-    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true};
-    assert_int_equal(watch_stream_create(w.stream, &create), ST_OK);
+    watch_k(&w, 0);
     engine_shard_turn_begin(w.shard);
     fill(&w);
     engine_shard_flushed(w.shard);
     w.last_revision = 2;
-    put(f, "k", "2");
-    put(f, "k", "3");
-    turn(w.shard, w.loop, WAIT_NS_MAX);
+    put_text(f, "k", "2");
+    put_text(f, "k", "3");
+    turn_shard(w.shard, w.loop, WAIT_NS_MAX);
     engine_shard_turn_begin(w.shard);
     fill(&w);
     engine_shard_flushed(w.shard);
     assert_int_equal(w.events, 2);
 
     assert_int_equal(watch_stream_cancel(w.stream, 0), ST_OK);
-    turn(w.shard, w.loop, 0);
+    turn_shard(w.shard, w.loop, 0);
     int64_t next_ns = loop_next_ns(w.loop); /* to look at its streams once more */
-    put(f, "k", "4");
+    put_text(f, "k", "4");
     assert_true(loop_next_ns(w.loop) == next_ns);
-    watch_stream_free(w.stream);
-    engine_shard_free(w.shard);
-    loop_free(w.loop);
-    buf_fini(&w.bytes);
+    watching_close(&w);
 }
 
 static void a_compaction_does_not_wait_for_ever(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f, .last_revision = 1};
-    assert_int_equal(loop_new(clock_system(), &w.loop), ST_OK);
-    assert_int_equal(engine_shard_new(f->engine, w.loop, &w.shard), ST_OK);
-    w.stream = watch_stream_new(engine_watch_hub(w.shard),
-                                (struct watch_stream_owner){.wake = wake, .ctx = &w});
-    struct watch_create create = {.key = SLICE_LITERAL("k")};
-    assert_int_equal(watch_stream_create(w.stream, &create), ST_OK);
-    turn(w.shard, w.loop, 0);
-    put(f, "k", "a value");
-    put(f, "k", "another");
+    watching_open(&w);
+    watch_k(&w, 0);
+    turn_shard(w.shard, w.loop, 0);
+    put_text(f, "k", "a value");
+    put_text(f, "k", "another");
     compact(f, 3);
-    watch_stream_free(w.stream);
-    engine_shard_free(w.shard);
-    loop_free(w.loop);
-    buf_fini(&w.bytes);
+    watching_close(&w);
 }
 
 static void a_compaction_waits_for_a_shard_that_has_not_looked(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f, .last_revision = 1};
-    assert_int_equal(loop_new(clock_system(), &w.loop), ST_OK);
-    assert_int_equal(engine_shard_new(f->engine, w.loop, &w.shard), ST_OK);
-    w.stream = watch_stream_new(engine_watch_hub(w.shard),
-                                (struct watch_stream_owner){.wake = wake, .ctx = &w});
-    struct watch_create create = {.key = SLICE_LITERAL("k"), .prev_kv = true};
-    assert_int_equal(watch_stream_create(w.stream, &create), ST_OK);
+    watching_open(&w);
+    watch_k(&w, 0);
     for (int rounds = 1; rounds <= 3; rounds++) {
         for (int i = 0; i < 100; i++)
-            put(f, "k", "a value that is replaced at once");
+            put_text(f, "k", "a value that is replaced at once");
         struct pb_compaction_request request = {.revision = 1 + 100 * rounds, .physical = true};
-        struct engine_op op = {.done = count_done};
-        f->waiting++;
+        struct engine_op op = new_op(f);
         engine_compact(f->shard, &op, &request);
         engine_shard_turn_end(f->shard);
         usleep(20000); /* time enough for the writer to have done it */
@@ -314,24 +237,21 @@ static void a_compaction_waits_for_a_shard_that_has_not_looked(void **state)
         fill(&w); /* no notice, and every version before */
         engine_shard_flushed(w.shard);
         assert_int_equal(w.events, 100 * rounds);
-        while (f->waiting)
-            turn(f->shard, f->loop, NS_PER_S);
-        turn(w.shard, w.loop, 0);
+        wait_for(f, 0);
+        assert_int_equal(op.status, ST_OK);
+        turn_shard(w.shard, w.loop, 0);
     }
-    watch_stream_free(w.stream);
-    engine_shard_free(w.shard);
-    loop_free(w.loop);
-    buf_fini(&w.bytes);
+    watching_close(&w);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fixture_free)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(watches_on_other_threads_get_every_event_once),
         cmocka_unit_test_setup_teardown(a_compaction_waits_for_a_shard_that_has_not_looked,
-                                        setup_patient, teardown),
+                                        setup_patient, fixture_free),
         TEST(a_compaction_does_not_wait_for_ever),
         TEST(shard_where_nobody_watches_is_not_woken),
     };
