@@ -25,22 +25,15 @@ static inline void fixture_init(struct fixture *f, unsigned inline_percent, cons
     memset(f, 0, sizeof(*f));
     f->hasher = hasher_new();
     assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
-    f->config = (struct etcd_config){
-        .version = "3.7.0",
-        .cluster_version = "3.7.0",
-        .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-        .request_bytes_max = 64 * 1024,
-        .member_name = "default",
-        .hasher = f->hasher,
-        .bcrypt_cost = 4,
-        .names_from_certificates = true,
-    };
+    f->config = peer_config;
+    f->config.hasher = f->hasher;
+    f->config.bcrypt_cost = 4;
+    f->config.names_from_certificates = true;
     assert_int_equal(auth_issuer_new(&(struct auth_issuer_settings){.simple_ttl_ns = TTL_NS},
                                      &f->config.issuer, &error),
                      ST_OK);
-    struct fake_options options = {.seed = 3,
-                                   .inline_percent = inline_percent,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
+    struct fake_options options = {
+        .seed = 3, .inline_percent = inline_percent, .identity = peer_identity};
     peer_init_named(&f->peer, &f->config, &options, 1 << 30, 0, certificate);
     etcd_face_set_loop(f->peer.face, f->loop);
 }
@@ -66,6 +59,22 @@ static inline void fixture_fini(struct fixture *f)
     hasher_free(f->hasher);
     auth_issuer_free(f->config.issuer);
     loop_free(f->loop);
+}
+
+static inline int setup(void **state)
+{
+    struct fixture *f = malloc(sizeof(*f));
+    fixture_init(f, 100, NULL);
+    start_hasher(f);
+    *state = f;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    fixture_fini(*state);
+    free(*state);
+    return 0;
 }
 
 /* Everything is answered that can be: by the engine, and by the hasher's thread. */

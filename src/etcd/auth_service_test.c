@@ -6,22 +6,6 @@
 
 #include <stdio.h>
 
-static int setup(void **state)
-{
-    struct fixture *f = malloc(sizeof(*f));
-    fixture_init(f, 100, NULL);
-    start_hasher(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
-}
-
 /* -- Calls -- */
 
 static uint32_t enable(struct fixture *f)

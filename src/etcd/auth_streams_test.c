@@ -4,22 +4,6 @@
 
 #include <stdio.h>
 
-static int setup(void **state)
-{
-    struct fixture *f = malloc(sizeof(*f));
-    fixture_init(f, 100, NULL);
-    start_hasher(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_fini(*state);
-    free(*state);
-    return 0;
-}
-
 static uint32_t open_watch(struct fixture *f)
 {
     return peer_open(&f->peer, PB_WATCH_WATCH_PATH, SLICE_LITERAL("3.7"));

@@ -9,47 +9,13 @@
 
 enum { CALLERS = 5, STEPS = 120, SEEDS = 60, LEASES = CALLERS + STEPS };
 
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-};
-
-static struct peer *peer_new(uint64_t seed, unsigned inline_percent)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    struct fake_options options = {.seed = seed,
-                                   .inline_percent = inline_percent,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
-    peer_init(p, &config, &options, 1 << 30, 0);
-    return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
-}
-
-/* One turn of the shard: what was published reaches those who wait. */
-static void turn(struct peer *p)
-{
-    engine_shard_turn_begin(p->shard);
-    engine_shard_turn_end(p->shard);
-    peer_pump(p);
-    engine_shard_flushed(p->shard);
-}
-
 /* Until nothing moves any more. */
 static void settle(struct peer *p)
 {
     do {
-        turn(p);
+        peer_turn(p);
     } while (fake_step(p->engine));
-    turn(p);
+    peer_turn(p);
 }
 
 static int64_t grant(struct peer *p)
@@ -111,7 +77,7 @@ static void one_after_the_other(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 50) {
-        struct peer *p = peer_new(1, percent);
+        struct peer *p = peer_new(1, percent, PEER_WINDOW);
         int64_t leases[3];
         uint32_t calls[3];
         for (int i = 0; i < 3; i++) {
@@ -136,7 +102,7 @@ static void one_after_the_other(void **state)
 static void expired_waiter_is_told(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(2, 50);
+    struct peer *p = peer_new(2, 50, PEER_WINDOW);
     int64_t first = grant(p), second = grant(p);
     start_lock(p, first);
     settle(p);
@@ -154,10 +120,10 @@ static void failing_engine_is_told(void **state)
     (void)state;
     /* The claim, then the look after it. */
     for (int after = 0; after < 2; after++) {
-        struct peer *p = peer_new(3, 0);
+        struct peer *p = peer_new(3, 0, PEER_WINDOW);
         int64_t lease = grant(p);
         uint32_t call = start_lock(p, lease);
-        turn(p);
+        peer_turn(p);
         if (after)
             assert_true(fake_step(p->engine));
         fake_fail_next(p->engine, ST_TIMEOUT, SLICE_EMPTY);
@@ -173,7 +139,7 @@ static void request_past_the_limit_of_writes_is_refused(void **state)
 {
     (void)state;
     static uint8_t name[64 * 1024];
-    struct peer *p = peer_new(5, 100);
+    struct peer *p = peer_new(5, 100, PEER_WINDOW);
     memset(name, 'n', sizeof(name));
     struct pb_lock_request lock = {.name = slice_of(name, sizeof(name))};
     struct pb_unlock_request unlock = {.key = lock.name};
@@ -195,7 +161,7 @@ static void request_past_the_limit_of_writes_is_refused(void **state)
 static void campaign_of_the_leader_proclaims(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(4, 0);
+    struct peer *p = peer_new(4, 0, PEER_WINDOW);
     int64_t lease = grant(p);
     struct pb_campaign_response first, again;
     uint32_t call = start_campaign(p, lease, "one");
@@ -246,7 +212,7 @@ static void step(struct crowd *c, unsigned who, unsigned what)
     } else if (what < 5) {
         fake_step(c->p->engine);
     }
-    turn(c->p);
+    peer_turn(c->p);
 }
 
 static int holders(const struct crowd *c)
@@ -261,7 +227,8 @@ static void peers_leave_at_any_point(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct crowd c = {.p = peer_new(seed, (unsigned)(seed % 3) * 40), .campaigns = seed % 2};
+        struct crowd c = {.p = peer_new(seed, (unsigned)(seed % 3) * 40, PEER_WINDOW),
+                          .campaigns = seed % 2};
         uint64_t random = seed * 0x9e3779b97f4a7c15u;
         for (int i = 0; i < LEASES; i++)
             c.leases[i] = grant(c.p);
@@ -285,7 +252,7 @@ static void peers_leave_at_any_point(void **state)
 static void observer_sees_each_leader(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(5, 50);
+    struct peer *p = peer_new(5, 50, PEER_WINDOW);
     struct pb_leader_request ask = {.name = SLICE_LITERAL("name")};
     uint32_t observer = peer_call(p, PB_ELECTION_OBSERVE_PATH, &pb_leader_request_table, &ask);
     settle(p);

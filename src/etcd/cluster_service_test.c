@@ -2,35 +2,6 @@
 #include "codec/pb/rpc.pb.h"
 #include "etcd/peer_calls.h"
 
-static const struct slice client_urls[] = {{(const uint8_t *)"http://c:1", 10}};
-
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-    .client_urls = client_urls,
-    .client_url_count = COUNT_OF(client_urls),
-};
-
-static struct peer *peer_new(unsigned inline_percent)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    struct fake_options options = {.seed = 3,
-                                   .inline_percent = inline_percent,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
-    peer_init(p, &config, &options, 1 << 30, 0);
-    return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
-}
-
 static uint32_t start_add(struct peer *p, const char *url, bool learner)
 {
     struct slice urls[] = {slice_from_text(url)};
@@ -51,17 +22,10 @@ static uint32_t start_remove(struct peer *p, uint64_t id)
     return peer_call(p, PB_CLUSTER_MEMBER_REMOVE_PATH, &pb_member_remove_request_table, &request);
 }
 
-static void answer_all(struct peer *p)
-{
-    peer_pump(p);
-    while (fake_step(p->engine))
-        peer_pump(p);
-}
-
 static void new_member_is_listed_without_name_and_clients(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     uint32_t call = start_add(p, " http://a:1 ", true);
     answer_all(p);
     struct pb_member_add_response added;
@@ -94,7 +58,7 @@ static void new_member_is_listed_without_name_and_clients(void **state)
 static void what_cannot_be_is_refused_in_etcds_words(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     static const char *const bad[] = {"", "x", "http://h", "http://h:1/path"};
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_fails(p, start_add(p, bad[i], false), GRPC_INVALID_ARGUMENT,
@@ -117,7 +81,7 @@ static void what_cannot_be_is_refused_in_etcds_words(void **state)
 static void caller_who_leaves_takes_nothing_back(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     uint32_t call = start_add(p, "http://a:1", false);
     peer_pump(p);
     assert_int_equal(fake_waiting(p->engine), 1);

@@ -7,62 +7,10 @@
 
 #include <stdio.h>
 
-static const struct slice urls[] = {{(const uint8_t *)"http://localhost:2379", 21}};
-
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-    .peer_urls = urls,
-    .peer_url_count = 1,
-    .client_urls = urls,
-    .client_url_count = 1,
-};
-
-static struct peer *inline_peer(void)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    struct fake_options options = {.seed = 1,
-                                   .inline_percent = 100,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
-    peer_init(p, &config, &options, 1 << 30, 0);
-    return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
-}
-
-static void ignore_done(struct engine_op *op)
-{
-    assert_int_equal(op->status, ST_OK);
-}
-
-static void put_all(struct peer *p, unsigned keys, size_t value_bytes)
-{
-    uint8_t *value = arena_calloc(&p->arena, 1, value_bytes);
-    for (unsigned i = 0; i < keys; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "key-%06u", i);
-        struct engine_write write = {.op = {.done = ignore_done, .arena = &p->arena}};
-        struct pb_put_request request = {.key = slice_from_text(key),
-                                         .value = slice_of(value, value_bytes)};
-        engine_put(p->shard, &write, &request);
-        while (fake_step(p->engine))
-            ;
-        engine_write_close(&write);
-    }
-}
-
 static void status_and_members_say_who_serves(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct pb_status_response status;
     assert_answers(p,
                    peer_call(p, PB_MAINTENANCE_STATUS_PATH, &pb_status_request_table,
@@ -82,7 +30,7 @@ static void status_and_members_say_who_serves(void **state)
     assert_int_equal(members.members_count, 1);
     assert_int_equal(members.members[0].id, 9);
     assert_true(slice_equal(members.members[0].name, SLICE_LITERAL("default")));
-    assert_true(slice_equal(members.members[0].client_urls[0], urls[0]));
+    assert_true(slice_equal(members.members[0].client_urls[0], peer_urls[0]));
     struct pb_alarm_response alarms;
     assert_answers(p,
                    peer_call(p, PB_MAINTENANCE_ALARM_PATH, &pb_alarm_request_table,
@@ -99,7 +47,7 @@ static void status_and_members_say_who_serves(void **state)
 static void hashes_are_the_engines(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     put_all(p, 3, 3);
     struct pb_hash_kv_response of_kv;
     struct pb_hash_response whole;
@@ -120,7 +68,7 @@ static void hashes_are_the_engines(void **state)
 static void health_is_checked_and_watched(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct pb_health_check_request whole = {0}, other = {.service = SLICE_LITERAL("x")};
     struct pb_health_check_response response;
     assert_answers(p, peer_call(p, PB_HEALTH_CHECK_PATH, &pb_health_check_request_table, &whole),
@@ -141,7 +89,7 @@ static void health_is_checked_and_watched(void **state)
 static void what_is_not_built_is_unimplemented(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     assert_fails(p, peer_call_bytes(p, "/nobody.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
                  GRPC_UNIMPLEMENTED, "unknown service nobody.Service");
     assert_fails(

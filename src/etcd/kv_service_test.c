@@ -7,71 +7,10 @@
 
 /* -- Shorthands -- */
 
-static const struct slice urls[] = {{(const uint8_t *)"http://localhost:2379", 21}};
-
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-    .peer_urls = urls,
-    .peer_url_count = 1,
-    .client_urls = urls,
-    .client_url_count = 1,
-};
-
-static struct peer *inline_peer(void)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    struct fake_options options = {.seed = 1,
-                                   .inline_percent = 100,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
-    peer_init(p, &config, &options, 1 << 30, 0);
-    return p;
-}
-
-static struct peer *late_peer(unsigned inline_percent, uint64_t seed, uint32_t window)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    peer_init(p, &config, &(struct fake_options){.seed = seed, .inline_percent = inline_percent},
-              window, 0);
-    return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
-}
-
 static uint32_t start_put(struct peer *p, struct slice key, struct slice value)
 {
     struct pb_put_request request = {.key = key, .value = value, .prev_kv = true};
     return peer_call(p, PB_KV_PUT_PATH, &pb_put_request_table, &request);
-}
-
-static void ignore_done(struct engine_op *op)
-{
-    assert_int_equal(op->status, ST_OK);
-}
-
-static void put_all(struct peer *p, unsigned keys, size_t value_bytes)
-{
-    uint8_t *value = arena_calloc(&p->arena, 1, value_bytes);
-    for (unsigned i = 0; i < keys; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "key-%06u", i);
-        struct engine_write write = {.op = {.done = ignore_done, .arena = &p->arena}};
-        struct pb_put_request request = {.key = slice_from_text(key),
-                                         .value = slice_of(value, value_bytes)};
-        engine_put(p->shard, &write, &request);
-        while (fake_step(p->engine))
-            ;
-        engine_write_close(&write);
-    }
 }
 
 static uint32_t start_list(struct peer *p, const char *path)
@@ -86,7 +25,7 @@ static uint32_t start_list(struct peer *p, const char *path)
 static void put_get_and_delete_answer_like_etcd(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct pb_put_response put;
     assert_answers(p, start_put(p, SLICE_LITERAL("a"), SLICE_LITERAL("1")), &pb_put_response_table,
                    &put);
@@ -119,7 +58,7 @@ static void put_get_and_delete_answer_like_etcd(void **state)
 static void txn_answers_the_branch_taken(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct pb_put_request put = {.key = SLICE_LITERAL("k"), .value = SLICE_LITERAL("v")};
     struct pb_range_request get = {.key = SLICE_LITERAL("k")};
     struct pb_compare absent = {.key = SLICE_LITERAL("k"), .target = PB_COMPARE_TARGET_MOD};
@@ -152,7 +91,7 @@ static void txn_answers_the_branch_taken(void **state)
 static void errors_carry_etcds_code_and_text(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     assert_fails(p, start_put(p, SLICE_EMPTY, SLICE_EMPTY), GRPC_INVALID_ARGUMENT,
                  "etcdserver: key is not provided");
     struct pb_range_request future = {.key = SLICE_LITERAL("a"), .revision = 9};
@@ -173,7 +112,7 @@ static void errors_carry_etcds_code_and_text(void **state)
 static void bytes_that_are_no_request_are_refused(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct slice bad = SLICE_LITERAL("\x0a\xff");
     uint32_t id = peer_call_bytes(p, PB_KV_PUT_PATH, SLICE_LITERAL("3.7"), bad);
     assert_fails(p, id, GRPC_INTERNAL,
@@ -187,10 +126,10 @@ static void bytes_that_are_no_request_are_refused(void **state)
 static void request_size_is_counted_as_etcd_logs_it(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     /* message: 0a 01 k 12 len3 value; log: 1 + len3 + message + header of 4 + varint(id) */
     size_t log_header = 2 + 1 + 1 + 8; /* member 9: 4 bits above 48 */
-    size_t fits = config.request_bytes_max - log_header - 1 - 3;
+    size_t fits = peer_config.request_bytes_max - log_header - 1 - 3;
     uint8_t *value = arena_calloc(&p->arena, 1, fits);
     size_t value_bytes = fits - 3 - 1 - 3;
     assert_fails(p, start_put(p, SLICE_LITERAL("k"), slice_of(value, value_bytes + 1 - 2)),
@@ -205,7 +144,7 @@ static void long_list_is_pulled_as_the_window_opens(void **state)
 {
     (void)state;
     enum { KEYS = 400, VALUE = 1000, WINDOW = 5000 };
-    struct peer *p = late_peer(100, 1, WINDOW);
+    struct peer *p = peer_new(1, 100, WINDOW);
     put_all(p, KEYS, VALUE);
     uint32_t id = start_list(p, PB_KV_RANGE_PATH);
     peer_pump(p);
@@ -226,7 +165,7 @@ static void long_list_is_pulled_as_the_window_opens(void **state)
 static void list_whose_reader_leaves_is_closed(void **state)
 {
     (void)state;
-    struct peer *p = late_peer(100, 1, 5000);
+    struct peer *p = peer_new(1, 100, 5000);
     put_all(p, 100, 1000);
     uint32_t id = start_list(p, PB_KV_RANGE_PATH);
     uint32_t stream_id = start_list(p, PB_KV_RANGE_STREAM_PATH);
@@ -242,7 +181,7 @@ static void long_answer_of_a_write_is_pulled_too(void **state)
 {
     (void)state;
     enum { KEYS = 100, VALUE = 1000, WINDOW = 5000 };
-    struct peer *p = late_peer(100, 1, WINDOW);
+    struct peer *p = peer_new(1, 100, WINDOW);
     put_all(p, KEYS, VALUE);
     struct pb_range_request all = {.key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0")};
     struct pb_request_op op = {.request_case = PB_REQUEST_OP_REQUEST_RANGE, .request_range = &all};
@@ -281,7 +220,7 @@ static void long_answer_of_a_write_is_pulled_too(void **state)
 static void long_answer_of_a_write_must_be_taken_within_a_minute(void **state)
 {
     (void)state;
-    struct peer *p = late_peer(100, 1, 5000);
+    struct peer *p = peer_new(1, 100, 5000);
     put_all(p, 100, 1000);
     struct pb_delete_range_request request = {
         .key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0"), .prev_kv = true};
@@ -310,7 +249,7 @@ static void done_without_room_for_the_answer_is_unknown(void **state)
     struct peer *p = malloc(sizeof(*p));
     assert_non_null(p);
     struct fake_options options = {.seed = 1, .inline_percent = 100};
-    peer_init(p, &config, &options, 1 << 20, 500);
+    peer_init(p, &peer_config, &options, 1 << 20, 500);
     put_all(p, 1, 1000);
     struct engine_status before, after;
     engine_status_get(p->shard, &before);
@@ -329,7 +268,7 @@ static void range_stream_is_cut_as_etcd_cuts_it(void **state)
     (void)state;
     /* 64 KiB of target: 10, 20, 40 keys of about 1 KB; 40 is between half and twice. */
     static const size_t expected[] = {10, 20, 40, 40, 40};
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     put_all(p, 150, 1000);
     uint32_t id = start_list(p, PB_KV_RANGE_STREAM_PATH);
     peer_pump(p);
@@ -352,7 +291,7 @@ static void range_stream_is_cut_as_etcd_cuts_it(void **state)
 static void range_stream_with_a_limit_says_there_is_more(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     put_all(p, 30, 10);
     struct pb_range_request request = {
         .key = SLICE_LITERAL("a"), .range_end = SLICE_LITERAL("z"), .limit = 12};
@@ -374,7 +313,7 @@ static void range_stream_with_a_limit_says_there_is_more(void **state)
 static void empty_range_stream_is_one_message(void **state)
 {
     (void)state;
-    struct peer *p = inline_peer();
+    struct peer *p = peer_new(1, 100, PEER_WINDOW);
     struct pb_range_stream_response message;
     assert_answers(p, start_list(p, PB_KV_RANGE_STREAM_PATH), &pb_range_stream_response_table,
                    &message);
@@ -386,7 +325,7 @@ static void empty_range_stream_is_one_message(void **state)
 static void answer_after_the_peer_left_is_dropped(void **state)
 {
     (void)state;
-    struct peer *p = late_peer(0, 5, 1 << 20);
+    struct peer *p = peer_new(5, 0, 1 << 20);
     uint32_t ids[4] = {
         start_put(p, SLICE_LITERAL("a"), SLICE_EMPTY),
         start_list(p, PB_KV_RANGE_PATH),
@@ -411,7 +350,7 @@ static void answer_after_the_peer_left_is_dropped(void **state)
 static void connection_may_end_with_operations_under_way(void **state)
 {
     (void)state;
-    struct peer *p = late_peer(0, 6, 1 << 20);
+    struct peer *p = peer_new(6, 0, 1 << 20);
     for (unsigned i = 0; i < 50; i++) {
         start_put(p, SLICE_LITERAL("a"), SLICE_LITERAL("v"));
         start_list(p, PB_KV_RANGE_PATH);
@@ -424,7 +363,7 @@ static void many_calls_at_once_get_their_own_answers(void **state)
 {
     (void)state;
     enum { CALLS = 1500 };
-    struct peer *p = late_peer(30, 11, 1 << 20);
+    struct peer *p = peer_new(11, 30, 1 << 20);
     struct random random;
     random_init(&random, 12);
     static uint32_t ids[CALLS];

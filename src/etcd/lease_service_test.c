@@ -5,37 +5,6 @@
 
 #include <stdio.h>
 
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-};
-
-static struct peer *peer_new(unsigned inline_percent)
-{
-    struct peer *p = malloc(sizeof(*p));
-    assert_non_null(p);
-    struct fake_options options = {.seed = 3,
-                                   .inline_percent = inline_percent,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2}};
-    peer_init(p, &config, &options, 1 << 30, 0);
-    return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
-}
-
-static void answer_all(struct peer *p)
-{
-    while (fake_step(p->engine))
-        peer_pump(p);
-}
-
 /* -- Calls -- */
 
 static uint32_t start_grant(struct peer *p, int64_t id, int64_t ttl)
@@ -114,7 +83,7 @@ static void assert_kept(struct peer *p, uint32_t stream, size_t *at, int64_t id,
 static void a_grant_says_what_was_given(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     struct pb_lease_grant_response response = grant(p, 5, 60);
     assert_int_equal(response.id, 5);
     assert_int_equal(response.ttl, 60);
@@ -131,7 +100,7 @@ static void a_grant_says_what_was_given(void **state)
 static void refusals_have_etcds_words(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     grant(p, 5, 60);
     assert_fails(p, start_grant(p, 5, 60), GRPC_FAILED_PRECONDITION,
                  "etcdserver: lease already exists");
@@ -150,7 +119,7 @@ static void refusals_have_etcds_words(void **state)
 static void the_time_to_live_tells_times_and_keys(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     grant(p, 5, 60);
     put(p, "b", 5);
     put(p, "a", 5);
@@ -174,7 +143,7 @@ static void the_time_to_live_tells_times_and_keys(void **state)
 static void a_revoked_lease_takes_its_keys_along_at_one_revision(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     grant(p, 5, 60);
     put(p, "a", 5);
     put(p, "b", 5);
@@ -195,7 +164,7 @@ static void a_revoked_lease_takes_its_keys_along_at_one_revision(void **state)
 static void the_list_has_who_expires_first_first(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     struct pb_lease_leases_request request = {0};
     struct pb_lease_leases_response response;
     grant(p, 1, 300);
@@ -214,7 +183,7 @@ static void the_list_has_who_expires_first_first(void **state)
 static void a_stream_keeps_leases_alive_and_says_which_are_gone(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     grant(p, 5, 60);
     grant(p, 6, 70);
     uint32_t stream = open_keep_alive(p);
@@ -237,7 +206,7 @@ static void a_stream_keeps_leases_alive_and_says_which_are_gone(void **state)
 static void a_stream_that_asks_for_nothing_ends_well(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(100);
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
     uint32_t stream = open_keep_alive(p);
     peer_half_close(p, stream);
     peer_pump(p);
@@ -248,7 +217,7 @@ static void a_stream_that_asks_for_nothing_ends_well(void **state)
 static void a_stream_half_closed_while_the_engine_works_is_answered_to_the_end(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     grant(p, 5, 60);
     uint32_t stream = open_keep_alive(p);
     for (int i = 0; i < 3; i++)
@@ -268,7 +237,7 @@ static void a_stream_half_closed_while_the_engine_works_is_answered_to_the_end(v
 static void a_peer_that_leaves_is_waited_for_and_forgotten(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     uint32_t stream = open_keep_alive(p);
     keep_alive(p, stream, 5);
     keep_alive(p, stream, 6);
@@ -289,7 +258,7 @@ static void a_client_that_floods_is_given_no_more_window(void **state)
 {
     (void)state;
     enum { BYTES_EACH = GRPC_PREFIX_BYTES + 2, WINDOW = 65535 };
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     grant(p, 5, 60);
     uint32_t stream = open_keep_alive(p);
     size_t sent = 0;
@@ -312,7 +281,7 @@ static void a_client_that_floods_is_given_no_more_window(void **state)
 static void a_failure_of_the_engine_ends_the_stream_with_its_text(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     uint32_t stream = open_keep_alive(p);
     keep_alive(p, stream, 5);
     keep_alive(p, stream, 6);
@@ -327,7 +296,7 @@ static void a_failure_of_the_engine_ends_the_stream_with_its_text(void **state)
 static void a_message_that_is_none_ends_the_stream(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0);
+    struct peer *p = peer_new(3, 0, PEER_WINDOW);
     uint32_t stream = open_keep_alive(p);
     keep_alive(p, stream, 5);
     peer_send(p, stream, SLICE_LITERAL("\x08"), false);

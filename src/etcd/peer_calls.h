@@ -2,8 +2,10 @@
 #ifndef VIGIL_ETCD_PEER_CALLS_H
 #define VIGIL_ETCD_PEER_CALLS_H
 
-#include "codec/pb/pb.h"
+#include "codec/pb/rpc.pb.h"
 #include "etcd/peer_frames.h"
+
+#include <stdio.h>
 
 /* -- Requests -- */
 
@@ -83,6 +85,44 @@ static inline bool next_message(struct peer *p, uint32_t id, size_t *at,
     assert_int_equal(pb_decode(type, message, &p->arena, ret_message), ST_OK);
     *at += GRPC_PREFIX_BYTES + len;
     return true;
+}
+
+/* One turn of the shard: what was published goes out. */
+static inline void peer_turn(struct peer *p)
+{
+    engine_shard_turn_begin(p->shard);
+    engine_shard_turn_end(p->shard);
+    peer_pump(p);
+    engine_shard_flushed(p->shard);
+}
+
+static inline void answer_all(struct peer *p)
+{
+    peer_pump(p);
+    while (fake_step(p->engine))
+        peer_pump(p);
+}
+
+static inline void peer_put_done(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+}
+
+/* Past the face: "key-000000" and on. */
+static inline void put_all(struct peer *p, unsigned keys, size_t value_bytes)
+{
+    uint8_t *value = arena_calloc(&p->arena, 1, value_bytes);
+    for (unsigned i = 0; i < keys; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "key-%06u", i);
+        struct engine_write write = {.op = {.done = peer_put_done, .arena = &p->arena}};
+        struct pb_put_request request = {.key = slice_from_text(key),
+                                         .value = slice_of(value, value_bytes)};
+        engine_put(p->shard, &write, &request);
+        while (fake_step(p->engine))
+            ;
+        engine_write_close(&write);
+    }
 }
 
 static inline void assert_fails(struct peer *p, uint32_t id, enum grpc_code code, const char *text)

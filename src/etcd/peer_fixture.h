@@ -16,7 +16,24 @@
 
 #include <cmocka.h>
 
-enum { PEER_STREAMS = 4096, PEER_FILL_BYTES = 16 * 1024 };
+enum { PEER_STREAMS = 4096, PEER_FILL_BYTES = 16 * 1024, PEER_WINDOW = 1 << 30 };
+
+static const struct slice peer_urls[] = {SLICE_LITERAL("http://localhost:2379")};
+
+static const struct etcd_config peer_config = {
+    .version = "3.7.0",
+    .cluster_version = "3.7.0",
+    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
+    .request_bytes_max = 64 * 1024,
+    .member_name = "default",
+    .peer_urls = peer_urls,
+    .peer_url_count = COUNT_OF(peer_urls),
+    .client_urls = peer_urls,
+    .client_url_count = COUNT_OF(peer_urls),
+};
+
+static const struct engine_identity peer_identity = {
+    .cluster_id = 7, .member_id = 9, .raft_term = 2};
 
 struct peer_stream {
     struct buf body; /* gRPC-framed messages */
@@ -119,6 +136,17 @@ static inline void peer_init(struct peer *p, const struct etcd_config *config,
     peer_init_named(p, config, options, stream_window, queued_bytes_max, NULL);
 }
 
+static inline struct peer *peer_new(uint64_t seed, unsigned inline_percent, uint32_t stream_window)
+{
+    struct peer *p = malloc(sizeof(*p));
+    assert_non_null(p);
+    peer_init(p, &peer_config,
+              &(struct fake_options){
+                  .seed = seed, .inline_percent = inline_percent, .identity = peer_identity},
+              stream_window, 0);
+    return p;
+}
+
 /* Answers under way are dropped first; the engine completes what it still has. */
 static inline void peer_fini(struct peer *p)
 {
@@ -136,6 +164,12 @@ static inline void peer_fini(struct peer *p)
         buf_fini(&p->streams[i].body);
     buf_fini(&p->in);
     arena_fini(&p->arena);
+}
+
+static inline void peer_free(struct peer *p)
+{
+    peer_fini(p);
+    free(p);
 }
 
 #endif

@@ -2,53 +2,23 @@
 #include "codec/pb/rpc.pb.h"
 #include "etcd/peer_calls.h"
 
-enum { BLOB_BYTES = 32 << 10, WINDOW = 1 << 30 };
-
-static const struct slice urls[] = {SLICE_LITERAL("http://127.0.0.1:2379")};
-
-static struct etcd_config config_of(const char *version)
-{
-    return (struct etcd_config){
-        .version = version,
-        .cluster_version = version,
-        .request_bytes_max = 1 << 20,
-        .member_name = "one",
-        .peer_urls = urls,
-        .peer_url_count = 1,
-        .client_urls = urls,
-        .client_url_count = 1,
-    };
-}
+enum { BLOB_BYTES = 32 << 10 };
 
 static struct etcd_config config;
 
-static struct peer *peer_new(unsigned inline_percent, uint32_t window, const char *version)
+static struct peer *snapshot_peer(unsigned inline_percent, uint32_t window, const char *version)
 {
     struct peer *p = calloc(1, sizeof(*p));
     struct fake_options options = {.seed = 3, .inline_percent = inline_percent};
-    config = config_of(version);
+    config = peer_config;
+    config.version = config.cluster_version = version;
     peer_init(p, &config, &options, window, 0);
     return p;
-}
-
-static void peer_free(struct peer *p)
-{
-    peer_fini(p);
-    free(p);
 }
 
 static uint32_t start(struct peer *p)
 {
     return peer_call_bytes(p, PB_MAINTENANCE_SNAPSHOT_PATH, SLICE_LITERAL("3.7"), SLICE_EMPTY);
-}
-
-/* Takes all there is, and lets the engine answer, until neither has anything. */
-static void run(struct peer *p)
-{
-    do
-        peer_pump(p);
-    while (fake_step(p->engine));
-    peer_pump(p);
 }
 
 /* Every message as etcd would have cut it. */
@@ -82,9 +52,9 @@ static void file_comes_as_etcd_cuts_it(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 50) {
-        struct peer *p = peer_new(percent, WINDOW, "3.7.0");
+        struct peer *p = snapshot_peer(percent, PEER_WINDOW, "3.7.0");
         uint32_t id = start(p);
-        run(p);
+        answer_all(p);
         expect_whole(p, id, "3.7.0");
         assert_int_equal(fake_open(p->engine), 0);
         peer_free(p);
@@ -96,9 +66,9 @@ static void etcd_before_3_6_told_no_version(void **state)
     (void)state;
     static const char *const versions[] = {"3.4.0", "3.5.0"};
     for (size_t i = 0; i < COUNT_OF(versions); i++) {
-        struct peer *p = peer_new(100, WINDOW, versions[i]);
+        struct peer *p = snapshot_peer(100, PEER_WINDOW, versions[i]);
         uint32_t id = start(p);
-        run(p);
+        answer_all(p);
         expect_whole(p, id, "");
         peer_free(p);
     }
@@ -109,12 +79,12 @@ static void reader_of_any_window_gets_all(void **state)
     (void)state;
     static const uint32_t windows[] = {777, 4096, 40000};
     for (size_t i = 0; i < COUNT_OF(windows); i++) {
-        struct peer *p = peer_new(50, windows[i], "3.7.0");
+        struct peer *p = snapshot_peer(50, windows[i], "3.7.0");
         uint32_t id = start(p);
-        run(p);
+        answer_all(p);
         while (!peer_stream(p, id)->ended) {
             peer_open_window(p, id, windows[i]);
-            run(p);
+            answer_all(p);
         }
         expect_whole(p, id, "3.7.0");
         peer_free(p);
@@ -125,9 +95,9 @@ static void reader_of_any_window_gets_all(void **state)
 static void engine_is_read_only_as_far_as_the_client_takes(void **state)
 {
     (void)state;
-    struct peer *p = peer_new(0, 1000, "3.7.0");
+    struct peer *p = snapshot_peer(0, 1000, "3.7.0");
     uint32_t id = start(p);
-    run(p);
+    answer_all(p);
     assert_int_equal(fake_waiting(p->engine), 0);
     assert_int_equal(peer_stream(p, id)->body.len, 1000);
     assert_false(peer_stream(p, id)->ended);
@@ -140,7 +110,7 @@ static void client_that_leaves_leaves_nothing_behind(void **state)
     (void)state;
     /* At each of: being started, being read, between. */
     for (int steps = 0; steps < 5; steps++) {
-        struct peer *p = peer_new(0, WINDOW, "3.7.0");
+        struct peer *p = snapshot_peer(0, PEER_WINDOW, "3.7.0");
         uint32_t id = start(p);
         for (int i = 0; i < steps; i++) {
             peer_pump(p);
@@ -162,10 +132,10 @@ static void failed_start_is_told(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 100) {
-        struct peer *p = peer_new(percent, WINDOW, "3.7.0");
+        struct peer *p = snapshot_peer(percent, PEER_WINDOW, "3.7.0");
         fake_fail_next(p->engine, ST_REQUEST_TOO_MANY_REQUESTS, SLICE_EMPTY);
         uint32_t id = start(p);
-        run(p);
+        answer_all(p);
         assert_fails(p, id, status_code(ST_REQUEST_TOO_MANY_REQUESTS),
                      status_text(ST_REQUEST_TOO_MANY_REQUESTS));
         peer_free(p);
@@ -177,12 +147,12 @@ static void failure_on_the_way_ends_it_with_its_reason(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 100) {
-        struct peer *p = peer_new(percent, 50000, "3.7.0");
+        struct peer *p = snapshot_peer(percent, 50000, "3.7.0");
         uint32_t id = start(p);
-        run(p);
+        answer_all(p);
         fake_fail_next(p->engine, ST_DISK_FULL, SLICE_EMPTY);
-        peer_open_window(p, id, WINDOW);
-        run(p);
+        peer_open_window(p, id, PEER_WINDOW);
+        answer_all(p);
         assert_true(peer_stream(p, id)->ended);
         assert_int_equal(peer_stream(p, id)->code, status_code(ST_DISK_FULL));
         assert_string_equal(peer_stream(p, id)->text, status_text(ST_DISK_FULL));

@@ -6,55 +6,31 @@
 
 #include <stdio.h>
 
-static const struct slice urls[] = {{(const uint8_t *)"http://localhost:2379", 21}};
-
-static const struct etcd_config config = {
-    .version = "3.7.0",
-    .cluster_version = "3.7.0",
-    .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
-    .request_bytes_max = 64 * 1024,
-    .member_name = "default",
-    .peer_urls = urls,
-    .peer_url_count = 1,
-    .client_urls = urls,
-    .client_url_count = 1,
-};
-
 enum { WATCHERS_MAX = 5000 };
 
-static struct peer *peer_new(uint32_t stream_window)
+static struct peer *watching_peer(uint32_t stream_window)
 {
     struct peer *p = malloc(sizeof(*p));
     assert_non_null(p);
     struct fake_options options = {.seed = 1,
                                    .inline_percent = 100,
-                                   .identity = {.cluster_id = 7, .member_id = 9, .raft_term = 2},
+                                   .identity = peer_identity,
                                    .watchers_max = WATCHERS_MAX,
                                    .watch_progress_ns = 1000};
-    peer_init(p, &config, &options, stream_window, 0);
+    peer_init(p, &peer_config, &options, stream_window, 0);
     return p;
 }
 
 static int setup(void **state)
 {
-    *state = peer_new(1 << 30);
+    *state = watching_peer(1 << 30);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    peer_fini(*state);
-    free(*state);
+    peer_free(*state);
     return 0;
-}
-
-/* One turn of the shard: what was published goes out. */
-static void turn(struct peer *p)
-{
-    engine_shard_turn_begin(p->shard);
-    engine_shard_turn_end(p->shard);
-    peer_pump(p);
-    engine_shard_flushed(p->shard);
 }
 
 /* -- Requests -- */
@@ -166,15 +142,15 @@ static void events_follow_the_created_response(void **state)
     put(p, "k", "0");
     uint32_t id = open_watch(p);
     create(p, id, "k");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @2\n");
     assert_true(fake_listens(p->engine));
     put(p, "k", "1");
     put(p, "other", "1");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 @3 PUT k=1\n");
     delete (p, "k");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 @5 DELETE k=\n");
 }
 
@@ -196,20 +172,20 @@ static void request_says_what_a_watch_is_shown(void **state)
                                                  .watch_id = 17,
                                                  .filters = (void *)no_delete,
                                                  .filters_count = 1});
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "17 created @5\n17 @5 PUT a=2<1\n");
     create_with(p, id,
                 (struct pb_watch_create_request){.key = SLICE_LITERAL("a"),
                                                  .start_revision = 1,
                                                  .filters = (void *)no_put,
                                                  .filters_count = 2});
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @5\n0 @5 DELETE a=\n");
     /* An empty key is the first of all, and the range to the end is what "\0" says. */
     create_with(
         p, id,
         (struct pb_watch_create_request){.range_end = SLICE_LITERAL("\0"), .start_revision = 5});
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "1 created @5\n1 @5 PUT b=3\n");
 }
 
@@ -221,16 +197,16 @@ static void cancel_and_progress_are_answered(void **state)
     create(p, id, "k");
     create(p, id, "k");
     put(p, "other", "1");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @1\n1 created @1\n");
     progress(p, id);
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "-1 @2\n");
     cancel(p, id, 0);
     cancel(p, id, 0);
     cancel(p, id, 99);
     put(p, "k", "1");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 canceled @2\n1 @3 PUT k=1\n");
 }
 
@@ -242,7 +218,7 @@ static void unknown_requests_are_passed_over(void **state)
     peer_send(p, id, SLICE_EMPTY, false);
     peer_send(p, id, SLICE_LITERAL("\xa2\x06\x01x"), false);
     create(p, id, "k");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @1\n");
 }
 
@@ -251,12 +227,12 @@ static void malformed_request_fails_the_call(void **state)
     struct peer *p = *state;
     uint32_t id = open_watch(p);
     create(p, id, "k");
-    turn(p);
+    peer_turn(p);
     assert_true(fake_listens(p->engine));
     peer_send(p, id, SLICE_LITERAL("\x0a\xff"), false);
     assert_false(fake_listens(p->engine)); /* it holds nothing any more */
     create(p, id, "k");
-    turn(p);
+    peer_turn(p);
     assert_true(peer_stream(p, id)->ended);
     assert_int_equal(peer_stream(p, id)->code, GRPC_INTERNAL);
 }
@@ -268,16 +244,16 @@ static void half_close_is_no_end(void **state)
     uint32_t id = open_watch(p);
     create(p, id, "k");
     peer_half_close(p, id);
-    turn(p);
+    peer_turn(p);
     put(p, "k", "1");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @1\n0 @2 PUT k=1\n");
     uint32_t silent = open_watch(p);
     peer_half_close(p, silent);
-    turn(p);
+    peer_turn(p);
     assert_false(peer_stream(p, silent)->ended);
     peer_reset(p, silent);
-    turn(p);
+    peer_turn(p);
 }
 
 static void reset_lets_go_of_everything(void **state)
@@ -286,15 +262,15 @@ static void reset_lets_go_of_everything(void **state)
     uint32_t id = open_watch(p), other = open_watch(p);
     create(p, id, "k");
     create(p, other, "k");
-    turn(p);
+    peer_turn(p);
     peer_reset(p, id);
     assert_true(fake_listens(p->engine));
     put(p, "k", "1");
-    turn(p);
+    peer_turn(p);
     peer_reset(p, other);
     assert_false(fake_listens(p->engine));
     put(p, "k", "2");
-    turn(p);
+    peer_turn(p);
 }
 
 static void progress_comes_by_itself(void **state)
@@ -305,12 +281,12 @@ static void progress_comes_by_itself(void **state)
     create_with(
         p, id,
         (struct pb_watch_create_request){.key = SLICE_LITERAL("k"), .progress_notify = true});
-    turn(p);
+    peer_turn(p);
     put(p, "other", "1");
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @1\n");
     fake_set_now(p->engine, 5000);
-    turn(p);
+    peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 @2\n");
 }
 
@@ -322,12 +298,12 @@ static void watchers_of_a_stream_are_limited(void **state)
     for (int i = 0; i < WATCHERS_MAX; i++) {
         create(p, id, "k");
         if (i % 100 == 0)
-            turn(p);
+            peer_turn(p);
     }
-    turn(p);
+    peer_turn(p);
     at = peer_stream(p, id)->body.len;
     create(p, id, "k");
-    turn(p);
+    peer_turn(p);
     struct pb_watch_response r;
     assert_true(next_message(p, id, &at, &pb_watch_response_table, &r));
     assert_true(r.created && r.canceled && r.cancel_reason.len > 0);
@@ -338,23 +314,23 @@ static void watchers_of_a_stream_are_limited(void **state)
 static void who_does_not_read_may_not_ask_on(void **state)
 {
     (void)state;
-    struct peer *deaf = peer_new(0);
+    struct peer *deaf = watching_peer(0);
     uint32_t id = open_watch(deaf);
     create(deaf, id, "k");
-    turn(deaf);
+    peer_turn(deaf);
     int sent = 0;
     /* Regards the window as a client must; then one that does not. */
     while (deaf->window_used[id / 2] + 64 < 64 * 1024) {
         create(deaf, id, "a key that takes some room");
         sent++;
-        turn(deaf);
+        peer_turn(deaf);
     }
     assert_true(sent > 1000);
     assert_false(peer_stream(deaf, id)->ended);
     peer_open_window(deaf, id, 1 << 30);
-    turn(deaf);
+    peer_turn(deaf);
     create(deaf, id, "k");
-    turn(deaf);
+    peer_turn(deaf);
     size_t at = 0;
     struct pb_watch_response r;
     for (int i = 0; i < sent + 2; i++) {
@@ -369,7 +345,7 @@ static void who_does_not_read_may_not_ask_on(void **state)
 static void long_response_compacted_before_it_was_read_ends_the_call(void **state)
 {
     (void)state;
-    struct peer *slow = peer_new(16 * 1024);
+    struct peer *slow = watching_peer(16 * 1024);
     static char value[300 * 1024];
     memset(value, 'v', sizeof(value) - 1);
     put(slow, "k", value);
@@ -377,15 +353,15 @@ static void long_response_compacted_before_it_was_read_ends_the_call(void **stat
     uint32_t id = open_watch(slow);
     create_with(slow, id,
                 (struct pb_watch_create_request){.key = SLICE_LITERAL("k"), .start_revision = 2});
-    turn(slow);
+    peer_turn(slow);
     assert_int_equal(peer_stream(slow, id)->body.len, 16 * 1024);
 
     struct pb_compaction_request request = {.revision = 3};
     struct engine_op op = {.done = ignore_done, .arena = &slow->arena};
     engine_compact(slow->shard, &op, &request);
     peer_open_window(slow, id, 1 << 20);
-    turn(slow);
-    turn(slow);
+    peer_turn(slow);
+    peer_turn(slow);
     assert_true(peer_stream(slow, id)->ended);
     assert_int_equal(peer_stream(slow, id)->code, GRPC_UNAVAILABLE); /* clients resume on that */
     assert_false(fake_listens(slow->engine));
@@ -395,7 +371,7 @@ static void long_response_compacted_before_it_was_read_ends_the_call(void **stat
     id = open_watch(slow);
     create_with(slow, id,
                 (struct pb_watch_create_request){.key = SLICE_LITERAL("k"), .start_revision = 2});
-    turn(slow);
+    peer_turn(slow);
     struct pb_watch_response r;
     assert_true(next_message(slow, id, &at, &pb_watch_response_table, &r));
     assert_true(r.created && !r.canceled);
