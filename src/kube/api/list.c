@@ -146,7 +146,8 @@ static enum status reach_limit(struct list_state *list, struct slice key)
 static enum status make_item(struct list_state *list, struct kube_kv kv)
 {
     struct kube_object object;
-    if (kube_scope_look(&list->scope, list->shaping.shape, kv, &object) != ST_OK) {
+    bool selected;
+    if (kube_scope_look(&list->scope, list->shaping.shape, kv, &object, &selected) != ST_OK) {
         log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
                  LOG_I64("revision", kv.mod_revision));
         kube_count_total(&list->call->face->counter,
@@ -155,7 +156,7 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
                          1);
         return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
     }
-    if (!kube_selection_matches(list->scope.selection, &object))
+    if (!selected)
         return ST_OK;
     struct slice comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
     if (list->given == list->limit)

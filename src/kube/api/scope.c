@@ -108,17 +108,22 @@ void kube_scope_fini(struct kube_scope *scope)
         buf_fini(&scope->converted[i]);
 }
 
+/* What cannot be selected is not looked at any closer than what will only be sent. */
 enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
-                            struct kube_object *ret_object)
+                            struct kube_object *ret_object, bool *ret_selected)
 {
-    bool peek = !scope->selection->selects && shape == KUBE_WHOLE;
+    const struct kube_selection *selection = scope->selection;
     struct slice json = kv.value;
     if (scope->kind->flags & KUBE_CUSTOM) {
         struct buf *to = &scope->converted[scope->convert_at++ % 2];
         TRY(kube_custom_convert(scope->kind, json, kv.mod_revision, to, &json));
     }
+    bool may_match = field_selector_may_match(selection->fields, json);
+    bool peek = !may_match || (!selection->selects && shape == KUBE_WHOLE);
     scope->looked += json.len;
-    return (peek ? kube_object_peek : kube_object_look)(json, ret_object);
+    TRY((peek ? kube_object_peek : kube_object_look)(json, ret_object));
+    *ret_selected = may_match && kube_selection_matches(selection, ret_object);
+    return ST_OK;
 }
 
 /* -- Keys -- */

@@ -33,11 +33,11 @@ MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);
 void kube_scope_fini(struct kube_scope *scope); /* accepts a zeroed one */
 
-/* As much of an object as the scope and the shape of the answer need; valid until the second
- * following call. ST_MALFORMED: it is none. */
+/* Whether an object is selected, and as much of it as the shape of the answer needs; valid until
+ * the second following call. ST_MALFORMED: it is none. */
 MUST_CHECK
 enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
-                            struct kube_object *ret_object);
+                            struct kube_object *ret_object, bool *ret_selected);
 
 /* The keys of indexed fields that an event has: a watch_tagger, for the face's hub. */
 struct watch_event;

@@ -267,12 +267,14 @@ static enum status step_initial(struct kube_watch *w)
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    enum status status = kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object);
+    bool selected;
+    enum status status =
+        kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
     w->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK)
         return meet_undecodable(w, kv.key, kv.mod_revision, false);
-    if (!kube_selection_matches(w->selection, &object))
+    if (!selected)
         return ST_OK;
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (!is_plain(w))

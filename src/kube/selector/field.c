@@ -26,6 +26,7 @@ struct term {
     struct slice path;             /* in the object */
     struct slice value;            /* without escapes */
     bool differs;                  /* != */
+    struct slice needle;           /* an object without these bytes does not match; may be empty */
     const struct special *special; /* NULL: there is nothing about it */
 };
 
@@ -132,6 +133,31 @@ static const struct special *special_of(const struct kube_kind *kind, struct sli
     return NULL;
 }
 
+/* What stands without quotes in JSON, or might. */
+static bool may_be_bare(struct slice value)
+{
+    return value.ptr[0] == '-' || (value.ptr[0] >= '0' && value.ptr[0] <= '9') ||
+           slice_equal(value, SLICE_LITERAL("true")) ||
+           slice_equal(value, SLICE_LITERAL("false")) || slice_equal(value, SLICE_LITERAL("null"));
+}
+
+/* Values are compared as they stand in the JSON, so one that is equal stands there. */
+static enum status set_needle(struct parser *p, struct term *term)
+{
+    bool may_be_missing =
+        term->special && slice_equal(term->value, slice_from_text(term->special->missing));
+    if (term->differs || !term->value.len || may_be_missing)
+        return ST_OK;
+    size_t quotes = may_be_bare(term->value) ? 0 : 1;
+    uint8_t *text = arena_alloc(p->arena, term->value.len + 2);
+    if (!text)
+        return ST_NOMEM;
+    text[0] = text[term->value.len + 1] = '"';
+    slice_copy(text + 1, term->value);
+    term->needle = slice_of(text + 1 - quotes, term->value.len + 2 * quotes);
+    return ST_OK;
+}
+
 /* After all of them were understood. */
 static enum status check_terms(struct parser *p, struct term *terms)
 {
@@ -141,6 +167,7 @@ static enum status check_terms(struct parser *p, struct term *terms)
         term->special = special_of(p->kind, term->path);
         if (term->special)
             term->path = slice_from_text(term->special->at);
+        TRY(set_needle(p, term));
     }
     return ST_OK;
 }
@@ -223,6 +250,15 @@ bool field_selector_requires(const struct field_selector *selector, struct slice
         }
     }
     return false;
+}
+
+bool field_selector_may_match(const struct field_selector *selector, struct slice json)
+{
+    for (const struct term *term = selector->terms; term; term = term->next) {
+        if (term->needle.len && !memmem(json.ptr, json.len, term->needle.ptr, term->needle.len))
+            return false;
+    }
+    return true;
 }
 
 static struct slice value_of(const struct term *term, const struct kube_object *object)

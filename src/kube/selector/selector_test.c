@@ -159,6 +159,34 @@ static void fields_match_as_in_kubernetes(void **state)
                                               &selector, &error),
                          ST_OK);
         assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
+        assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
+    }
+}
+
+static void what_lacks_the_bytes_of_a_required_value_cannot_match(void **state)
+{
+    static const struct {
+        const char *selector, *json;
+        bool may_match;
+    } cases[] = {
+        {"spec.nodeName=a", "{\"spec\":{\"nodeName\":\"b\"}}", false},
+        {"spec.nodeName=a", "{\"spec\":{\"nodeName\":\"aa\"}}", false},
+        {"spec.nodeName=a", "{\"metadata\":{\"name\":\"a\"}}", true}, /* to be looked at */
+        {"spec.nodeName=", "{}", true},
+        {"spec.nodeName!=a", "{}", true},
+        {"status.phase=true", "{\"status\":{\"phase\":true}}", true},
+        {"status.phase=5", "{\"status\":{\"phase\":5}}", true},
+        {"status.phase=-5", "{\"status\":{\"phase\":5}}", false},
+        {"spec.nodeName=a,status.phase=b", "{\"spec\":{\"nodeName\":\"a\"}}", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct error error;
+        assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &pods,
+                                              &selector, &error),
+                         ST_OK);
+        assert_int_equal(field_selector_may_match(selector, slice_from_text(cases[i].json)),
+                         cases[i].may_match);
     }
 }
 
@@ -259,6 +287,7 @@ static void fields_of_some_kinds_mean_more_than_their_name(void **state)
                          ST_OK);
         assert_int_equal(kube_object_look(slice_from_text(cases[i].object), &object), ST_OK);
         assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
+        assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
     }
 }
 
@@ -286,6 +315,7 @@ int main(void)
         TEST(wrong_label_selectors_are_refused_in_the_same_words),
         TEST(selectors_have_limits),
         TEST(fields_match_as_in_kubernetes),
+        TEST(what_lacks_the_bytes_of_a_required_value_cannot_match),
         TEST(a_required_value_is_known),
         TEST(wrong_field_selectors_are_refused_in_the_same_words),
         TEST(each_kind_refuses_fields_in_its_own_words),
