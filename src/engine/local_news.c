@@ -40,6 +40,11 @@ void local_news_received(struct local_news *news)
     atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_SENT, memory_order_acq_rel);
 }
 
+bool local_news_hold(struct local_news *news)
+{
+    return !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT);
+}
+
 void local_news_end(struct local_news *news)
 {
     local_news_listen(news, false);

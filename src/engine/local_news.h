@@ -29,6 +29,13 @@ void local_news_listen(struct local_news *news, bool wanted);
 void local_news_taken(struct local_news *news, int64_t revision);
 /* The message has come: the next one may be sent. Look for what is new after this, not before. */
 void local_news_received(struct local_news *news);
+/*
+ * For a while the shard will not look, and need not be told. True: no message is on its way, and
+ * none comes until local_news_received; look for what is new after that. False: one is; it will
+ * come.
+ */
+MUST_CHECK
+bool local_news_hold(struct local_news *news);
 /* Nothing will be posted any more; what is in the mailbox stays there. */
 void local_news_end(struct local_news *news);
 

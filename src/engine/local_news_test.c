@@ -85,6 +85,21 @@ static void listening_again_while_a_message_is_on_its_way_sends_no_second(void *
     assert_int_equal(bed->received, 1);
 }
 
+static void nothing_is_sent_to_who_holds_it_back(void **state)
+{
+    struct bed *bed = *state;
+    local_news_listen(&bed->news, true);
+    assert_true(local_news_hold(&bed->news));
+    local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 0);
+    local_news_received(&bed->news);
+    local_news_tell(&bed->news);
+    assert_false(local_news_hold(&bed->news)); /* it is on its way */
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 1);
+}
+
 /* -- With a writer of its own -- */
 
 enum { PUBLISHED = 20000 };
@@ -117,6 +132,8 @@ static void nothing_published_is_missed(void **state)
         /* Told of all that came after the look: a message missed would leave us waiting here. */
         if (seen < PUBLISHED)
             loop_turn(race.bed->loop, CLOCK_NEVER);
+        if (turns % 5 == 0 && local_news_hold(&race.bed->news))
+            local_news_received(&race.bed->news);
         if (++turns % 7 == 0)
             local_news_listen(&race.bed->news, false);
     }
@@ -131,6 +148,7 @@ int main(void)
         TEST(who_does_not_listen_is_not_told),
         TEST(one_message_is_on_its_way_at_most),
         TEST(listening_again_while_a_message_is_on_its_way_sends_no_second),
+        TEST(nothing_is_sent_to_who_holds_it_back),
         TEST(nothing_published_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,10 @@ struct local_watch {
     struct timer timer; /* set for when the hub next has something to do */
     int64_t told_ns;    /* of news whose turn has not ended; 0: none */
     bool more;          /* this turn's begin has not taken in all there is */
+    /* The hub rests. News are held back, here or before they are sent, until it is over: nobody
+     * wakes this thread for what it does not look at. */
+    bool rests, held;
+    int64_t rest_began_ns;
 };
 
 static void receive_news(void *owner, struct mailbox_node *node)
@@ -23,6 +27,26 @@ static void receive_news(void *owner, struct mailbox_node *node)
     (void)node; /* it is the engine's; the turn that follows looks for what is new */
     struct local_watch *watch = owner;
     watch->told_ns = watch->news->told_ns;
+    if (watch->rests)
+        watch->held = true;
+    else
+        local_news_received(watch->news);
+}
+
+static void begin_rest(struct local_watch *watch)
+{
+    watch->rests = true;
+    watch->held = local_news_hold(watch->news);
+    watch->rest_began_ns = loop_now_ns(watch->shard->loop);
+}
+
+static void end_rest(struct local_watch *watch)
+{
+    watch->rests = false;
+    if (!watch->held)
+        return; /* a message is on its way */
+    if (!watch->told_ns)
+        watch->told_ns = watch->rest_began_ns; /* nobody knows: not before */
     local_news_received(watch->news);
 }
 
@@ -100,10 +124,14 @@ void local_watch_turn_begin(struct local_watch *watch)
     int64_t now_ns = loop_now_ns(watch->shard->loop);
     if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
         return;
+    if (watch->rests && watch_hub_rests_until(watch->hub) <= now_ns)
+        end_rest(watch);
     local_history_turn_begin(watch->history);
     /* After the state that is to be told from was taken: never older rights for newer changes. */
     local_shard_take_rights(watch->shard);
     watch->more = watch_hub_turn_begin(watch->hub, now_ns);
+    if (!watch->rests && watch_hub_rests_until(watch->hub) > now_ns)
+        begin_rest(watch);
 }
 
 void local_watch_flushed(struct local_watch *watch)

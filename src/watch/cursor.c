@@ -50,6 +50,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
     cursor->stream = watch_stream_new(
         hub, (struct watch_stream_owner){options->wake, options->ctx, options->describe});
     cursor->stream->cursor = true;
+    hub->cursors++;
     struct watch_create create = {.key = tag.len ? tag : key,
                                   .range_end = tag.len ? SLICE_EMPTY : end,
                                   .start_revision = options->from};
@@ -64,6 +65,7 @@ void watch_cursor_free(struct watch_cursor *cursor)
     if (!cursor)
         return;
     cursor->stream->hub->tagged -= cursor->tagged;
+    cursor->stream->hub->cursors--;
     watch_stream_free(cursor->stream);
     free(cursor);
 }

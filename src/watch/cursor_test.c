@@ -1,8 +1,10 @@
 #include "watch/cursor.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "watch/history_test.h"
 #include "watch/hub_parts.h"
+#include "watch/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,9 +70,12 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Behind any rest. */
 static void turn(struct fixture *f)
 {
-    bool more = watch_hub_turn_begin(f->hub, ++f->now_ns);
+    int64_t rests_until = watch_hub_rests_until(f->hub);
+    f->now_ns = f->now_ns + 1 > rests_until ? f->now_ns + 1 : rests_until;
+    bool more = watch_hub_turn_begin(f->hub, f->now_ns);
     (void)more;
     if (f->memory.again_said) {
         f->memory.again_said = false;
@@ -478,6 +483,69 @@ static void who_rests_is_woken_for_what_comes(void **state)
     }
 }
 
+/* How many of so many cursors are woken by a change that comes right after another. */
+static int woken_by_the_second(struct fixture *f, int cursors)
+{
+    int woken = 0;
+    for (int i = 0; i < cursors; i++)
+        open_cursor(f, &f->owners[i], "a", "", "", 0);
+    memory_put(&f->memory, "a", "x");
+    turn(f);
+    for (int i = 0; i < cursors; i++) {
+        assert_int_equal(f->owners[i].wakes, 1);
+        assert_int_equal(take(f, &f->owners[i], 10), ST_END);
+    }
+    turn_end(f);
+    memory_put(&f->memory, "a", "y");
+    bool more = watch_hub_turn_begin(f->hub, ++f->now_ns);
+    assert_false(more);
+    for (int i = 0; i < cursors; i++)
+        woken += f->owners[i].wakes == 2;
+    turn_end(f);
+    return woken;
+}
+
+static void few_are_told_as_it_comes(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(woken_by_the_second(f, WATCH_REST_FROM - 1), WATCH_REST_FROM - 1);
+    assert_int_equal(watch_hub_rests_until(f->hub), 0);
+}
+
+static void many_rest_before_they_are_told_again(void **state)
+{
+    struct fixture *f = *state;
+    enum { MANY = 100 };
+    assert_int_equal(woken_by_the_second(f, MANY), 0);
+    int64_t until = watch_hub_rests_until(f->hub);
+    assert_true(until > f->now_ns && until <= f->now_ns + 4 * NS_PER_MS);
+    assert_int_equal(watch_hub_next_ns(f->hub), until);
+    memory_put(&f->memory, "a", "z");
+    turn(f);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(f->owners[i].wakes, 2); /* for both */
+        assert_int_equal(take(f, &f->owners[i], 10), ST_END);
+        assert_null(expected(f, &f->owners[i]));
+        assert_int_equal(watch_cursor_revision(f->owners[i].cursor), f->memory.published);
+    }
+    turn_end(f);
+}
+
+static void wake_nobody(void *ctx)
+{
+    (void)ctx;
+}
+
+/* One of etcd's clients was promised no such thing. */
+static void nobody_rests_beside_a_stream_that_is_no_cursor(void **state)
+{
+    struct fixture *f = *state;
+    struct watch_stream *stream =
+        watch_stream_new(f->hub, (struct watch_stream_owner){.wake = wake_nobody});
+    assert_int_equal(woken_by_the_second(f, 100), 100);
+    watch_stream_free(stream);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -492,6 +560,9 @@ int main(void)
         TEST(who_is_farther_behind_than_is_remembered_walks_until_he_is_not),
         TEST(whatever_happens_nothing_is_missed_or_told_twice),
         TEST(who_rests_is_woken_for_what_comes),
+        TEST(few_are_told_as_it_comes),
+        TEST(many_rest_before_they_are_told_again),
+        TEST(nobody_rests_beside_a_stream_that_is_no_cursor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

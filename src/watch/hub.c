@@ -101,7 +101,30 @@ struct marking {
     const struct watch_slot *slot;
     size_t event; /* of the slot */
     size_t work;  /* streams looked at */
+    size_t woken; /* of them */
 };
+
+/*
+ * Watchers, their streams and those they wake lie anywhere in memory, in no cache when there are
+ * many: those of the next ones are fetched while one is told, each step a few places ahead of the
+ * one that needs it.
+ */
+static void fetch_ahead(struct watcher *const *streams, uint32_t at, uint32_t count)
+{
+    enum { STEP = 3 };
+    if (at + 3 * STEP < count)
+        __builtin_prefetch(streams[at + 3 * STEP]);
+    if (at + 2 * STEP < count) {
+        const uint8_t *stream = (const uint8_t *)streams[at + 2 * STEP]->stream;
+        __builtin_prefetch(stream, 1);
+        __builtin_prefetch(stream + 64, 1);
+    }
+    if (at + STEP < count) {
+        const uint8_t *owner = streams[at + STEP]->stream->owner.ctx;
+        __builtin_prefetch(owner, 1);
+        __builtin_prefetch(owner + 64, 1);
+    }
+}
 
 static void mark(void *ctx, struct watch_range *range)
 {
@@ -110,6 +133,7 @@ static void mark(void *ctx, struct watch_range *range)
     struct watcher *const *streams = watch_range_streams(range);
     marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
+        fetch_ahead(streams, i, range->count);
         if (streams[i]->state != WATCHER_LIVE)
             continue;
         struct watch_stream *stream = streams[i]->stream;
@@ -120,6 +144,7 @@ static void mark(void *ctx, struct watch_range *range)
         stream->place = slot->before;
         stream_changed(stream);
         stream_wake(stream);
+        marking->woken++;
     }
 }
 
@@ -166,9 +191,27 @@ static void tail_compacted(struct watch_hub *hub)
     ring_drop(hub);
 }
 
+/*
+ * Waking a stream costs its shard some microseconds, and less each when there are more at once: a
+ * send that finds its reader awake is the cheaper one. So those who are many wait a little for each
+ * other; a twentieth of the time is theirs before they have to.
+ */
+static void rest_after(struct watch_hub *hub, size_t woken)
+{
+    static const int64_t for_each_ns = 20 * NS_PER_US, most_ns = 4 * NS_PER_MS;
+    bool patient = hub->cursors == hub->stats.streams;
+    if (woken < WATCH_REST_FROM || !patient)
+        return;
+    int64_t rest_ns = woken < most_ns / for_each_ns ? (int64_t)woken * for_each_ns : most_ns;
+    hub->rest_until_ns = hub->now_ns + rest_ns;
+}
+
 /* Returns whether there is more to read at once. */
 static bool take_in(struct watch_hub *hub)
 {
+    if (hub->rest_until_ns > hub->now_ns)
+        return false;
+    hub->rest_until_ns = 0;
     hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
@@ -197,6 +240,7 @@ static bool take_in(struct watch_hub *hub)
         for (marking.event = 0; marking.event < slot->batch.count; marking.event++)
             mark_event(hub, &marking);
     }
+    rest_after(hub, marking.woken);
     return false;
 }
 
@@ -282,6 +326,11 @@ void watch_hub_turn_end(struct watch_hub *hub)
         watch_board_write_stats(hub->options.board, &hub->stats);
 }
 
+int64_t watch_hub_rests_until(const struct watch_hub *hub)
+{
+    return hub->rest_until_ns;
+}
+
 int64_t watch_hub_revision(const struct watch_hub *hub)
 {
     return hub->tail;
@@ -306,7 +355,8 @@ int64_t watch_hub_next_ns(const struct watch_hub *hub)
     if (!list_empty(&hub->hungry) || !list_empty(&hub->dying))
         return hub->now_ns;
     int64_t census = census_next_ns(hub), tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
-    return census < tick ? census : tick;
+    int64_t next = census < tick ? census : tick;
+    return hub->rest_until_ns && hub->rest_until_ns < next ? hub->rest_until_ns : next;
 }
 
 /* -- Reading -- */

@@ -52,6 +52,13 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns);
 /* After everything that could be sent was sent: what the history handed out is let go. */
 void watch_hub_turn_end(struct watch_hub *hub);
 
+/*
+ * Until when it rests, 0 if it does not: a turn that woke many cursors is followed by a rest in
+ * proportion, so that changes that come one by one are told together. What is new need not be told
+ * to the hub before. Never while there are streams other than cursors.
+ */
+int64_t watch_hub_rests_until(const struct watch_hub *hub);
+
 /* Everything up to here was taken in. */
 int64_t watch_hub_revision(const struct watch_hub *hub);
 

@@ -31,6 +31,7 @@ enum {
     WATCH_SCAN_NEAR = 4096,    /* revisions: a watcher that starts so near joins a scan */
     WATCH_BATCH_REVISIONS = 1000, /* in one response of a catching-up watcher, as in etcd */
     WATCH_HEADERS = 64,
+    WATCH_REST_FROM = 16, /* cursors woken by one turn: less is told as it comes */
     WATCH_TAIL_SLOTS = 256,
     WATCH_TAIL_BYTES = 512 * 1024,
 };
@@ -84,7 +85,9 @@ struct watch_hub {
     uint64_t turn; /* grows whenever what was read becomes invalid; never 0 */
     watch_tagger tagger;
     void *tagger_ctx;
-    size_t tagged; /* cursors with a tag */
+    size_t tagged;         /* cursors with a tag */
+    size_t cursors;        /* among the streams */
+    int64_t rest_until_ns; /* nothing new is looked at before; 0: no rest */
     struct watch_trail trail;
     size_t live;  /* watchers that the tail must be read for */
     size_t scans; /* of all streams */

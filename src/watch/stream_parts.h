@@ -43,9 +43,34 @@ struct watch_ride {
 
 struct watch_large;
 
+/* What an event touches stands first: there are many streams, and most of them lie in no cache. */
 struct watch_stream {
     struct watch_hub *hub;
     struct watch_stream_owner owner;
+
+    /* Live: when dirty, responses are due from place on, and the last known at last_hit. */
+    int64_t last_hit;
+    bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
+    bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
+    bool live_hungry : 1, scan_hungry : 1, large_hungry : 1;
+    bool live_waiting : 1, large_waiting : 1; /* for the history */
+    bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */
+    bool dying : 1;  /* its owner is gone: never woken, and freed as the turns go */
+    uint8_t broken;  /* enum status */
+    uint8_t scan_count, scans_waiting;
+    struct watch_place place;
+    /* In the revision at place all before these were served: a hint, dropped when a watcher comes
+     * or goes. */
+    struct watcher *resume_at;
+    uint32_t resume_hit;
+    uint32_t behind_peak; /* revisions */
+    uint64_t events_sent, bytes_sent;
+    uint32_t turn_bytes; /* written since live and catching-up last changed turns */
+    uint32_t held_peak;  /* bytes of `rest` */
+
+    struct list scans; /* taking turns: the first is read next */
+    struct watcher *compacted;
+
     struct list in_hub;
     struct list in_hungry, in_waiting; /* link the hub's lists of these names */
 
@@ -53,18 +78,6 @@ struct watch_stream {
     int64_t next_id;
     int64_t future_min; /* no watcher counted in `futures` starts below */
     uint32_t futures, notifiers;
-
-    /* Live: when dirty, responses are due from place on, and the last known at last_hit. */
-    struct watch_place place;
-    int64_t last_hit;
-    /* In the revision at place all before these were served: a hint, dropped when a watcher comes
-     * or goes. */
-    struct watcher *resume_at;
-    uint32_t resume_hit;
-    uint32_t turn_bytes; /* written since live and catching-up last changed turns */
-
-    struct list scans; /* taking turns: the first is read next */
-    struct watcher *compacted;
 
     struct watch_control *controls; /* a ring */
     uint16_t control_first, control_count, control_capacity;
@@ -78,17 +91,6 @@ struct watch_stream {
     struct heap_link tick;
     int64_t tick_ns;      /* its interval */
     uint32_t tick_bucket; /* of ids: where the round of notifications, or the end, goes on */
-    uint32_t behind_peak; /* revisions */
-    uint32_t held_peak;   /* bytes of `rest` */
-    uint64_t events_sent, bytes_sent;
-    uint8_t broken; /* enum status */
-    uint8_t scan_count, scans_waiting;
-    bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
-    bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
-    bool live_hungry : 1, scan_hungry : 1, large_hungry : 1;
-    bool live_waiting : 1, large_waiting : 1; /* for the history */
-    bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */
-    bool dying : 1;  /* its owner is gone: never woken, and freed as the turns go */
 };
 
 _Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyte in all");

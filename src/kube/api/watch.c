@@ -20,6 +20,7 @@
 #include "kube/api/pages.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
+#include "kube/api/shown.h"
 #include "kube/api/sight.h"
 
 #include <stdio.h>
@@ -52,9 +53,6 @@ struct kube_watch {
     struct kube_face *face;
     struct watch_cursor *cursor;      /* owned; NULL while waiting, and after a failure */
     struct kube_selection *selection; /* a reference */
-    size_t at;                        /* bytes of the cursor's event that were sent */
-    struct buf made;                  /* to be sent before anything else */
-    size_t made_at;                   /* how much of it was */
     enum phase phase : 8;
     enum kube_change change : 8; /* that is told of the event under way */
     bool protobuf : 1;           /* else JSON */
@@ -64,17 +62,20 @@ struct kube_watch {
     bool counted : 1;         /* among those of its phase */
     bool begun : 1;           /* among those of its kind */
     bool ending : 1;          /* its time is up, or the server's */
+    size_t at;                /* bytes of the cursor's event that were sent */
+    struct buf made;          /* to be sent before anything else */
+    size_t made_at;           /* how much of it was */
+    struct beginning *begins; /* NULL once that is over */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
     size_t looked;            /* bytes, in one step */
-    struct beginning *begins; /* NULL once that is over */
-    struct kube_call *call;   /* owned; NULL once nobody needs it */
+    int64_t last;             /* its definition is no more what it was: ends behind this */
     struct kube_shaping shaping;
+    struct kube_call *call;        /* owned; NULL once nobody needs it */
     struct kube_registry_use *use; /* owned; of a custom resource */
     struct timer timer;            /* goes on looking in the next turn */
     struct timer bookmark;         /* the next one, or the end of patience */
     int64_t deadline_ns;           /* by the loop's clock */
     int64_t told;                  /* bookmarks never go behind this */
-    int64_t last;                  /* its definition is no more what it was: ends behind this */
     int64_t asked;                 /* the revision that it began at; 0: from now */
     uint64_t sent_before;
 };
@@ -304,34 +305,47 @@ static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t 
     return ST_OK;
 }
 
-/* Sent from bytes that all watches of this turn share, or from where the object lies. */
-static enum status send_event(struct kube_watch *w, const struct watch_event *event,
-                              int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
+/* As much of it as there is room for; the rest is kept or, if it is long, found again. */
+static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t *dst, size_t room,
+                            size_t *ret_len)
 {
-    struct kube_sights *sights = w->face->sights;
-    struct kube_object object;
-    struct kube_out out = {0};
-    struct slice wire;
-    if (!kube_sights_wire(sights, w->cursor, event, revision, w->change, &wire)) {
-        if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, w->shaping.shape,
-                                w->change, &object))
-            return ST_COMPACTED;
-        kube_out_set_object(&out, kube_change_head(w->change), &object, revision, false,
-                            kube_change_tail());
-    } else {
-        kube_out_set_shared(&out, wire);
-    }
-    size_t rest = out.length - w->at;
-    out.at = w->at;
-    *ret_len = kube_out_fill(&out, dst, room);
+    size_t rest = out->length - w->at;
+    out->at = w->at;
+    *ret_len = kube_out_fill(out, dst, room);
     rest -= *ret_len;
     w->at += *ret_len;
     if (rest > REST_BYTES_MAX)
         return ST_OK;
-    TRY(keep_rest(w, &out, rest));
+    TRY(keep_rest(w, out, rest));
     w->at = 0;
     take(w);
     return ST_OK;
+}
+
+/* From bytes that all watches of this turn share, or from where the object lies. */
+static enum status send_event(struct kube_watch *w, const struct watch_event *event,
+                              int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct kube_sights *sights = w->face->sights;
+    struct slice wire;
+    bool shared = kube_sights_wire(sights, w->cursor, event, revision, w->change, &wire);
+    if (LIKELY(shared && !w->at && wire.len <= room)) {
+        slice_copy(dst, wire);
+        *ret_len = wire.len;
+        take(w);
+        return ST_OK;
+    }
+    struct kube_out out = {0};
+    struct kube_object object;
+    if (shared)
+        kube_out_set_shared(&out, wire);
+    else if (kube_sights_object(sights, w->cursor, event, revision, w->selection, w->shaping.shape,
+                                w->change, &object))
+        kube_out_set_object(&out, kube_change_head(w->change), &object, revision, false,
+                            kube_change_tail());
+    else
+        return ST_COMPACTED;
+    return send_out(w, &out, dst, room, ret_len);
 }
 
 /* Of custom resources that are shown in another way than they are stored. */
@@ -344,30 +358,6 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
     struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
     return kube_custom_is_plain(kind, revision) &&
            (!prev.len || kube_custom_is_plain(kind, kube_kv_of(prev).mod_revision));
-}
-
-struct shown {
-    struct buf bytes;
-    struct kube_object object;
-    bool matches;
-};
-
-static enum status show(const struct kube_watch *w, struct slice field, struct shown *shown)
-{
-    struct kube_kv kv = kube_kv_of(field);
-    struct slice json;
-    TRY(kube_custom_convert(w->shaping.kind, kv.value, kv.mod_revision, &shown->bytes, &json));
-    TRY(kube_object_look(json, &shown->object));
-    shown->matches = kube_selection_matches(w->selection, &shown->object);
-    return ST_OK;
-}
-
-static enum kube_change change_of(const struct watch_event *event, const struct shown *before,
-                                  const struct shown *after)
-{
-    if (!after->matches)
-        return before->matches ? KUBE_CHANGE_DELETED : KUBE_CHANGE_NONE;
-    return event->created || !before->matches ? KUBE_CHANGE_ADDED : KUBE_CHANGE_MODIFIED;
 }
 
 /* As it is shown, whole: it lies nowhere to be sent from. */
@@ -384,27 +374,19 @@ static enum status make_whole(struct kube_watch *w, enum kube_change change,
 static enum status tell_shown(struct kube_watch *w, const struct watch_event *event,
                               int64_t revision)
 {
-    struct shown before = {0}, after = {0};
-    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
-    enum status status = event->tombstone ? ST_OK : show(w, event->field, &after);
-    if (status == ST_OK && !event->created)
-        status = prev.len ? show(w, prev, &before) : ST_MALFORMED;
-    w->looked = before.bytes.len + after.bytes.len;
-    enum kube_change change =
-        status == ST_OK ? change_of(event, &before, &after) : KUBE_CHANGE_UNDECODABLE;
-    const struct shown *told = change == KUBE_CHANGE_DELETED ? &before : &after;
-    if (change == KUBE_CHANGE_NONE || status != ST_OK)
-        watch_cursor_take(w->cursor);
-    else
+    AUTO(kube_shown_fini) struct kube_shown shown = {0};
+    enum status status = kube_shown_look(&shown, w->shaping.kind, w->selection, w->cursor, event);
+    w->looked = shown.before.len + shown.after.len;
+    if (status == ST_OK && shown.change != KUBE_CHANGE_NONE)
         take(w);
+    else
+        watch_cursor_take(w->cursor);
     if (status != ST_OK)
-        status = meet_undecodable(w, event->key, revision, event->tombstone);
-    else if (change != KUBE_CHANGE_NONE)
-        status = (w->shaping.shape == KUBE_WHOLE ? make_whole
-                                                 : make_shape)(w, change, &told->object, revision);
-    buf_fini(&before.bytes);
-    buf_fini(&after.bytes);
-    return status;
+        return meet_undecodable(w, event->key, revision, event->tombstone);
+    if (shown.change == KUBE_CHANGE_NONE)
+        return ST_OK;
+    return (w->shaping.shape == KUBE_WHOLE ? make_whole : make_shape)(w, shown.change,
+                                                                      &shown.object, revision);
 }
 
 /* What is not sent as it is stored. Frames of whole objects are made once a turn. */

@@ -51,23 +51,24 @@ enum h2_stream_place {
     H2_NO_SESSION_WINDOW, /* on session.starved: waits for the connection's */
 };
 
+/* What sending touches stands first. */
 struct h2_stream {
     struct h2_session *session; /* NULL before on_open returned and after on_close */
     const struct h2_stream_ops *ops;
     struct list in_ready; /* links session.ready, .bulk or .starved */
-    struct list in_open;  /* links session.open */
     uint32_t id;
     int32_t send_window; /* may be negative after a SETTINGS of the peer */
-    int32_t recv_window; /* what the peer may still send */
-    uint32_t recv_owed;  /* consumed, not yet given back */
-    uint32_t headers_bytes;
-    int64_t body_left;  /* of the announced content-length; -1 when none was */
-    uint8_t place;      /* enum h2_stream_place */
-    bool bulk : 1;      /* set by the embedder before it is ready */
-    bool head_only : 1; /* set by the embedder: the head ends the stream */
+    uint8_t place;       /* enum h2_stream_place */
+    bool bulk : 1;       /* set by the embedder before it is ready */
+    bool head_only : 1;  /* set by the embedder: the head ends the stream */
     bool head_sent : 1;
     bool body_ended : 1; /* data said END: only trailers are left */
     bool remote_closed : 1;
+    int32_t recv_window; /* what the peer may still send */
+    uint32_t recv_owed;  /* consumed, not yet given back */
+    uint32_t headers_bytes;
+    struct list in_open; /* links session.open */
+    int64_t body_left;   /* of the announced content-length; -1 when none was */
 };
 
 /* The stream has something to send. Cheap to call again. */

@@ -24,20 +24,11 @@ struct http_exchange_ops {
     int64_t (*now)(const struct http_exchange *x);
 };
 
-/* Embedded by value in what a version keeps for a request. Zeroed between requests. */
+/* Embedded by value in what a version keeps for a request. Zeroed between requests. What sending
+ * touches stands first. */
 struct http_exchange {
     const struct http_exchange_ops *ops;
-    struct http_request request;
-    const struct http_route *route; /* NULL while none was called */
-    void *service;
-    void *user;
     struct http_source *source;
-    void (*on_leave)(struct http_exchange *x);
-    void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
-    int64_t deadline_ns;
-    struct buf body;
-    struct buf path;   /* request.path, when it had escapes */
-    struct buf fields; /* of the response, as text: "Name: value\r\n" each */
     bool begun : 1;
     bool bodiless : 1;      /* answers HEAD, or its status has no body */
     bool complete : 1;      /* the handler has said everything, or can say no more */
@@ -45,6 +36,16 @@ struct http_exchange {
     bool parks : 1;
     bool leaving : 1; /* the server shuts down */
     bool ended : 1;   /* on_end was called, or never will be */
+    void *user;
+    struct http_request request;
+    const struct http_route *route; /* NULL while none was called */
+    void *service;
+    void (*on_leave)(struct http_exchange *x);
+    void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
+    int64_t deadline_ns;
+    struct buf body;
+    struct buf path;   /* request.path, when it had escapes */
+    struct buf fields; /* of the response, as text: "Name: value\r\n" each */
 };
 
 /* The whole request is there: through the gate to its route, or to a 404. routes may be NULL. */

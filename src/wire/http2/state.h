@@ -20,20 +20,21 @@ struct http2_endpoint {
     bool leaving;
 };
 
+/* What sending touches stands together: there are many that watch, and most lie in no cache. */
 struct http2_exchange {
+    struct http2_endpoint *endpoint;
+    int64_t progress_ns;   /* when bytes last moved, or something new was there to move */
+    struct list in_broken; /* links endpoint.broken */
+    struct buf out;        /* bytes of the answer; those before out_sent are gone */
+    size_t out_sent;
     struct h2_stream stream;
     struct http_exchange exchange;
-    struct http2_endpoint *endpoint;
     struct h2_headers *headers; /* a reference */
     struct list in_exchanges;   /* links endpoint.exchanges */
-    struct list in_broken;      /* links endpoint.broken */
     struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
-    struct buf out;             /* bytes of the answer; those before out_sent are gone */
-    size_t out_sent;
     size_t body_max;
-    int64_t progress_ns; /* when bytes last moved, or something new was there to move */
-    bool complete;       /* the request is; its handler has it or will, or it was refused */
+    bool complete; /* the request is; its handler has it or will, or it was refused */
 };
 
 static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
