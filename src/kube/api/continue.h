@@ -7,7 +7,7 @@
 #define VIGIL_KUBE_API_CONTINUE_H
 
 #include "base/arena.h"
-#include "kube/api/status.h"
+#include "kube/status/status.h"
 
 enum { KUBE_TOKEN_BYTES_MAX = 8192, KUBE_AT_NEWEST = -1 };
 

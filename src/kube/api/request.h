@@ -7,7 +7,7 @@
 #define VIGIL_KUBE_API_REQUEST_H
 
 #include "base/arena.h"
-#include "kube/api/status.h"
+#include "kube/status/status.h"
 
 /* Decoded; in the arena or in the path. */
 struct kube_path {

@@ -6,8 +6,8 @@
 #define VIGIL_KUBE_API_SCHEMA_H
 
 #include "codec/json/tree.h"
-#include "kube/api/status.h"
 #include "kube/resource/kind.h"
+#include "kube/status/status.h"
 
 struct kube_schema {
     /* Changes the object by a strategic merge patch; it may be changed on the way. */

@@ -1,7 +1,7 @@
 #include "kube/api/shape.h"
 
 #include "base/clock.h"
-#include "kube/api/table.h"
+#include "kube/table/table.h"
 
 #include <stdio.h>
 

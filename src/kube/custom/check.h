@@ -6,8 +6,8 @@
 #define VIGIL_KUBE_CUSTOM_CHECK_H
 
 #include "codec/json/tree.h"
-#include "kube/api/faults.h"
 #include "kube/custom/patterns.h"
+#include "kube/status/faults.h"
 
 /* old NULL: it is new. `warning` is what clients are to be told although it is fine; it may stay
  * empty. */

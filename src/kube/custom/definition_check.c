@@ -1,7 +1,7 @@
 #include "kube/custom/check.h"
 #include "kube/custom/definition.h"
 #include "kube/custom/go_text.h"
-#include "kube/selector/name.h"
+#include "kube/object/name.h"
 
 #include <stdarg.h>
 #include <stdio.h>

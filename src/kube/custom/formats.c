@@ -1,6 +1,6 @@
 #include "kube/custom/formats.h"
 
-#include "kube/selector/name.h"
+#include "kube/object/name.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #define VIGIL_KUBE_CUSTOM_STRUCTURAL_H
 
 #include "codec/json/tree.h"
-#include "kube/api/faults.h"
+#include "kube/status/faults.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20 };
 

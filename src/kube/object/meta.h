@@ -13,8 +13,8 @@
 
 #include "base/random.h"
 #include "codec/json/tree.h"
-#include "kube/api/status.h"
 #include "kube/resource/kind.h"
+#include "kube/status/status.h"
 
 /* What a write goes by; borrowed. Each function below returns false with *status filled. */
 struct kube_meta {

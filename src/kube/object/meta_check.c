@@ -1,8 +1,8 @@
 /* What may stand in metadata: types first, as Go's decoder would find them wrong, then values. */
 #include "kube/object/meta.h"
 
+#include "kube/object/name.h"
 #include "kube/object/strategy.h"
-#include "kube/selector/name.h"
 
 #include <stdio.h>
 

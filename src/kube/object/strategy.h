@@ -6,7 +6,7 @@
 #define VIGIL_KUBE_OBJECT_STRATEGY_H
 
 #include "kube/object/meta.h"
-#include "kube/selector/name.h"
+#include "kube/object/name.h"
 
 enum kube_strategy_flag {
     KUBE_RETURNS_DELETED = 1 << 0,    /* DELETE answers with the object, not with a Status */

@@ -2,7 +2,7 @@
 
 #include "codec/json/scanner.h"
 #include "codec/json/string.h"
-#include "kube/selector/name.h"
+#include "kube/object/name.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "base/buf.h"
+#include "kube/object/name.h"
 #include "kube/selector/field.h"
 #include "kube/selector/label.h"
-#include "kube/selector/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "kube/selector/name.h"
+#include "kube/object/name.h"
 
 #include <stdio.h>
 

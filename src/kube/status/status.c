@@ -1,7 +1,7 @@
-#include "kube/api/status.h"
+#include "kube/status/status.h"
 
 #include "codec/json/writer.h"
-#include "kube/api/faults.h"
+#include "kube/status/faults.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * What went wrong, as Kubernetes tells it: an HTTP code and a Status object with reason, message
  * and details, word for word. Made where the fault is found, sent by whoever answers.
  */
-#ifndef VIGIL_KUBE_API_STATUS_H
-#define VIGIL_KUBE_API_STATUS_H
+#ifndef VIGIL_KUBE_STATUS_STATUS_H
+#define VIGIL_KUBE_STATUS_STATUS_H
 
 #include "base/buf.h"
 #include "base/slice.h"
@@ -41,7 +41,7 @@ struct kube_cause {
     char field[128];
 };
 
-struct kube_fault; /* kube/api/faults.h */
+struct kube_fault; /* kube/status/faults.h */
 
 /* A zeroed one is success. */
 struct kube_status {

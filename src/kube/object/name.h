@@ -2,8 +2,8 @@
  * Which names Kubernetes takes, and its words for those it does not. Each returns whether it does;
  * else `why` says why not.
  */
-#ifndef VIGIL_KUBE_SELECTOR_NAME_H
-#define VIGIL_KUBE_SELECTOR_NAME_H
+#ifndef VIGIL_KUBE_OBJECT_NAME_H
+#define VIGIL_KUBE_OBJECT_NAME_H
 
 #include "base/slice.h"
 

@@ -1,4 +1,4 @@
-#include "kube/api/status.h"
+#include "kube/status/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

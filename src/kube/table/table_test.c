@@ -1,6 +1,6 @@
-#include "kube/api/table.h"
+#include "kube/table/table.h"
 
-#include "kube/api/printers.h"
+#include "kube/table/printers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* The rows of custom resources: columns and cells as their definition says. */
-#ifndef VIGIL_KUBE_API_CUSTOM_TABLE_H
-#define VIGIL_KUBE_API_CUSTOM_TABLE_H
+#ifndef VIGIL_KUBE_TABLE_CUSTOM_TABLE_H
+#define VIGIL_KUBE_TABLE_CUSTOM_TABLE_H
 
-#include "kube/api/printers.h"
 #include "kube/custom/definition.h"
+#include "kube/table/printers.h"
 
 /* After the column of the name. */
 void kube_custom_columns(const struct kube_custom *custom, struct json_writer *w);

@@ -1,4 +1,4 @@
-#include "kube/api/faults.h"
+#include "kube/status/faults.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "kube/api/printers.h"
+#include "kube/table/printers.h"
 
 #include <stdio.h>
 #include <time.h>

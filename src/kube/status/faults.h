@@ -2,11 +2,11 @@
  * All that is wrong with an object, each at its place, as Kubernetes tells it in the causes of a
  * Status. Made in an arena, which outlives the status that is failed with them.
  */
-#ifndef VIGIL_KUBE_API_FAULTS_H
-#define VIGIL_KUBE_API_FAULTS_H
+#ifndef VIGIL_KUBE_STATUS_FAULTS_H
+#define VIGIL_KUBE_STATUS_FAULTS_H
 
 #include "base/arena.h"
-#include "kube/api/status.h"
+#include "kube/status/status.h"
 
 /* More are not told. */
 enum { KUBE_FAULTS_MAX = 64 };

@@ -1,4 +1,4 @@
-#include "kube/api/custom_table.h"
+#include "kube/table/custom_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

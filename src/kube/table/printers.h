@@ -1,6 +1,6 @@
 /* The columns of each kind, as data: what kubectl prints. */
-#ifndef VIGIL_KUBE_API_PRINTERS_H
-#define VIGIL_KUBE_API_PRINTERS_H
+#ifndef VIGIL_KUBE_TABLE_PRINTERS_H
+#define VIGIL_KUBE_TABLE_PRINTERS_H
 
 #include "base/buf.h"
 #include "codec/json/tree.h"

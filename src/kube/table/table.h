@@ -2,8 +2,8 @@
  * What kubectl prints of an object: the columns of each kind and how their cells are found, as the
  * printers of Kubernetes do it. Kinds without rules of their own have a name and an age.
  */
-#ifndef VIGIL_KUBE_API_TABLE_H
-#define VIGIL_KUBE_API_TABLE_H
+#ifndef VIGIL_KUBE_TABLE_TABLE_H
+#define VIGIL_KUBE_TABLE_TABLE_H
 
 #include "base/buf.h"
 #include "kube/resource/kind.h"

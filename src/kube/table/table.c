@@ -1,10 +1,10 @@
-#include "kube/api/table.h"
+#include "kube/table/table.h"
 
 #include "base/arena.h"
 #include "codec/json/tree.h"
 #include "codec/json/writer.h"
-#include "kube/api/custom_table.h"
-#include "kube/api/printers.h"
+#include "kube/table/custom_table.h"
+#include "kube/table/printers.h"
 
 enum { TREE_BYTES_MAX = 64 << 20, FIRST_BYTES = 16 * 1024 };
 

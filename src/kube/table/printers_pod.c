@@ -1,5 +1,5 @@
 /* What kubectl says of a pod: found from the states of its containers. */
-#include "kube/api/printers.h"
+#include "kube/table/printers.h"
 
 #include <stdio.h>
 
