@@ -44,7 +44,7 @@ conformance: ## clients of all kinds, a kube-apiserver's calls, the same random 
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
 	@tools/build-clients
-	@tools/run-tests --build build-test conformance+kubeapi differential+kubeclient migration+etcdctl clients
+	@tools/run-tests --build build-test conformance+kubeapi differential+kubeclient migration+etcdctl clients+kubectl
 
 e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 	@tools/install-deps build e2e
@@ -57,7 +57,7 @@ kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds bot
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil
 	@tools/build-kube
-	@tools/run-tests --build build-test kube kubectl
+	@tools/run-tests --build build-test kube
 
 bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test

@@ -1,13 +1,10 @@
 #!/usr/bin/python3
-"""Custom resources in the Kubernetes face: kubectl as people use it, definitions that come and go, several versions,
+"""Custom resources in the Kubernetes face: definitions that come and go, several versions,
 and schemas that mean harm. tests/kube/same_custom_test.py compares the answers with a real kube-apiserver's."""
 import http.client
 import json
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,7 +13,6 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kube import KubeServer, names, told  # noqa: E402
 
-KUBECTL = shutil.which("kubectl") or "kubectl"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WAIT_SECONDS = 30
 MERGE = "application/merge-patch+json"
@@ -345,42 +341,6 @@ class Harm(Face):
     def test_more_versions_than_there_may_be_are_refused(self):
         versions = [version(f"v{i}", storage=i == 1) for i in range(1, 40)]
         self.assertIn("there are more than 32", self.send("POST", CRDS, definition(versions=versions), 422)["message"])
-
-
-class Kubectl(Face):
-    def kubectl(self, *args, given=None, code=0, **env):
-        text = given if given is None or isinstance(given, str) else json.dumps(given)
-        done = subprocess.run([KUBECTL, "--kubeconfig", self.server.kubeconfig, *args], input=text, text=True,
-                              capture_output=True, check=False, timeout=120,
-                              env={**os.environ, "HOME": self.directory.name, **env})
-        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
-
-    def test_people_use_custom_resources_like_any_others(self):
-        given = definition(shortNames=["ht"], categories=["clothes"])
-        self.kubectl("create", "-f", "-", given=given)
-        self.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=20s")
-        self.assertIn("hats", self.kubectl("api-resources", "--api-group=example.com"))
-        self.kubectl("create", "-f", "-", given=hat("a"))
-        self.kubectl("apply", "-f", "-", given=hat("b", color="blue"))
-        self.kubectl("apply", "-f", "-", given=hat("b", color="blue", size=7))
-        rows = self.kubectl("get", "ht").splitlines()
-        self.assertEqual(rows[0].split(), ["NAME", "COLOR", "SIZE"])
-        self.assertEqual([row.split() for row in rows[1:]], [["a", "red", "3"], ["b", "blue", "7"]])
-        self.assertIn("hat.example.com/a", self.kubectl("get", "clothes", "-o", "name"))
-        self.kubectl("label", "hat", "a", "x=y")
-        self.kubectl("patch", "hat", "a", "--type=merge", "-p", '{"spec":{"size":5}}')
-        self.kubectl("patch", "hat", "a", "--type=json", "-p", '[{"op":"replace","path":"/spec/color","value":"blue"}]')
-        editor = pathlib.Path(self.directory.name) / "editor"
-        editor.write_text("#!/bin/sh\nsed -i 's/size: 5/size: 6/' \"$1\"\n")
-        editor.chmod(0o755)
-        self.kubectl("edit", "hat", "a", KUBE_EDITOR=str(editor))
-        self.assertEqual(json.loads(self.kubectl("get", "hat", "a", "-o", "json"))["spec"], {"color": "blue", "size": 6})
-        self.assertIn("Unsupported value", self.kubectl("create", "-f", "-",
-                                                        given=hat("c", color="pink"), code=1))
-        self.kubectl("delete", "hat", "a", "--timeout=20s")
-        self.kubectl("delete", "crd", "hats.example.com", "--timeout=20s")
-        self.kubectl("get", "hats", code=1)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Listing, watching and printing what is stored, as clients of Kubernetes do it."""
 import json
-import os
-import pathlib
 import shutil
 import socket
 import subprocess
@@ -14,7 +12,6 @@ from kube import KubeServer, in_background, names, thing, told
 from server import LiveTest, Server
 
 ALL = "/api/v1/pods"
-KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
 
 
 class Defaults(Server):
@@ -484,52 +481,6 @@ class Watches(Kube):
         url = f"{server.kube_url}{self.pods}?watch=1&resourceVersion={start}&timeoutSeconds=1"
         shown = subprocess.run(["nghttp", "-m", "50", url], check=True, capture_output=True, text=True).stdout
         self.assertEqual(shown.count('"ADDED"'), 50)
-
-
-class Kubectl(Kube):
-    def kubectl(self, server, *args, check=True):
-        command = [KUBECTL, "--kubeconfig", server.kubeconfig, "-n", self.namespace, *args]
-        env = dict(os.environ, HOME=str(self.scratch))
-        return subprocess.run(command, check=check, capture_output=True, text=True, env=env, timeout=60)
-
-    def test_it_prints_what_there_is(self):
-        server = self.serving()
-        server.put_raw(f"/registry/namespaces/{self.namespace}",
-                       json.dumps(thing(self.namespace, None, kind="Namespace")))
-        server.put("pods", "web", spec={"nodeName": "n1", "containers": [{"name": "x"}]}, status={"phase": "Pending"})
-        rows = self.kubectl(server, "get", "pods").stdout.splitlines()
-        self.assertEqual(rows[0].split(), ["NAME", "READY", "STATUS", "RESTARTS", "AGE"])
-        self.assertEqual(rows[1].split()[:4], ["web", "0/1", "Pending", "0"])
-        self.assertIn("n1", self.kubectl(server, "get", "po", "-A", "-o", "wide").stdout)
-        self.assertEqual(json.loads(self.kubectl(server, "get", "pod", "web", "-o", "json").stdout)["kind"], "Pod")
-        missing = self.kubectl(server, "get", "pod", "nope", check=False)
-        self.assertIn('Error from server (NotFound): pods "nope" not found', missing.stderr)
-        listed = self.kubectl(server, "api-resources").stdout
-        for word in ("deployments", "configmaps", "leases"):
-            self.assertIn(word, listed)
-
-    def test_the_kubeconfig_is_enough_over_tls_too(self):
-        server = Server(self.scratch / "tls", ["--listen-kube-urls", "https://127.0.0.1:0", "--auto-tls"]).start()
-        self.addCleanup(server.kill)
-        server.kubeconfig = f"{server.directory}/kubeconfig"
-        self.assertIn("certificate-authority", pathlib.Path(server.kubeconfig).read_text())
-        self.assertIn("kube-system", self.kubectl(server, "get", "namespaces").stdout)
-        server.stop()
-
-    def test_it_follows_changes(self):
-        server = self.serving()
-        server.put("pods", "a", spec={}, status={"phase": "Pending"})
-        process = subprocess.Popen([KUBECTL, "--kubeconfig", server.kubeconfig, "-n", self.namespace, "get", "pods",
-                                    "-w"],
-                                   env=dict(os.environ, HOME=str(self.scratch)), stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        process.stdout.readline()
-        self.assertIn("Pending", process.stdout.readline())
-        server.put("pods", "a", spec={}, status={"phase": "Running"})
-        self.assertIn("Running", process.stdout.readline())
-        process.kill()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,19 @@
 import re
 import unittest
 
-from kube_write_test import CMS, DEPLOYMENT, KubeTest
+from kube_write_test import CMS, KubeTest
 from server import only_vigil
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 STRATEGIC = "application/strategic-merge-patch+json"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+             "template": {"metadata": {"labels": {"app": "web"}},
+                          "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}}},
+}
 
 
 def varint(n):

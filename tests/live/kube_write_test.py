@@ -1,12 +1,9 @@
 #!/usr/bin/python3
-"""Writes to the Kubernetes face: kubectl as people use it, exact Statuses, and clients that mean harm."""
+"""Writes to the Kubernetes face: exact Statuses, and clients that mean harm."""
 import http.client
 import json
 import os
-import pathlib
 import socket
-import stat
-import subprocess
 import time
 import unittest
 
@@ -16,14 +13,6 @@ CMS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 GROWTH_KB_MAX = 128 << 10
-KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
-
-DEPLOYMENT = {
-    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
-             "template": {"metadata": {"labels": {"app": "web"}},
-                          "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}}},
-}
 
 
 class KubeTest(LiveTest):
@@ -229,74 +218,6 @@ class Attacks(KubeTest):
         for name in ("..", "%2e%2e", "a%2fb", "%00", "x" * 5000):
             code, _ = self.send("PUT", f"{CMS}/{name}", {"metadata": {"name": name}})
             self.assertIn(code, (301, 400, 404, 405, 414, 431), name)
-
-
-@only_vigil
-class Kubectl(KubeTest):
-    def setUp(self):
-        super().setUp()
-        self.home = self.scratch
-        self.config = pathlib.Path(self.vigil.directory) / "kubeconfig"
-
-    def kubectl(self, *args, given=None, code=0, **env):
-        text = None if given is None else json.dumps(given)
-        done = subprocess.run([KUBECTL, "--kubeconfig", str(self.config), *args], input=text, text=True,
-                              capture_output=True, timeout=60, check=False,
-                              env=dict(os.environ, HOME=str(self.home), **env))
-        self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
-
-    def json(self, *args):
-        return json.loads(self.kubectl(*args, "-o", "json"))
-
-    def test_objects_live_as_people_expect(self):
-        self.kubectl("create", "namespace", "n")
-        in_n = ("-n", "n")
-        self.kubectl("create", "configmap", "c", "--from-literal=a=b", *in_n)
-        self.kubectl("label", "configmap", "c", "x=y", *in_n)
-        self.kubectl("annotate", "configmap", "c", "note=1", *in_n)
-        self.kubectl("patch", "configmap", "c", "--type=merge", "-p", '{"data":{"m":"1"}}', *in_n)
-        self.kubectl("patch", "configmap", "c", "--type=json", "-p",
-                     '[{"op":"add","path":"/data/j","value":"1"}]', *in_n)
-        editor = self.home / "editor"
-        editor.write_text("#!/bin/sh\nsed -i 's/a: b/a: edited/' \"$1\"\n")
-        editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-        self.kubectl("edit", "configmap", "c", *in_n, EDITOR=str(editor))
-        got = self.json("get", "configmap", "c", *in_n)
-        self.assertEqual(got["data"], {"a": "edited", "m": "1", "j": "1"})
-        self.assertEqual((got["metadata"]["labels"], got["metadata"]["annotations"]["note"]), ({"x": "y"}, "1"))
-        self.assertIn("AlreadyExists", self.kubectl("create", "namespace", "n", code=1))
-        self.kubectl("delete", "configmap", "c", *in_n)
-        self.assertIn("NotFound", self.kubectl("get", "configmap", "c", *in_n, code=1))
-        self.kubectl("delete", "namespace", "n")
-        self.assertIn("NotFound", self.kubectl("get", "namespace", "n", code=1))
-
-    def test_apply_merges_lists_by_their_keys_and_scale_counts(self):
-        apply = ("apply", "-f", "-")
-        self.kubectl(*apply, given=DEPLOYMENT)
-        changed = json.loads(json.dumps(DEPLOYMENT))
-        changed["spec"]["template"]["spec"]["containers"][1]["image"] = "b:2"
-        self.assertIn("configured", self.kubectl(*apply, given=changed))
-        self.assertIn("unchanged", self.kubectl(*apply, given=changed))
-        got = self.json("get", "deployment", "web")
-        self.assertEqual([c["image"] for c in got["spec"]["template"]["spec"]["containers"]], ["a:1", "b:2"])
-        self.assertEqual(got["metadata"]["generation"], 2)
-        self.kubectl("scale", "deployment", "web", "--replicas=4")
-        got = self.json("get", "deployment", "web")
-        self.assertEqual((got["spec"]["replicas"], got["metadata"]["generation"]), (4, 3))
-        self.send("PATCH", "/apis/apps/v1/namespaces/default/deployments/web/status",
-                  {"status": {"conditions": [{"type": "Available", "status": "True"}]}}, MERGE)
-        self.kubectl("wait", "deployment", "web", "--for=condition=Available", "--timeout=10s")
-        self.kubectl("delete", "deployment", "web")
-        self.assertIn("NotFound", self.kubectl("get", "deployment", "web", code=1))
-
-    def test_what_only_running_pods_have_is_told_so(self):
-        self.kubectl("run", "idle", "--image=a:1")
-        for what in (["logs", "idle"], ["exec", "idle", "--", "ls"], ["attach", "idle"]):
-            self.assertIn("pods do not run here", self.kubectl(*what, code=1))
-
-    def test_who_asks_may_do_everything(self):
-        self.assertIn("yes", self.kubectl("auth", "can-i", "delete", "nodes"))
 
 
 if __name__ == "__main__":

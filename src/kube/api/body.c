@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 #define NO_KIND "couldn't get version/kind; json parse error: "
-enum { WARNING_BYTES_MAX = 1024 };
+/* Kubernetes has 256 and 4,096. */
+enum { WARNING_BYTES_MAX = 1024, WARNINGS_BYTES_MAX = 4096 };
 
 #define UNKNOWN_FORMAT \
     "the body of the request was in an unknown format - accepted media types include: "
@@ -98,12 +99,31 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
     return unreadable(call, NO_KIND, why, body);
 }
 
-void kube_body_warn(struct kube_call *call, struct slice warning)
+/* Takes the first of what is joined by ", unknown field" and ", duplicate field". */
+static struct slice take_fault(struct slice *faults)
+{
+    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \""};
+    size_t end = faults->len, skip = faults->len;
+    for (size_t i = 0; i < COUNT_OF(joints); i++) {
+        const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
+        if (!at)
+            continue;
+        end = (size_t)(at - faults->ptr) + strlen("\"");
+        skip = end + strlen(", ");
+    }
+    struct slice first = slice_sub(*faults, 0, end);
+    *faults = slice_sub(*faults, skip, faults->len - skip);
+    return first;
+}
+
+void kube_body_warn(struct kube_call *call, struct slice warnings)
 {
     if (call->warned)
         return; /* it is tried again */
     call->warned = true;
-    kube_call_warn(call, warning);
+    warnings = slice_sub(warnings, 0, size_min(warnings.len, WARNINGS_BYTES_MAX));
+    while (warnings.len)
+        kube_call_warn(call, take_fault(&warnings));
 }
 
 void kube_call_warn(struct kube_call *call, struct slice warning)
@@ -154,7 +174,9 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
     if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
         !schema->settle(call->kind, own, object, told, &call->status))
         return false;
-    if (!kube_custom_prune(call, object, told))
+    /* Options of a delete are no object of the kind. */
+    bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
+    if (!options && !kube_custom_prune(call, object, told))
         return false;
     return settle_repeats(call, buf_slice(told), patched);
 }

@@ -113,6 +113,8 @@ static void version(struct http_exchange *x, void *service, const struct http_re
     const char *const rows[][2] = {
         {"major", KUBE_VERSION_MAJOR},
         {"minor", KUBE_VERSION_MINOR},
+        {"emulationMajor", KUBE_VERSION_MAJOR},
+        {"emulationMinor", KUBE_VERSION_MINOR},
         {"gitVersion", git_version},
         {"gitCommit", ""},
         {"gitTreeState", ""},

@@ -124,6 +124,13 @@ static void write_one_of(struct json_writer *w, const char *first, const char *s
     json_end_array(w);
 }
 
+/* JSON of any kind. `kubectl explain` cannot print a schema without members. */
+static void write_any(struct json_writer *w)
+{
+    json_key(w, "x-kubernetes-preserve-unknown-fields");
+    json_bool(w, true);
+}
+
 /* The members of the schema of one value. */
 static void write_value(struct json_writer *w, const struct kube_field *field)
 {
@@ -148,6 +155,8 @@ static void write_value(struct json_writer *w, const struct kube_field *field)
         write_one_of(w, "string", "number");
     else if (field->value == KUBE_VALUE_INTORSTRING)
         write_one_of(w, "integer", "string");
+    else if (field->value >= KUBE_VALUE_RAW)
+        write_any(w);
 }
 
 static void write_extensions(struct json_writer *w, const struct kube_field *field)
