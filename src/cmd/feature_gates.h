@@ -1,6 +1,7 @@
 /*
- * --feature-gates of etcd 3.7: NAME=true,NAME=false. None makes a difference on one node, but the
- * names are checked as etcd checks them, so that a typing mistake is found, and shown as metrics.
+ * --feature-gates of etcd 3.7: NAME=true,NAME=false. InitialCorruptCheck reads all that is stored
+ * before serving; no other makes a difference on one node, but the names are checked as etcd checks
+ * them, so that a typing mistake is found, and shown as metrics.
  */
 #ifndef VIGIL_CMD_FEATURE_GATES_H
 #define VIGIL_CMD_FEATURE_GATES_H

@@ -1,6 +1,7 @@
 #include "cmd/serve_config.h"
 
 #include "base/xalloc.h"
+#include "cmd/feature_gates.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
 #include "kube/api/schema.h"
@@ -365,6 +366,20 @@ static int64_t shortest_lease_s(const struct serve_options *options)
     return shortest_ms > 1000 ? (shortest_ms + 999) / 1000 : 1;
 }
 
+/* What the text says was checked when it was read. */
+static bool has_gate(const struct serve_options *options, const char *name)
+{
+    struct feature_gate gates[FEATURE_GATES];
+    struct error ignored;
+    if (feature_gates_read(options->feature_gates, gates, &ignored) != ST_OK)
+        return false;
+    for (size_t i = 0; i < FEATURE_GATES; i++) {
+        if (strcmp(gates[i].name, name) == 0)
+            return gates[i].enabled;
+    }
+    return false;
+}
+
 static void set_engine(struct serve_config *config, const struct serve_options *options,
                        bool as_etcd)
 {
@@ -381,6 +396,9 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->data_dir = dir;
     engine->segment_bytes_max = options->segment_bytes;
     engine->checkpoint_bytes = options->checkpoint_bytes;
+    engine->check_interval_ns = options->corrupt_check_time_ns;
+    engine->check_first =
+        options->initial_corrupt_check || has_gate(options, "InitialCorruptCheck");
     engine->quota_bytes =
         options->quota_backend_bytes ? options->quota_backend_bytes : QUOTA_DEFAULT_BYTES;
     engine->watch_fragment_bytes = options->max_request_bytes + ETCD_MESSAGE_OVERHEAD_BYTES;

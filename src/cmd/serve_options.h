@@ -62,6 +62,8 @@ struct serve_options {
     int64_t quota_backend_bytes;
     uint64_t segment_bytes;
     uint64_t checkpoint_bytes;
+    int64_t corrupt_check_time_ns;
+    bool initial_corrupt_check;
     int auto_compaction_mode; /* enum serve_compaction_mode */
     const char *auto_compaction_retention;
 

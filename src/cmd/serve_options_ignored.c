@@ -40,7 +40,6 @@ static const struct option ignored[] = {
     IGNORED("raft-read-timeout", DURATION, "5s", ONE_NODE),
     IGNORED("raft-write-timeout", DURATION, "5s", ONE_NODE),
     IGNORED("pre-vote", BOOL, "true", ONE_NODE),
-    IGNORED("corrupt-check-time", DURATION, "0s", ONE_NODE),
     IGNORED("compact-hash-check-time", DURATION, "1m0s", ONE_NODE),
     IGNORED("downgrade-check-time", DURATION, "5s", ONE_NODE),
     {
@@ -90,7 +89,6 @@ static const struct option ignored[] = {
     IGNORED("proxy-dial-timeout", INT, "1000", NO_V2),
     IGNORED("proxy-write-timeout", INT, "5000", NO_V2),
     IGNORED("proxy-read-timeout", INT, "0", NO_V2),
-    IGNORED("experimental-initial-corrupt-check", BOOL, "false", ONE_NODE),
     IGNORED("experimental-compact-hash-check-enabled", BOOL, "false", ONE_NODE),
     IGNORED("experimental-enable-lease-checkpoint", BOOL, "false", ONE_NODE),
     IGNORED("experimental-enable-lease-checkpoint-persist", BOOL, "false", ONE_NODE),

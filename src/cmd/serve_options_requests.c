@@ -127,6 +127,24 @@ static const struct option storage[] = {
         FIELD(checkpoint_bytes),
     },
     {
+        .name = "corrupt-check-time",
+        .kind = OPTION_DURATION,
+        .fallback = "0s",
+        .help = "How often all that is stored is read, slowly, and held to its checksums and to "
+                "the index; 0: every hour.",
+        .min = 0,
+        .max = 10000 * HOUR,
+        FIELD(corrupt_check_time_ns),
+    },
+    {
+        .name = "experimental-initial-corrupt-check",
+        .kind = OPTION_BOOL,
+        .fallback = "false",
+        .help = "Read all that is stored before serving, and do not start on damage. The same as "
+                "--feature-gates=InitialCorruptCheck=true.",
+        FIELD(initial_corrupt_check),
+    },
+    {
         .name = "auto-compaction-mode",
         .kind = OPTION_ENUM,
         .choices = "periodic|revision",

@@ -162,6 +162,8 @@ static void set_defaults(struct engine_local_options *options)
     options->watchers_max = or_default(options->watchers_max, WATCHERS_MAX);
     if (!options->watch_progress_interval_ns)
         options->watch_progress_interval_ns = 600 * NS_PER_S;
+    if (!options->check_interval_ns)
+        options->check_interval_ns = 3600 * NS_PER_S;
     if (!options->compaction_wait_ns)
         options->compaction_wait_ns = NS_PER_S;
     if (!options->lease_ttl_min_s)
@@ -215,7 +217,10 @@ enum status engine_local_open(const struct engine_local_options *options,
             .row_ctx = engine,
         },
         &engine->store, ret_error);
+    if (status == ST_OK && options->check_first)
+        status = local_check_first(store_view(engine->store), store_log(engine->store), ret_error);
     if (status != ST_OK) {
+        store_close(engine->store);
         local_lease_fini(&engine->writer.lease);
         local_notices_fini(&engine->notices);
         local_auth_fini(&engine->auth);

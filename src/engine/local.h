@@ -33,7 +33,9 @@ struct engine_local_options {
     uint64_t watchers_max;              /* in all; 0: 10,000,000 */
     int64_t watch_progress_interval_ns; /* 0: 10 minutes */
     int64_t compaction_wait_ns;         /* for shards that are behind; 0: a second */
-    int64_t lease_ttl_min_s;            /* 0: 2, as etcd's with its usual election timeout */
+    int64_t check_interval_ns; /* between the beginnings of two checks of the store; 0: an hour */
+    bool check_first;        /* all that is stored is read before anything else; damage: no start */
+    int64_t lease_ttl_min_s; /* 0: 2, as etcd's with its usual election timeout */
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */
     void (*on_warning)(void *ctx, const char *text);

@@ -271,6 +271,23 @@ static bool compacted_meanwhile(struct local_history *h, int64_t from)
     return true;
 }
 
+/* Whom it concerned nobody can tell, so all who read here are told; then they go on behind it. */
+static void pass_damage(struct local_history *h, struct watch_place *place, int64_t last,
+                        struct log_reader *reader)
+{
+    struct log_record record;
+    struct log_reader ahead;
+    enum status status;
+    do {
+        log_reader_pass_damage(reader);
+        ahead = *reader;
+        status = change_record_next(&ahead, h->view->log_index, &record);
+    } while (status == ST_DAMAGED);
+    bool reaches = status == ST_OK && record.revision <= last;
+    keep_place(place, reaches ? record.revision : last + 1, reader);
+    h->options.on_damage(h->options.ctx, ST_DAMAGED);
+}
+
 static enum status read_revision(struct local_history *h, struct watch_place *place, int64_t last,
                                  struct recent *ret_recent)
 {
@@ -281,11 +298,11 @@ static enum status read_revision(struct local_history *h, struct watch_place *pl
     h->standing_segment = reader.segment_id;
     if (status == ST_OK)
         status = decode(h, &record, &batch);
-    if (status != ST_OK && status != ST_END)
-        h->options.on_damage(h->options.ctx, status);
     if (compacted_meanwhile(h, place->revision))
         return ST_COMPACTED;
-    if (status == ST_OK)
+    if (status == ST_DAMAGED)
+        pass_damage(h, place, last, &reader);
+    else if (status == ST_OK)
         *ret_recent = (struct recent){.turn = h->turn, .batch = batch, .after = reader};
     else
         keep_place(place, last + 1, &reader);
@@ -321,16 +338,25 @@ static bool is_version(const struct change_head *version, int64_t revision, uint
     return version->revision == revision && version->sub == sub;
 }
 
+/* NULL: it cannot be read. */
+static const struct change_head *get(const struct log *log, uint64_t loc)
+{
+    const struct change_head *head;
+    return change_get(log, loc, &head) == ST_OK ? head : NULL;
+}
+
 /* NULL when there is none like it. Nearly always it is the last one of the older. */
 static const struct change_head *find_version(const struct log *log, const struct index_item *item,
                                               int64_t revision, uint32_t sub)
 {
     if (item->newest.mod_revision == revision && item->newest.sub_revision == sub)
-        return change_at(log_at(log, item->newest.loc));
+        return get(log, item->newest.loc);
     const uint64_t *older = index_item_older(item);
     uint32_t low = 0, high = item->older_count;
     for (uint32_t at = high - 1; low < high; at = low + (high - low) / 2) {
-        const struct change_head *version = change_at(log_at(log, older[at]));
+        const struct change_head *version = get(log, older[at]);
+        if (!version)
+            return NULL;
         if (is_version(version, revision, sub))
             return version;
         if (version->revision < revision || (version->revision == revision && version->sub < sub))

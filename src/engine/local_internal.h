@@ -5,6 +5,8 @@
 #include "engine/engine_ops.h"
 #include "engine/local.h"
 #include "engine/local_auth.h"
+#include "engine/local_check.h"
+#include "engine/local_damage.h"
 #include "engine/local_job.h"
 #include "engine/local_lease.h"
 #include "engine/local_members.h"
@@ -89,7 +91,9 @@ struct local_keeper {
     int64_t dirty_since_ns; /* when dirty was first seen; CLOCK_NEVER: it was not */
     const char *warned_of;  /* what the last warning said, and when */
     int64_t warned_ns;
-    int64_t retry_at_ns; /* after a failure: nothing that takes room before this */
+    int64_t retry_at_ns;         /* after a failure: nothing that takes room before this */
+    int64_t checkpoint_after_ns; /* a damaged log is not read for it again before this */
+    struct local_check check;
     struct kept_hash hashes[KEPT_HASHES];
     unsigned hash_count; /* ever kept */
     _Atomic bool dirty;  /* the log has grown since the last checkpoint */
@@ -111,6 +115,7 @@ struct engine_local {
     struct local_keeper keeper;
     struct local_snapshotter snapshotter;
     struct local_notices notices;
+    struct local_damage damage;
     struct member_book members; /* the writer's */
     struct local_auth auth;
     struct local_shard **shards; /* shards_max */

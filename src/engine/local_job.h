@@ -68,6 +68,7 @@ enum defragment_state {
 };
 
 struct local_defragmenter {
+    bool met_damage; /* some segment could not be cleaned */
     enum defragment_state state;
     struct op_chain served;  /* struct engine_defragment: answered when this one ends */
     struct op_chain waiting; /* came later: for the next */

@@ -146,8 +146,14 @@ static enum status checkpoint(struct local_keeper *keeper)
     if (status == ST_OK)
         return ST_OK;
     atomic_store(&keeper->dirty, true);
-    warn_and_wait(keeper, "the checkpoint could not be written and will be tried again", status,
-                  keeper_error_text(keeper->keeper));
+    const char *what = "the checkpoint could not be written and will be tried again";
+    if (status == ST_DAMAGED) {
+        keeper->checkpoint_after_ns = now_ns() + warn_again_ns;
+        local_warn(keeper->engine, what, status,
+                   "take a snapshot or copy the keys now: the next start will refuse this log");
+    } else {
+        warn_and_wait(keeper, what, status, keeper_error_text(keeper->keeper));
+    }
     return status;
 }
 
@@ -160,10 +166,28 @@ static void ask_writer(struct local_keeper *keeper, enum local_job_kind kind,
     mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
 }
 
-/* Begins to clean the next segment that is worth it, or that defragmenting wants. */
-static enum status clean(struct local_keeper *keeper)
+/* The next segment that is worth it, or that defragmenting wants. One that is damaged stays as it
+ * is: its damage must not be made to look right. */
+static enum status next_to_clean(struct local_keeper *keeper, struct relocation **ret_relocation)
 {
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
+    enum status status;
+    do {
+        status = defragmenter->state == DEFRAGMENT_CLEANING
+                     ? keeper_defragment_next(keeper->keeper, defragmenter->id_end, ret_relocation)
+                     : keeper_clean_begin(keeper->keeper, ret_relocation);
+        if (status == ST_DAMAGED) {
+            defragmenter->met_damage = true;
+            local_warn(keeper->engine, "a segment of the log is damaged and is not cleaned", status,
+                       "");
+        }
+    } while (status == ST_DAMAGED && !keeper_is_broken(keeper->keeper));
+    return status;
+}
+
+/* Begins to clean it. */
+static enum status clean(struct local_keeper *keeper)
+{
     if (keeper->cleaning)
         return ST_OK;
     /* Their hashes count what cleaning would drop. What the checkpoint has let go of was told
@@ -171,10 +195,7 @@ static enum status clean(struct local_keeper *keeper)
     take_compactions(keeper);
     struct relocation *relocation;
     int64_t begun_ns = now_ns();
-    enum status status =
-        defragmenter->state == DEFRAGMENT_CLEANING
-            ? keeper_defragment_next(keeper->keeper, defragmenter->id_end, &relocation)
-            : keeper_clean_begin(keeper->keeper, &relocation);
+    enum status status = next_to_clean(keeper, &relocation);
     if (status != ST_OK) {
         warn_and_wait(keeper, "a segment of the log could not be cleaned", status,
                       keeper_error_text(keeper->keeper));
@@ -197,7 +218,7 @@ static bool finish_cleaning(struct local_keeper *keeper)
     struct local_job *job = keeper->moved_job;
     uint64_t old_segment = job->relocation->old_segment;
     enum status status = keeper_clean_end(keeper->keeper, job->relocation);
-    if (status == ST_DISK_FULL) {
+    if (status == ST_DISK_FULL || status == ST_DAMAGED) {
         warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
                       keeper_error_text(keeper->keeper));
         return false;
@@ -258,6 +279,7 @@ static void defragment_begin(struct local_keeper *keeper)
     defragmenter->served = defragmenter->waiting;
     defragmenter->waiting = (struct op_chain){0};
     defragmenter->begun_ns = now_ns();
+    defragmenter->met_damage = false;
     local_count(keeper->counts, LOCAL_DEFRAGMENTS_BEGUN, 1);
     defragment_move(keeper, DEFRAGMENT_SETTLING);
     ask_writer(keeper, LOCAL_SETTLE, NULL);
@@ -306,7 +328,9 @@ static void defragment_settled(struct local_keeper *keeper)
 /* The size as it is now lasts from here on. */
 static void defragment_shrunk(struct local_keeper *keeper)
 {
-    defragment_finish(keeper, checkpoint(keeper));
+    enum status status = checkpoint(keeper);
+    bool all = status != ST_OK || !keeper->defragmenter.met_damage;
+    defragment_finish(keeper, all ? status : ST_DAMAGED);
 }
 
 static void take_moved(struct local_keeper *keeper)
@@ -331,7 +355,7 @@ static void take_moved(struct local_keeper *keeper)
 
 static bool checkpoint_is_due(struct local_keeper *keeper)
 {
-    if (!atomic_load(&keeper->dirty))
+    if (!atomic_load(&keeper->dirty) || now_ns() < keeper->checkpoint_after_ns)
         return false;
     if (keeper->dirty_since_ns == CLOCK_NEVER)
         keeper->dirty_since_ns = now_ns();
@@ -346,6 +370,7 @@ static void work(struct local_keeper *keeper)
     take_moved(keeper);
     answer_defragments(keeper, &keeper->defragmenter.served, ST_CANCELED, false);
     answer_defragments(keeper, &keeper->defragmenter.waiting, ST_CANCELED, false);
+    local_check_turn(&keeper->check, keeper->engine, now_ns());
     if (now_ns() < keeper->retry_at_ns)
         return;
     prepare(keeper);
@@ -365,16 +390,26 @@ static bool has_messages(const struct local_keeper *keeper)
            !mailbox_empty(&keeper->moved);
 }
 
-/* How long there is nothing to do unless a message comes. */
-static int64_t rest_ns(const struct local_keeper *keeper)
+/* When there is something to do, unless a message comes. */
+static int64_t next_ns(const struct local_keeper *keeper, int64_t now)
 {
-    int64_t now = now_ns();
     if (now < keeper->retry_at_ns)
-        return keeper->retry_at_ns - now;
+        return keeper->retry_at_ns;
     if (keeper->dirty_since_ns == CLOCK_NEVER)
         return CLOCK_NEVER;
-    int64_t due_in = keeper->dirty_since_ns + checkpoint_wait_ns - now;
-    return due_in > 0 ? due_in : 0;
+    int64_t due = keeper->dirty_since_ns + checkpoint_wait_ns;
+    return due > keeper->checkpoint_after_ns ? due : keeper->checkpoint_after_ns;
+}
+
+/* How long there is not. */
+static int64_t rest_ns(const struct local_keeper *keeper)
+{
+    int64_t now = now_ns(), next = next_ns(keeper, now);
+    if (keeper->check.next_ns < next)
+        next = keeper->check.next_ns;
+    if (next == CLOCK_NEVER)
+        return CLOCK_NEVER;
+    return next > now ? next - now : 0;
 }
 
 static void *keeper_main(void *arg)
@@ -400,6 +435,8 @@ void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
     keeper->engine = engine;
     keeper->counts = local_metrics_join(engine->metrics);
     keeper->keeper = keeper_new(engine->store);
+    local_check_init(&keeper->check, keeper->keeper, keeper->counts,
+                     engine->options.check_interval_ns, now_ns());
     atomic_store(&keeper->dirty, true); /* what was replayed is not in the checkpoint */
     keeper->dirty_since_ns = CLOCK_NEVER;
     waker_init_thread(&keeper->waker);
@@ -427,6 +464,7 @@ void local_keeper_fini(struct local_keeper *keeper)
 {
     if (keeper->moved_job)
         local_job_free(keeper->moved_job);
+    local_check_fini(&keeper->check);
     keeper_free(keeper->keeper);
     waker_fini(&keeper->waker);
 }

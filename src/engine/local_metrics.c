@@ -73,6 +73,17 @@ static const struct name counters[LOCAL_COUNTERS] = {
                               .help = "Leases kept alive."},
     [LOCAL_LEASES_EXPIRED] = {.name = "etcd_debugging_server_lease_expired_total",
                               .help = "Leases that expired."},
+    [LOCAL_CHECKED_RECORDS] = {.name = "vigil_store_check_records_total",
+                               .help = "Records of the log that the check of the store has read."},
+    [LOCAL_CHECKED_VERSIONS] = {.name = "vigil_store_check_versions_total",
+                                .help = "Versions of keys that it has compared with the log."},
+    [LOCAL_BAD_RECORDS] = {.name = "vigil_store_check_bad_records_total",
+                           .help = "Records whose checksum was wrong."},
+    [LOCAL_BAD_VERSIONS] = {.name = "vigil_store_check_bad_versions_total",
+                            .help = "Versions of keys that could not be read, or that the index "
+                                    "and the log do not agree on."},
+    [LOCAL_CHECKS] = {.name = "vigil_store_checks_total",
+                      .help = "Times that all that is stored was checked."},
 };
 
 static const struct {

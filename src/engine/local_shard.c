@@ -42,6 +42,7 @@ static void receive_answer(void *owner, struct mailbox_node *node)
     shard->under_way--;
     local_count(shard->counts, LOCAL_ANSWERS, 1);
     local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
+    op->status = local_damage_told(shard->engine, op->status, SLICE_EMPTY);
     op->done(op);
 }
 
@@ -169,7 +170,7 @@ static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
 
 static void finish(struct engine_op *op, enum status status)
 {
-    op->status = status;
+    op->status = local_damage_told(shard_of(op->shard)->engine, status, SLICE_EMPTY);
     op->done(op);
 }
 
@@ -227,6 +228,7 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
         range->kvs_bytes = held->kvs_bytes;
         range->started_ns = loop_now_ns(shard->loop); /* so far it was not the reader who is slow */
     } else {
+        status = local_damage_told(shard->engine, status, range_key_under_way(held));
         range_fini(held);
         range->state = NULL;
         unpin(shard, &range->op);
@@ -255,19 +257,21 @@ static bool is_plain_get(const struct pb_range_request *request)
            !request->min_create_revision && !request->max_create_revision;
 }
 
-/* False: it is too long to be copied out at once. */
-static bool plain_get(struct engine_range *range, const struct range_state *state,
-                      const struct pb_range_request *request)
+/* ST_AGAIN: it is too long to be copied out at once. */
+static enum status plain_get(struct engine_range *range, const struct range_state *state,
+                             const struct pb_range_request *request)
 {
     const struct index_item *item = index_root_find(&state->root, request->key);
     if (!item || !index_item_live(item))
-        return true;
+        return ST_OK;
     if (item->newest.field_bytes > PLAIN_GET_BYTES_MAX)
-        return false;
-    range->field = change_field(change_at(log_at(state->log, item->newest.loc)));
+        return ST_AGAIN;
+    const struct change_head *change;
+    TRY(change_get(state->log, item->newest.loc, &change));
+    range->field = change_field(change);
     range->count = range->kvs = 1;
     range->kvs_bytes = range->field.len;
-    return true;
+    return ST_OK;
 }
 
 void local_range_start(struct engine_shard *base, struct engine_range *range,
@@ -288,8 +292,11 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
         finish(&range->op, status);
         return;
     }
-    if (is_plain_get(request) && plain_get(range, &state, request)) {
-        finish(&range->op, ST_OK);
+    status = is_plain_get(request) ? plain_get(range, &state, request) : ST_AGAIN;
+    if (status != ST_AGAIN) {
+        if (status != ST_OK)
+            unpin(shard, &range->op);
+        finish(&range->op, local_damage_told(shard->engine, status, request->key));
         return;
     }
     struct range *held = arena_alloc(range->op.arena, sizeof(*held));
@@ -325,10 +332,22 @@ static bool keep_up(struct engine_range *range)
     return range->op.status == ST_OK;
 }
 
+/* What could not be read ends it for who reads it. */
+static void note_broken(struct engine_range *range)
+{
+    struct range *held = range->state;
+    if (range->op.status == ST_OK && range_status(held) != ST_OK)
+        range->op.status = local_damage_told(shard_of(range->op.shard)->engine, range_status(held),
+                                             range_key_under_way(held));
+}
+
 bool local_range_next(struct engine_range *range, struct slice *ret_field)
 {
-    if (range->state)
-        return keep_up(range) && range_take(range->state, ret_field);
+    if (range->state) {
+        bool taken = keep_up(range) && range_take(range->state, ret_field);
+        note_broken(range);
+        return taken;
+    }
     *ret_field = range->field;
     range->field = SLICE_EMPTY;
     return ret_field->len > 0;
@@ -336,8 +355,11 @@ bool local_range_next(struct engine_range *range, struct slice *ret_field)
 
 size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 {
-    if (range->state)
-        return keep_up(range) ? range_fill(range->state, dst, room) : 0;
+    if (range->state) {
+        size_t filled = keep_up(range) ? range_fill(range->state, dst, room) : 0;
+        note_broken(range);
+        return filled;
+    }
     size_t n = size_min(range->field.len, room);
     slice_copy(dst, slice_sub(range->field, 0, n));
     range->field = slice_sub(range->field, n, range->field.len - n);
@@ -540,6 +562,11 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
 {
     struct local_shard *shard = shard_of(base);
     local_metrics_write(shard->engine->metrics, page);
+    local_check_metrics_write(&shard->engine->keeper.check, page);
+    metric_page_head(page, "vigil_store_damaged_reads_total", METRIC_COUNTER,
+                     "Requests and watches that met damage, and were told so.");
+    metric_page_row(page, "vigil_store_damaged_reads_total", "",
+                    atomic_load(&shard->engine->damage.reads));
     uint64_t pinned = epoch_pin(shard->slot);
     const struct store_view *view = store_view(shard->engine->store);
     metric_page_gauge(page, "etcd_debugging_mvcc_keys_total", "Keys there are.",

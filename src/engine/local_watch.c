@@ -58,7 +58,7 @@ static void on_timer(struct timer *timer)
 static void on_damage(void *ctx, enum status status)
 {
     struct local_watch *watch = ctx;
-    local_fatal(watch->shard->engine, "the log could not be read", status);
+    (void)local_damage_told(watch->shard->engine, status, SLICE_EMPTY);
 }
 
 struct local_watch *local_watch_new(struct local_shard *shard)

@@ -105,7 +105,6 @@ static void message_next(struct output *o)
     /* Many small values may be followed by as many large ones. */
     while (bytes > ETCD_MESSAGE_BYTES_MAX - 2 * HEAD_BYTES_MAX)
         engine_range_window(&o->range->range, keys / 2, &keys, &bytes);
-    assert(keys > 0 || o->kvs_left == 0);
     assert(keys <= o->kvs_left);
     o->kvs_left -= keys;
     message_begin(o, bytes, o->kvs_left == 0);
@@ -146,7 +145,8 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
 {
     struct output *o = CONTAINER_OF(source, struct output, source);
     size_t at = message_fill(o, dst, room);
-    while (message_is_whole(o) && o->kvs_left > 0 && at < room) {
+    while (message_is_whole(o) && o->kvs_left > 0 && at < room &&
+           o->range->range.op.status == ST_OK) {
         message_next(o);
         at += message_fill(o, dst + at, room - at);
     }
@@ -189,16 +189,18 @@ static void send_direct(struct range_call *r, const struct kv_header *header, si
         dst = kv_header_write(dst, header);
         if (r->range.kvs_bytes) {
             size_t n = engine_range_fill(&r->range, dst, (size_t)r->range.kvs_bytes);
-            assert(n == r->range.kvs_bytes);
-            dst += n;
+            assert(n == r->range.kvs_bytes || r->range.op.status != ST_OK);
+            memset(dst + n, 0, (size_t)r->range.kvs_bytes - n);
+            dst += r->range.kvs_bytes;
         }
         kv_range_tail_write(dst, r->range.more, r->range.count);
     }
+    enum status status = dst ? r->range.op.status : ST_LIMIT;
     engine_range_close(&r->range);
-    if (dst)
+    if (status == ST_OK)
         grpc_call_finish(r->call);
     else
-        grpc_call_fail(r->call, ST_LIMIT);
+        grpc_call_fail(r->call, status);
 }
 
 /* Closes first: failing may end the call, and its memory with it. */

@@ -135,6 +135,15 @@ static struct slice prev_field_of(const struct apply *apply, const struct index_
     return slice_of(change + CHANGE_HEAD_BYTES, item->newest.field_bytes);
 }
 
+/* What a request will answer with, or keep, must be what was written: asked before it is applied.
+ */
+static enum status version_check(const struct apply *apply, const struct index_item *item)
+{
+    const struct change_head *change;
+    return item && index_item_live(item) ? change_get(apply->log, item->newest.loc, &change)
+                                         : ST_OK;
+}
+
 /* -- Put -- */
 
 static enum status put_check(const struct apply *apply, const struct pb_put_request *request)
@@ -142,10 +151,13 @@ static enum status put_check(const struct apply *apply, const struct pb_put_requ
     if (request->lease &&
         !(apply->lease_exists && apply->lease_exists(apply->lease_ctx, request->lease)))
         return ST_LEASE_NOT_FOUND;
-    if (!request->ignore_value && !request->ignore_lease)
+    if (!request->ignore_value && !request->ignore_lease && !request->prev_kv)
         return ST_OK;
     const struct index_item *item = index_find(apply->index, request->key);
-    return item && index_item_live(item) ? ST_OK : ST_KEY_NOT_FOUND;
+    if (request->ignore_value || request->prev_kv)
+        TRY(version_check(apply, item));
+    bool must_exist = request->ignore_value || request->ignore_lease;
+    return !must_exist || (item && index_item_live(item)) ? ST_OK : ST_KEY_NOT_FOUND;
 }
 
 /* The most that a put may add to a record. */
@@ -157,6 +169,17 @@ static size_t put_bytes_max(const struct apply *apply, const struct pb_put_reque
         value_bytes = item ? item->newest.field_bytes : 0;
     }
     return change_bytes_max(request->key.len, value_bytes);
+}
+
+/* Of what put_check has read, or this very request has written. */
+static struct slice value_of(const struct apply *apply, const struct index_item *item)
+{
+    const struct change_head *change;
+    if (change_get(apply->log, item->newest.loc, &change) != ST_OK)
+        return SLICE_EMPTY;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    return kv.value;
 }
 
 static void put_run(struct apply *apply, const struct pb_put_request *request,
@@ -173,9 +196,7 @@ static void put_run(struct apply *apply, const struct pb_put_request *request,
         .lease = request->lease,
     };
     if (request->ignore_value && exists) {
-        struct change_kv old;
-        change_read_kv(change_at(log_at(apply->log, before->newest.loc)), &old);
-        kv.value = old.value;
+        kv.value = value_of(apply, before);
     }
     if (request->ignore_lease && exists)
         kv.lease = before->newest.lease;
@@ -207,6 +228,19 @@ static size_t delete_bytes_max(const struct apply *apply, struct range_bounds bo
     for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
         bytes += change_bytes_max(kv->item->key_len, 0);
     return bytes;
+}
+
+static enum status delete_check(const struct apply *apply,
+                                const struct pb_delete_range_request *request)
+{
+    if (!request->prev_kv)
+        return ST_OK;
+    struct range_state state = state_of(apply);
+    struct range_walk walk;
+    range_walk_init(&walk, &state, range_bounds_of(request->key, request->range_end), 0);
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
+        TRY(version_check(apply, kv->item));
+    return ST_OK;
 }
 
 /* Collects first, since deleting changes what is walked. Items stay readable meanwhile. */
@@ -263,6 +297,7 @@ enum status apply_delete_range(struct apply *apply, const struct pb_delete_range
                                struct arena *arena, struct kv_answer *ret_answer)
 {
     struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
+    TRY(delete_check(apply, request));
     TRY(record_begin(apply, delete_bytes_max(apply, bounds)));
     return record_end(apply, delete_run(apply, request, arena, ret_answer));
 }
@@ -288,6 +323,18 @@ struct txn_need {
     size_t deletes;
 };
 
+/* That it can be answered. What the transaction itself writes before it is as it should be. */
+static enum status read_check(const struct range_state *state,
+                              const struct pb_range_request *request)
+{
+    if (!log_is_damaged(state->log))
+        return ST_OK; /* what is met first while it is answered is told as an unknown outcome */
+    AUTO(arena_fini) struct arena arena;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct kv_range_answer answer;
+    return range_answer(state, request, &arena, &answer);
+}
+
 static enum status txn_check(struct apply *apply, const struct pb_txn_request *request,
                              const bool **choices, struct txn_need *need)
 {
@@ -298,6 +345,7 @@ static enum status txn_check(struct apply *apply, const struct pb_txn_request *r
         switch (op->request_case) {
         case PB_REQUEST_OP_REQUEST_RANGE:
             TRY(txn_check_range(&state, op->request_range));
+            TRY(read_check(&state, op->request_range));
             break;
         case PB_REQUEST_OP_REQUEST_PUT:
             TRY(put_check(apply, op->request_put));
@@ -306,6 +354,7 @@ static enum status txn_check(struct apply *apply, const struct pb_txn_request *r
             break;
         case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
             need->deletes++;
+            TRY(delete_check(apply, op->request_delete_range));
             need->bytes +=
                 delete_bytes_max(apply, range_bounds_of(op->request_delete_range->key,
                                                         op->request_delete_range->range_end));

@@ -1,5 +1,6 @@
 #include "store/change.h"
 
+#include "base/crc32c.h"
 #include "codec/pb/wire.h"
 
 /* Field numbers of mvccpb.KeyValue. */
@@ -28,6 +29,16 @@ size_t change_bytes_max(size_t key_bytes, size_t value_bytes)
     return change_bytes(NUMBERS_BYTES_MAX + key_bytes + value_bytes);
 }
 
+/* What stands in the flags of an intact change. */
+static uint32_t summed_flags(const struct change_head *head, const uint8_t *field)
+{
+    struct change_head bare = *head;
+    bare.flags = (head->flags & CHANGE_TOMBSTONE) | CHANGE_SUMMED;
+    uint32_t crc = crc32c(0, slice_of(&bare, sizeof(bare)));
+    crc = crc32c(crc, slice_of(field, head->field_bytes));
+    return bare.flags | crc << CHANGE_SUM_SHIFT;
+}
+
 size_t change_write(uint8_t *dst, struct change_head *head, const struct change_kv *kv)
 {
     size_t message_bytes = kv_bytes(kv);
@@ -41,11 +52,59 @@ size_t change_write(uint8_t *dst, struct change_head *head, const struct change_
     p = pb_uint_write(p, KV_LEASE, (uint64_t)kv->lease);
 
     head->field_bytes = (uint32_t)(p - field);
+    head->flags = summed_flags(head, field);
     memcpy(dst, head, sizeof(*head));
     size_t taken = change_bytes(head->field_bytes);
     memset(p, 0, taken - (size_t)(p - dst));
     return taken;
 }
+
+/* -- At a location -- */
+
+/* NULL: no change can be there. */
+static const struct change_head *head_at(const struct log *log, log_loc loc)
+{
+    struct slice rest = log_rest_at(log, loc);
+    if (UNLIKELY(rest.len < CHANGE_HEAD_BYTES || loc % 8))
+        return NULL;
+    const struct change_head *head = change_at(rest.ptr);
+    size_t room = rest.len - CHANGE_HEAD_BYTES;
+    return head->field_bytes >= 2 && head->field_bytes <= room ? head : NULL;
+}
+
+static bool is_intact(const struct change_head *head)
+{
+    if (LIKELY(head->flags & CHANGE_SUMMED))
+        return head->flags == summed_flags(head, (const uint8_t *)head + CHANGE_HEAD_BYTES);
+    return head->flags <= CHANGE_TOMBSTONE && change_is_sound(head);
+}
+
+enum status change_get(const struct log *log, log_loc loc, const struct change_head **ret_head)
+{
+    const struct change_head *head = head_at(log, loc);
+    if (UNLIKELY(!head || !is_intact(head))) {
+        log_note_damage(log, loc);
+        return ST_DAMAGED;
+    }
+    *ret_head = head;
+    return ST_OK;
+}
+
+enum status change_get_known(const struct log *log, log_loc loc, int64_t revision,
+                             uint32_t field_bytes, const struct change_head **ret_head)
+{
+    if (UNLIKELY(log_is_damaged(log)))
+        return change_get(log, loc, ret_head);
+    const struct change_head *head = head_at(log, loc);
+    if (UNLIKELY(!head || head->revision != revision || head->field_bytes != field_bytes)) {
+        log_note_damage(log, loc);
+        return ST_DAMAGED;
+    }
+    *ret_head = head;
+    return ST_OK;
+}
+
+/* -- What is known to be intact -- */
 
 struct slice change_message(const struct change_head *head)
 {
@@ -109,13 +168,23 @@ void change_read_kv(const struct change_head *head, struct change_kv *ret_kv)
     assert(is_whole);
 }
 
-bool change_is_sound(const struct change_head *head)
+static bool field_read(struct slice field, struct change_kv *kv)
 {
-    struct slice field = change_field(head);
     size_t len = 0;
     const uint8_t *p = pb_len_read(field.ptr + 1, field.ptr + field.len, &len);
+    return p && p + len == field.ptr + field.len && kv_read(slice_of(p, len), kv) && kv->key.len;
+}
+
+bool change_is_sound(const struct change_head *head)
+{
     struct change_kv kv;
-    return p && p + len == field.ptr + field.len && kv_read(slice_of(p, len), &kv) && kv.key.len;
+    return field_read(change_field(head), &kv);
+}
+
+bool change_field_is_sound(struct slice field, struct slice key)
+{
+    struct change_kv kv;
+    return field_read(field, &kv) && slice_equal(kv.key, key);
 }
 
 struct slice change_message_without_value(const struct change_head *head)

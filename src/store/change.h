@@ -24,7 +24,12 @@ enum log_record_type {
     LOG_RECORD_ROWS = 3,
 };
 
-enum { CHANGE_TOMBSTONE = 1 };
+/*
+ * The flags' upper bits hold 30 bits of the crc32c of the head (without them) and the field, so
+ * that one change can be held to what was written without the rest of its record. Changes of before
+ * that was so do not have CHANGE_SUMMED; they have their record's checksum alone.
+ */
+enum { CHANGE_TOMBSTONE = 1, CHANGE_SUMMED = 2, CHANGE_SUM_SHIFT = 2 };
 
 struct change_head {
     int64_t revision;
@@ -53,8 +58,24 @@ size_t change_bytes(size_t field_bytes);
 /* An upper bound of change_bytes for a put or delete whose numbers are not known yet. */
 size_t change_bytes_max(size_t key_bytes, size_t value_bytes);
 
-/* Writes head and field to dst (head->field_bytes is set here). Returns the bytes taken. */
+/* Writes head and field to dst (field_bytes and the sum are set here). Returns the bytes taken. */
 size_t change_write(uint8_t *dst, struct change_head *head, const struct change_kv *kv);
+
+/* -- Reading at a location: bytes of a disk, which may not be what was written -- */
+
+/*
+ * The change at a location, held to its checksum and safe to be read with what is below.
+ * ST_DAMAGED, which is then noted with the log.
+ */
+MUST_CHECK
+enum status change_get(const struct log *log, log_loc loc, const struct change_head **ret_head);
+/*
+ * The same without reading the field, for long lists: only what the index knows is compared, and
+ * the field is as long as it should be. Once damage is known in the log it is change_get.
+ */
+MUST_CHECK
+enum status change_get_known(const struct log *log, log_loc loc, int64_t revision,
+                             uint32_t field_bytes, const struct change_head **ret_head);
 
 /* -- Reading what is known to be intact: bytes of ours whose checksum was right -- */
 
@@ -107,5 +128,7 @@ enum status change_walk_next(struct change_walk *walk, const struct change_head 
                              size_t *ret_offset);
 /* Of one that was walked to: it can be read, though its checksum was not looked at. */
 bool change_is_sound(const struct change_head *head);
+/* The same of a field, which must be of that key. */
+bool change_field_is_sound(struct slice field, struct slice key);
 
 #endif

@@ -11,7 +11,9 @@ struct copying {
     struct log_rewrite *rewrite;
     struct relocation *relocation;
     struct buf body;
-    size_t first_move; /* of the record under way: its `to` are offsets in the body so far */
+    bool damaged;        /* something could not be read */
+    uint64_t live_bytes; /* copied */
+    size_t first_move;   /* of the record under way: its `to` are offsets in the body so far */
 };
 
 void relocation_free(struct relocation *relocation)
@@ -69,6 +71,7 @@ static enum status body_gather(struct copying *copying, const struct log_record 
             continue;
         move_add(copying->relocation, record->body_loc + offset, copying->body.len);
         TRY(buf_append(&copying->body, slice_of(change, change_bytes(change->field_bytes))));
+        copying->live_bytes += segments_live_bytes(change->field_bytes);
         alive_count++;
     }
     memcpy(copying->body.ptr, &alive_count, sizeof(alive_count));
@@ -106,6 +109,7 @@ static enum status find_info(const struct log *log, uint64_t id, struct log_segm
     return status;
 }
 
+/* Of records that cannot be read nothing is copied. */
 static enum status records_copy(struct copying *copying, const struct log *log,
                                 const struct log_segment_info *info)
 {
@@ -114,15 +118,20 @@ static enum status records_copy(struct copying *copying, const struct log *log,
     for (;;) {
         struct log_record record;
         enum status status = log_reader_next(&reader, info->last_index, &record);
-        if (status == ST_END)
+        if (status == ST_END || reader.segment_id != info->id)
             return ST_OK;
+        if (status == ST_DAMAGED) {
+            copying->damaged = true;
+            log_reader_pass_damage(&reader);
+            continue;
+        }
         TRY(status);
         TRY(record_copy(copying, &record));
     }
 }
 
 enum status cleaner_copy(struct log *log, struct backend *backend, uint64_t segment,
-                         struct relocation **ret_relocation)
+                         uint64_t live_bytes, struct relocation **ret_relocation)
 {
     struct log_segment_info info;
     TRY(find_info(log, segment, &info));
@@ -131,6 +140,8 @@ enum status cleaner_copy(struct log *log, struct backend *backend, uint64_t segm
     struct copying copying = {.backend = backend, .relocation = relocation};
     TRY(log_rewrite_begin(log, segment, &copying.rewrite));
     enum status status = records_copy(&copying, log, &info);
+    if (status == ST_OK && copying.damaged && copying.live_bytes < live_bytes)
+        status = ST_DAMAGED;
     if (status == ST_OK)
         status = log_rewrite_commit(TAKE(copying.rewrite), &relocation->new_segment);
     log_rewrite_abort(copying.rewrite);
@@ -146,7 +157,10 @@ enum status cleaner_record(const struct log *log, struct backend *backend,
     uint64_t live_bytes = 0;
     for (size_t i = 0; i < relocation->count; i++) {
         const struct relocated *move = &relocation->moves[i];
-        const struct change_head *change = change_at(log_at(log, move->to));
+        const struct change_head *change;
+        if (change_get(log, move->to, &change) != ST_OK &&
+            change_get(log, move->from, &change) != ST_OK)
+            continue; /* as in store_relocate */
         struct backend_version version;
         enum status status = backend_version_get(
             backend, (struct backend_version_id){change->revision, change->sub}, &version);

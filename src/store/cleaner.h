@@ -10,10 +10,13 @@
 #include "store/relocation.h"
 #include "store/segments.h"
 
-/* Copies, syncs and swaps the new segment in. The old one stays readable. */
+/*
+ * Copies, syncs and swaps the new segment in. The old one stays readable. A copy gets checksums of
+ * its own, so what is damaged is not copied: ST_DAMAGED if some of the live_bytes in it are.
+ */
 MUST_CHECK
 enum status cleaner_copy(struct log *log, struct backend *backend, uint64_t segment,
-                         struct relocation **ret_relocation);
+                         uint64_t live_bytes, struct relocation **ret_relocation);
 
 /* Inside a transaction, after the index knows the new places: the checkpoint gets them too. */
 MUST_CHECK

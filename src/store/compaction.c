@@ -38,20 +38,36 @@ struct replaced {
     int64_t bytes;
 };
 
-/* How many of the item's versions are older than the change, and their bytes. */
+/*
+ * How many of the item's versions are older than the change, and their bytes. One that cannot be
+ * read is, if one after it is: they are in order. Otherwise it waits for the next compaction.
+ */
 static uint32_t count_before(const struct apply *apply, const struct index_item *item,
                              const struct change_head *change, int64_t *ret_bytes)
 {
     const uint64_t *older = index_item_older(item);
     uint32_t count = 0;
     *ret_bytes = 0;
-    for (; count < item->older_count; count++) {
-        const struct change_head *version = change_at(log_at(apply->log, older[count]));
+    for (uint32_t at = 0; at < item->older_count; at++) {
+        const struct change_head *version;
+        if (change_get(apply->log, older[at], &version) != ST_OK)
+            continue;
         if (!version_before(version, change))
             break;
         *ret_bytes += apply_db_bytes(version->field_bytes);
+        count = at + 1;
     }
     return count;
+}
+
+/* Whether the version at that place is the change itself. */
+static bool is_itself(const struct apply *apply, const struct index_item *item, uint32_t place,
+                      const struct change_head *change)
+{
+    const struct change_head *version;
+    return place < item->older_count &&
+           change_get(apply->log, index_item_older(item)[place], &version) == ST_OK &&
+           !version_before(change, version);
 }
 
 static struct replaced replaced_by(const struct compaction *compaction,
@@ -65,8 +81,7 @@ static struct replaced replaced_by(const struct compaction *compaction,
         return (struct replaced){0};
     int64_t freed_bytes;
     uint32_t drop = count_before(apply, item, change, &freed_bytes);
-    if (change_is_tombstone(change) && drop < item->older_count &&
-        !version_before(change, change_at(log_at(apply->log, index_item_older(item)[drop])))) {
+    if (change_is_tombstone(change) && is_itself(apply, item, drop, change)) {
         drop++; /* the tombstone itself */
         freed_bytes += apply_db_bytes(change->field_bytes);
     }
@@ -156,7 +171,12 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
     if (!compaction->reading)
         log_reader_seek_revision(&compaction->reader, compaction->apply->log, compaction->trimmed);
     compaction->reading = true;
-    TRY(change_record_next(&compaction->reader, last_index, &compaction->record));
+    enum status status;
+    /* What a record that cannot be read has replaced stays until the key is compacted again. */
+    while ((status = change_record_next(&compaction->reader, last_index, &compaction->record)) ==
+           ST_DAMAGED)
+        log_reader_pass_damage(&compaction->reader);
+    TRY(status);
     return compaction->record.revision <= revision_max ? ST_OK : ST_END;
 }
 

@@ -28,9 +28,11 @@ static bool is_kept(const struct hasher *hasher, const struct change_head *chang
     change_read_kv(change, &kv);
     const struct index_item *item = index_root_find(&hasher->view->root, kv.key);
     struct range_kv newest;
-    return item && range_item_at(hasher->log, item, hasher->keep_revision, &newest) &&
+    const struct change_head *version;
+    /* One that cannot be read is met in the log as well, and ends the hash there. */
+    return item && range_item_at(hasher->log, item, hasher->keep_revision, &newest) == ST_OK &&
            newest.mod_revision == change->revision &&
-           change_at(log_at(hasher->log, newest.loc))->sub == change->sub;
+           change_get(hasher->log, newest.loc, &version) == ST_OK && version->sub == change->sub;
 }
 
 static void hash_bytes(struct hasher *hasher, const void *bytes, size_t len)

@@ -97,6 +97,11 @@ const char *keeper_error_text(const struct keeper *keeper)
     return backend_error_text(keeper->backend);
 }
 
+bool keeper_is_broken(const struct keeper *keeper)
+{
+    return keeper->broken != ST_OK;
+}
+
 enum status keeper_prepare(struct keeper *keeper)
 {
     return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;
@@ -322,9 +327,12 @@ static enum status copy_most_dead(struct keeper *keeper, const struct segments_c
     uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, choice);
     if (segment == 0)
         return ST_OK;
-    enum status status = cleaner_copy(keeper->log, keeper->backend, segment, ret_relocation);
+    enum status status = cleaner_copy(keeper->log, keeper->backend, segment,
+                                      segments_live(&keeper->segments, segment), ret_relocation);
     if (status == ST_AGAIN)
         return ST_OK; /* the writer has only just left it */
+    if (status == ST_DAMAGED)
+        segments_set_damaged(&keeper->segments, segment);
     TRY(status);
     keeper->copy = (*ret_relocation)->new_segment;
     return ST_OK;
@@ -341,8 +349,9 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
                           ret_relocation);
 }
 
-uint64_t keeper_defragment_end(const struct keeper *keeper)
+uint64_t keeper_defragment_end(struct keeper *keeper)
 {
+    segments_forgive(&keeper->segments);
     return segments_id_end(keeper->log);
 }
 
@@ -354,6 +363,7 @@ enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
                               .index_max = keeper->index,
                               .id_end = id_end,
                               .part_max = DEFRAGMENT_PART_MAX,
+                              .heals = true,
                           },
                           ret_relocation);
 }
@@ -413,6 +423,16 @@ enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
             .revision = view->revision,
             .log_index = view->log_index,
         };
+    keeper_let_go(keeper);
+    return status;
+}
+
+/* -- Checking -- */
+
+enum status keeper_check_step(struct keeper *keeper, struct store_check *check, size_t bytes)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = store_check_step(check, view, keeper->log, bytes);
     keeper_let_go(keeper);
     return status;
 }

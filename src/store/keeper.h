@@ -14,6 +14,7 @@
 #ifndef VIGIL_STORE_KEEPER_H
 #define VIGIL_STORE_KEEPER_H
 
+#include "store/check.h"
 #include "store/log/hold.h"
 #include "store/store.h"
 
@@ -55,10 +56,10 @@ enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocatio
 
 /*
  * Defragmenting is cleaning of all segments there are when it begins, from which anything worth it
- * can be taken: keeper_defragment_end says which those are, then each comes once from
- * keeper_defragment_next, as from keeper_clean_begin; NULL: it is done.
+ * can be taken, damage that nobody needs too: keeper_defragment_end says which those are, then each
+ * comes once from keeper_defragment_next, as from keeper_clean_begin; NULL: it is done.
  */
-uint64_t keeper_defragment_end(const struct keeper *keeper);
+uint64_t keeper_defragment_end(struct keeper *keeper);
 MUST_CHECK
 enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
                                    struct relocation **ret_relocation);
@@ -90,9 +91,15 @@ MUST_CHECK
 enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
                              struct keeper_base *ret_base);
 
+/* A step of a pass over everything that is stored (store/check.h). */
+MUST_CHECK
+enum status keeper_check_step(struct keeper *keeper, struct store_check *check, size_t bytes);
+
 /* Revision of the newest view. */
 int64_t keeper_revision(struct keeper *keeper);
 
+/* The checkpoint could not be read back: nothing is written any more. */
+bool keeper_is_broken(const struct keeper *keeper);
 /* Why the last call failed, for a log line. */
 const char *keeper_error_text(const struct keeper *keeper);
 

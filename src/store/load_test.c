@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "store/backend/backend_impl.h"
 #include "store/backend/backend_memory.h"
+#include "store/log/log.h"
 
 #include <malloc.h>
 #include <setjmp.h>
@@ -43,6 +44,13 @@ static int teardown(void **state)
     return 0;
 }
 
+enum { SEGMENT = 3 };
+
+static uint64_t loc_of(int64_t revision, uint32_t sub)
+{
+    return ((uint64_t)SEGMENT << LOG_OFFSET_BITS) + (uint64_t)revision * 80 + sub * 8;
+}
+
 static void add(struct fixture *f, struct slice key, int64_t revision, uint32_t sub, bool tombstone)
 {
     struct backend_version version = {
@@ -50,7 +58,7 @@ static void add(struct fixture *f, struct slice key, int64_t revision, uint32_t 
         .create_revision = tombstone ? 0 : 1,
         .version = tombstone ? 0 : revision,
         .lease = tombstone ? 0 : revision * 3,
-        .loc = (uint64_t)revision * 100 + sub,
+        .loc = loc_of(revision, sub),
         .field_bytes = 40,
         .key = key,
     };
@@ -59,6 +67,8 @@ static void add(struct fixture *f, struct slice key, int64_t revision, uint32_t 
 
 static void load(struct fixture *f)
 {
+    struct backend_segment segment = {.id = SEGMENT, .used_bytes = 1 << 30};
+    assert_int_equal(backend_segment_put(f->backend, &segment), ST_OK);
     assert_int_equal(backend_commit(f->backend), ST_OK);
     assert_int_equal(store_load_index(f->backend, f->index), ST_OK);
     index_check(f->index);
@@ -90,12 +100,12 @@ static void versions_of_a_key_come_together_in_order(void **state)
     load(f);
     const struct index_item *item = find(f, SLICE_LITERAL("k"));
     assert_int_equal(item->older_count, 3);
-    assert_int_equal(index_item_older(item)[0], 200);
-    assert_int_equal(index_item_older(item)[1], 400);
-    assert_int_equal(index_item_older(item)[2], 401);
+    assert_int_equal(index_item_older(item)[0], loc_of(2, 0));
+    assert_int_equal(index_item_older(item)[1], loc_of(4, 0));
+    assert_int_equal(index_item_older(item)[2], loc_of(4, 1));
     assert_int_equal(item->newest.mod_revision, 9);
     assert_int_equal(item->newest.sub_revision, 7);
-    assert_int_equal(item->newest.loc, 907);
+    assert_int_equal(item->newest.loc, loc_of(9, 7));
     assert_int_equal(item->newest.lease, 27);
     assert_int_equal(item->newest.field_bytes, 40);
     assert_int_equal(index_working_root(f->index).live_keys, 2);
@@ -199,7 +209,7 @@ static enum status scan_endless(struct backend *backend, struct backend_version_
             .id = {i + 2, 0},
             .create_revision = 2,
             .version = 1,
-            .loc = (uint64_t)i * 8,
+            .loc = loc_of(i, 0),
             .field_bytes = 40,
             .key = slice_of(&key, sizeof(key)),
         };
@@ -210,11 +220,57 @@ static enum status scan_endless(struct backend *backend, struct backend_version_
     return ST_OK;
 }
 
+static enum status scan_one_segment(struct backend *backend, backend_segment_fn fn, void *ctx)
+{
+    (void)backend;
+    return fn(ctx, &(struct backend_segment){.id = SEGMENT, .used_bytes = 1 << 30});
+}
+
+/* The checkpoint has no checksums: what cannot be is refused, and nothing is read by it later. */
+static void places_that_are_none_are_damage(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t used = 4096;
+    static const struct {
+        uint64_t segment, offset;
+        uint32_t field_bytes;
+        const char *key;
+        enum status status;
+    } rows[] = {
+        {SEGMENT, 4024, 40, "k", ST_OK},
+        {SEGMENT, 4032, 40, "k", ST_DAMAGED},
+        {SEGMENT, 8192, 40, "k", ST_DAMAGED},
+        {SEGMENT, 513, 40, "k", ST_DAMAGED},
+        {SEGMENT + 1, 512, 40, "k", ST_DAMAGED},
+        {SEGMENT, 512, 40, "", ST_DAMAGED},
+        {SEGMENT, 512, UINT32_MAX, "k", ST_DAMAGED},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct backend_version version = {
+            .id = {2, 0},
+            .create_revision = 2,
+            .version = 1,
+            .loc = (rows[i].segment << LOG_OFFSET_BITS) + rows[i].offset,
+            .field_bytes = rows[i].field_bytes,
+            .key = slice_from_text(rows[i].key),
+        };
+        struct backend_segment segment = {.id = SEGMENT, .used_bytes = used};
+        assert_int_equal(backend_version_put(f->backend, &version), ST_OK);
+        assert_int_equal(backend_segment_put(f->backend, &segment), ST_OK);
+        assert_int_equal(backend_commit(f->backend), ST_OK);
+        struct index *index = index_new(f->epoch);
+        assert_int_equal(store_load_index(f->backend, index), rows[i].status);
+        index_free(index);
+        assert_int_equal(backend_begin(f->backend), ST_OK);
+    }
+}
+
 /* A machine that held a long history must hold it after the next start too. */
 static void a_long_history_takes_no_more_to_load_than_to_keep(void **state)
 {
     struct fixture *f = *state;
-    static const struct backend_ops ops = {.versions_scan = scan_endless};
+    static const struct backend_ops ops = {.versions_scan = scan_endless,
+                                           .segments_scan = scan_one_segment};
     struct endless endless = {
         .backend = {.ops = &ops},
         .index = f->index,
@@ -236,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(nothing_makes_an_empty_index),
+        TEST(places_that_are_none_are_damage),
         TEST(versions_of_a_key_come_together_in_order),
         TEST(tombstone_counts_as_no_key),
         TEST(keys_that_differ_by_little_are_told_apart),

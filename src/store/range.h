@@ -39,6 +39,7 @@ enum range_phase {
     RANGE_PICKS,
     RANGE_SORTS,
     RANGE_SUMS,
+    RANGE_CHECKS,
     RANGE_READY
 };
 
@@ -63,7 +64,8 @@ struct range {
     int64_t rebased;            /* picks before this are those of the newer state */
     int64_t left;               /* key-values not begun yet */
     int64_t in_window;          /* of those, how many fill may begin */
-    uint8_t head[16], tail[16]; /* of the field under way, around body */
+    enum status broken;         /* ST_DAMAGED: it gives no more */
+    uint8_t head[16], tail[48]; /* of the field under way, around body */
     uint8_t head_bytes, tail_bytes;
     struct slice body;
     size_t field_done;             /* bytes of the field under way that were copied */
@@ -79,7 +81,8 @@ struct range {
 MUST_CHECK
 enum status range_begin(struct range *range, const struct range_state *state,
                         const struct pb_range_request *request);
-/* Looks at about so many keys; *keys is reduced by those. ST_AGAIN: there are more. ST_NOMEM. */
+/* Looks at about so many keys; *keys is reduced by those. ST_AGAIN: there are more. ST_NOMEM,
+ * ST_DAMAGED. */
 MUST_CHECK
 enum status range_step(struct range *range, size_t *keys);
 /* Both, without a pause. When it fails nothing is to be finished. */
@@ -90,7 +93,8 @@ void range_fini(struct range *range);
 
 /* Lets fill go on by at most keys_max key-values; says how many that is and their bytes. */
 void range_window(struct range *range, int64_t keys_max, int64_t *ret_keys, uint64_t *ret_bytes);
-/* Copies the next bytes of the window; less than room only at its end. */
+/* Copies the next bytes of the window; less than room only at its end, or if something cannot be
+ * read: range_status. */
 size_t range_fill(struct range *range, uint8_t *dst, size_t room);
 
 /*
@@ -99,6 +103,11 @@ size_t range_fill(struct range *range, uint8_t *dst, size_t room);
  */
 MUST_CHECK
 bool range_take(struct range *range, struct slice *ret_field);
+
+/* ST_DAMAGED: a stored version is not what was written, and the range ends before it. */
+enum status range_status(const struct range *range);
+/* The key whose turn it was then. */
+struct slice range_key_under_way(const struct range *range);
 
 /*
  * Goes over to a newer state, which shows the same at the range's revision, so that a slow reader

@@ -20,23 +20,57 @@ static bool bounds_before_end(const struct range_bounds *bounds, struct slice ke
     return bounds->to_end || slice_compare(key, bounds->to) < 0;
 }
 
-/* The last of the older versions with a revision of at most at_revision; -1 when there is none. */
-int64_t range_older_at(const struct log *log, const struct index_item *item, int64_t at_revision)
+/* Some cannot be read: which revision such a one is of, the version after it knows. */
+static enum status older_among_damaged(const struct log *log, const struct index_item *item,
+                                       int64_t at_revision, uint32_t *ret_place,
+                                       const struct change_head **ret_head)
 {
     const uint64_t *older = index_item_older(item);
-    int64_t low = 0, high = item->older_count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (change_at(log_at(log, older[middle]))->revision <= at_revision)
-            low = middle + 1;
-        else
-            high = middle;
+    const struct change_head *head;
+    bool known = change_get(log, item->newest.loc, &head) == ST_OK;
+    int64_t revision = known ? head->prev_revision : 0; /* 0: nobody knows */
+    for (uint32_t place = item->older_count; place-- > 0;) {
+        enum status status = change_get(log, older[place], &head);
+        if (status == ST_OK)
+            revision = head->revision;
+        if (revision <= at_revision) {
+            *ret_place = place;
+            *ret_head = head;
+            return status;
+        }
+        revision = status == ST_OK ? head->prev_revision : 0;
     }
-    return low - 1;
+    return ST_NOT_FOUND;
 }
 
-bool range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
-                   struct range_kv *ret_kv)
+/* The last of the older versions with a revision of at most at_revision. */
+enum status range_older_at(const struct log *log, const struct index_item *item,
+                           int64_t at_revision, uint32_t *ret_place,
+                           const struct change_head **ret_head)
+{
+    const uint64_t *older = index_item_older(item);
+    const struct change_head *head, *found = NULL;
+    uint32_t low = 0, high = item->older_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (change_get(log, older[middle], &head) != ST_OK)
+            return older_among_damaged(log, item, at_revision, ret_place, ret_head);
+        if (head->revision <= at_revision) {
+            low = middle + 1;
+            found = head;
+        } else {
+            high = middle;
+        }
+    }
+    if (!found)
+        return ST_NOT_FOUND;
+    *ret_place = low - 1;
+    *ret_head = found;
+    return ST_OK;
+}
+
+enum status range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
+                          struct range_kv *ret_kv)
 {
     if (at_revision == 0 || item->newest.mod_revision <= at_revision) {
         *ret_kv = (struct range_kv){
@@ -47,14 +81,13 @@ bool range_item_at(const struct log *log, const struct index_item *item, int64_t
             .version = item->newest.version,
             .field_bytes = item->newest.field_bytes,
         };
-        return index_item_live(item);
+        return index_item_live(item) ? ST_OK : ST_NOT_FOUND;
     }
-    int64_t place = range_older_at(log, item, at_revision);
-    if (place < 0)
-        return false;
-    const struct change_head *head = change_at(log_at(log, index_item_older(item)[place]));
+    uint32_t place;
+    const struct change_head *head;
+    TRY(range_older_at(log, item, at_revision, &place, &head));
     if (change_is_tombstone(head))
-        return false;
+        return ST_NOT_FOUND;
     struct change_kv kv;
     change_read_kv(head, &kv);
     *ret_kv = (struct range_kv){
@@ -65,10 +98,20 @@ bool range_item_at(const struct log *log, const struct index_item *item, int64_t
         .version = kv.version,
         .field_bytes = head->field_bytes,
     };
-    return true;
+    return ST_OK;
 }
 
 /* -- Walking -- */
+
+/* Whether the item is there at the walk's revision, as the next one ahead. */
+static bool walk_takes(struct range_walk *walk, const struct index_item *item)
+{
+    struct range_kv *kv = &walk->ahead[walk->ahead_count];
+    enum status status = range_item_at(walk->log, item, walk->at_revision, kv);
+    if (UNLIKELY(status == ST_DAMAGED))
+        walk->damaged = walk->ended = true;
+    return status == ST_OK;
+}
 
 void range_walk_init(struct range_walk *walk, const struct range_state *state,
                      struct range_bounds bounds, int64_t at_revision)
@@ -76,7 +119,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
     walk->log = state->log;
     walk->bounds = bounds;
     walk->at_revision = at_revision;
-    walk->ended = walk->fetches = false;
+    walk->ended = walk->damaged = walk->fetches = false;
     walk->ahead_next = walk->ahead_count = 0;
     if (!bounds.single) {
         index_cursor_init(&walk->cursor, &state->root, bounds.from);
@@ -84,7 +127,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
     }
     walk->ended = true;
     const struct index_item *item = index_root_find(&state->root, bounds.from);
-    if (item && range_item_at(walk->log, item, at_revision, &walk->ahead[0]))
+    if (item && walk_takes(walk, item))
         walk->ahead_count = 1;
 }
 
@@ -98,11 +141,10 @@ static void walk_read_ahead(struct range_walk *walk, size_t *keys)
             walk->ended = true;
             return;
         }
-        struct range_kv *kv = &walk->ahead[walk->ahead_count];
-        if (!range_item_at(walk->log, item, walk->at_revision, kv))
+        if (!walk_takes(walk, item))
             continue;
         if (walk->fetches) {
-            const uint8_t *bytes = log_at(walk->log, kv->loc);
+            const uint8_t *bytes = log_rest_at(walk->log, walk->ahead[walk->ahead_count].loc).ptr;
             __builtin_prefetch(bytes);
             __builtin_prefetch(bytes + 64);
             __builtin_prefetch(bytes + 128);
@@ -129,16 +171,18 @@ const struct range_kv *range_walk_next(struct range_walk *walk)
 }
 
 /* Looks into the log only for a key that was deleted and made again since. */
-static bool item_exists_at(const struct log *log, const struct index_item *item,
-                           int64_t at_revision)
+static bool item_exists_at(struct range_walk *walk, const struct index_item *item)
 {
+    int64_t at_revision = walk->at_revision;
     if (item->newest.mod_revision <= at_revision)
         return index_item_live(item);
     if (index_item_live(item) && item->newest.create_revision <= at_revision)
         return true;
-    int64_t place = range_older_at(log, item, at_revision);
-    return place >= 0 &&
-           !change_is_tombstone(change_at(log_at(log, index_item_older(item)[place])));
+    uint32_t place;
+    const struct change_head *head;
+    enum status status = range_older_at(walk->log, item, at_revision, &place, &head);
+    walk->damaged |= status == ST_DAMAGED;
+    return status == ST_OK && !change_is_tombstone(head);
 }
 
 bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count)
@@ -148,13 +192,15 @@ bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count)
         item = index_cursor_next(&walk->cursor);
         if (!item || !bounds_before_end(&walk->bounds, index_item_key(item)))
             return true;
-        *count += item_exists_at(walk->log, item, walk->at_revision);
+        *count += item_exists_at(walk, item);
+        if (walk->damaged)
+            return true;
     }
     return false;
 }
 
-int64_t range_count(const struct range_state *state, struct range_bounds bounds,
-                    int64_t at_revision)
+enum status range_count(const struct range_state *state, struct range_bounds bounds,
+                        int64_t at_revision, int64_t *ret_count)
 {
     if (bounds.single || at_revision != 0) {
         struct range_walk walk;
@@ -162,8 +208,11 @@ int64_t range_count(const struct range_state *state, struct range_bounds bounds,
         size_t keys = SIZE_MAX;
         range_walk_init(&walk, state, bounds, at_revision);
         if (bounds.single || !range_walk_count(&walk, &keys, &count))
-            return walk.ahead_count;
-        return count;
+            count = walk.ahead_count;
+        *ret_count = count;
+        return walk.damaged ? ST_DAMAGED : ST_OK;
     }
-    return (int64_t)index_root_sum(&state->root, bounds.from, bounds.to, bounds.to_end).live_keys;
+    *ret_count =
+        (int64_t)index_root_sum(&state->root, bounds.from, bounds.to, bounds.to_end).live_keys;
+    return ST_OK;
 }

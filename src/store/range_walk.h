@@ -10,6 +10,8 @@
 #include "store/index/index.h"
 #include "store/log/log.h"
 
+struct change_head;
+
 /* What is read: the writer's unpublished state or a reader's pinned one. */
 struct range_state {
     struct index_root root;
@@ -48,30 +50,38 @@ struct range_walk {
     int64_t at_revision;
     struct index_cursor cursor;
     bool ended;
+    bool damaged; /* it ended at a version that cannot be read */
     bool fetches; /* off at first: the bytes of what comes will be read, so they are sent for */
     uint8_t ahead_next, ahead_count;
     struct range_kv ahead[RANGE_AHEAD];
 };
 void range_walk_init(struct range_walk *walk, const struct range_state *state,
                      struct range_bounds bounds, int64_t at_revision);
-/* NULL at the end. Valid until the next call. */
+/* NULL at the end, which is early when the walk is damaged. Valid until the next call. */
 const struct range_kv *range_walk_next(struct range_walk *walk);
 /* Looks at `*keys` at most, which is reduced. NULL also when those are used up: then the walk has
  * not ended. */
 const struct range_kv *range_walk_next_within(struct range_walk *walk, size_t *keys);
-/* Counts on where a walk over more than one key stands; true at its end. */
+/* Counts on where a walk over more than one key stands; true at its end, or that of what can be
+ * read. */
 bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count);
 
-/* The version of an item at a revision (0: the newest). False if the key does not exist then. */
-bool range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
-                   struct range_kv *ret_kv);
+/* The version of an item at a revision (0: the newest). ST_NOT_FOUND if the key does not exist
+ * then. ST_DAMAGED, of older versions. */
+MUST_CHECK
+enum status range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
+                          struct range_kv *ret_kv);
 
-/* The place among an item's older versions of its newest one at a revision, tombstones included;
- * negative when all are newer. */
-int64_t range_older_at(const struct log *log, const struct index_item *item, int64_t at_revision);
+/* The newest one of an item's older versions at a revision, tombstones included: its place among
+ * them. ST_NOT_FOUND when all are newer. ST_DAMAGED when it cannot be told. */
+MUST_CHECK
+enum status range_older_at(const struct log *log, const struct index_item *item,
+                           int64_t at_revision, uint32_t *ret_place,
+                           const struct change_head **ret_head);
 
-/* How many keys of bounds exist at a revision. */
-int64_t range_count(const struct range_state *state, struct range_bounds bounds,
-                    int64_t at_revision);
+/* How many keys of bounds exist at a revision. ST_DAMAGED. */
+MUST_CHECK
+enum status range_count(const struct range_state *state, struct range_bounds bounds,
+                        int64_t at_revision, int64_t *ret_count);
 
 #endif

@@ -39,6 +39,7 @@ enum status segments_init(struct segments *segments, struct backend *backend)
 void segments_fini(struct segments *segments)
 {
     free(segments->rows);
+    free(segments->damaged);
     *segments = (struct segments){0};
 }
 
@@ -55,8 +56,8 @@ void segments_add_live(struct segments *segments, log_loc loc, size_t field_byte
 void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes)
 {
     struct backend_segment *row = row_of(segments, loc >> LOG_OFFSET_BITS);
-    assert(row->live_bytes >= segments_live_bytes(field_bytes));
-    row->live_bytes -= segments_live_bytes(field_bytes);
+    /* Less only if the checkpoint is damaged. */
+    row->live_bytes -= size_min(row->live_bytes, segments_live_bytes(field_bytes));
 }
 
 /* All there are; *ret_infos is to be freed. */
@@ -123,6 +124,33 @@ static double copied_part(const struct backend_segment *row, const struct log_se
     return (double)(SEGMENT_RECORDS_OFFSET + row->live_bytes) / (double)info->used_bytes;
 }
 
+void segments_set_damaged(struct segments *segments, uint64_t id)
+{
+    segments->damaged =
+        xrealloc(segments->damaged, (segments->damaged_count + 1) * sizeof(*segments->damaged));
+    segments->damaged[segments->damaged_count++] = id;
+}
+
+void segments_forgive(struct segments *segments)
+{
+    segments->damaged_count = 0;
+}
+
+uint64_t segments_live(const struct segments *segments, uint64_t id)
+{
+    const struct backend_segment *row = row_find(segments, id);
+    return row ? row->live_bytes : 0;
+}
+
+static bool is_damaged(const struct segments *segments, uint64_t id)
+{
+    for (size_t i = 0; i < segments->damaged_count; i++) {
+        if (segments->damaged[i] == id)
+            return segments_live(segments, id) > 0;
+    }
+    return false;
+}
+
 uint64_t segments_most_dead(const struct segments *segments, const struct log *log,
                             const struct segments_choice *choice)
 {
@@ -133,9 +161,10 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
     for (size_t i = 0; i < count; i++) {
         const struct backend_segment *row = row_find(segments, infos[i].id);
         if (!row || !infos[i].full || infos[i].last_index > choice->index_max ||
-            infos[i].id >= choice->id_end)
+            infos[i].id >= choice->id_end || is_damaged(segments, infos[i].id))
             continue;
-        double part = copied_part(row, &infos[i]);
+        bool heals = choice->heals && infos[i].damaged;
+        double part = heals ? 0 : copied_part(row, &infos[i]);
         if (part < best_part) {
             best_part = part;
             best_id = infos[i].id;

@@ -12,6 +12,8 @@ struct segments {
     struct backend *backend;
     struct backend_segment *rows; /* ascending ids */
     size_t count, capacity;
+    uint64_t *damaged; /* ids of those that cannot be copied; not in the checkpoint */
+    size_t damaged_count;
 };
 
 /* Reads what the checkpoint has. After a failure it may be finished only. */
@@ -47,10 +49,17 @@ struct segments_choice {
     uint64_t index_max; /* … which reaches so far, */
     uint64_t id_end;    /* with smaller ids than this, */
     double part_max;    /* whose copies would be shorter than this part of them */
+    bool heals;         /* and those with damage: a copy of what lives may have none */
 };
 /* The one of which a copy would be the smallest in proportion; 0: none. */
 uint64_t segments_most_dead(const struct segments *segments, const struct log *log,
                             const struct segments_choice *choice);
+/* It cannot be copied, and is chosen no more until they are forgiven, unless nothing lives in it.
+ */
+void segments_set_damaged(struct segments *segments, uint64_t id);
+void segments_forgive(struct segments *segments);
+/* How many bytes of a segment live. */
+uint64_t segments_live(const struct segments *segments, uint64_t id);
 /* More than all ids there are. */
 uint64_t segments_id_end(const struct log *log);
 

@@ -44,11 +44,11 @@ static bool newest_at(const struct store_snapshot *snapshot, const struct index_
         *ret_sub = item->newest.sub_revision;
         return true;
     }
-    int64_t place = range_older_at(snapshot->log, item, snapshot->compact_revision);
-    if (place < 0)
+    uint32_t place;
+    const struct change_head *head;
+    /* One that cannot be read is met in the log as well: the second pass ends there. */
+    if (range_older_at(snapshot->log, item, snapshot->compact_revision, &place, &head) != ST_OK)
         return false;
-    const struct change_head *head =
-        change_at(log_at(snapshot->log, index_item_older(item)[place]));
     *ret_revision = head->revision;
     *ret_sub = head->sub;
     return true;

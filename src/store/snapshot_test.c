@@ -379,6 +379,7 @@ static void damaged_value_ends_it(void **state)
 {
     struct fixture *f = *state;
     fill_segments(f, 'x');
+    fixture_settle(f);
     struct first_segment first = {0};
     assert_int_equal(fs_list(fs_sim_fs(f->sim), "/data/log", note_first, &first), ST_OK);
     AUTO(file_closep) struct file *file = NULL;

@@ -333,8 +333,13 @@ enum status store_relocate(struct store *store, struct relocation *relocation, s
     size_t end = relocation->done + size_min(max, relocation->count - relocation->done);
     for (; relocation->done < end; relocation->done++) {
         const struct relocated *move = &relocation->moves[relocation->done];
+        const struct change_head *change;
         struct change_kv kv;
-        change_read_kv(change_at(log_at(store->log, move->from)), &kv);
+        /* Both were right when they were copied. If neither is now, reading the key says so. */
+        if (change_get(store->log, move->to, &change) != ST_OK &&
+            change_get(store->log, move->from, &change) != ST_OK)
+            continue;
+        change_read_kv(change, &kv);
         /* Not found: compacted away meanwhile. */
         (void)index_relocate(store->index, kv.key, move->from, move->to);
         store->index_changed = true;

@@ -64,8 +64,17 @@ static bool kv_matches(const struct pb_compare *compare, const struct change_kv 
     }
 }
 
-/* True when every key of the range matches. A range without keys is one key of zeros. */
-static bool compare_holds(const struct range_state *state, const struct pb_compare *compare)
+static enum status value_read(const struct log *log, const struct range_kv *chosen,
+                              struct change_kv *ret_kv)
+{
+    const struct change_head *change;
+    TRY(change_get(log, chosen->loc, &change));
+    change_read_kv(change, ret_kv);
+    return ST_OK;
+}
+
+/* ST_END: some key of the range does not match. A range without keys is one key of zeros. */
+static enum status compare_check(const struct range_state *state, const struct pb_compare *compare)
 {
     struct range_walk walk;
     range_walk_init(&walk, state, range_bounds_of(compare->key, compare->range_end), 0);
@@ -73,8 +82,9 @@ static bool compare_holds(const struct range_state *state, const struct pb_compa
     const struct range_kv *chosen = range_walk_next(&walk);
     if (!chosen) {
         /* A missing value cannot be told from an empty one, so it never matches. */
-        return compare->target != PB_COMPARE_TARGET_VALUE &&
-               kv_matches(compare, &(struct change_kv){0});
+        bool matches = compare->target != PB_COMPARE_TARGET_VALUE &&
+                       kv_matches(compare, &(struct change_kv){0});
+        return matches ? ST_OK : ST_END;
     }
     for (; chosen; chosen = range_walk_next(&walk)) {
         struct change_kv kv = {
@@ -84,20 +94,27 @@ static bool compare_holds(const struct range_state *state, const struct pb_compa
             .lease = chosen->item->newest.lease,
         };
         if (compare->target == PB_COMPARE_TARGET_VALUE)
-            change_read_kv(change_at(log_at(state->log, chosen->loc)), &kv);
+            TRY(value_read(state->log, chosen, &kv));
         if (!kv_matches(compare, &kv))
-            return false;
+            return ST_END;
     }
-    return true;
+    return ST_OK;
 }
 
-static bool compares_hold(const struct range_state *state, const struct pb_txn_request *request)
+/* ST_DAMAGED: a value that decides cannot be read. */
+static enum status compares_hold(const struct range_state *state,
+                                 const struct pb_txn_request *request, bool *ret_hold)
 {
     for (size_t i = 0; i < request->compare_count; i++) {
-        if (!compare_holds(state, &request->compare[i]))
-            return false;
+        enum status status = compare_check(state, &request->compare[i]);
+        if (status == ST_END) {
+            *ret_hold = false;
+            return ST_OK;
+        }
+        TRY(status);
     }
-    return true;
+    *ret_hold = true;
+    return ST_OK;
 }
 
 struct txn_branch txn_branch_of(const struct pb_txn_request *request, bool succeeded)
@@ -121,16 +138,18 @@ static size_t transactions_count(const struct pb_txn_request *request)
     return count;
 }
 
-static void choose(const struct range_state *state, const struct pb_txn_request *request,
-                   struct txn_path *path)
+static enum status choose(const struct range_state *state, const struct pb_txn_request *request,
+                          struct txn_path *path)
 {
-    bool succeeded = compares_hold(state, request);
+    bool succeeded;
+    TRY(compares_hold(state, request, &succeeded));
     path->choices[path->count++] = succeeded;
     struct txn_branch branch = txn_branch_of(request, succeeded);
     for (size_t i = 0; i < branch.count; i++) {
         if (branch.ops[i].request_case == PB_REQUEST_OP_REQUEST_TXN)
-            choose(state, branch.ops[i].request_txn, path);
+            TRY(choose(state, branch.ops[i].request_txn, path));
     }
+    return ST_OK;
 }
 
 enum status txn_choose(const struct range_state *state, const struct pb_txn_request *request,
@@ -139,7 +158,7 @@ enum status txn_choose(const struct range_state *state, const struct pb_txn_requ
     struct txn_path path = {.choices = arena_alloc(arena, transactions_count(request))};
     if (!path.choices)
         return ST_NOMEM;
-    choose(state, request, &path);
+    TRY(choose(state, request, &path));
     *ret_path = path;
     return ST_OK;
 }
@@ -156,7 +175,8 @@ enum status txn_check_range(const struct range_state *state, const struct pb_ran
 enum status txn_read(const struct range_state *state, const struct pb_txn_request *request,
                      struct arena *arena, struct kv_answer *ret_answer)
 {
-    bool succeeded = compares_hold(state, request);
+    bool succeeded;
+    TRY(compares_hold(state, request, &succeeded));
     struct txn_branch branch = txn_branch_of(request, succeeded);
     for (size_t i = 0; i < branch.count; i++)
         TRY(txn_check_range(state, branch.ops[i].request_range));

@@ -114,20 +114,34 @@ static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
     stream_changed(stream);
 }
 
-static void scan_compacted(struct watch_stream *stream, struct watch_scan *scan)
+static void scan_gone(struct watch_scan *scan, int64_t behind, void (*tell)(struct watcher *))
 {
-    struct watch_history *history = stream->hub->history;
-    int64_t compacted = history->ops->compact_revision(history), place = scan->place.revision;
-    assert(compacted > place);
-    scan->place = (struct watch_place){.revision = compacted};
+    scan->place = (struct watch_place){.revision = behind};
     size_t left = scan->ride_count;
     struct list *link = scan->rides.next;
     while (left--) {
         struct watcher *watcher = LIST_ENTRY(link, struct watch_ride, in_scan)->watcher;
         link = link->next;
-        if (watcher->ride->from < compacted)
-            watcher_compacted(watcher);
+        if (watcher->ride->from < behind)
+            tell(watcher);
     }
+}
+
+static void scan_compacted(struct watch_stream *stream, struct watch_scan *scan)
+{
+    struct watch_history *history = stream->hub->history;
+    int64_t compacted = history->ops->compact_revision(history);
+    assert(compacted > scan->place.revision);
+    scan_gone(scan, compacted, watcher_compacted);
+}
+
+static void scan_damaged(struct watch_stream *stream, struct watch_scan *scan)
+{
+    struct watch_place behind = scan->place;
+    struct watch_batch batch;
+    /* The stretch stands before it, for all who read there. */
+    if (hub_next(stream->hub, &behind, &batch) == ST_DAMAGED)
+        scan_gone(scan, behind.revision, watcher_damaged);
 }
 
 /* -- Responses -- */
@@ -321,6 +335,10 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
                               size_min(size_max(room, CHUNK_BYTES_MIN), EVENTS_BYTES_MAX));
     if (status == ST_COMPACTED) {
         scan_compacted(stream, scan);
+        return;
+    }
+    if (status == ST_DAMAGED) {
+        scan_damaged(stream, scan);
         return;
     }
     if (status == ST_AGAIN) {

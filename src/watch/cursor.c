@@ -147,7 +147,7 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
     stream_raise_behind(stream, census_behind(stream));
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
-        if (status == ST_COMPACTED)
+        if (status == ST_COMPACTED || status == ST_DAMAGED)
             return status;
         if (status != ST_OK)
             return rest(cursor, status);

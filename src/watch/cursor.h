@@ -40,7 +40,8 @@ DEFINE_CLEANUP(struct watch_cursor *, watch_cursor_free)
 /*
  * The next event of the range that was not taken; the same one again until it is. ST_END: none for
  * now. ST_AGAIN: none was found within a turn's share of searching, or the history is not there
- * yet. In both cases wake will come. ST_COMPACTED: what comes next is gone; free the cursor.
+ * yet. In both cases wake will come. ST_COMPACTED: what comes next is gone, ST_DAMAGED: it cannot
+ * be read; free the cursor.
  */
 MUST_CHECK
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,

@@ -41,6 +41,8 @@ struct watch_history_ops {
      * The events of the first revision >= place->revision, if it is <= last; place moves behind it.
      * ST_END: there is none up to last (place moves behind last). ST_COMPACTED: place->revision is
      * below the compact revision. ST_AGAIN: not here yet; watch_hub_history_ready will be called.
+     * ST_DAMAGED: what comes next cannot be read, and nobody knows whom it concerned; place moves
+     * behind it.
      */
     enum status (*next)(struct watch_history *history, struct watch_place *place, int64_t last,
                         struct watch_batch *ret_batch);

@@ -169,11 +169,10 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
         range_index_visit(&hub->index, tags[i], mark_tag, marking);
 }
 
-/* What the tail stands at is gone: whoever rides it must be told. */
-static void tail_compacted(struct watch_hub *hub)
+/* What the tail stands at, up to `behind`, is gone: whoever rides it must be told. */
+static void tail_gone(struct watch_hub *hub, int64_t behind)
 {
-    int64_t compacted = hub->history->ops->compact_revision(hub->history);
-    assert(compacted > hub->tail);
+    assert(behind > hub->tail);
     struct watch_stream *stream;
     LIST_FOREACH (stream, &hub->streams, in_hub) {
         if (!stream->ids.count)
@@ -181,13 +180,13 @@ static void tail_compacted(struct watch_hub *hub)
         if (!stream->dirty)
             stream->place = (struct watch_place){.revision = hub->tail + 1};
         stream->dirty = true;
-        stream->last_hit = compacted - 1;
+        stream->last_hit = behind - 1;
         stream_changed(stream);
         stream_wake(stream);
     }
-    hub->tail = compacted - 1;
-    hub->place = (struct watch_place){.revision = compacted};
-    trail_drop(&hub->trail, compacted);
+    hub->tail = behind - 1;
+    hub->place = (struct watch_place){.revision = behind};
+    trail_drop(&hub->trail, behind);
     ring_drop(hub);
 }
 
@@ -225,7 +224,11 @@ static bool take_in(struct watch_hub *hub)
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         if (status == ST_COMPACTED) {
-            tail_compacted(hub);
+            tail_gone(hub, hub->history->ops->compact_revision(hub->history));
+            continue;
+        }
+        if (status == ST_DAMAGED) {
+            tail_gone(hub, hub->place.revision);
             continue;
         }
         if (status == ST_END)

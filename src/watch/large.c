@@ -173,7 +173,7 @@ void large_fill(struct watch_stream *stream, struct watch_output *out)
         return;
     }
     if (status != ST_OK) {
-        stream->broken = ST_COMPACTED;
+        stream->broken = status == ST_DAMAGED ? ST_CORRUPT : ST_COMPACTED;
         return;
     }
     while (out->at < out->end && !stream->broken) {

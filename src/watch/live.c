@@ -123,19 +123,25 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
     return true;
 }
 
+/* What lies before `behind` will not come: those who wait for it are told. */
+static void live_gone(struct watch_stream *stream, int64_t behind, void (*tell)(struct watcher *))
+{
+    CHAIN_FOREACH(link, &stream->ids)
+    {
+        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        if (watcher->state == WATCHER_LIVE && watcher->from < behind)
+            tell(watcher);
+    }
+    stream->place = (struct watch_place){.revision = behind};
+}
+
 /* The revisions from place on were compacted away before they could be sent. */
 static void live_compacted(struct watch_stream *stream)
 {
     struct watch_history *history = stream->hub->history;
     int64_t compacted = history->ops->compact_revision(history);
     assert(compacted > stream->place.revision);
-    CHAIN_FOREACH(link, &stream->ids)
-    {
-        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
-        if (watcher->state == WATCHER_LIVE && watcher->from < compacted)
-            watcher_compacted(watcher);
-    }
-    stream->place = (struct watch_place){.revision = compacted};
+    live_gone(stream, compacted, watcher_compacted);
 }
 
 /* A request for progress is answered between two revisions, so that a busy stream answers too. */
@@ -158,6 +164,10 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
             after.revision > stream->last_hit ? ST_END : hub_next(hub, &after, &batch);
         if (status == ST_COMPACTED) {
             live_compacted(stream);
+            return;
+        }
+        if (status == ST_DAMAGED) {
+            live_gone(stream, after.revision, watcher_damaged);
             return;
         }
         if (status == ST_AGAIN) {

@@ -193,6 +193,12 @@ void watcher_compacted(struct watcher *watcher)
     first->prev = watcher;
 }
 
+void watcher_damaged(struct watcher *watcher)
+{
+    watcher->damaged = true;
+    watcher_compacted(watcher);
+}
+
 /* It is no longer among the ids, or they go as well. */
 static void watcher_destroy(struct watcher *watcher)
 {
@@ -268,11 +274,11 @@ static void control_fill(struct watch_stream *stream, struct watch_output *out)
 static void compacted_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_history *history = stream->hub->history;
-    struct message message = {
-        .watch_id = stream->compacted->id,
-        .canceled = true,
-        .compact_revision = history->ops->compact_revision(history),
-    };
+    struct message message = {.watch_id = stream->compacted->id, .canceled = true};
+    if (stream->compacted->damaged)
+        message.reason = slice_from_text(status_text(ST_CORRUPT));
+    else
+        message.compact_revision = history->ops->compact_revision(history);
     watcher_close(stream->compacted);
     output_message(stream, out, &message, 0);
 }

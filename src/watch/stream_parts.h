@@ -121,5 +121,6 @@ void watcher_move(struct watcher *watcher, enum watcher_state next);
 void watcher_close(struct watcher *watcher);
 /* Its past is gone: the client will be told. */
 void watcher_compacted(struct watcher *watcher);
+void watcher_damaged(struct watcher *watcher); /* the same, for another reason */
 
 #endif

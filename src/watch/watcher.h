@@ -52,6 +52,7 @@ struct watcher {
     };
     uint8_t state; /* enum watcher_state */
     uint8_t flags;
+    bool damaged; /* of one that is COMPACTED: what it needs is there and cannot be read */
 };
 
 _Static_assert(sizeof(struct watcher) <= 64, "there are millions of them");

@@ -145,11 +145,11 @@ class Sources(LiveTest):
 
     @only_vigil
     def test_what_is_ignored_is_said_once_each(self):
-        server = self.serving(args=["--snapshot-count=5", "--experimental-initial-corrupt-check",
+        server = self.serving(args=["--snapshot-count=5", "--experimental-compact-hash-check-enabled",
                                     "--peer-cert-file=/none", "-v", "--experimental-compaction-batch-limit=9"])
         ignored = [json.loads(line) for line in server.lines if "flag is ignored" in line]
         self.assertEqual(sorted(line["flag"] for line in ignored),
-                         ["compaction-batch-limit", "experimental-initial-corrupt-check",
+                         ["compaction-batch-limit", "experimental-compact-hash-check-enabled",
                           "peer-cert-file", "snapshot-count", "v"])
         self.assertEqual({line["level"] for line in ignored}, {"warn"})
 

@@ -291,7 +291,7 @@ static void look(struct deferred *deferred)
     enum status status = ST_OK;
     while (r->cursor && (status = watch_cursor_next(r->cursor, &event, &revision)) == ST_OK)
         watch_cursor_take(r->cursor);
-    if (status == ST_COMPACTED) {
+    if (status == ST_COMPACTED || status == ST_DAMAGED) {
         watch_cursor_free(r->cursor);
         r->cursor = NULL;
         (void)!open_cursor(r);

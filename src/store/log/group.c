@@ -50,16 +50,23 @@ enum status group_reserve(struct group *group, struct segment *segment, uint64_t
     return ST_OK;
 }
 
-const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset)
+struct slice group_rest_at(const struct group *group, const struct segment *segment,
+                           uint64_t offset)
 {
     for (const struct group_block *block = group->first; block; block = block->next) {
         /* Up to the capacity: the record being built is not counted in len yet. */
         if (block->segment == segment && offset >= block->offset &&
             offset - block->offset < block->capacity &&
             (!block->next || offset - block->offset < block->len))
-            return block->bytes + (offset - block->offset);
+            return slice_of(block->bytes + (offset - block->offset),
+                            block->capacity - (offset - block->offset));
     }
-    return NULL;
+    return SLICE_EMPTY;
+}
+
+const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset)
+{
+    return group_rest_at(group, segment, offset).ptr;
 }
 
 void group_pop(struct group *group)

@@ -36,6 +36,9 @@ enum status group_reserve(struct group *group, struct segment *segment, uint64_t
 
 /* The bytes at a place not yet written; NULL when the group does not hold it. */
 const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset);
+/* With what may be behind it in its block; empty. */
+struct slice group_rest_at(const struct group *group, const struct segment *segment,
+                           uint64_t offset);
 
 /* Drops the first block: it was written. */
 void group_pop(struct group *group);

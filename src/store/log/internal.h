@@ -24,6 +24,8 @@ struct log {
     _Atomic(struct segment *) doomed; /* linked by next_left: forgotten, for the keeper to remove */
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
+    _Atomic uint64_t damage_met; /* see log_note_damage */
+    _Atomic log_loc damage_loc;
     _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */
 
     /* The writer's own */

@@ -474,6 +474,41 @@ const uint8_t *log_at(const struct log *log, log_loc loc)
     return pending;
 }
 
+struct slice log_rest_at(const struct log *log, log_loc loc)
+{
+    const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
+    uint64_t offset = log_loc_offset(loc);
+    if (UNLIKELY(!segment))
+        return SLICE_EMPTY;
+    uint64_t written = atomic_load_explicit(&segment->written, memory_order_relaxed);
+    if (LIKELY(offset < written))
+        return slice_of(segment->base + offset, written - offset);
+    return group_rest_at(&log->group, segment, offset);
+}
+
+void log_note_damage(const struct log *log, log_loc loc)
+{
+    struct log *noted = (struct log *)(uintptr_t)log;
+    struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
+    if (segment)
+        atomic_store(&segment->damaged, true);
+    atomic_store_explicit(&noted->damage_loc, loc, memory_order_relaxed);
+    atomic_fetch_add_explicit(&noted->damage_met, 1, memory_order_release);
+}
+
+bool log_is_damaged(const struct log *log)
+{
+    return atomic_load_explicit(&log->damage_met, memory_order_relaxed) > 0;
+}
+
+uint64_t log_damage_met(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset)
+{
+    uint64_t met = atomic_load_explicit(&log->damage_met, memory_order_acquire);
+    log_loc loc = atomic_load_explicit(&log->damage_loc, memory_order_relaxed);
+    log_loc_split(loc, ret_segment_id, ret_offset);
+    return met;
+}
+
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc)
 {
     const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
@@ -508,6 +543,7 @@ static struct log_segment_info info_of(const struct segment *segment)
         .last_revision = atomic_load(&segment->last_revision),
         .used_bytes = atomic_load(&segment->written),
         .full = atomic_load(&segment->full),
+        .damaged = atomic_load(&segment->damaged),
     };
 }
 

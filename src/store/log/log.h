@@ -108,18 +108,14 @@ uint64_t log_durable_index(const struct log *log);
  * which only the writer can ask for, until log_write.
  */
 const uint8_t *log_at(const struct log *log, log_loc loc);
+/* The same, and all that was written behind them in their segment; empty for no place of the log.
+ */
+struct slice log_rest_at(const struct log *log, log_loc loc);
 /*
  * Where every thread will find those bytes once they are written: the place in the mapping, also
  * for a record that is still in the writer's memory.
  */
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
-
-/*
- * Which segment is mapped at an address, and where in it: for whoever is told of a page that could
- * not be read. Safe in a signal handler. False when it is none of ours.
- */
-bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
-                      uint64_t *ret_offset);
 
 /* -- The keeper's side -- */
 
@@ -137,11 +133,13 @@ struct log_segment_info {
     int64_t first_revision, last_revision; /* 0 when it has none */
     uint64_t used_bytes;                   /* head and records */
     bool full;                             /* the writer has left it */
+    bool damaged;                          /* something in it could not be read: log/damage.h */
 };
 /* Segments in order of index. Returns how many there are; fills at most max. Any thread. */
 size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max);
 
 /* The rest of the log, in headers of its own. */
+#include "store/log/damage.h"
 #include "store/log/reader.h"
 #include "store/log/rewrite.h"
 

@@ -1,4 +1,4 @@
-/* Sequential reading. The mapping is trusted for its checksums, not for staying within bounds. */
+/* Sequential reading. The mapping is not trusted: a disk may give other bytes than it was given. */
 #include "store/log/internal.h"
 
 /* The head at offset, if a record that was written begins there: ST_END where they end. */
@@ -57,6 +57,25 @@ static bool begins_here(const struct segment *segment, uint64_t offset, uint64_t
     uint64_t end = after(offset, ret_head);
     struct record_head next;
     return end == written || head_at(segment, end, &next) == ST_OK;
+}
+
+/* The first record from offset on that can be read whole. False: there is none. */
+static bool next_good(const struct segment *segment, uint64_t offset, uint64_t *ret_offset,
+                      struct record_head *ret_head)
+{
+    uint64_t written = atomic_load_explicit(&segment->written, memory_order_acquire);
+    for (; offset + RECORD_HEAD_BYTES <= written; offset += RECORD_ALIGN) {
+        uint64_t index;
+        memcpy(&index, segment->base + offset + offsetof(struct record_head, index), sizeof(index));
+        if (LIKELY(index < segment->first_index || index > atomic_load(&segment->last_index)))
+            continue;
+        struct slice rest = slice_of(segment->base + offset, written - offset);
+        if (record_check(rest, segment->head.salt, ret_head) != RECORD_GOOD)
+            continue;
+        *ret_offset = offset;
+        return true;
+    }
+    return false;
 }
 
 /* True if some record begins in [from, to) and what it and those before it hold is before `want`.
@@ -123,7 +142,15 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     const struct segment *segment = segment_for_revision(log, revision);
     stand_before(reader, segment, BY_REVISION, (uint64_t)revision);
     struct record_head head;
-    while (segment && head_at(segment, reader->offset, &head) == ST_OK) {
+    for (;;) {
+        enum status status = segment ? head_at(segment, reader->offset, &head) : ST_END;
+        uint64_t good;
+        /* Damage is stood before if it may be what is wanted, and passed if it is not. */
+        if (status == ST_DAMAGED && next_good(segment, reader->offset, &good, &head) &&
+            head.revision && head.revision <= revision)
+            reader->offset = good;
+        else if (status != ST_OK)
+            return;
         reader->next_index = head.index;
         if (head.revision >= revision)
             return;
@@ -159,6 +186,49 @@ static bool next_segment(struct log_reader *reader, const struct segment *segmen
     return true;
 }
 
+/* Damage before the index that is wanted next concerns nobody. */
+static bool pass_before(struct log_reader *reader, const struct segment *segment)
+{
+    struct record_head head;
+    uint64_t good;
+    if (!next_good(segment, reader->offset, &good, &head) || head.index > reader->next_index)
+        return false;
+    reader->offset = good;
+    return true;
+}
+
+static bool body_is_good(const struct segment *segment, uint64_t offset,
+                         const struct record_head *head)
+{
+    struct record_head again;
+    struct slice record = slice_of(segment->base + offset, align_up(head->len, RECORD_ALIGN));
+    return record_check(record, segment->head.salt, &again) == RECORD_GOOD;
+}
+
+static enum status note_damage(const struct log_reader *reader)
+{
+    log_note_damage(reader->log, log_loc_of(reader->segment_id, reader->offset));
+    return ST_DAMAGED;
+}
+
+void log_reader_pass_damage(struct log_reader *reader)
+{
+    const struct segment *segment = segment_table_get(&reader->log->table, reader->segment_id);
+    if (!segment)
+        return;
+    struct record_head head;
+    uint64_t good;
+    if (head_at(segment, reader->offset, &head) == ST_OK) {
+        reader->offset = after(reader->offset, &head);
+        reader->next_index = head.index + 1;
+    } else if (next_good(segment, reader->offset, &good, &head)) {
+        reader->offset = good;
+        reader->next_index = head.index;
+    } else {
+        reader->offset = atomic_load_explicit(&segment->written, memory_order_acquire);
+    }
+}
+
 enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
                             struct log_record *ret_record)
 {
@@ -173,12 +243,19 @@ enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
                 return ST_END;
             continue;
         }
-        TRY(status);
+        if (status == ST_DAMAGED) {
+            if (!pass_before(reader, segment))
+                return note_damage(reader);
+            continue;
+        }
         if (head.index > last_index)
             return ST_END;
         uint64_t offset = reader->offset;
+        bool wanted = head.index >= reader->next_index;
+        if (wanted && !body_is_good(segment, offset, &head))
+            return note_damage(reader);
         reader->offset = after(offset, &head);
-        if (head.index < reader->next_index)
+        if (!wanted)
             continue;
         reader->next_index = head.index + 1;
         log_record_from(segment, offset, &head, ret_record);

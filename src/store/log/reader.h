@@ -1,7 +1,8 @@
 /*
  * Sequential reading in order of index over everything written: for the checkpoint, compaction,
- * hashes and history. A reader belongs to one thread and must not be held across log_forget of
- * the segment it stands in: its owner's epoch pins it.
+ * hashes and history. Every record it gives was held to its checksum. A reader belongs to one
+ * thread and must not be held across log_forget of the segment it stands in: its owner's epoch pins
+ * it.
  */
 #ifndef VIGIL_STORE_LOG_READER_H
 #define VIGIL_STORE_LOG_READER_H
@@ -23,9 +24,19 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
  * before. One that was rewritten since the reader's last pin may go at any time: seek again then.
  */
 bool log_reader_stands(const struct log_reader *reader);
-/* ST_END after the record with last_index. */
+/*
+ * ST_END after the record with last_index. ST_DAMAGED when its checksum is wrong: then the reader
+ * stands before it, and the damage is noted with the log.
+ */
 MUST_CHECK
 enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
                             struct log_record *ret_record);
+/* Where it stands. */
+static inline log_loc log_reader_loc(const struct log_reader *reader)
+{
+    return reader->segment_id << LOG_OFFSET_BITS | reader->offset;
+}
+/* After ST_DAMAGED: goes on behind what cannot be read. */
+void log_reader_pass_damage(struct log_reader *reader);
 
 #endif

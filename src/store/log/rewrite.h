@@ -11,8 +11,8 @@
 
 struct log_rewrite;
 /*
- * ST_NOT_FOUND when it is not full, ST_AGAIN when nothing durable follows it yet, ST_DAMAGED when a
- * record in it is: log_verify then says where.
+ * ST_NOT_FOUND when it is not full, ST_AGAIN when nothing durable follows it yet. The caller
+ * has held what it will copy to its checksums.
  */
 MUST_CHECK
 enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
@@ -34,7 +34,7 @@ DEFINE_CLEANUP(struct log_rewrite *, log_rewrite_abort)
 MUST_CHECK
 enum status log_forget(struct log *log, uint64_t old_id);
 
-/* Reads a segment and checks every record: for the cleaner and the scrubber. */
+/* Reads a segment and checks every record. */
 MUST_CHECK
 enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error);
 

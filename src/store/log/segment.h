@@ -29,6 +29,7 @@ struct segment {
     bool blank;        /* while recovering: only zeros lie behind its good records */
     struct segment *next_dirty;
     struct segment *next_left; /* links log.left: its seal is to be written */
+    atomic_bool damaged;       /* something in it could not be read */
     _Atomic unsigned holds;    /* of log/hold.h: while there are any it stays mapped */
 };
 

@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+"""Bytes of the data directory that change under a running server, or before a start: a disk that rots. Whoever asks
+for what was hit is told so, everybody else is served, the check of the store finds it, and nothing ends the process."""
+import http.client
+import json
+import pathlib
+import re
+import signal
+import threading
+import unittest
+
+import kube
+from kube import KubeServer, text64
+from server import LiveTest, Server, only_vigil
+
+CORRUPT = "etcdserver: corrupt cluster"
+DATA_LOSS = 15
+FILL_BYTES = 1 << 20  # more than the first segment has
+
+# How a put of its own lies in the log, from the first byte of its key:
+#   record head 32 | body head 8 | change head 32 | 12 len 0a len | key …
+RECORD, BODY, CHANGE, FIELD = -76, -44, -36, -4
+
+# name: (offset from the key, whether who reads the key alone is hit too)
+PLACES = {
+    "key": (0, True),
+    "value": (20, True),
+    "length of the field": (FIELD + 1, True),
+    "length of the key": (FIELD + 3, True),
+    "revision of the change": (CHANGE + 2, True),
+    "length of the change": (CHANGE + 24, True),
+    "upper length of the change": (CHANGE + 27, True),
+    "checksum of the change": (CHANGE + 29, True),
+    "count of the body": (BODY, False),
+    "upper count of the body": (BODY + 3, False),
+    "checksum of the record": (RECORD, False),
+    "length of the record": (RECORD + 4, False),
+    "upper length of the record": (RECORD + 6, False),
+    "index of the record": (RECORD + 8, False),
+    "check of the head": (RECORD + 30, False),
+}
+
+
+def key_of(name):
+    return f"/rot/{name.replace(' ', '-')}/key"
+
+
+def segments(directory):
+    return sorted((pathlib.Path(directory) / "log").glob("*.seg"))
+
+
+def flip(directory, needle, distance, nth=0):
+    """Changes one byte, that far from the nth place where the bytes stand; returns the file and the offset."""
+    for path in segments(directory):
+        data, at = path.read_bytes(), -1
+        while (at := data.find(needle, at + 1)) >= 0:
+            if nth == 0:
+                with open(path, "r+b") as f:
+                    f.seek(at + distance)
+                    f.write(bytes([data[at + distance] ^ 0x41]))
+                return path, at + distance
+            nth -= 1
+    raise AssertionError(f"{needle} is not stored")
+
+
+class Damaged(Exception):
+    pass
+
+
+class Rotting(KubeServer):
+    def __init__(self, directory, args, serves_kube=False):
+        super().__init__(directory, args)
+        self.serves_kube = serves_kube
+        if not serves_kube:
+            self.args = ["--listen-kube-urls=", *args]
+
+    def start(self):
+        return super().start() if self.serves_kube else Server.start(self)
+
+    def ask(self, path, **request):
+        """The answer, or Damaged."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", path, json.dumps(request))
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        connection.close()
+        if response.status == 200:
+            return answer
+        if (answer.get("code"), answer.get("message")) == (DATA_LOSS, CORRUPT):
+            raise Damaged
+        raise AssertionError(answer)
+
+    def value(self, key, **more):
+        kvs = self.ask("/v3/kv/range", key=text64(key), **more).get("kvs", [])
+        return kvs[0].get("value") if kvs else None
+
+    def watch_store(self, key, revision, until=None, **more):
+        """What a watch from there is told until it is canceled, or an event of that revision comes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        create = {"key": text64(key), "start_revision": revision, **more}
+        connection.request("POST", "/v3/watch", json.dumps({"create_request": create}))
+        response, events = connection.getresponse(), []
+        try:
+            for line in iter(response.readline, b""):
+                result = json.loads(line)["result"]
+                events += result.get("events", [])
+                if result.get("canceled"):
+                    return result.get("cancel_reason"), events
+                if until and any(int(e["kv"]["mod_revision"]) >= until for e in events):
+                    return None, events
+        finally:
+            response.close()
+            connection.close()
+        raise AssertionError("the watch ended without a word")
+
+    def metric(self, name):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        connection.close()
+        return int(float(re.search(rf"^{name} (\S+)$", page, re.M)[1]))
+
+
+@only_vigil
+class Rot(LiveTest):
+    def rotting(self, *args, **more):
+        server = Rotting(self.scratch / "data", args, **more)
+        self.addCleanup(server.close)
+        self.addCleanup(server.kill)
+        return server
+
+    def again(self, server, *args):
+        """A clean stop and a start: all that was written is in the checkpoint then."""
+        server.close()
+        server.stop()
+        return self.rotting(*args, serves_kube=server.serves_kube).start()
+
+    def is_damaged(self, call, *args, **more):
+        with self.assertRaises(Damaged, msg=args):
+            call(*args, **more)
+
+    def filled(self, server):
+        for i in range(3):
+            server.put_raw(f"/fill/{i}", "x" * (FILL_BYTES // 2))
+
+    def check_others(self, server):
+        """What was not hit is read, written, listed and watched."""
+        self.assertEqual(server.value("/good/a"), text64("good"))
+        self.assertEqual(len(server.ask("/v3/kv/range", key=text64("/good/"), range_end=text64("/good0"))["kvs"]), 2)
+        revision = server.put_raw("/good/b", "new")
+        reason, events = server.watch_store("/good/b", revision, until=revision)
+        self.assertEqual((reason, len(events)), (None, 1))
+        self.assertTrue(server.alive())
+
+    def prepared(self, old, *args):
+        """A server with a key for each place, in a segment that is being written or in an old one; then all hit."""
+        server = self.rotting(*args).start()
+        server.put_raw("/good/a", "good")
+        revisions = {name: server.put_raw(key_of(name), "some value of it") for name in PLACES}
+        server.put_raw("/good/b", "good")
+        if old:
+            self.filled(server)
+        server = self.again(server, *args)
+        for name, (distance, _) in PLACES.items():
+            flip(server.directory, key_of(name).encode(), distance)
+        return server, revisions
+
+    def check_reads(self, server, revisions):
+        for name, (_, hits) in PLACES.items():
+            key = key_of(name)
+            with self.subTest(name):
+                if hits:
+                    self.is_damaged(server.value, key)
+                    self.is_damaged(server.value, key, sort_target="VALUE", sort_order="DESCEND")
+                    self.is_damaged(server.ask, "/v3/kv/put", key=text64(key), value="", prev_kv=True)
+                    self.is_damaged(server.ask, "/v3/kv/put", key=text64(key), ignore_value=True)
+                    self.is_damaged(server.ask, "/v3/kv/deleterange", key=text64(key), prev_kv=True)
+                    compare = {"key": text64(key), "target": "VALUE", "value": text64("x")}
+                    self.is_damaged(server.ask, "/v3/kv/txn", compare=[compare])
+                    self.is_damaged(server.ask, "/v3/kv/txn", success=[
+                        {"request_range": {"key": text64(key)}}, {"request_put": {"key": text64(key)}}])
+                else:
+                    self.assertEqual(server.value(key), text64("some value of it"))
+                # The index has these without the log.
+                self.assertIsNone(server.value(key, keys_only=True))
+                self.assertEqual(server.ask("/v3/kv/range", key=text64(key), count_only=True)["count"], "1")
+                reason, events = server.watch_store(key, revisions[name])
+                self.assertEqual((reason, events), (CORRUPT, []))
+        self.is_damaged(server.ask, "/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
+
+    def check_whole(self, server, revisions):
+        """What reads everything."""
+        self.is_damaged(server.ask, "/v3/maintenance/hash")
+        self.is_damaged(self.snapshot, server)
+        reason, _ = server.watch_store("/", 2, range_end=text64("0"))
+        self.assertEqual(reason, CORRUPT)
+        self.check_others(server)
+
+    def snapshot(self, server):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("POST", "/v3/maintenance/snapshot", "{}")
+        body = connection.getresponse().read()
+        connection.close()
+        if CORRUPT.encode() in body:
+            raise Damaged
+
+    def heal(self, server):
+        for name in PLACES:
+            server.put_raw(key_of(name), "healed")
+            self.assertEqual(server.value(key_of(name)), text64("healed"))
+        answer = server.ask("/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
+        self.assertEqual(len(answer["kvs"]), len(PLACES))
+
+    def check_place(self, old):
+        server, revisions = self.prepared(old)
+        self.check_reads(server, revisions)
+        self.check_whole(server, revisions)
+        self.assertGreater(server.metric("vigil_store_damaged_reads_total"), 20)
+        self.assertRegex(server.log, r"a request met damage.*log/[0-9a-f]{16}\.seg, offset \d+")
+        if not old:  # a start reads what may still be written to
+            server.close()
+            server.stop()
+            code, log = self.rotting().refuse()
+            self.assertEqual(code, 1)
+            self.assertIn("the record is damaged", log)
+            return None
+        # The next start does not read it; who asks for it is told. What was not hit is there.
+        server = self.again(server)
+        self.check_others(server)
+        self.is_damaged(server.value, key_of("value"))
+        self.heal(server)
+        return server
+
+    def test_of_the_segment_being_written(self):
+        self.check_place(old=False)
+
+    def test_of_an_old_segment_and_compacted_away(self):
+        server = self.check_place(old=True)
+        # Written again and compacted, nobody can ask for it any more: defragmenting leaves it behind.
+        revision = server.put_raw("/good/b", "good")
+        server.ask("/v3/kv/compaction", revision=str(revision), physical=True)
+        self.check_others(server)
+        server.ask("/v3/maintenance/defragment")
+        self.assertIn("hash", server.ask("/v3/maintenance/hash"))
+        self.snapshot(server)
+        server = self.again(server, "--experimental-initial-corrupt-check")
+        self.check_others(server)
+
+    def test_defragmenting_leaves_a_damaged_segment_and_says_so(self):
+        server, _ = self.prepared(True)
+        for i in range(3):
+            server.put_raw(f"/fill/{i}", "y" * (FILL_BYTES // 2))
+        revision = server.put_raw("/fill/3", "y")
+        server.ask("/v3/kv/compaction", revision=str(revision), physical=True)
+        self.is_damaged(server.ask, "/v3/maintenance/defragment")
+        self.assertIn("is damaged and is not cleaned", server.log)
+        # Nothing that looks right was made of it.
+        for name, (_, hits) in PLACES.items():
+            if hits:
+                self.is_damaged(server.value, key_of(name))
+        self.check_others(server)
+        server.close()
+        server.stop()
+        for flag in ("--experimental-initial-corrupt-check", "--feature-gates=InitialCorruptCheck=true"):
+            code, log = self.rotting(flag).refuse()
+            self.assertEqual(code, 1)
+            self.assertRegex(log, r"a record of the log is damaged: log/[0-9a-f]{16}\.seg, offset \d+")
+
+    def test_older_versions(self):
+        server = self.rotting().start()
+        key = "/rot/versions"
+        revisions = [server.put_raw(key, f"version {i}") for i in range(7)]
+        server = self.again(server)
+        flip(server.directory, b"version 3", 2)
+        for i, revision in enumerate(revisions):
+            if i == 3:
+                self.is_damaged(server.value, key, revision=str(revision))
+            else:
+                self.assertEqual(server.value(key, revision=str(revision)), text64(f"version {i}"))
+        # A previous value that cannot be read is left out, as one that was compacted is.
+        reason, events = server.watch_store(key, revisions[4], until=revisions[6], prev_kv=True)
+        self.assertEqual([None if "prev_kv" not in e else e["prev_kv"]["value"] for e in events],
+                         [None, text64("version 4"), text64("version 5")])
+        server.ask("/v3/kv/compaction", revision=str(revisions[6]), physical=True)
+        self.assertEqual(server.value(key), text64("version 6"))
+        server.close()
+        server.stop()
+
+    def test_long_lists_and_what_the_check_finds(self):
+        server = self.rotting("--corrupt-check-time=1s").start()
+        for i in range(40):
+            server.put_raw(f"/list/{i:02}", f"number {i:02} " + "z" * 1000)
+        server = self.again(server, "--corrupt-check-time=1s")
+        self.eventually(lambda: server.metric("vigil_store_checks_total") >= 1)
+        self.assertEqual(server.metric("vigil_store_check_last_bad"), 0)
+        self.assertGreaterEqual(server.metric("vigil_store_check_records_total"), 40)
+        self.assertGreaterEqual(server.metric("vigil_store_check_versions_total"), 40)
+        path, _ = flip(server.directory, b"number 20", 500)
+        self.eventually(lambda: server.metric("vigil_store_check_last_bad") >= 2)  # the record, and the key
+        self.assertGreater(server.metric("vigil_store_check_last_timestamp_seconds"), 1_600_000_000)
+        self.assertRegex(server.log, rf"a version of a key is damaged.*log/{path.name}, offset \d+, key /list/20")
+        # From now on lists are held to checksums as well, and end where they meet damage.
+        with self.assertRaises((Damaged, http.client.HTTPException, json.JSONDecodeError, AssertionError)):
+            server.ask("/v3/kv/range", key=text64("/list/"), range_end=text64("/list0"))
+        answer = server.ask("/v3/kv/range", key=text64("/list/21"), range_end=text64("/list0"))
+        self.assertEqual(len(answer["kvs"]), 19)
+        self.assertLessEqual(server.log.count("a version of a key is damaged"), 1000)
+        server.close()
+        server.stop()
+        code, log = self.rotting("--experimental-initial-corrupt-check").refuse()
+        self.assertEqual(code, 1)
+        self.assertRegex(log, rf"{path.name}, offset \d+: the record is damaged")
+
+    def test_a_lease_takes_its_key_along(self):
+        server = self.rotting().start()
+        lease = server.ask("/v3/lease/grant", TTL="2")["ID"]
+        server.put_raw("/rot/leased", "a value of some length", lease=lease)
+        revision = server.put_raw("/good/a", "good")
+        flip(server.directory, b"/rot/leased", 20)
+        reason, events = server.watch_store("/rot/leased", revision + 1, until=revision + 1)
+        self.assertEqual([e.get("type") for e in events], ["DELETE"])
+        self.assertIsNone(server.value("/rot/leased"))
+        server.kill()
+
+    def test_what_no_checkpoint_has_is_refused_by_the_next_start(self):
+        server = self.rotting("--checkpoint-bytes=67108864").start()
+        server = self.again(server)
+        server.put_raw("/rot/new", "a value of some length")
+        server.put_raw("/good/a", "good")
+        server.put_raw("/good/b", "good")
+        server.kill()
+        path, at = flip(server.directory, b"/rot/new", 16)
+        code, log = self.rotting().refuse()
+        self.assertEqual(code, 1)
+        self.assertIn(path.name, log)
+        self.assertIn("the record is damaged", log)
+
+    def test_kubernetes_clients_are_told(self):
+        server = self.rotting(serves_kube=True).start()
+        maps = "/api/v1/namespaces/default/configmaps"
+        revisions = {}
+        for name in ("a", "b", "c"):
+            revisions[name] = server.put("configmaps", name, kind="ConfigMap", data={"text": f"value of {name}"})
+        server = self.again(server)
+        live = server.watch(maps, resourceVersion=str(revisions["c"]))
+        flip(server.directory, b"value of b", 3)
+        code, _, status = server.get(f"{maps}/b")
+        self.assertEqual((code, status["reason"], status["kind"]), (500, "InternalError", "Status"))
+        self.assertIn(CORRUPT, status["message"])
+        code, _, status = server.get(maps)
+        self.assertEqual((code, status["reason"]), (500, "InternalError"))
+        self.assertEqual(server.get(f"{maps}/a")[0], 200)
+        past = server.watch(maps, resourceVersion=str(revisions["a"])).rest()
+        self.assertEqual([(e["type"], e["object"].get("code")) for e in past], [("ERROR", 500)])
+        fresh = server.watch(maps).rest()
+        self.assertEqual(fresh[-1]["type"], "ERROR")
+        # Who is ahead of it hears nothing of it, and a new value ends it.
+        server.put("configmaps", "b", kind="ConfigMap", data={"text": "new"})
+        self.assertEqual(live.next()["object"]["data"], {"text": "new"})
+        self.assertEqual(kube.names(server.list(maps)), ["a", "b", "c"])
+        server.close()
+        server.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
