@@ -508,6 +508,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->loop = loop;
     random_init(&face->random, random_seed_system());
     face->sights = kube_sights_new();
+    kube_looks_init(&face->looks, loop);
     kube_selections_init(&face->selections, random_u64(&face->random), on_selection_gone, face);
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
@@ -545,6 +546,7 @@ void kube_face_keep(struct kube_face *face)
 void kube_face_stop(struct kube_face *face)
 {
     loop_defer_cancel(&face->keep);
+    kube_looks_stop(&face->looks);
     kube_registry_stop(face->registry);
     kube_purges_stop(face);
 }

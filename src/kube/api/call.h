@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "kube/api/face.h"
+#include "kube/api/looks.h"
 #include "kube/api/metrics.h"
 #include "kube/api/registry.h"
 #include "kube/api/request.h"
@@ -51,6 +52,7 @@ struct kube_face {
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
     struct kube_selections selections;
+    struct kube_looks looks; /* of lists and watches */
     struct kube_counter counter;
     bool stopped; /* nothing is begun any more that nobody asks for */
 };

@@ -35,7 +35,7 @@ struct list_state {
     struct kube_scope scope;
     struct kube_shaping shaping;
     struct kube_out out;
-    struct timer timer;    /* goes on looking in the next turn */
+    struct kube_looker looker;
     struct deferred again; /* goes on gathering in the next turn */
     struct kube_fresh fresh;
     struct pb_range_request request;
@@ -64,7 +64,7 @@ static void close_range(struct list_state *list)
 static void on_end(struct kube_call *call)
 {
     struct list_state *list = call->handler;
-    loop_timer_cancel(call->face->loop, &list->timer);
+    kube_looker_fini(&list->looker);
     loop_defer_cancel(&list->again);
     kube_fresh_cancel(&list->fresh);
     close_range(list);
@@ -240,10 +240,9 @@ static enum status step(struct list_state *list)
     return ST_OK;
 }
 
-static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_t *dst, size_t room,
+                                size_t *ret_len)
 {
-    struct list_state *list = CONTAINER_OF(source, struct list_state, source);
-    unsigned looks = KUBE_LOOKS_PER_TURN;
     size_t n = 0;
     while (n < room) {
         if (!kube_out_empty(&list->out)) {
@@ -253,9 +252,8 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         *ret_len = n;
         if (list->phase == PHASE_DONE)
             return HTTP_FILL_DONE;
-        if (!looks) {
-            loop_timer_set(list->call->face->loop, &list->timer,
-                           loop_now_ns(list->call->face->loop));
+        if (!*looks) {
+            kube_looks_wait(&list->call->face->looks, &list->looker, false);
             return HTTP_FILL_PARKED;
         }
         list->scope.looked = 0;
@@ -263,10 +261,20 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
             http_abort(list->call->exchange);
             return HTTP_FILL_DONE;
         }
-        looks -= kube_look_cost(list->scope.looked, looks);
+        *looks -= kube_look_cost(list->scope.looked, *looks);
     }
     *ret_len = n;
     return HTTP_FILL_MORE;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct list_state *list = CONTAINER_OF(source, struct list_state, source);
+    struct kube_looks *looks = &list->call->face->looks;
+    unsigned taken = kube_looks_take(looks, &list->looker, false), left = taken;
+    enum http_fill said = fill_with(list, &left, dst, room, ret_len);
+    kube_looks_spend(looks, &list->looker, taken - left);
+    return said;
 }
 
 /* -- Answers -- */
@@ -507,11 +515,6 @@ static void on_fresh(struct kube_call *call, bool fresh)
         kube_call_fail(call);
 }
 
-static void on_timer(struct timer *timer)
-{
-    http_wake(CONTAINER_OF(timer, struct list_state, timer)->call->exchange);
-}
-
 static void on_again(struct deferred *deferred)
 {
     gather(CONTAINER_OF(deferred, struct list_state, again));
@@ -569,7 +572,7 @@ void kube_list(struct kube_call *call)
     call->handler = list;
     call->on_end = on_end;
     list->call = call;
-    list->timer.fn = on_timer;
+    kube_looker_init(&list->looker, call->exchange);
     list->again.fn = on_again;
     list->shaping = kube_shaping_of(call);
     if (!prepare(list)) {

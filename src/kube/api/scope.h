@@ -21,13 +21,6 @@ struct kube_scope {
     size_t looked; /* bytes of what was looked at, as it is shown; its owner counts from 0 again */
 };
 
-/* What one turn looks at that may not be wanted: so many, or fewer large ones. */
-enum { KUBE_LOOKS_PER_TURN = 500, KUBE_LOOK_BYTES = 2048 };
-static inline unsigned kube_look_cost(size_t bytes, unsigned left)
-{
-    return (unsigned)size_min(left, 1 + bytes / KUBE_LOOK_BYTES);
-}
-
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);

@@ -28,6 +28,7 @@
 enum {
     REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
     MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
+    NEAR_REVISIONS = 1000,      /* behind what happens */
 };
 #define BOOKMARK_NS (60 * NS_PER_S)
 #define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
@@ -72,11 +73,11 @@ struct kube_watch {
     struct kube_shaping shaping;
     struct kube_call *call;        /* owned; NULL once nobody needs it */
     struct kube_registry_use *use; /* owned; of a custom resource */
-    struct timer timer;            /* goes on looking in the next turn */
-    struct timer bookmark;         /* the next one, or the end of patience */
-    int64_t deadline_ns;           /* by the loop's clock */
-    int64_t told;                  /* bookmarks never go behind this */
-    int64_t asked;                 /* the revision that it began at; 0: from now */
+    struct kube_looker looker;
+    struct timer bookmark; /* the next one, or the end of patience */
+    int64_t deadline_ns;   /* by the loop's clock */
+    int64_t told;          /* bookmarks never go behind this */
+    int64_t asked;         /* the revision that it began at; 0: from now */
     uint64_t sent_before;
 };
 
@@ -136,7 +137,7 @@ static void watch_end(struct kube_life *life)
         kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
     if (w->call)
         kube_call_release(w->call);
-    loop_timer_cancel(loop_of(w), &w->timer);
+    kube_looker_fini(&w->looker);
     loop_timer_cancel(loop_of(w), &w->bookmark);
     watch_cursor_free(w->cursor);
     kube_selection_unref(w->selection);
@@ -488,10 +489,17 @@ static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t 
     return w->phase == PHASE_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
 }
 
-static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+/* What happens, and not what there was or what is long past. */
+static bool follows(const struct kube_watch *w)
 {
-    struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
-    unsigned looks = KUBE_LOOKS_PER_TURN;
+    int64_t tail = watch_hub_revision(engine_watch_hub(w->face->shard));
+    return w->cursor && w->phase == PHASE_LIVE &&
+           tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
+}
+
+static enum http_fill fill_with(struct kube_watch *w, unsigned *looks, uint8_t *dst, size_t room,
+                                size_t *ret_len)
+{
     enum status status = ST_OK;
     size_t n = 0;
     if (engine_auth_enabled(w->face->shard) &&
@@ -509,14 +517,14 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         } else if (!w->at && is_over(w)) {
             *ret_len = n;
             return HTTP_FILL_DONE;
-        } else if (!looks) {
+        } else if (!*looks) {
             *ret_len = n;
-            loop_timer_set(loop_of(w), &w->timer, loop_now_ns(loop_of(w)));
+            kube_looks_wait(&w->face->looks, &w->looker, follows(w));
             return HTTP_FILL_PARKED;
         } else {
             w->looked = 0;
             status = step(w, dst + n, room - n, &len);
-            looks -= len ? 0 : kube_look_cost(w->looked, looks);
+            *looks -= len ? 0 : kube_look_cost(w->looked, *looks);
         }
         n += len;
         w->sent += len;
@@ -531,6 +539,16 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         return HTTP_FILL_MORE;
     http_abort(w->exchange);
     return HTTP_FILL_DONE;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
+    struct kube_looks *looks = &w->face->looks;
+    unsigned taken = kube_looks_take(looks, &w->looker, follows(w)), left = taken;
+    enum http_fill said = fill_with(w, &left, dst, room, ret_len);
+    kube_looks_spend(looks, &w->looker, taken - left);
+    return said;
 }
 
 /* -- Life -- */
@@ -600,11 +618,6 @@ static void on_fresh(struct kube_call *call, bool fresh)
         fail_later(w, &call->status);
 }
 
-static void on_timer(struct timer *timer)
-{
-    http_wake(CONTAINER_OF(timer, struct kube_watch, timer)->exchange);
-}
-
 /* Spread by a tenth, so that those that came together do not all come again together; the last is
  * that before the deadline. */
 static void set_bookmark(struct kube_watch *w)
@@ -646,11 +659,9 @@ static void on_leave(struct http_exchange *x)
 /* Its bookmark came before, or it has no time for one. */
 static void on_deadline(struct http_exchange *x)
 {
-    struct kube_watch *w =
-        CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
-    begin_ending(w);
-    w->bookmark_due = false;
-    http_wake(x);
+    on_leave(x);
+    CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life)->bookmark_due =
+        false;
 }
 
 /* Its clients come again, and see it by the new definition. What came before is told first: where
@@ -739,7 +750,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->face = call->face;
     w->call = call;
     w->begins = begins;
-    w->timer.fn = on_timer;
+    kube_looker_init(&w->looker, w->exchange);
     w->bookmark.fn = on_bookmark;
     w->protobuf = call->accept.format == KUBE_PROTOBUF;
     w->bookmarks = call->query.allow_bookmarks;
