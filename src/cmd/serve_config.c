@@ -107,6 +107,8 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     };
     if (options->kube_token_file[0])
         TRY(kube_tokens_read(options->kube_token_file, &config->kube_tokens, error));
+    config->server.kube_history_ns = options->kube_history_ns;
+    config->server.kube_history_bytes = (int64_t)options->kube_history_bytes;
     config->server.kube.tokens = config->kube_tokens;
     return check_kube_urls(config, options, error);
 }

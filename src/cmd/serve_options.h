@@ -57,6 +57,8 @@ struct serve_options {
     bool kube_urls_given; /* no flag: listen_kube_urls are not the default */
     const char *kube_token_file;
     int kube_undecodable; /* enum serve_undecodable */
+    int64_t kube_history_ns;
+    size_t kube_history_bytes;
 
     /* Storage */
     int64_t quota_backend_bytes;

@@ -26,6 +26,28 @@ static const struct option kube[] = {
                 "error, as Kubernetes does, or pass over it and count it.",
         FIELD(kube_undecodable),
     },
+    {
+        .name = "kube-history",
+        .kind = OPTION_DURATION,
+        .fallback = "5m0s",
+        .help = "How long history is kept for watches once something was written through the "
+                "Kubernetes API: older revisions are compacted, those of other keys too, as a "
+                "kube-apiserver does it. 0: only when asked. --auto-compaction-retention goes "
+                "before it.",
+        .min = 0,
+        .max = 24 * HOUR,
+        FIELD(kube_history_ns),
+    },
+    {
+        .name = "kube-history-bytes",
+        .kind = OPTION_SIZE,
+        .fallback = "268435456",
+        .help = "How much may be added to the store before history is shortened to three tenths "
+                "of --kube-history; 0: any.",
+        .min = 0,
+        .max = 1024L * 1024 * MIB,
+        FIELD(kube_history_bytes),
+    },
 };
 
 const struct option_group serve_kube_options = GROUP("Kubernetes API", kube);

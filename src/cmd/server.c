@@ -37,6 +37,7 @@ struct server {
     char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
     bool kube_skipped;                   /* its address is taken by somebody else */
     bool started;
+    _Atomic bool kube_written;  /* something was, through Kubernetes' API */
     _Atomic bool has_compactor; /* the first shard to start has it */
     _Atomic bool has_keeper;    /* and the one that keeps the namespaces */
 };
@@ -63,9 +64,14 @@ static void server_shard_free(struct server_shard *shard)
 static void start_compactor(struct server *server, struct server_shard *shard, struct loop *loop)
 {
     const struct server_config *config = server->config;
-    if (config->compaction_retention && !atomic_exchange(&server->has_compactor, true))
-        shard->compactor = etcd_compactor_new(config->compaction_mode, config->compaction_retention,
-                                              shard->engine, loop);
+    struct etcd_compactor_options options = {config->compaction_mode, config->compaction_retention,
+                                             0, NULL};
+    if (!options.retention && config->kube_wanted) /* as a kube-apiserver would */
+        options =
+            (struct etcd_compactor_options){AUTO_COMPACTION_PERIODIC, config->kube_history_ns,
+                                            config->kube_history_bytes, &server->kube_written};
+    if (options.retention && !atomic_exchange(&server->has_compactor, true))
+        shard->compactor = etcd_compactor_new(&options, shard->engine, loop);
 }
 
 /* Good enough for what is slow: no turn takes more than about a millisecond, and reading the clock
@@ -348,6 +354,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->config = config;
     server->etcd = config->etcd;
     server->kube = config->kube;
+    server->kube.written = &server->kube_written;
     TRY(metric_set_new(ETCD_METHOD_SLOTS, &server->method_counts));
     if (config->kube_wanted) {
         TRY(kube_metrics_new(&server->kube.metrics));

@@ -46,6 +46,8 @@ struct server_config {
     struct server_auth_config auth;
     enum auto_compaction_mode compaction_mode;
     int64_t compaction_retention; /* 0: only when asked */
+    /* Without that: what is kept once something was written through Kubernetes' API; 0: all. */
+    int64_t kube_history_ns, kube_history_bytes;
 };
 
 /* On failure nothing is left running, and the error says what to do about it. */

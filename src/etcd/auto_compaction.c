@@ -7,6 +7,8 @@
 
 #define HOUR_NS (3600 * NS_PER_S)
 
+enum { NOTES_KEPT = 3 }; /* of a history that is too large */
+
 static const int64_t revision_interval_ns = 300 * NS_PER_S;
 
 static bool only_digits(const char *text)
@@ -99,6 +101,26 @@ void auto_compaction_fini(struct auto_compaction *compaction)
     *compaction = (struct auto_compaction){0};
 }
 
+void auto_compaction_limit(struct auto_compaction *compaction, int64_t bytes_max)
+{
+    compaction->bytes_max = bytes_max;
+    compaction->bytes_least = INT64_MAX;
+}
+
+void auto_compaction_measure(struct auto_compaction *compaction, int64_t bytes)
+{
+    compaction->bytes = bytes;
+    if (bytes < compaction->bytes_least)
+        compaction->bytes_least = bytes;
+}
+
+/* What is freed goes bit by bit: only what comes on top of the least counts. */
+static bool is_too_large(const struct auto_compaction *compaction)
+{
+    return compaction->bytes_max &&
+           compaction->bytes - compaction->bytes_least > compaction->bytes_max;
+}
+
 /* The end of a round. */
 static void rest(struct auto_compaction *compaction, int64_t now_ns, int64_t revision)
 {
@@ -112,6 +134,12 @@ static int64_t due(struct auto_compaction *compaction, int64_t now_ns, int64_t r
     if (compaction->mode == AUTO_COMPACTION_REVISION) {
         int64_t keep_from = revision - compaction->retention;
         return keep_from > 0 && keep_from != compaction->last ? keep_from : 0;
+    }
+    if (is_too_large(compaction)) {
+        size_t back = size_min(compaction->noted_count, NOTES_KEPT);
+        size_t at = compaction->noted_first + compaction->noted_count - back;
+        int64_t noted = compaction->noted[at % compaction->noted_count];
+        return noted != compaction->last ? noted : 0;
     }
     int64_t noted = compaction->noted[compaction->noted_first];
     if (now_ns - compaction->last_ns < compaction->between_ns || noted == compaction->last)
@@ -136,6 +164,7 @@ void auto_compaction_done(struct auto_compaction *compaction, int64_t now_ns, in
     if (succeeded) {
         compaction->last = compacted;
         compaction->last_ns = now_ns;
+        compaction->bytes_least = INT64_MAX;
     }
     rest(compaction, now_ns, revision);
 }

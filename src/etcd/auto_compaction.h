@@ -6,6 +6,9 @@
  * or an hour if that is less, history goes up to what was noted so long ago. revision   keeps the
  * last so many revisions. Looked at every five minutes.
  *
+ * Periodic history may have a size as well: what grows past it keeps the last three notes only,
+ * before its time.
+ *
  * Time and revisions come in, a revision to compact to comes out; nothing here reads a clock. The
  * times are the monotonic clock's: setting the wall clock changes nothing.
  */
@@ -31,6 +34,8 @@ struct auto_compaction {
     int64_t between_ns; /* at least this long after it */
     int64_t *noted;     /* owned; a ring, the oldest at first */
     size_t noted_first, noted_count, noted_capacity;
+    int64_t bytes_max;          /* 0: of any size */
+    int64_t bytes, bytes_least; /* of the store now, and the least since it was last compacted */
 };
 
 /*
@@ -45,6 +50,10 @@ enum status auto_compaction_parse(enum auto_compaction_mode mode, const char *te
 void auto_compaction_init(struct auto_compaction *compaction, enum auto_compaction_mode mode,
                           int64_t retention, int64_t now_ns, int64_t revision);
 void auto_compaction_fini(struct auto_compaction *compaction);
+/* Periodic: how many bytes may be added before history goes, and before each step what is in use.
+ */
+void auto_compaction_limit(struct auto_compaction *compaction, int64_t bytes_max);
+void auto_compaction_measure(struct auto_compaction *compaction, int64_t bytes);
 
 /*
  * At next_ns or later, with the newest revision: the one to compact to, or 0. After one that is not

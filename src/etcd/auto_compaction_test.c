@@ -180,6 +180,61 @@ static void the_shortest_time_does_not_spin(void **state)
     auto_compaction_fini(&compaction);
 }
 
+/* Steps with bytes in use until it compacts; returns to what. */
+static int64_t compacted_with(struct auto_compaction *compaction, int64_t bytes, int64_t *now,
+                              int64_t *revision, int steps_max)
+{
+    for (; steps_max > 0; steps_max--) {
+        *now = compaction->next_ns;
+        auto_compaction_measure(compaction, bytes);
+        int64_t to = auto_compaction_step(compaction, *now, ++*revision);
+        if (!to)
+            continue;
+        auto_compaction_done(compaction, *now, to, true, *revision);
+        return to;
+    }
+    return 0;
+}
+
+static void a_history_that_grows_too_large_is_shortened_before_its_time(void **state)
+{
+    (void)state;
+    struct auto_compaction compaction;
+    int64_t now = 0, revision = 1;
+    auto_compaction_init(&compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
+    auto_compaction_limit(&compaction, 1000);
+    assert_int_equal(compacted_with(&compaction, 500, &now, &revision, 5), 0);
+    assert_int_equal(compacted_with(&compaction, 1500, &now, &revision, 1), 0);
+    /* Past it: three notes stay, which are of the three steps before. */
+    int64_t to = compacted_with(&compaction, 1501, &now, &revision, 1);
+    assert_int_equal(to, revision - 3);
+    /* Nothing is freed yet, and what is in use now is no growth. */
+    assert_int_equal(compacted_with(&compaction, 2500, &now, &revision, 2), 0);
+    assert_int_equal(compacted_with(&compaction, 100, &now, &revision, 1), 0);
+    to = compacted_with(&compaction, 1101, &now, &revision, 1);
+    assert_int_equal(to, revision - 3);
+    auto_compaction_fini(&compaction);
+}
+
+static void a_store_at_rest_is_not_shortened_again_and_again(void **state)
+{
+    (void)state;
+    struct auto_compaction compaction;
+    int64_t now = 0, revision = 1;
+    auto_compaction_init(&compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
+    auto_compaction_limit(&compaction, 1000);
+    auto_compaction_measure(&compaction, 0);
+    auto_compaction_measure(&compaction, 5000);
+    compaction.next_ns = 0;
+    assert_int_equal(auto_compaction_step(&compaction, now, revision), 1);
+    auto_compaction_done(&compaction, now, 1, true, revision);
+    for (int i = 0; i < 9; i++) {
+        auto_compaction_measure(&compaction, 5000);
+        assert_int_equal(auto_compaction_step(&compaction, compaction.next_ns, revision), 0);
+    }
+    auto_compaction_fini(&compaction);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +246,8 @@ int main(void)
         cmocka_unit_test(the_last_revisions_are_kept),
         cmocka_unit_test(a_long_sleep_is_one_round),
         cmocka_unit_test(the_shortest_time_does_not_spin),
+        cmocka_unit_test(a_history_that_grows_too_large_is_shortened_before_its_time),
+        cmocka_unit_test(a_store_at_rest_is_not_shortened_again_and_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

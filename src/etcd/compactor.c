@@ -9,6 +9,7 @@ struct etcd_compactor {
     struct pb_compaction_request request;
     bool pending;
     bool stopped;
+    const _Atomic bool *wanted;
     int64_t begun_ns;
     struct arena arena;
     struct auto_compaction compaction;
@@ -22,6 +23,11 @@ static int64_t revision_now(const struct etcd_compactor *compactor)
     struct engine_status status;
     engine_status_get(compactor->shard, &status);
     return status.revision;
+}
+
+static bool is_wanted(const struct etcd_compactor *compactor)
+{
+    return !compactor->wanted || atomic_load_explicit(compactor->wanted, memory_order_relaxed);
 }
 
 static void set_timer(struct etcd_compactor *compactor)
@@ -90,24 +96,33 @@ static void compact(struct etcd_compactor *compactor, int64_t revision)
 static void on_timer(struct timer *timer)
 {
     struct etcd_compactor *compactor = CONTAINER_OF(timer, struct etcd_compactor, timer);
-    int64_t revision = auto_compaction_step(&compactor->compaction, loop_now_ns(compactor->loop),
-                                            revision_now(compactor));
-    if (revision)
+    struct auto_compaction *compaction = &compactor->compaction;
+    int64_t now_ns = loop_now_ns(compactor->loop);
+    struct engine_status status;
+    engine_status_get(compactor->shard, &status);
+    auto_compaction_measure(compaction, status.db_size_in_use_bytes);
+    int64_t revision = auto_compaction_step(compaction, now_ns, status.revision);
+    if (revision && is_wanted(compactor)) {
         compact(compactor, revision);
-    else
-        set_timer(compactor);
+        return;
+    }
+    if (revision)
+        auto_compaction_done(compaction, now_ns, revision, false, status.revision);
+    set_timer(compactor);
 }
 
-struct etcd_compactor *etcd_compactor_new(enum auto_compaction_mode mode, int64_t retention,
+struct etcd_compactor *etcd_compactor_new(const struct etcd_compactor_options *options,
                                           struct engine_shard *shard, struct loop *loop)
 {
     struct etcd_compactor *compactor = xcalloc(1, sizeof(*compactor));
+    compactor->wanted = options->wanted;
     compactor->shard = shard;
     compactor->loop = loop;
     compactor->timer.fn = on_timer;
     arena_init(&compactor->arena, NULL, 0, 1 << 16);
-    auto_compaction_init(&compactor->compaction, mode, retention, clock_mono_ns(loop_clock(loop)),
-                         revision_now(compactor));
+    auto_compaction_init(&compactor->compaction, options->mode, options->retention,
+                         clock_mono_ns(loop_clock(loop)), revision_now(compactor));
+    auto_compaction_limit(&compactor->compaction, options->bytes_max);
     set_timer(compactor);
     return compactor;
 }

@@ -10,8 +10,16 @@
 
 struct etcd_compactor;
 
-/* retention is not 0. Both are borrowed. */
-struct etcd_compactor *etcd_compactor_new(enum auto_compaction_mode mode, int64_t retention,
+struct etcd_compactor_options {
+    enum auto_compaction_mode mode;
+    int64_t retention; /* not 0 */
+    int64_t bytes_max; /* of periodic history; 0: any */
+    /* Borrowed; NULL: always. Nothing is compacted while it is false. */
+    const _Atomic bool *wanted;
+};
+
+/* shard and loop are borrowed. */
+struct etcd_compactor *etcd_compactor_new(const struct etcd_compactor_options *options,
                                           struct engine_shard *shard, struct loop *loop);
 /* Begins nothing any more. */
 void etcd_compactor_stop(struct etcd_compactor *compactor);

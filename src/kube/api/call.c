@@ -175,8 +175,16 @@ struct kube_call *kube_call_of_write(struct engine_op *op)
     return CONTAINER_OF(op, struct kube_call, write.engine.op);
 }
 
+static bool has_written(const struct kube_call *call)
+{
+    bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
+    return writes && call->code / 100 == 2;
+}
+
 static void count_call(const struct kube_call *call)
 {
+    if (has_written(call) && call->face->config->written)
+        atomic_store_explicit(call->face->config->written, true, memory_order_relaxed);
     int64_t duration_ns = clock_mono_ns(call->face->clock) - call->started_ns;
     kube_count_request(&call->face->counter, call->verb, call->kind, call->code,
                        call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);

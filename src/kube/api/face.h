@@ -22,6 +22,7 @@ struct kube_config {
     const struct kube_tokens *tokens; /* kube/api/tokens.h; NULL: nobody is asked who he is */
     const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
     struct kube_metrics *metrics;     /* kube/api/metrics.h; NULL: nothing is counted */
+    _Atomic bool *written;            /* becomes true with the first write; may be NULL */
     struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each face has its own */
 };
 
