@@ -28,7 +28,8 @@ class Pool:
     def add(self, text):
         if text not in self.at:
             self.at[text] = self.bytes
-            self.lines.append(f'    "\\{len(text):03o}" "{text}\\0"')
+            quoted = text.replace('"', '\\"')
+            self.lines.append(f'    "\\{len(text):03o}" "{quoted}\\0"')
             self.bytes += len(text) + 2
             assert len(text) < 256 and self.bytes < 65536
         return self.at[text]
@@ -62,17 +63,24 @@ class Table:
         self.names = sorted(facts["types"])
         self.index = {name: i for i, name in enumerate(self.names)}
         self.packages = sorted({name.rpartition(".")[0] for name in self.names})
-        self.lists = {("", "", ""): 0}
+        self.lists = {("", "", "", ""): 0}
         self.fields, self.types = [], []
 
     def schema(self, name):
         package, _, short = name.rpartition(".")
         return self.openapi.get(f"{schema_name(package)}.{short}", {})
 
+    def key_defaults(self, prop, keys):
+        """What an item that leaves a key out is taken to have, as JSON; nothing between two commas: none."""
+        reference = prop["items"].get("$ref") or prop["items"]["allOf"][0]["$ref"]
+        properties = self.openapi[reference.rpartition("/")[2]]["properties"]
+        values = [properties[key].get("default") for key in keys]
+        return ",".join("" if value is None else json.dumps(value) for value in values)
+
     def list_row(self, field, prop):
         kind = prop.get("x-kubernetes-list-type") or prop.get("x-kubernetes-map-type", "")
-        kind = "" if kind == "granular" else kind
-        row = (field.get("mergeKey", ""), kind, ",".join(prop.get("x-kubernetes-list-map-keys", [])))
+        keys = prop.get("x-kubernetes-list-map-keys", [])
+        row = (field.get("mergeKey", ""), kind, ",".join(keys), self.key_defaults(prop, keys) if keys else "")
         return self.lists.setdefault(row, len(self.lists))
 
     def add_type(self, name):
@@ -94,8 +102,9 @@ class Table:
             self.add_type(name)
         kinds = ["{%d,%d,%d}," % (self.pool.add(k["apiVersion"]), self.pool.add(k["kind"]),
                                   self.index[k["type"]]) for k in self.facts["kinds"]]
-        lists = ['{%d,%s,%d},' % (self.pool.add(key), "LIST_" + (kind or "none").upper(), self.pool.add(keys))
-                 for key, kind, keys in self.lists]
+        lists = ['{%d,%s,%d,%d},' % (self.pool.add(key), "LIST_" + (kind or "none").upper(), self.pool.add(keys),
+                                     self.pool.add(defaults))
+                 for key, kind, keys, defaults in self.lists]
         packages = [f'"{schema_name(p)}",' for p in self.packages]
         parts = [("KUBE_SCHEMA_FIELDS", self.fields), ("KUBE_SCHEMA_TYPES", self.types),
                  ("KUBE_SCHEMA_KINDS", kinds), ("KUBE_SCHEMA_LISTS", lists),

@@ -2,6 +2,7 @@
 
 #include "kube/api/custom.h"
 #include "kube/api/schema.h"
+#include "kube/api/write.h"
 #include "kube/object/meta.h"
 #include "kube/yaml/yaml.h"
 
@@ -302,7 +303,31 @@ static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
     const struct kube_schema *schema = call->face->config->schema;
     if (type == KUBE_PATCH_STRATEGIC)
         return schema && schema->patch && !(call->kind->flags & KUBE_CUSTOM);
-    return type != KUBE_PATCH_APPLY;
+    return type != KUBE_PATCH_APPLY || !kube_is_scale(call);
+}
+
+/* YAML; what begins as JSON and is JSON is read as such, which takes a tenth of the time. */
+static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config)
+{
+    struct error error = {0};
+    enum status status = ST_MALFORMED;
+    if (body.len && body.ptr[0] == '{')
+        status = json_tree_read(&call->arena, body, ret_config, &error);
+    if (status == ST_MALFORMED) {
+        narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
+        status = yaml_tree_read(&call->arena, body, ret_config, &error);
+    }
+    if (status == ST_NOMEM)
+        return too_large(call);
+    if (status != ST_OK)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
+                         go_text(status, &error));
+    if ((*ret_config)->type == JSON_TYPE_OBJECT)
+        return true;
+    return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
+                     "cannot unmarshal %s into Go value of type map[string]interface {}",
+                     kube_json_type(*ret_config));
 }
 
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
@@ -317,10 +342,16 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
     if (!patch_known(call, *ret_type))
         return kube_fail(
             &call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
-            UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s",
+            UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s%s",
             patch_known(call, KUBE_PATCH_STRATEGIC) ? ", application/strategic-merge-patch+json"
-                                                    : "");
+                                                    : "",
+            patch_known(call, KUBE_PATCH_APPLY) ? ", application/apply-patch+yaml" : "");
     size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
+    if (*ret_type == KUBE_PATCH_APPLY) {
+        bool fine = read_config(call, request->body, ret_patch);
+        call->arena.limit_bytes = before;
+        return fine;
+    }
     enum status status = json_tree_read(&call->arena, request->body, ret_patch, &error);
     call->arena.limit_bytes = before;
     if (status == ST_OK)

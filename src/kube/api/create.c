@@ -26,6 +26,8 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
+    void (*taken)(struct kube_call *call, void *ctx); /* of an apply; else NULL */
+    void *taken_ctx;
 };
 
 static void on_free(struct kube_call *call)
@@ -94,6 +96,10 @@ static void exists(struct kube_call *call)
     struct slice group = slice_from_text(call->kind->group);
     struct slice plural = slice_from_text(call->kind->plural);
     bool made_up = json_node_path(create->object, "metadata.generateName");
+    if (create->taken) {
+        create->taken(call, create->taken_ctx);
+        return;
+    }
     if (made_up && create->renamed++ < TRIES_MAX &&
         kube_meta_rename(&create->meta, create->object) && encode(call, create)) {
         read_namespace(call);
@@ -273,7 +279,22 @@ static void fail_terminating(struct kube_call *call, struct json_node *object)
     kube_call_fail(call);
 }
 
+static void drop_managed(struct json_node *object)
+{
+    struct json_node *list = json_node_path(object, "metadata.managedFields");
+    if (list)
+        json_node_remove(json_node_named(object, "metadata"), list);
+}
+
 void kube_create_object(struct kube_call *call, struct json_node *object)
+{
+    /* Nobody owns anything before the first apply, whatever the creator says. */
+    drop_managed(object);
+    kube_create_applied(call, object, NULL, NULL);
+}
+
+void kube_create_applied(struct kube_call *call, struct json_node *object,
+                         void (*taken)(struct kube_call *call, void *ctx), void *ctx)
 {
     struct create *create = arena_calloc(&call->arena, 1, sizeof(*create));
     if (!create) {
@@ -286,6 +307,8 @@ void kube_create_object(struct kube_call *call, struct json_node *object)
         return;
     }
     create->object = object;
+    create->taken = taken;
+    create->taken_ctx = ctx;
     if (call->on_free)
         call->on_free(call);
     call->handler = create;

@@ -242,6 +242,7 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
             return kube_fail_engine(status, decoded);
         ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
         ret_query->pretty_given |= is(name, "pretty");
+        ret_query->force_given |= is(name, "force");
         if (!parse_option(name, value, ret_query, status))
             return false;
     }

@@ -44,7 +44,7 @@ struct kube_query {
     int64_t timeout_s; /* 0: not said; of a watch, below 0: it is over */
     bool dry_run;
     struct slice dry_run_text; /* as sent; only "All" is known */
-    bool force;
+    bool force, force_given;
     bool pretty, pretty_given;
     struct slice field_manager, field_validation;
     struct slice propagation_policy;

@@ -2,6 +2,7 @@
  * PUT and PATCH of an object, of its status, of its scale, and of the finalizers of a namespace. A
  * PUT brings what shall be there, a PATCH makes it from what is; from there on they are the same.
  */
+#include "kube/api/apply.h"
 #include "kube/api/body.h"
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
@@ -18,7 +19,8 @@ struct update {
     struct json_node *body; /* the object of a PUT, or the patch; not changed */
     bool patches;
     enum kube_patch_type patch_type;
-    bool creates; /* it was not there: done goes on with creating it */
+    bool creates;              /* it was not there: done goes on with creating it */
+    struct json_node *created; /* by an apply; in the call's arena */
 };
 
 static bool no_memory(struct kube_change *change)
@@ -95,6 +97,11 @@ static bool apply(struct update *update, struct json_node *base, struct json_nod
     }
 }
 
+static bool applies(const struct update *update)
+{
+    return update->patches && update->patch_type == KUBE_PATCH_APPLY;
+}
+
 /* What the client sees, to be patched: the object with its resourceVersion, or its scale. */
 static bool make_base(struct update *update, struct json_node *stored, struct json_node **ret_base)
 {
@@ -118,7 +125,11 @@ static bool make_wanted(struct update *update, struct json_node *stored,
 {
     struct kube_change *change = &update->change;
     struct json_node *base;
-    if (update->patches) {
+    if (applies(update)) {
+        if (!make_base(update, stored, &base) ||
+            !kube_apply(&change->meta, change->call, base, update->body, ret_wanted))
+            return false;
+    } else if (update->patches) {
         if (!make_base(update, stored, &base) || !apply(update, base, ret_wanted) ||
             !kube_body_settle_patched(change->call, *ret_wanted))
             return false;
@@ -231,6 +242,18 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
                              slice_from_text(call->kind->plural), update->change.name);
 }
 
+/* An apply has said who owns what; any other write changes it where there is something to change.
+ */
+static bool keep_owners(struct update *update, struct json_node *stored, struct json_node *wanted,
+                        struct json_node *object)
+{
+    struct kube_change *change = &update->change;
+    if (!applies(update))
+        return kube_apply_track(&change->meta, change->call, stored, wanted, object);
+    return object == wanted || replace(change, json_node_named(object, "metadata"),
+                                       json_node_named(wanted, "metadata"), "managedFields");
+}
+
 /* An object that waits for its finalizers goes with the last of them. */
 static bool is_over(struct kube_change *change, struct json_node *object)
 {
@@ -244,9 +267,39 @@ static bool is_over(struct kube_change *change, struct json_node *object)
            !held->first;
 }
 
+/* The configuration is all there is of a new object. */
+static enum kube_decision apply_new(struct update *update)
+{
+    struct kube_call *call = update->change.call;
+    struct kube_meta meta = kube_call_meta(call, &call->arena);
+    struct slice uid = SLICE_EMPTY;
+    char why[256];
+    if (!kube_apply(&meta, call, NULL, update->body, &update->created))
+        return KUBE_DECIDE_FAIL;
+    (void)!json_node_text(json_node_path(update->created, "metadata.uid"), &call->arena, &uid);
+    if (uid.len) {
+        snprintf(why, sizeof(why),
+                 "uid mismatch: the provided object specified uid %.*s, and no existing object was "
+                 "found",
+                 (int)size_min(uid.len, 128), (const char *)uid.ptr);
+        kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
+                           slice_from_text(call->kind->plural), call->path.name, why);
+        return KUBE_DECIDE_FAIL;
+    }
+    if (!kube_meta_check(&meta, update->created) || !kube_meta_named(&meta, update->created))
+        return KUBE_DECIDE_FAIL;
+    return KUBE_DECIDE_KEEP;
+}
+
 static enum kube_decision missing(struct update *update)
 {
     struct kube_call *call = update->change.call;
+    if (applies(update) && apply_new(update) == KUBE_DECIDE_FAIL)
+        return KUBE_DECIDE_FAIL;
+    if (applies(update) && !call->path.subresource.len) {
+        update->creates = true;
+        return KUBE_DECIDE_KEEP;
+    }
     struct json_node *metadata = json_node_named(update->body, "metadata");
     struct json_node *uid = json_node_named(metadata, "uid");
     update->creates = !update->patches && !call->path.subresource.len && !uid &&
@@ -273,7 +326,9 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
-        !kube_meta_order(&change->meta, *ret_object))
+        !keep_owners(update, stored, wanted, *ret_object) ||
+        !kube_meta_order(&change->meta, *ret_object) ||
+        !kube_apply_keep_times(&change->meta, stored, *ret_object))
         return KUBE_DECIDE_FAIL;
     if (is_over(change, *ret_object))
         return KUBE_DECIDE_DELETE;
@@ -301,10 +356,22 @@ static void respond_scale(struct kube_change *change)
     buf_fini(&text);
 }
 
+/* Somebody else was faster: it is applied to what is there now. */
+static void taken(struct kube_call *call, void *ctx)
+{
+    struct update *update = ctx;
+    call->on_free(call);
+    update->created = NULL;
+    update->creates = false;
+    kube_change_start(&update->change);
+}
+
 static void done(struct kube_change *change)
 {
     struct update *update = CONTAINER_OF(change, struct update, change);
-    if (update->creates)
+    if (update->created)
+        kube_create_applied(change->call, update->created, taken, update);
+    else if (update->creates)
         kube_create_object(change->call, update->body);
     else if (kube_is_scale(change->call))
         respond_scale(change);

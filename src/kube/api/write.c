@@ -78,6 +78,8 @@ static void not_allowed(struct kube_call *call)
 
 /* -- Options -- */
 
+enum { FIELD_MANAGER_BYTES_MAX = 128 }; /* as in Kubernetes */
+
 static const char *options_kind(struct slice method)
 {
     if (slice_equal(method, SLICE_LITERAL("POST")))
@@ -96,13 +98,35 @@ static void unsupported(struct kube_call *call, const char *field, const char *o
     kube_status_cause(&call->status, "FieldValueNotSupported", field, message);
 }
 
-static bool check_options(struct kube_call *call, struct slice method)
+/* An apply must say who applies, and nothing but an apply can be forced. */
+static void check_apply(struct kube_call *call, const struct http_request *request)
 {
+    struct slice type = SLICE_EMPTY;
+    (void)!http_request_get(request, SLICE_LITERAL("content-type"), &type);
+    if (!slice_has_prefix(type, SLICE_LITERAL("application/apply-patch+yaml"))) {
+        if (call->query.force_given)
+            kube_status_cause(&call->status, "FieldValueForbidden", "force",
+                              "Forbidden: may not be specified for non-apply patch");
+        return;
+    }
+    if (!call->query.field_manager.len)
+        kube_status_cause(&call->status, "FieldValueRequired", "fieldManager",
+                          "Required value: is required for apply patch");
+}
+
+static bool check_options(struct kube_call *call, const struct http_request *request)
+{
+    struct slice method = request->method;
     static const char *const known[] = {"", "Ignore", "Strict", "Warn"};
     const struct kube_query *query = &call->query;
     bool found = false;
     for (size_t i = 0; i < COUNT_OF(known); i++)
         found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
+    if (slice_equal(method, SLICE_LITERAL("PATCH")))
+        check_apply(call, request);
+    if (query->field_manager.len > FIELD_MANAGER_BYTES_MAX)
+        kube_status_cause(&call->status, "FieldValueTooLong", "fieldManager",
+                          "Too long: may not be more than 128 bytes");
     if (query->dry_run_text.len && !query->dry_run)
         unsupported(call, "dryRun", "[", query->dry_run_text, "]", "\"All\"");
     if (!found && !slice_equal(method, SLICE_LITERAL("DELETE")))
@@ -152,7 +176,7 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
         kube_no_subresource(call);
     else if (!handle || call->path.watch)
         not_allowed(call);
-    else if (check_options(call, request->method))
+    else if (check_options(call, request))
         handle(call, request);
     else
         kube_call_fail(call);

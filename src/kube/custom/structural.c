@@ -240,6 +240,7 @@ static enum status set_extensions(struct compiler *c, struct schema *s, struct j
     s->nullable = get_bool(node, "nullable");
     s->preserve_unknown = get_bool(node, "x-kubernetes-preserve-unknown-fields");
     s->embedded = get_bool(node, "x-kubernetes-embedded-resource");
+    s->map_atomic = json_node_is_text(json_node_named(node, "x-kubernetes-map-type"), "atomic");
     s->has_rules = rules && rules->type == JSON_TYPE_ARRAY && rules->count;
     c->traits->has_rules |= s->has_rules;
     s->list_type = json_node_is_text(list, "set")   ? SCHEMA_LIST_SET

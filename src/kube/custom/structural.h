@@ -77,6 +77,7 @@ struct schema {
     bool preserve_unknown : 1;
     bool embedded : 1; /* a resource of its own, with kind, apiVersion and metadata */
     bool has_rules : 1;
+    bool map_atomic : 1; /* x-kubernetes-map-type: server-side apply takes it as a whole */
     bool additional_given : 1, additional_allowed : 1;
     uint32_t property_count;
     const struct schema_property *properties; /* by name */

@@ -7,9 +7,10 @@
 
 /* What is kept of metadata, in the order in which it is written. */
 static const char *const order[] = {
-    "name",       "generateName",      "namespace",         "uid",
-    "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "labels",     "annotations",       "ownerReferences",   "finalizers",
+    "name",          "generateName",      "namespace",         "uid",
+    "generation",    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "labels",        "annotations",       "ownerReferences",   "finalizers",
+    "managedFields",
 };
 
 /* -- Small things -- */
@@ -362,6 +363,11 @@ static bool count_generation(const struct kube_meta *meta, struct json_node *old
         generation == INT64_MAX)
         generation = 0;
     return kube_meta_set_int(meta, metadata_of(object), "generation", generation + 1);
+}
+
+bool kube_meta_named(const struct kube_meta *meta, struct json_node *object)
+{
+    return check_identity(meta, metadata_of(object));
 }
 
 bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struct json_node *object,

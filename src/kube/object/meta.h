@@ -5,8 +5,7 @@
  *
  *     body ─► kube_meta_check ─► kube_meta_create / kube_meta_update ─► kube_meta_order ─► stored
  *
- * Never stored: resourceVersion (it is the revision of the key), selfLink, and managedFields, which
- * only server-side apply would read.
+ * Never stored: resourceVersion (it is the revision of the key) and selfLink.
  */
 #ifndef VIGIL_KUBE_OBJECT_META_H
 #define VIGIL_KUBE_OBJECT_META_H
@@ -34,6 +33,10 @@ enum { KUBE_ANNOTATIONS_BYTES_MAX = 256 * 1024, KUBE_META_ITEMS_MAX = 1000 };
 /* Kind and apiVersion are those of the kind, or put in; metadata has the types it should have. */
 MUST_CHECK
 bool kube_meta_check(const struct kube_meta *meta, struct json_node *object);
+
+/* The name is that of the path. */
+MUST_CHECK
+bool kube_meta_named(const struct kube_meta *meta, struct json_node *object);
 
 /* Name (made up after generateName), namespace, uid, creationTimestamp, generation 1. */
 MUST_CHECK

@@ -64,6 +64,8 @@ static const struct field {
     {"finalizers", "[]string", JSON_TYPE_ARRAY, JSON_TYPE_STRING, "string"},
     {"ownerReferences", "[]v1.OwnerReference", JSON_TYPE_ARRAY, JSON_TYPE_OBJECT,
      "v1.OwnerReference"},
+    {"managedFields", "[]v1.ManagedFieldsEntry", JSON_TYPE_ARRAY, JSON_TYPE_OBJECT,
+     "v1.ManagedFieldsEntry"},
 };
 
 static bool check_field(const struct kube_meta *meta, struct json_node *metadata,

@@ -161,7 +161,7 @@ static void write_value(struct json_writer *w, const struct kube_field *field)
 
 static void write_extensions(struct json_writer *w, const struct kube_field *field)
 {
-    static const char *const lists[] = {NULL, "atomic", "set", "map"};
+    static const char *const lists[] = {NULL, "atomic", "set", "map", "granular"};
     struct slice merge_key = kube_field_merge_key(field), keys = kube_field_list_keys(field);
     unsigned flags = field->flags;
     const char *strategy = flags & KUBE_FIELD_REPLACE ? "replace"
@@ -332,6 +332,7 @@ static void write_parameters(struct json_writer *w, const struct operation *oper
 static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
 {
     static const char *const types[] = {
+        "application/apply-patch+yaml",
         "application/json-patch+json",
         "application/merge-patch+json",
         "application/strategic-merge-patch+json",

@@ -35,12 +35,13 @@ enum {
     LIST_ATOMIC = KUBE_LIST_ATOMIC,
     LIST_SET = KUBE_LIST_SET,
     LIST_MAP = KUBE_LIST_MAP,
+    LIST_GRANULAR = KUBE_LIST_GRANULAR,
 };
 
 struct list_row {
     uint16_t merge_key;
     uint8_t type; /* enum kube_list_type */
-    uint16_t keys;
+    uint16_t keys, defaults;
 };
 
 static const struct kube_field fields[] = {
@@ -195,4 +196,9 @@ enum kube_list_type kube_field_list_type(const struct kube_field *field)
 struct slice kube_field_list_keys(const struct kube_field *field)
 {
     return text_at(lists[field->list].keys);
+}
+
+struct slice kube_field_list_defaults(const struct kube_field *field)
+{
+    return text_at(lists[field->list].defaults);
 }

@@ -45,7 +45,14 @@ enum kube_field_flag {
     KUBE_FIELD_RETAIN_KEYS = 1 << 7,
 };
 
-enum kube_list_type { KUBE_LIST_NONE, KUBE_LIST_ATOMIC, KUBE_LIST_SET, KUBE_LIST_MAP };
+/* Of lists, and of maps and messages: atomic, or granular although their type is atomic. */
+enum kube_list_type {
+    KUBE_LIST_NONE,
+    KUBE_LIST_ATOMIC,
+    KUBE_LIST_SET,
+    KUBE_LIST_MAP,
+    KUBE_LIST_GRANULAR,
+};
 
 struct kube_field {
     uint16_t name;  /* private: see kube_field_name */
@@ -93,6 +100,9 @@ struct slice kube_field_merge_key(const struct kube_field *field);
 enum kube_list_type kube_field_list_type(const struct kube_field *field);
 /* "containerPort,protocol" */
 struct slice kube_field_list_keys(const struct kube_field *field);
+/* What an item that leaves a key out has instead, as JSON in the order of the keys: `0,"TCP"`;
+ * nothing where there is none. */
+struct slice kube_field_list_defaults(const struct kube_field *field);
 
 /* Every kind of the table, in the order of apiVersion and kind. */
 struct kube_type_kind {

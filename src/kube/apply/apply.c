@@ -1,0 +1,248 @@
+#include "kube/apply/apply.h"
+
+#include <stdlib.h>
+
+static enum status combine(const struct apply *apply, enum field_operation operation,
+                           const struct field_set *a, const struct field_set *b,
+                           const struct field_set **ret_set)
+{
+    return field_set_combine(apply->typed.arena, operation, a, b, ret_set);
+}
+
+/* What nobody owns: it says which object this is. */
+static const char *const identity[][2] = {
+    {"apiVersion"},
+    {"kind"},
+    {"metadata"},
+    {"metadata", "name"},
+    {"metadata", "namespace"},
+    {"metadata", "creationTimestamp"},
+    {"metadata", "selfLink"},
+    {"metadata", "uid"},
+    {"metadata", "clusterName"},
+    {"metadata", "generation"},
+    {"metadata", "managedFields"},
+    {"metadata", "resourceVersion"},
+};
+
+static enum status strip(const struct apply *apply, const struct field_set *set,
+                         const struct field_set **ret_set)
+{
+    const struct field_set *path, *all = NULL;
+    for (size_t i = 0; i < COUNT_OF(identity); i++) {
+        TRY(field_set_of_path(apply->typed.arena, identity[i], identity[i][1] ? 2 : 1, &path));
+        TRY(combine(apply, FIELD_UNION, all, path, &all));
+    }
+    return combine(apply, FIELD_DIFFERENCE, set, all, ret_set);
+}
+
+static enum status filter(const struct apply *apply, const struct field_set *set,
+                          const struct field_set **ret_set)
+{
+    return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
+}
+
+static void forget_unknown(const struct apply *apply, struct managed *managed)
+{
+    for (size_t i = managed->count; i; i--) {
+        struct managed_entry *entry = &managed->entries[i - 1];
+        if (!apply->version_known(apply, entry->who.api_version))
+            managed_drop(managed, entry);
+    }
+}
+
+/* -- What a change does to all but the one who makes it -- */
+
+struct difference {
+    const struct field_set *set;     /* added or modified */
+    const struct field_set *removed; /* not there any more */
+};
+
+static enum status find_difference(const struct apply *apply, struct json_node *live,
+                                   struct json_node *object, struct difference *ret_difference)
+{
+    const struct field_set *marked;
+    struct arena *arena = apply->typed.arena;
+    TRY(typed_compare(&apply->typed, apply->type, live, object, &marked));
+    TRY(filter(apply, marked, &marked));
+    TRY(field_set_select(arena, marked, FIELD_ADDED | FIELD_MODIFIED, &ret_difference->set));
+    return field_set_select(arena, marked, FIELD_REMOVED, &ret_difference->removed);
+}
+
+static size_t count_members(const struct field_set *set)
+{
+    size_t count = 0;
+    for (size_t i = 0; set && i < set->count; i++)
+        count += (set->entries[i].marks ? 1 : 0) + count_members(set->entries[i].below);
+    return count;
+}
+
+static int conflict_order(const void *a, const void *b)
+{
+    return slice_compare(((const struct apply_conflict *)a)->id,
+                         ((const struct apply_conflict *)b)->id);
+}
+
+static enum status find_conflicts(const struct apply *apply, const struct managed *managed,
+                                  struct slice self, const struct difference *difference,
+                                  struct apply_conflicts *conflicts)
+{
+    *conflicts = (struct apply_conflicts){0};
+    conflicts->list =
+        arena_calloc(apply->typed.arena, managed->count + 1, sizeof(*conflicts->list));
+    if (!conflicts->list)
+        return ST_NOMEM;
+    for (size_t i = 0; i < managed->count; i++) {
+        const struct managed_entry *entry = &managed->entries[i];
+        const struct field_set *set;
+        if (slice_equal(entry->id, self))
+            continue;
+        TRY(combine(apply, FIELD_INTERSECTION, entry->set, difference->set, &set));
+        if (!set)
+            continue;
+        conflicts->list[conflicts->count++] =
+            (struct apply_conflict){.who = entry->who, .id = entry->id, .set = set};
+        conflicts->fields += count_members(set);
+    }
+    qsort(conflicts->list, conflicts->count, sizeof(*conflicts->list), conflict_order);
+    return ST_OK;
+}
+
+static enum status take_from_others(const struct apply *apply, struct managed *managed,
+                                    struct slice self, const struct difference *difference)
+{
+    for (size_t i = managed->count; i; i--) {
+        struct managed_entry *entry = &managed->entries[i - 1];
+        if (slice_equal(entry->id, self))
+            continue;
+        TRY(combine(apply, FIELD_DIFFERENCE, entry->set, difference->set, &entry->set));
+        TRY(combine(apply, FIELD_DIFFERENCE, entry->set, difference->removed, &entry->set));
+        if (!entry->set)
+            managed_drop(managed, entry);
+    }
+    return ST_OK;
+}
+
+/* -- Updating -- */
+
+enum status apply_update(const struct apply *apply, struct json_node *live,
+                         struct json_node *object, struct managed *managed)
+{
+    struct difference difference;
+    struct managed_entry *entry;
+    const struct field_set *set;
+    struct slice id;
+    forget_unknown(apply, managed);
+    TRY(find_difference(apply, live, object, &difference));
+    TRY(take_from_others(apply, managed, SLICE_EMPTY, &difference));
+    TRY(strip(apply, difference.set, &set));
+    if (!set)
+        return managed_cap(managed);
+    TRY(managed_id(apply->typed.arena, &apply->who, &id));
+    entry = managed_find(managed, id);
+    if (entry)
+        TRY(combine(apply, FIELD_UNION, set, entry->set, &set));
+    TRY(managed_set(managed, &apply->who, set, &entry));
+    entry->time = apply->now;
+    return managed_cap(managed);
+}
+
+/* -- Applying -- */
+
+struct pruning {
+    const struct apply *apply;
+    struct json_node *merged;
+    const struct field_set *merged_fields; /* with those of types that lead to others */
+};
+
+static enum status named(const struct apply *apply, const struct field_set *set,
+                         const struct field_set **ret_set)
+{
+    return typed_with_named(&apply->typed, apply->type, set, ret_set);
+}
+
+/* What of the merged object is not in the pruned one. */
+static enum status missing(const struct pruning *p, struct json_node *pruned,
+                           const struct field_set **ret_set)
+{
+    const struct field_set *set;
+    TRY(typed_fields(&p->apply->typed, p->apply->type, pruned, &set));
+    TRY(named(p->apply, set, &set));
+    return combine(p->apply, FIELD_DIFFERENCE, p->merged_fields, set, ret_set);
+}
+
+static enum status without(const struct pruning *p, const struct field_set *set,
+                           struct json_node **ret_object)
+{
+    return typed_without(&p->apply->typed, p->apply->type, p->merged, set, ret_object);
+}
+
+/*
+ * Takes out what the manager applied the last time and does not now; what others own stays, and
+ * what hangs on what goes without having been the manager's comes back.
+ */
+static enum status prune(const struct apply *apply, struct json_node *merged,
+                         const struct managed *managed, const struct field_set *last,
+                         struct json_node **ret_object)
+{
+    struct pruning p = {.apply = apply, .merged = merged};
+    const struct field_set *set, *owned = NULL;
+    struct json_node *pruned;
+    TRY(named(apply, last, &last));
+    TRY(typed_fields(&apply->typed, apply->type, merged, &set));
+    TRY(named(apply, set, &p.merged_fields));
+    TRY(without(&p, last, &pruned));
+    for (size_t i = 0; i < managed->count; i++)
+        TRY(combine(apply, FIELD_UNION, owned, managed->entries[i].set, &owned));
+    TRY(named(apply, owned, &owned));
+    TRY(missing(&p, pruned, &set));
+    TRY(combine(apply, FIELD_DIFFERENCE, set, owned, &set));
+    TRY(without(&p, set, &pruned));
+    TRY(missing(&p, pruned, &set));
+    TRY(combine(apply, FIELD_INTERSECTION, set, last, &set));
+    return without(&p, set, ret_object);
+}
+
+static enum status merge(const struct apply *apply, struct json_node *live,
+                         struct json_node *config, struct managed *managed, struct slice id,
+                         struct json_node **ret_object)
+{
+    struct managed_entry *entry = managed_find(managed, id);
+    const struct field_set *last = entry ? entry->set : NULL, *set;
+    TRY(typed_merge(&apply->typed, apply->type, live, config, ret_object));
+    TRY(typed_fields(&apply->typed, apply->type, config, &set));
+    TRY(filter(apply, set, &set));
+    TRY(managed_set(managed, &apply->who, set, &entry));
+    if (!last || !*ret_object)
+        return *ret_object ? ST_OK : ST_INVALID;
+    return prune(apply, *ret_object, managed, last, ret_object);
+}
+
+enum status apply_config(const struct apply *apply, struct json_node *live,
+                         struct json_node *config, struct managed *managed,
+                         struct json_node **ret_object, struct apply_conflicts *ret_conflicts)
+{
+    struct difference difference;
+    struct managed_entry *entry;
+    struct json_node *object;
+    const struct field_set *set;
+    struct slice id;
+    forget_unknown(apply, managed);
+    TRY(managed_id(apply->typed.arena, &apply->who, &id));
+    TRY(merge(apply, live, config, managed, id, &object));
+    TRY(find_difference(apply, live, object, &difference));
+    TRY(find_conflicts(apply, managed, id, &difference, ret_conflicts));
+    if (ret_conflicts->count && !apply->force)
+        return ST_EXISTS;
+    TRY(take_from_others(apply, managed, id, &difference));
+    entry = managed_find(managed, id);
+    if (entry) {
+        TRY(strip(apply, entry->set, &set));
+        TRY(managed_set(managed, &apply->who, set, &entry));
+    }
+    bool same = json_node_equal(live, object);
+    *ret_object = same ? NULL : object;
+    if (entry && !same)
+        entry->time = apply->now;
+    return ST_OK;
+}

@@ -1,0 +1,336 @@
+#include "kube/apply/atom.h"
+
+static struct atom_type type_of(unsigned kind, const void *of)
+{
+    struct atom_type type = {.of = of};
+    type.kind = kind;
+    return type;
+}
+
+static const struct atom_type nothing = {.kind = ATOM_NOTHING};
+
+static struct atom scalar(enum atom_scalar what)
+{
+    return (struct atom){.forms = ATOM_SCALAR, .scalar = what};
+}
+
+static struct atom anything(bool whole)
+{
+    return (struct atom){.forms = ATOM_MAP | ATOM_SCALAR | ATOM_LIST,
+                         .list_atomic = true,
+                         .map_atomic = whole,
+                         .item = type_of(ATOM_UNTYPED, NULL),
+                         .rest = type_of(whole ? ATOM_UNTYPED : ATOM_DEDUCED, NULL)};
+}
+
+/* -- Built-in types -- */
+
+static const struct kube_type *metadata_type(void)
+{
+    const struct kube_type *type = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("ConfigMap"));
+    const struct kube_field *field = type ? kube_type_field(type, SLICE_LITERAL("metadata")) : NULL;
+    return field ? kube_field_type(field) : NULL;
+}
+
+static struct atom of_message(const struct kube_type *type, bool atomic)
+{
+    struct atom atom = {.forms = ATOM_MAP, .map_atomic = atomic};
+    if (!type->field_count)
+        atom.rest = type_of(ATOM_DEDUCED, NULL);
+    return atom;
+}
+
+static struct atom of_value(const struct kube_field *field, enum kube_list_type marked)
+{
+    const struct kube_type *type = kube_field_type(field);
+    switch ((enum kube_value)field->value) {
+    case KUBE_VALUE_MESSAGE:
+        return of_message(type, marked == KUBE_LIST_ATOMIC ||
+                                    (type->atomic && marked != KUBE_LIST_GRANULAR));
+    case KUBE_VALUE_STRING:
+    case KUBE_VALUE_BYTES:
+        return scalar(ATOM_STRING);
+    case KUBE_VALUE_BOOL:
+        return scalar(ATOM_BOOLEAN);
+    case KUBE_VALUE_INT32:
+    case KUBE_VALUE_INT64:
+    case KUBE_VALUE_DOUBLE:
+        return scalar(ATOM_NUMERIC);
+    case KUBE_VALUE_TIME:
+    case KUBE_VALUE_MICROTIME:
+    case KUBE_VALUE_QUANTITY:
+        return scalar(ATOM_ANY);
+    case KUBE_VALUE_RAW:
+        return anything(true);
+    default:
+        return anything(false);
+    }
+}
+
+/* A list whose type says nothing is taken as a whole, unless patches merge it. */
+static struct atom of_list(const struct kube_field *field)
+{
+    enum kube_list_type list = kube_field_list_type(field);
+    bool merged = list == KUBE_LIST_NONE && field->flags & KUBE_FIELD_MERGE;
+    return (struct atom){
+        .forms = ATOM_LIST,
+        .list_atomic = !merged && list != KUBE_LIST_SET && list != KUBE_LIST_MAP,
+        .list_keyed = list == KUBE_LIST_MAP || (merged && kube_field_merge_key(field).len),
+        .item = type_of(ATOM_ITEM, field),
+    };
+}
+
+static struct atom of_field(const struct kube_field *field)
+{
+    enum kube_list_type marked = kube_field_list_type(field);
+    switch ((enum kube_field_shape)field->shape) {
+    case KUBE_SHAPE_ONE:
+        return of_value(field, marked);
+    case KUBE_SHAPE_LIST:
+        return of_list(field);
+    default:
+        return (struct atom){.forms = ATOM_MAP,
+                             .map_atomic = marked == KUBE_LIST_ATOMIC,
+                             .rest = type_of(ATOM_ITEM, field)};
+    }
+}
+
+static struct atom of_item(const struct kube_field *field)
+{
+    if (field->shape == KUBE_SHAPE_MAP_OF_LISTS)
+        return (struct atom){
+            .forms = ATOM_LIST, .list_atomic = true, .item = type_of(ATOM_UNTYPED, NULL)};
+    return of_value(field, KUBE_LIST_NONE);
+}
+
+/* -- Schemas of custom resources -- */
+
+static struct atom_type of_below(const struct schema *schema, bool preserve)
+{
+    struct atom_type type = type_of(ATOM_SCHEMA, schema);
+    type.preserve = preserve;
+    return type;
+}
+
+static struct atom_type schema_rest(const struct schema *schema, bool preserve)
+{
+    if (schema->additional)
+        return of_below(schema->additional, preserve);
+    if (schema->additional_given)
+        return schema->additional_allowed ? type_of(ATOM_DEDUCED, NULL) : nothing;
+    return preserve || !schema->property_count ? type_of(ATOM_DEDUCED, NULL) : nothing;
+}
+
+static struct atom of_schema(const struct schema *schema, bool preserve, bool resource)
+{
+    struct atom atom = {0};
+    preserve = preserve || schema->preserve_unknown;
+    bool any = !schema->types || schema->int_or_string;
+    if (any || resource || schema->types & SCHEMA_OBJECT) {
+        atom.forms |= ATOM_MAP;
+        atom.map_atomic = schema->map_atomic;
+        atom.rest = schema_rest(schema, preserve);
+    }
+    if (!resource && (any || schema->types & SCHEMA_ARRAY)) {
+        atom.forms |= ATOM_LIST;
+        atom.list_atomic = schema->list_type == SCHEMA_LIST_ATOMIC;
+        atom.list_keyed = schema->list_type == SCHEMA_LIST_MAP;
+        atom.item = schema->items ? of_below(schema->items, preserve) : type_of(ATOM_UNTYPED, NULL);
+    }
+    if (resource)
+        return atom;
+    if (any || schema->types & (SCHEMA_STRING | SCHEMA_NUMBER | SCHEMA_INTEGER | SCHEMA_BOOLEAN))
+        atom.forms |= ATOM_SCALAR;
+    if (schema->types == SCHEMA_BOOLEAN)
+        atom.scalar = ATOM_BOOLEAN;
+    else if (schema->types == SCHEMA_NUMBER || schema->types == SCHEMA_INTEGER)
+        atom.scalar = ATOM_NUMERIC;
+    else if (schema->types == SCHEMA_STRING && !schema->more->format.len)
+        atom.scalar = ATOM_STRING;
+    return atom;
+}
+
+/* -- -- */
+
+struct atom atom_of(struct atom_type type)
+{
+    switch (type.kind) {
+    case ATOM_DEDUCED:
+        return anything(false);
+    case ATOM_TEXT:
+        return scalar(ATOM_STRING);
+    case ATOM_MESSAGE:
+        return of_message(type.of, ((const struct kube_type *)type.of)->atomic);
+    case ATOM_FIELD:
+        return of_field(type.of);
+    case ATOM_ITEM:
+        return of_item(type.of);
+    case ATOM_SCHEMA:
+    case ATOM_RESOURCE:
+        return of_schema(type.of, type.preserve, type.kind == ATOM_RESOURCE);
+    default:
+        return anything(true);
+    }
+}
+
+unsigned atom_forms(const struct atom *atom, const struct json_node *value)
+{
+    if (!value || value->type == JSON_TYPE_NULL)
+        return atom->forms;
+    unsigned form = value->type == JSON_TYPE_OBJECT  ? ATOM_MAP
+                    : value->type == JSON_TYPE_ARRAY ? ATOM_LIST
+                                                     : ATOM_SCALAR;
+    return atom->forms & form ? form : atom->forms;
+}
+
+static const struct kube_type *message_of(struct atom_type type)
+{
+    if (type.kind == ATOM_MESSAGE)
+        return type.of;
+    const struct kube_field *field = type.of;
+    bool one = (type.kind == ATOM_FIELD && field->shape == KUBE_SHAPE_ONE) ||
+               (type.kind == ATOM_ITEM && field->shape != KUBE_SHAPE_MAP_OF_LISTS);
+    return one && field->value == KUBE_VALUE_MESSAGE ? kube_field_type(field) : NULL;
+}
+
+static bool schema_member(struct atom_type type, struct slice name, struct atom_type *ret_type)
+{
+    const struct schema *schema = type.of;
+    if (type.kind == ATOM_RESOURCE || schema->embedded) {
+        if (slice_equal(name, SLICE_LITERAL("kind")) ||
+            slice_equal(name, SLICE_LITERAL("apiVersion"))) {
+            *ret_type = type_of(ATOM_TEXT, NULL);
+            return true;
+        }
+        if (slice_equal(name, SLICE_LITERAL("metadata"))) {
+            *ret_type = type_of(ATOM_MESSAGE, metadata_type());
+            return true;
+        }
+    }
+    const struct schema *property = schema_property(schema, name);
+    if (!property)
+        return false;
+    *ret_type = of_below(property, type.preserve || schema->preserve_unknown);
+    return true;
+}
+
+struct atom_type atom_member(struct atom_type type, const struct atom *atom, struct slice name,
+                             bool *ret_named)
+{
+    struct atom_type member = atom->rest;
+    const struct kube_type *message = NULL;
+    *ret_named = false;
+    if (type.kind == ATOM_SCHEMA || type.kind == ATOM_RESOURCE) {
+        *ret_named = schema_member(type, name, &member);
+        return member;
+    }
+    if (type.of)
+        message = message_of(type);
+    const struct kube_field *field = message ? kube_type_field(message, name) : NULL;
+    *ret_named = field != NULL;
+    return field ? type_of(ATOM_FIELD, field) : member;
+}
+
+/* The n-th of texts that commas part; false: there are no more. */
+static bool part(struct slice list, size_t n, struct slice *ret_part)
+{
+    for (;;) {
+        const uint8_t *comma = list.len ? memchr(list.ptr, ',', list.len) : NULL;
+        size_t len = comma ? (size_t)(comma - list.ptr) : list.len;
+        *ret_part = slice_sub(list, 0, len);
+        if (!n--)
+            return true;
+        if (!comma)
+            return false;
+        list = slice_sub(list, len + 1, list.len - len - 1);
+    }
+}
+
+bool atom_key(struct atom_type type, size_t *at, struct atom_key *ret_key)
+{
+    size_t n = (*at)++;
+    *ret_key = (struct atom_key){0};
+    if (type.kind == ATOM_SCHEMA) {
+        const struct schema *schema = type.of;
+        if (n >= schema->more->list_keys.count)
+            return false;
+        ret_key->name = schema->more->list_keys.names[n];
+        const struct schema *key =
+            schema->items ? schema_property(schema->items, ret_key->name) : NULL;
+        ret_key->preset_node = key ? key->preset : NULL;
+        return true;
+    }
+    const struct kube_field *field = type.of;
+    struct slice keys = kube_field_list_keys(field);
+    if (!keys.len)
+        keys = kube_field_merge_key(field);
+    if (!keys.len || !part(keys, n, &ret_key->name))
+        return false;
+    if (!part(kube_field_list_defaults(field), n, &ret_key->preset))
+        ret_key->preset = SLICE_EMPTY;
+    return true;
+}
+
+/* -- The zero of a type -- */
+
+static struct json_node *zero_value(struct arena *arena, const struct kube_field *field)
+{
+    bool null = field->shape != KUBE_SHAPE_ONE || field->flags & KUBE_FIELD_POINTER;
+    struct json_node *object = NULL;
+    if (null)
+        return json_node_new(arena, JSON_TYPE_NULL);
+    switch ((enum kube_value)field->value) {
+    case KUBE_VALUE_MESSAGE:
+        return atom_zero(arena, kube_field_type(field), &object) == ST_OK ? object : NULL;
+    case KUBE_VALUE_STRING:
+        return json_node_new_text(arena, SLICE_EMPTY);
+    case KUBE_VALUE_BOOL:
+        return json_node_new(arena, JSON_TYPE_BOOL);
+    case KUBE_VALUE_QUANTITY:
+        return json_node_new_text(arena, SLICE_LITERAL("0"));
+    case KUBE_VALUE_INT32:
+    case KUBE_VALUE_INT64:
+    case KUBE_VALUE_DOUBLE:
+    case KUBE_VALUE_INTORSTRING:
+        return json_node_new_int(arena, 0);
+    default:
+        return json_node_new(arena, JSON_TYPE_NULL);
+    }
+}
+
+static bool is_left_out(const struct kube_field *field)
+{
+    bool message = field->shape == KUBE_SHAPE_ONE && field->value >= KUBE_VALUE_MESSAGE &&
+                   !(field->flags & KUBE_FIELD_POINTER);
+    return field->flags & KUBE_FIELD_OMIT_ZERO ||
+           (field->flags & KUBE_FIELD_OMIT_EMPTY && !message);
+}
+
+static enum status zero_fields(struct arena *arena, const struct kube_type *type,
+                               struct json_node *object)
+{
+    const struct kube_field *field = kube_type_fields(type);
+    for (size_t i = 0; i < type->field_count; i++, field++) {
+        if (field->flags & KUBE_FIELD_INLINE) {
+            TRY(zero_fields(arena, kube_field_type(field), object));
+            continue;
+        }
+        if (is_left_out(field))
+            continue;
+        struct json_node *value = zero_value(arena, field);
+        if (!value)
+            return ST_NOMEM;
+        TRY(json_node_set(arena, object, kube_field_name(field), value));
+    }
+    return ST_OK;
+}
+
+enum status atom_zero(struct arena *arena, const struct kube_type *type,
+                      struct json_node **ret_object)
+{
+    struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
+    if (!object)
+        return ST_NOMEM;
+    *ret_object = object;
+    return zero_fields(arena, type, object);
+}

@@ -1,0 +1,130 @@
+#include "kube/apply/conflict.h"
+
+#include "kube/apply/fields_v1.h"
+#include "kube/custom/go_text.h"
+#include "kube/status/faults.h"
+
+static size_t count_members(const struct field_set *set)
+{
+    size_t count = 0;
+    for (size_t i = 0; set && i < set->count; i++)
+        count += (set->entries[i].marks ? 1 : 0) + count_members(set->entries[i].below);
+    return count;
+}
+
+enum status apply_conflicts_without(struct arena *arena, struct apply_conflicts *conflicts,
+                                    const struct field_set *allowed)
+{
+    size_t kept = 0;
+    conflicts->fields = 0;
+    for (size_t i = 0; i < conflicts->count; i++) {
+        struct apply_conflict conflict = conflicts->list[i];
+        TRY(field_set_combine(arena, FIELD_DIFFERENCE, conflict.set, allowed, &conflict.set));
+        if (!conflict.set)
+            continue;
+        conflicts->list[kept++] = conflict;
+        conflicts->fields += count_members(conflict.set);
+    }
+    conflicts->count = kept;
+    return ST_OK;
+}
+
+/* -- Telling -- */
+
+struct telling {
+    struct arena *arena;
+    struct buf message, path;
+    struct slice who; /* `"a" using v1` */
+    bool alone;       /* there is but one field */
+    struct kube_fault *first, *last;
+    size_t told;
+};
+
+static enum status describe(const struct managed_who *who, struct arena *arena,
+                            struct slice *ret_text)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(go_quote(who->manager, &text));
+    if (who->subresource.len) {
+        TRY(buf_append_text(&text, " with subresource "));
+        TRY(go_quote(who->subresource, &text));
+    }
+    if (!who->applied)
+        TRY(buf_append_format(&text, " using %.*s", SLICE_ARGS(who->api_version)));
+    return arena_dup(arena, buf_slice(&text), ret_text);
+}
+
+static enum status tell(struct telling *t)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct kube_fault *fault;
+    if (t->told++ >= APPLY_CONFLICTS_TOLD_MAX)
+        return ST_OK;
+    if (!t->alone)
+        TRY(buf_append_text(&t->message, "\n- "));
+    TRY(buf_append(&t->message, buf_slice(&t->path)));
+    fault = arena_calloc(t->arena, 1, sizeof(*fault));
+    if (!fault)
+        return ST_NOMEM;
+    fault->reason = "FieldManagerConflict";
+    TRY(buf_append_format(&text, "conflict with %.*s", SLICE_ARGS(t->who)));
+    TRY(arena_dup(t->arena, buf_slice(&text), &fault->message));
+    TRY(arena_dup(t->arena, buf_slice(&t->path), &fault->field));
+    if (t->last)
+        t->last->next = fault;
+    else
+        t->first = fault;
+    t->last = fault;
+    return ST_OK;
+}
+
+/* The members of a level before what is below any of them. */
+static enum status tell_set(struct telling *t, const struct field_set *set)
+{
+    size_t len = t->path.len;
+    for (size_t round = 0; round < 2; round++) {
+        for (size_t i = 0; set && i < set->count; i++) {
+            const struct field_entry *entry = &set->entries[i];
+            if (round ? !entry->below : !entry->marks)
+                continue;
+            TRY(field_element_append(&entry->element, t->arena, &t->path));
+            TRY(round ? tell_set(t, entry->below) : tell(t));
+            t->path.len = len;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status tell_all(struct telling *t, const struct apply_conflicts *conflicts)
+{
+    t->alone = conflicts->fields == 1;
+    TRY(buf_append_format(&t->message, "Apply failed with %zu conflict%s: ", conflicts->fields,
+                          t->alone ? "" : "s"));
+    for (size_t i = 0; i < conflicts->count; i++) {
+        const struct apply_conflict *conflict = &conflicts->list[i];
+        TRY(describe(&conflict->who, t->arena, &t->who));
+        TRY(buf_append_format(&t->message, "%s%s %.*s:%s", i ? "\n" : "",
+                              t->alone ? "conflict with" : "conflicts with", SLICE_ARGS(t->who),
+                              t->alone ? " " : ""));
+        TRY(tell_set(t, conflict->set));
+    }
+    return ST_OK;
+}
+
+bool kube_fail_apply_conflict(struct kube_status *status, struct arena *arena,
+                              const struct apply_conflicts *conflicts)
+{
+    struct telling t = {.arena = arena};
+    struct slice message;
+    enum status told = tell_all(&t, conflicts);
+    if (told == ST_OK)
+        told = arena_dup(arena, buf_slice(&t.message), &message);
+    buf_fini(&t.message);
+    buf_fini(&t.path);
+    if (told != ST_OK)
+        return kube_fail_engine(status, told);
+    status->reason = KUBE_CONFLICT;
+    status->long_message = message;
+    status->faults = t.first;
+    return false;
+}

@@ -1,0 +1,103 @@
+/*
+ * A set of fields of an object: what managers own (metadata.managedFields), and what differs
+ * between two objects. A tree of sorted entries, each a step of a path; it mirrors fieldpath.Set of
+ * structured-merge-diff, with what it calls members and children in one list.
+ *
+ *     f:metadata ─► f:labels ─► f:app *            * is a member: the path that ends here
+ *     f:spec ─► f:ports ─► k:{"port":80} * ─► f:name *
+ *
+ * A set does not change once it is made, so sets share what they have in common. It lies in an
+ * arena with the JSON its values point into. NULL is the empty set, and no other is empty: each
+ * entry is a member or leads to one. Bounds: as deep as a JSON tree; memory at the arena's limit.
+ */
+#ifndef VIGIL_KUBE_APPLY_FIELD_SET_H
+#define VIGIL_KUBE_APPLY_FIELD_SET_H
+
+#include "codec/json/tree.h"
+
+enum field_step {
+    FIELD_NAME,  /* a member of an object */
+    FIELD_KEY,   /* an item of a list that is a map, by the members that tell it from others */
+    FIELD_VALUE, /* an item of a list that is a set */
+    FIELD_INDEX,
+};
+
+struct field_element {
+    enum field_step step;
+    struct slice name;       /* FIELD_NAME */
+    struct json_node *value; /* FIELD_KEY: an object of scalars, by name; FIELD_VALUE: a scalar */
+    int64_t index;           /* FIELD_INDEX */
+};
+
+/* A set has but FIELD_MEMBER; a comparison marks what it found. */
+enum field_mark {
+    FIELD_MEMBER = 1 << 0,
+    FIELD_ADDED = 1 << 1,
+    FIELD_MODIFIED = 1 << 2,
+    FIELD_REMOVED = 1 << 3,
+};
+
+struct field_set;
+
+struct field_entry {
+    struct field_element element;
+    unsigned marks;
+    const struct field_set *below;
+};
+
+struct field_set {
+    struct field_entry *entries;
+    size_t count;
+};
+
+/* Names before keys before values before indexes. */
+int field_element_compare(const struct field_element *a, const struct field_element *b);
+struct field_element field_name(struct slice name);
+/* Scalars by what they mean: numbers, then strings, bools, null. */
+int field_value_compare(const struct json_node *a, const struct json_node *b);
+
+/* NULL: it is not there. */
+const struct field_entry *field_set_find(const struct field_set *set,
+                                         const struct field_element *element);
+bool field_set_equal(const struct field_set *a, const struct field_set *b);
+
+/* -- Making; ST_NOMEM -- */
+
+/* Gathers the entries of one level in any order. Zeroed but for the arena. */
+struct field_builder {
+    struct arena *arena;
+    struct field_entry *entries;
+    size_t count, capacity;
+    bool unsorted;
+};
+
+/* Nothing is added that is neither a member nor leads to one. The same element twice is one. */
+MUST_CHECK
+enum status field_builder_add(struct field_builder *builder, struct field_element element,
+                              unsigned marks, const struct field_set *below);
+MUST_CHECK
+enum status field_builder_finish(struct field_builder *builder, const struct field_set **ret_set);
+
+/* Of names: "metadata", "labels". */
+MUST_CHECK
+enum status field_set_of_path(struct arena *arena, const char *const *names, size_t count,
+                              const struct field_set **ret_set);
+
+enum field_operation {
+    FIELD_UNION,
+    FIELD_INTERSECTION,
+    FIELD_DIFFERENCE,           /* a without the members of b */
+    FIELD_RECURSIVE_DIFFERENCE, /* and without what is below them */
+};
+
+/* Who is marked is a member; a union has the marks of both. */
+MUST_CHECK
+enum status field_set_combine(struct arena *arena, enum field_operation operation,
+                              const struct field_set *a, const struct field_set *b,
+                              const struct field_set **ret_set);
+/* Those entries that have one of these marks, as members. */
+MUST_CHECK
+enum status field_set_select(struct arena *arena, const struct field_set *set, unsigned marks,
+                             const struct field_set **ret_set);
+
+#endif

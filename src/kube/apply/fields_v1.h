@@ -1,0 +1,41 @@
+/*
+ * Field sets as clients see them: the JSON of fieldsV1, and paths in the texts of conflicts.
+ *
+ *     {"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}} .spec.ports[port=80].name
+ *
+ * What is read comes from clients: anything may stand there.
+ */
+#ifndef VIGIL_KUBE_APPLY_FIELDS_V1_H
+#define VIGIL_KUBE_APPLY_FIELDS_V1_H
+
+#include "kube/apply/field_set.h"
+
+/* Steps of all sets of one object; more are refused. */
+enum { FIELDS_V1_STEPS_MAX = 100000 };
+enum { FIELD_KEY_MEMBERS_MAX = 64 };
+
+/* A scalar without escapes, so that it can be compared; NULL: none, or no memory. */
+struct json_node *field_scalar(struct arena *arena, const struct json_node *node);
+
+/*
+ * ST_MALFORMED: it is no such set; ST_LIMIT: more than *budget steps, which is counted down;
+ * ST_NOMEM. Kinds of steps that nobody knows are left out. Texts stay in the tree.
+ */
+MUST_CHECK
+enum status fields_v1_read(struct arena *arena, struct json_node *tree, size_t *budget,
+                           const struct field_set **ret_set);
+/* ST_NOMEM. */
+MUST_CHECK
+enum status fields_v1_write(struct arena *arena, const struct field_set *set,
+                            struct json_node **ret_tree);
+
+/* Appends ".spec", `[name="a"]`, `[="x"]` or "[0]". ST_NOMEM. */
+MUST_CHECK
+enum status field_element_append(const struct field_element *element, struct arena *arena,
+                                 struct buf *to);
+
+/* Appends JSON with <, > and & escaped, as Go's encoder writes it. ST_LIMIT, ST_NOMEM. */
+MUST_CHECK
+enum status go_json_append(const struct json_node *node, struct buf *to);
+
+#endif

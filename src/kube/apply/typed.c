@@ -1,0 +1,287 @@
+#include "kube/apply/typed.h"
+
+/* -- Which fields there are -- */
+
+struct found {
+    bool member;
+    const struct field_set *below;
+};
+
+static enum status fields_of(const struct typed *typed, struct atom_type type,
+                             struct json_node *value, struct found *found);
+
+static enum status fields_of_map(const struct typed *typed, struct atom_type type,
+                                 const struct atom *atom, struct json_node *map,
+                                 const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    for (struct json_node *node = map->first; node; node = node->next) {
+        struct found found = {0};
+        bool named;
+        struct atom_type member = atom_member(type, atom, node->key, &named);
+        TRY(fields_of(typed, member, node, &found));
+        bool empty =
+            node->type == JSON_TYPE_NULL || (node->type == JSON_TYPE_OBJECT && !node->first);
+        TRY(field_builder_add(&builder, field_name(node->key), found.member || empty || !named,
+                              found.below));
+    }
+    return field_builder_finish(&builder, ret_set);
+}
+
+/* An item that is there more than once is owned as a whole. */
+static enum status fields_of_list(const struct typed *typed, struct atom_type type,
+                                  const struct atom *atom, struct json_node *list,
+                                  const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    struct typed_item *items, *sorted;
+    size_t count;
+    TRY(typed_items(typed, type, atom, list, &items, &count));
+    TRY(typed_sort(typed->arena, items, count, &sorted));
+    for (size_t i = 0, next; i < count; i = next) {
+        struct found found = {0};
+        for (next = i + 1; next < count; next++)
+            if (field_element_compare(&sorted[i].element, &sorted[next].element))
+                break;
+        if (next == i + 1)
+            TRY(fields_of(typed, atom->item, sorted[i].node, &found));
+        TRY(field_builder_add(&builder, sorted[i].element, FIELD_MEMBER, found.below));
+    }
+    return field_builder_finish(&builder, ret_set);
+}
+
+static enum status fields_of(const struct typed *typed, struct atom_type type,
+                             struct json_node *value, struct found *found)
+{
+    struct atom atom = atom_of(type);
+    unsigned forms = atom_forms(&atom, value);
+    if (forms & ATOM_MAP) {
+        found->member = atom.map_atomic;
+        if (!atom.map_atomic && value->type == JSON_TYPE_OBJECT)
+            return fields_of_map(typed, type, &atom, value, &found->below);
+        return ST_OK;
+    }
+    found->member = forms & ATOM_SCALAR || atom.list_atomic;
+    if (forms & ATOM_LIST && !found->member && value->type == JSON_TYPE_ARRAY)
+        return fields_of_list(typed, type, &atom, value, &found->below);
+    return ST_OK;
+}
+
+enum status typed_fields(const struct typed *typed, struct atom_type type, struct json_node *value,
+                         const struct field_set **ret_set)
+{
+    struct found found = {0};
+    TRY(fields_of(typed, type, value, &found));
+    *ret_set = found.below;
+    return ST_OK;
+}
+
+/* -- What differs -- */
+
+struct compared {
+    unsigned marks;
+    const struct field_set *below;
+    bool leaf; /* its marks were made as those of a whole */
+};
+
+static enum status compare(const struct typed *typed, struct atom_type type,
+                           struct json_node *before, struct json_node *after,
+                           struct compared *ret_compared);
+
+static void compare_leaf(struct json_node *before, struct json_node *after, struct compared *out)
+{
+    if (out->leaf)
+        return;
+    out->leaf = true;
+    if (!before)
+        out->marks |= FIELD_ADDED;
+    else if (!after)
+        out->marks |= FIELD_REMOVED;
+    else if (!json_node_equal(before, after))
+        out->marks |= FIELD_MODIFIED;
+}
+
+static enum status compare_member(const struct typed *typed, struct atom_type type,
+                                  const struct atom *atom, struct json_node *before,
+                                  struct json_node *after, struct field_builder *builder)
+{
+    struct compared compared = {0};
+    struct slice key = before ? before->key : after->key;
+    bool named;
+    struct atom_type member = atom_member(type, atom, key, &named);
+    TRY(compare(typed, member, before, after, &compared));
+    return field_builder_add(builder, field_name(key), compared.marks, compared.below);
+}
+
+static enum status compare_maps(const struct typed *typed, struct atom_type type,
+                                const struct atom *atom, struct json_node *before,
+                                struct json_node *after, const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    bool was = typed_has(before, JSON_TYPE_OBJECT), is = typed_has(after, JSON_TYPE_OBJECT);
+    for (struct json_node *node = was ? before->first : NULL; node; node = node->next) {
+        struct json_node *other = is ? json_node_member(after, node->key) : NULL;
+        TRY(compare_member(typed, type, atom, node, other, &builder));
+    }
+    for (struct json_node *node = is ? after->first : NULL; node; node = node->next) {
+        if (!was || !json_node_member(before, node->key))
+            TRY(compare_member(typed, type, atom, NULL, node, &builder));
+    }
+    return field_builder_finish(&builder, ret_set);
+}
+
+/* Items that have the same element, in two lists. */
+struct twins {
+    const struct typed_item *before, *after;
+    size_t before_count, after_count;
+};
+
+static bool twins_equal(const struct twins *twins)
+{
+    if (twins->before_count != twins->after_count)
+        return false;
+    for (size_t i = 0; i < twins->before_count; i++)
+        if (!json_node_equal(twins->before[i].node, twins->after[i].node))
+            return false;
+    return true;
+}
+
+static enum status compare_twins(const struct typed *typed, const struct atom *atom,
+                                 const struct twins *twins, struct field_builder *builder)
+{
+    struct compared compared = {0};
+    const struct field_element *element =
+        twins->before_count ? &twins->before->element : &twins->after->element;
+    struct json_node *before = twins->before_count ? twins->before->node : NULL;
+    struct json_node *after = twins->after_count ? twins->after->node : NULL;
+    if (twins->before_count <= 1 && twins->after_count <= 1) {
+        TRY(compare(typed, atom->item, before, after, &compared));
+    } else if (twins->before_count > 1 && twins->after_count > 1) {
+        compared.marks = twins_equal(twins) ? 0 : FIELD_MODIFIED;
+    } else if (twins->before_count > 1) {
+        if (after)
+            TRY(compare(typed, atom->item, NULL, after, &compared));
+        compared.marks |= FIELD_REMOVED;
+    } else {
+        if (before)
+            TRY(compare(typed, atom->item, before, NULL, &compared));
+        compared.marks |= FIELD_ADDED;
+    }
+    return field_builder_add(builder, *element, compared.marks, compared.below);
+}
+
+static size_t same_from(const struct typed_item *sorted, size_t count, size_t from)
+{
+    size_t to = from + 1;
+    while (to < count && !field_element_compare(&sorted[from].element, &sorted[to].element))
+        to++;
+    return to - from;
+}
+
+static enum status compare_lists(const struct typed *typed, struct atom_type type,
+                                 const struct atom *atom, struct json_node *before,
+                                 struct json_node *after, const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    struct typed_item *items, *was, *is;
+    size_t was_count, is_count, i = 0, j = 0;
+    TRY(typed_items(typed, type, atom, before, &items, &was_count));
+    TRY(typed_sort(typed->arena, items, was_count, &was));
+    TRY(typed_items(typed, type, atom, after, &items, &is_count));
+    TRY(typed_sort(typed->arena, items, is_count, &is));
+    while (i < was_count || j < is_count) {
+        struct twins twins = {0};
+        int order = i == was_count  ? 1
+                    : j == is_count ? -1
+                                    : field_element_compare(&was[i].element, &is[j].element);
+        if (order <= 0) {
+            twins.before = &was[i];
+            i += twins.before_count = same_from(was, was_count, i);
+        }
+        if (order >= 0) {
+            twins.after = &is[j];
+            j += twins.after_count = same_from(is, is_count, j);
+        }
+        TRY(compare_twins(typed, atom, &twins, &builder));
+    }
+    return field_builder_finish(&builder, ret_set);
+}
+
+static enum status compare_as(const struct typed *typed, struct atom_type type,
+                              const struct atom *atom, unsigned forms, struct json_node *before,
+                              struct json_node *after, struct compared *out)
+{
+    const struct field_set *below = NULL;
+    bool map = forms & ATOM_MAP, scalar = !map && forms & ATOM_SCALAR;
+    enum json_type container = map ? JSON_TYPE_OBJECT : JSON_TYPE_ARRAY;
+    bool empty = !typed_has(before, container) && !typed_has(after, container);
+    if (scalar || empty || (map ? atom->map_atomic : atom->list_atomic)) {
+        compare_leaf(before, after, out);
+        return ST_OK;
+    }
+    if (map)
+        TRY(compare_maps(typed, type, atom, before, after, &below));
+    else
+        TRY(compare_lists(typed, type, atom, before, after, &below));
+    return field_set_combine(typed->arena, FIELD_UNION, out->below, below, &out->below);
+}
+
+/* A value that changes its form is compared as what it was and as what it is. */
+static enum status compare(const struct typed *typed, struct atom_type type,
+                           struct json_node *before, struct json_node *after,
+                           struct compared *ret_compared)
+{
+    struct atom atom = atom_of(type);
+    unsigned was = atom_forms(&atom, before), is = atom_forms(&atom, after);
+    struct compared out = {0};
+    if (before && after && was != is) {
+        TRY(compare_as(typed, type, &atom, was, before, after, &out));
+        out.leaf = false;
+    }
+    TRY(compare_as(typed, type, &atom, after ? is : was, before, after, &out));
+    if (!out.leaf && !before)
+        out.marks |= FIELD_ADDED;
+    else if (!out.leaf && !after)
+        out.marks |= FIELD_REMOVED;
+    *ret_compared = out;
+    return ST_OK;
+}
+
+enum status typed_compare(const struct typed *typed, struct atom_type type,
+                          struct json_node *before, struct json_node *after,
+                          const struct field_set **ret_marked)
+{
+    struct compared compared = {0};
+    TRY(compare(typed, type, before, after, &compared));
+    *ret_marked = compared.below;
+    return ST_OK;
+}
+
+/* -- Sets by types -- */
+
+static struct atom_type type_below(struct atom_type type, const struct atom *atom,
+                                   const struct field_element *element, bool *ret_named)
+{
+    *ret_named = false;
+    if (element->step == FIELD_NAME && atom->forms & ATOM_MAP)
+        return atom_member(type, atom, element->name, ret_named);
+    if (element->step == FIELD_KEY && atom->forms & ATOM_LIST)
+        return atom->item;
+    return (struct atom_type){.kind = ATOM_NOTHING};
+}
+
+enum status typed_with_named(const struct typed *typed, struct atom_type type,
+                             const struct field_set *set, const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    struct atom atom = atom_of(type);
+    for (size_t i = 0; set && i < set->count; i++) {
+        const struct field_entry *entry = &set->entries[i];
+        const struct field_set *below;
+        bool named;
+        struct atom_type next = type_below(type, &atom, &entry->element, &named);
+        TRY(typed_with_named(typed, next, entry->below, &below));
+        TRY(field_builder_add(&builder, entry->element, entry->marks || (named && below), below));
+    }
+    return field_builder_finish(&builder, ret_set);
+}

@@ -1,0 +1,163 @@
+#include "kube/apply/fields_v1.h"
+#include "kube/apply/typed.h"
+#include "kube/patch/print.h"
+
+#include <stdio.h>
+
+struct check {
+    struct arena *arena;
+    struct buf *faults;
+    struct buf path;
+    size_t count;
+};
+
+static enum status check(struct check *c, struct atom_type type, struct json_node *value);
+
+static enum status tell(struct check *c, const char *text)
+{
+    if (c->count++ >= TYPED_FAULTS_MAX)
+        return ST_OK;
+    TRY(buf_append_text(c->faults, c->faults->len ? "\n" : ""));
+    TRY(buf_append(c->faults, buf_slice(&c->path)));
+    TRY(buf_append_text(c->faults, c->path.len ? ": " : ""));
+    return buf_append_text(c->faults, text);
+}
+
+static enum status tell_type(struct check *c, const char *wanted, struct json_node *value)
+{
+    char text[PRINT_BYTES + 64], shown[PRINT_BYTES];
+    snprintf(text, sizeof(text), "expected %s, got &{%s}", wanted, print_go(value, shown));
+    return tell(c, text);
+}
+
+/* As Go writes it with all that it is: &value.valueUnstructured{Value:1}. */
+static enum status tell_string(struct check *c, struct json_node *value)
+{
+    char text[PRINT_BYTES + 96], shown[PRINT_BYTES];
+    const char *type = value->type == JSON_TYPE_OBJECT  ? "map[string]interface {}"
+                       : value->type == JSON_TYPE_ARRAY ? "[]interface {}"
+                                                        : "";
+    const char *open = type[0] ? "{" : "", *close = type[0] ? "}" : "";
+    snprintf(text, sizeof(text), "expected string, got &value.valueUnstructured{Value:%s%s%s%s}",
+             type, open, print_go(value, shown), close);
+    return tell(c, text);
+}
+
+static enum status check_scalar(struct check *c, const struct atom *atom, struct json_node *value)
+{
+    char text[96];
+    if (value->type == JSON_TYPE_NULL)
+        return ST_OK;
+    switch (atom->scalar) {
+    case ATOM_STRING:
+        return value->type == JSON_TYPE_STRING ? ST_OK : tell_string(c, value);
+    case ATOM_BOOLEAN:
+        return value->type == JSON_TYPE_BOOL ? ST_OK : tell_type(c, "boolean", value);
+    case ATOM_NUMERIC:
+        snprintf(text, sizeof(text), "expected numeric (int or float), got %s",
+                 print_go_type(value));
+        return value->type == JSON_TYPE_NUMBER ? ST_OK : tell(c, text);
+    default:
+        if (value->type == JSON_TYPE_OBJECT || value->type == JSON_TYPE_ARRAY)
+            return tell_type(c, "any scalar", value);
+        return ST_OK;
+    }
+}
+
+static enum status check_members(struct check *c, struct atom_type type, const struct atom *atom,
+                                 struct json_node *map)
+{
+    size_t len = c->path.len;
+    for (struct json_node *node = map->first; node; node = node->next) {
+        struct field_element element = field_name(node->key);
+        bool named;
+        struct atom_type member = atom_member(type, atom, node->key, &named);
+        TRY(field_element_append(&element, c->arena, &c->path));
+        if (member.kind == ATOM_NOTHING) {
+            TRY(tell(c, "field not declared in schema"));
+            c->path.len = len;
+            return ST_OK;
+        }
+        TRY(check(c, member, node));
+        c->path.len = len;
+    }
+    return ST_OK;
+}
+
+static enum status tell_element(struct check *c, size_t at, const char *why)
+{
+    char text[600];
+    snprintf(text, sizeof(text), "element %zu: %s", at, why);
+    return tell(c, text);
+}
+
+/* Tells each element that comes again. */
+static enum status check_twice(struct check *c, const struct typed_item *items, size_t count)
+{
+    struct typed_item *sorted;
+    TRY(typed_sort(c->arena, items, count, &sorted));
+    for (size_t i = 1; i < count; i++) {
+        AUTO(buf_fini) struct buf text = {0};
+        if (field_element_compare(&sorted[i - 1].element, &sorted[i].element))
+            continue;
+        TRY(buf_append_text(&text, "duplicate entries for key "));
+        TRY(field_element_append(&sorted[i].element, c->arena, &text));
+        TRY(buf_append(&text, slice_of("", 1)));
+        TRY(tell(c, (const char *)text.ptr));
+    }
+    return ST_OK;
+}
+
+static enum status check_items(struct check *c, struct atom_type type, const struct atom *atom,
+                               struct json_node *list)
+{
+    size_t len = c->path.len, at = 0;
+    struct typed_item *items = arena_calloc(c->arena, list->count + 1, sizeof(*items));
+    if (!items)
+        return ST_NOMEM;
+    for (struct json_node *node = list->first; node; node = node->next, at++) {
+        struct error why = {0};
+        struct field_element *element = &items[at].element;
+        items[at].at = at;
+        *element = (struct field_element){.step = FIELD_INDEX, .index = (int64_t)at};
+        enum status status =
+            atom->list_atomic ? ST_OK : typed_element(c->arena, type, atom, node, element, &why);
+        if (status == ST_INVALID)
+            return tell_element(c, at, why.text);
+        TRY(status);
+        TRY(field_element_append(element, c->arena, &c->path));
+        TRY(check(c, atom->item, node));
+        c->path.len = len;
+    }
+    return atom->list_atomic ? ST_OK : check_twice(c, items, at);
+}
+
+static enum status check(struct check *c, struct atom_type type, struct json_node *value)
+{
+    struct atom atom = atom_of(type);
+    unsigned forms = atom_forms(&atom, value);
+    if (forms & ATOM_MAP) {
+        if (value->type == JSON_TYPE_NULL)
+            return ST_OK;
+        if (value->type != JSON_TYPE_OBJECT)
+            return tell_type(c, "map", value);
+        return check_members(c, type, &atom, value);
+    }
+    if (forms & ATOM_SCALAR)
+        return check_scalar(c, &atom, value);
+    if (value->type == JSON_TYPE_NULL)
+        return ST_OK;
+    if (value->type != JSON_TYPE_ARRAY)
+        return tell_type(c, "list", value);
+    return check_items(c, type, &atom, value);
+}
+
+enum status typed_validate(struct arena *arena, struct atom_type type, struct json_node *value,
+                           struct buf *faults, size_t *ret_count)
+{
+    struct check c = {.arena = arena, .faults = faults};
+    enum status status = check(&c, type, value);
+    buf_fini(&c.path);
+    *ret_count = c.count;
+    return status;
+}
