@@ -52,6 +52,12 @@ class CheckLayers(unittest.TestCase):
     def test_table_with_a_cycle_fails(self):
         self.assert_fault("which is not below it", {}, "vigil_layer(a USES b)\nvigil_layer(b USES a)\n")
 
+    def test_circle_of_directories_within_a_layer_fails(self):
+        files = {"src/store/log/a.c": '#include "store/index/b.h"\n', "src/store/index/b.h": '#include "store/a.h"\n'}
+        self.assertEqual(self.check(files), (0, ""))
+        self.assert_fault("src/store/log: includes itself through",
+                          files | {"src/store/index/c.c": '#include "store/log/a.h"\n'})
+
     def test_our_own_tree_passes(self):
         done = subprocess.run([ROOT / "tools/check-layers"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, ""))

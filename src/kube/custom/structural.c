@@ -330,7 +330,7 @@ static enum status compile_more(struct compiler *c, struct schema *s, struct jso
     TRY(compile_list(c, node, "allOf", &more.all_of));
     TRY(compile_list(c, node, "anyOf", &more.any_of));
     TRY(compile_list(c, node, "oneOf", &more.one_of));
-    if (memcmp(&more, &nothing_more, sizeof(more)) == 0) {
+    if (slice_equal(slice_of(&more, sizeof(more)), slice_of(&nothing_more, sizeof(more)))) {
         s->more = &nothing_more;
         return ST_OK;
     }
