@@ -63,4 +63,13 @@ static inline size_t align_up(size_t n, size_t power_of_two)
     return (n + power_of_two - 1) & ~(power_of_two - 1);
 }
 
+/* In Go's words, since that is what etcd and Kubernetes print. */
+#if defined(__x86_64__)
+#define ARCHITECTURE "amd64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "arm64"
+#else
+#define ARCHITECTURE "unknown"
+#endif
+
 #endif

@@ -57,6 +57,31 @@ static inline bool slice_has_prefix(struct slice s, struct slice prefix)
     return s.len >= prefix.len && slice_equal(slice_sub(s, 0, prefix.len), prefix);
 }
 
+/* Without spaces and tabs at both ends. */
+static inline struct slice slice_trim(struct slice s)
+{
+    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
+        s = slice_sub(s, 1, s.len - 1);
+    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+/* True: it is a number of 1 to 18 digits and nothing else. */
+static inline bool slice_decimal(struct slice s, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    if (s.len == 0 || s.len > 18)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+        number = number * 10 + (uint64_t)(s.ptr[i] - '0');
+    }
+    *ret_number = number;
+    return true;
+}
+
 static inline void slice_copy(void *to, struct slice from)
 {
     if (from.len)

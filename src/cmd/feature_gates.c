@@ -24,23 +24,14 @@ struct reading {
     bool named[FEATURE_GATES];
 };
 
-static struct slice trimmed(struct slice s)
-{
-    while (s.len && s.ptr[0] == ' ')
-        s = slice_sub(s, 1, s.len - 1);
-    while (s.len && s.ptr[s.len - 1] == ' ')
-        s.len--;
-    return s;
-}
-
 static enum status read_gate(struct reading *reading, struct slice item, struct error *error)
 {
     const uint8_t *equals = memchr(item.ptr, '=', item.len);
     size_t name_len = equals ? (size_t)(equals - item.ptr) : item.len;
-    struct slice name = trimmed(slice_sub(item, 0, name_len));
+    struct slice name = slice_trim(slice_sub(item, 0, name_len));
     if (!equals)
         return error_set(error, ST_INVALID, "missing bool value for %.*s", SLICE_ARGS(name));
-    struct slice value = trimmed(slice_sub(item, name_len + 1, item.len - name_len - 1));
+    struct slice value = slice_trim(slice_sub(item, name_len + 1, item.len - name_len - 1));
     char text[8];
     bool on = false;
     snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(value));

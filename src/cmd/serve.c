@@ -22,15 +22,6 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* In Go's words, since that is what `etcd --version` prints. */
-#if defined(__x86_64__)
-#define ARCHITECTURE "amd64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#else
-#define ARCHITECTURE "unknown"
-#endif
-
 struct serve {
     bool as_etcd;
     bool for_people; /* sentences and a greeting instead of JSON */

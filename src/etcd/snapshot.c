@@ -230,16 +230,6 @@ void snapshot_on_end(struct grpc_call *call, void *face)
 
 /* -- What the file says of us -- */
 
-static void urls_write(struct json_writer *w, const char *name, const struct slice *urls,
-                       size_t count)
-{
-    json_key(w, name);
-    json_begin_array(w);
-    for (size_t i = 0; i < count; i++)
-        json_string(w, urls[i]);
-    json_end_array(w);
-}
-
 static enum status member_write(const struct etcd_face *face, struct buf *out)
 {
     const struct etcd_config *config = face->config;
@@ -248,10 +238,12 @@ static enum status member_write(const struct etcd_face *face, struct buf *out)
     json_begin_object(&w);
     json_key(&w, "id");
     json_u64(&w, face->identity.member_id);
-    urls_write(&w, "peerURLs", config->peer_urls, config->peer_url_count);
+    json_key(&w, "peerURLs");
+    json_strings(&w, config->peer_urls, config->peer_url_count);
     json_key(&w, "name");
     json_text(&w, config->member_name);
-    urls_write(&w, "clientURLs", config->client_urls, config->client_url_count);
+    json_key(&w, "clientURLs");
+    json_strings(&w, config->client_urls, config->client_url_count);
     json_end_object(&w);
     return json_writer_finish(&w);
 }

@@ -12,16 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void write_urls(struct json_writer *w, const char *name, const struct slice *urls,
-                       size_t count)
-{
-    json_key(w, name);
-    json_begin_array(w);
-    for (size_t i = 0; i < count; i++)
-        json_string(w, urls[i]);
-    json_end_array(w);
-}
-
 static void write_id(struct json_writer *w, const char *name, uint64_t id)
 {
     char text[24];
@@ -40,8 +30,10 @@ static void write_member(struct json_writer *w, const struct etcd_face *face,
     write_id(w, "id", member->id);
     json_key(w, "name");
     json_text(w, self ? config->member_name : "");
-    write_urls(w, "peerURLs", member->peer_urls, member->peer_url_count);
-    write_urls(w, "clientURLs", config->client_urls, self ? config->client_url_count : 0);
+    json_key(w, "peerURLs");
+    json_strings(w, member->peer_urls, member->peer_url_count);
+    json_key(w, "clientURLs");
+    json_strings(w, config->client_urls, self ? config->client_url_count : 0);
     json_end_object(w);
 }
 

@@ -136,10 +136,7 @@ void v2_names_json(struct json_writer *w, const struct v2_names *names)
         json_null(w);
         return;
     }
-    json_begin_array(w);
-    for (size_t i = 0; i < names->count; i++)
-        json_string(w, names->list[i]);
-    json_end_array(w);
+    json_strings(w, names->list, names->count);
 }
 
 void v2_role_json(struct json_writer *w, const struct v2_role *role)

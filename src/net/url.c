@@ -14,15 +14,6 @@ static const struct scheme schemes[] = {
     {"unixs", true, true},
 };
 
-static struct slice trim(struct slice s)
-{
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = slice_sub(s, 1, s.len - 1);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 /* Splits "scheme:rest" and drops the "//" that may begin the rest. */
 static const struct scheme *take_scheme(struct slice *rest)
 {
@@ -43,15 +34,8 @@ static const struct scheme *take_scheme(struct slice *rest)
 
 static bool parse_port(struct slice digits, uint16_t *ret_port)
 {
-    unsigned port = 0;
-    if (digits.len == 0 || digits.len > 5)
-        return false;
-    for (size_t i = 0; i < digits.len; i++) {
-        if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
-            return false;
-        port = port * 10 + (unsigned)(digits.ptr[i] - '0');
-    }
-    if (port > UINT16_MAX)
+    uint64_t port;
+    if (digits.len > 5 || !slice_decimal(digits, &port) || port > UINT16_MAX)
         return false;
     *ret_port = (uint16_t)port;
     return true;
@@ -90,7 +74,7 @@ static bool is_name(struct slice host)
 /* names: a host that is no address is taken, and then the address is left empty. */
 static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
 {
-    text = trim(text);
+    text = slice_trim(text);
     struct slice rest = text;
     const struct scheme *scheme = take_scheme(&rest);
     if (!scheme)

@@ -189,15 +189,9 @@ static bool name_is(const nghttp2_nv *field, const char *name)
 /* A peer's text as a number: -2 when it is none. */
 static int number_of(const nghttp2_nv *field)
 {
-    int value = 0;
-    if (field->valuelen == 0 || field->valuelen > 4)
-        return -2;
-    for (size_t i = 0; i < field->valuelen; i++) {
-        if (field->value[i] < '0' || field->value[i] > '9')
-            return -2;
-        value = value * 10 + (field->value[i] - '0');
-    }
-    return value;
+    uint64_t value;
+    struct slice text = slice_of(field->value, field->valuelen);
+    return slice_decimal(text, &value) && value < 10000 ? (int)value : -2;
 }
 
 static void take_field(const nghttp2_nv *field, struct bench_verdict *verdict)

@@ -150,6 +150,14 @@ void json_text(struct json_writer *writer, const char *text)
     json_string(writer, slice_from_text(text));
 }
 
+void json_strings(struct json_writer *writer, const struct slice *texts, size_t count)
+{
+    json_begin_array(writer);
+    for (size_t i = 0; i < count; i++)
+        json_string(writer, texts[i]);
+    json_end_array(writer);
+}
+
 void json_i64(struct json_writer *writer, int64_t number)
 {
     put_separator(writer);

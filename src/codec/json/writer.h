@@ -43,6 +43,8 @@ void json_key(struct json_writer *writer, const char *name);
 
 void json_string(struct json_writer *writer, struct slice text);
 void json_text(struct json_writer *writer, const char *text);
+/* An array of them. */
+void json_strings(struct json_writer *writer, const struct slice *texts, size_t count);
 /* As many digits as needed: a reader with doubles only loses those past 2^53. */
 void json_i64(struct json_writer *writer, int64_t number);
 void json_u64(struct json_writer *writer, uint64_t number);

@@ -8,14 +8,6 @@
 
 #include <stdio.h>
 
-#if defined(__x86_64__)
-#define ARCHITECTURE "amd64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#else
-#define ARCHITECTURE "unknown"
-#endif
-
 #define JSON SLICE_LITERAL("application/json")
 #define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
 

@@ -253,15 +253,6 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
 
 /* -- Accept -- */
 
-static struct slice trim(struct slice text)
-{
-    while (text.len && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
-        text = slice_sub(text, 1, text.len - 1);
-    while (text.len && (text.ptr[text.len - 1] == ' ' || text.ptr[text.len - 1] == '\t'))
-        text.len--;
-    return text;
-}
-
 static bool format_of(struct slice type, enum kube_format *ret_format)
 {
     static const struct {
@@ -315,8 +306,8 @@ static struct clause clause_parse(struct slice rest)
     struct clause clause = {.weight = 1000};
     while (rest.len) {
         struct slice value = cut(&rest, ';');
-        struct slice name = trim(cut(&value, '='));
-        value = trim(value);
+        struct slice name = slice_trim(cut(&value, '='));
+        value = slice_trim(value);
         if (is(name, "as"))
             clause.as = value;
         else if (is(name, "g"))
@@ -362,11 +353,11 @@ static unsigned rank(struct slice type, const struct clause *clause)
 bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept)
 {
     unsigned best = 0;
-    bool found = !trim(accept).len;
+    bool found = !slice_trim(accept).len;
     *ret_accept = (struct kube_accept){0};
     while (accept.len) {
         struct slice rest = cut(&accept, ',');
-        struct slice type = trim(cut(&rest, ';'));
+        struct slice type = slice_trim(cut(&rest, ';'));
         struct kube_accept met = {0};
         struct clause clause = clause_parse(rest);
         if (!format_of(type, &met.format) || !(formats & (1u << met.format)) ||

@@ -110,15 +110,10 @@ static bool is_forbidden(struct slice name, struct slice value)
 
 static bool note_content_length(struct h2_headers *headers, struct slice value)
 {
-    if (headers->content_length >= 0 || value.len == 0 || value.len > 18)
+    uint64_t n;
+    if (headers->content_length >= 0 || !slice_decimal(value, &n))
         return false;
-    int64_t n = 0;
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.ptr[i] < '0' || value.ptr[i] > '9')
-            return false;
-        n = n * 10 + (value.ptr[i] - '0');
-    }
-    headers->content_length = n;
+    headers->content_length = (int64_t)n;
     return true;
 }
 

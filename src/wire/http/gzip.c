@@ -4,15 +4,6 @@
 
 enum { GZIP_WINDOW_BITS = 15 + 16, MEMORY_LEVEL = 8 };
 
-static struct slice trim(struct slice s)
-{
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = slice_sub(s, 1, s.len - 1);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 /* Cuts up to the separator off the front; the separator goes too. */
 static struct slice cut(struct slice *rest, uint8_t separator)
 {
@@ -21,7 +12,7 @@ static struct slice cut(struct slice *rest, uint8_t separator)
     struct slice part = slice_sub(*rest, 0, len);
     size_t used = size_min(len + 1, rest->len);
     *rest = slice_sub(*rest, used, rest->len - used);
-    return trim(part);
+    return slice_trim(part);
 }
 
 /* "q=0", "q=0.0", "q=0.000". */
@@ -44,7 +35,7 @@ bool http_accepts_gzip(const struct http_request *request)
     while (list.len) {
         struct slice weight = cut(&list, ',');
         if (http_name_equal(cut(&weight, ';'), SLICE_LITERAL("gzip")))
-            return !is_zero_weight(trim(weight));
+            return !is_zero_weight(slice_trim(weight));
     }
     return false;
 }

@@ -47,15 +47,6 @@ static bool cut(struct slice *bytes, struct slice separator, struct slice *ret_p
     return true;
 }
 
-static struct slice trim(struct slice s)
-{
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = slice_sub(s, 1, s.len - 1);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 static bool is_visible(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -110,29 +101,15 @@ static unsigned parse_request_line(struct slice line, struct http_request *r)
     return split_target(r) ? 0 : 400;
 }
 
-static bool parse_length(struct slice value, size_t *ret_length)
-{
-    size_t n = 0;
-    if (value.len == 0 || value.len > 18)
-        return false;
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.ptr[i] < '0' || value.ptr[i] > '9')
-            return false;
-        n = n * 10 + (size_t)(value.ptr[i] - '0');
-    }
-    *ret_length = n;
-    return true;
-}
-
 /* Whether a comma-separated list holds the word. */
 static bool list_holds(struct slice list, struct slice word)
 {
     struct slice item;
     while (cut(&list, SLICE_LITERAL(","), &item)) {
-        if (http_name_equal(trim(item), word))
+        if (http_name_equal(slice_trim(item), word))
             return true;
     }
-    return http_name_equal(trim(list), word);
+    return http_name_equal(slice_trim(list), word);
 }
 
 /* How many times each of the fields that frame the message came. */
@@ -146,7 +123,7 @@ static unsigned note_field(struct http1_head *head, const struct http_field *fie
     struct http_request *r = &head->request;
     if (http_name_equal(field->name, SLICE_LITERAL("content-length"))) {
         seen->lengths++;
-        return parse_length(field->value, &head->content_length) ? 0 : 400;
+        return slice_decimal(field->value, &head->content_length) ? 0 : 400;
     }
     if (http_name_equal(field->name, SLICE_LITERAL("transfer-encoding"))) {
         seen->encodings++;
@@ -183,7 +160,7 @@ static bool parse_field(struct slice line, struct http_field *field)
 {
     if (!cut(&line, SLICE_LITERAL(":"), &field->name) || !is_token(field->name))
         return false;
-    field->value = trim(line);
+    field->value = slice_trim(line);
     return is_field_value(field->value);
 }
 
