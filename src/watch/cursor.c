@@ -19,6 +19,8 @@ struct watch_cursor {
     struct watch_batch batch;
     struct watch_place after;
     bool tagged;
+    bool walks;        /* through a past that the trail does not have */
+    uint32_t tag_hash; /* tags_hash */
     uint32_t key_len, end_len;
     uint8_t bytes[];
 };
@@ -42,6 +44,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
     struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
     *cursor = (struct watch_cursor){
         .tagged = tag.len > 0,
+        .tag_hash = tags_hash(tag),
         .key_len = (uint32_t)key.len,
         .end_len = (uint32_t)end.len,
     };
@@ -87,10 +90,33 @@ static enum status read_batch(struct watch_cursor *cursor)
     return ST_OK;
 }
 
+/* What all of them may walk over goes down by what this one does. */
+static void pay(struct watch_hub *hub, size_t events)
+{
+    hub->walk_budget -= size_min(hub->walk_budget, events);
+}
+
+/* Where the trail does not lead: whether an event has the cursor's tag, or might. */
+static bool has_tag(const struct watch_cursor *cursor, const struct watch_event *event)
+{
+    struct watch_hub *hub = cursor->stream->hub;
+    int64_t revision = cursor->batch.revision;
+    if (!cursor->walks || !hub->tagger)
+        return true;
+    const struct tags_of_event *of = tags_find(&hub->tags, revision, cursor->at);
+    if (!of) {
+        struct slice tags[WATCH_TAGS_MAX];
+        size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
+        of = tags_set(&hub->tags, revision, cursor->at, tags, count);
+        pay(hub, WATCH_WALK_TAGGING);
+    }
+    return tags_have(of, cursor->tag_hash);
+}
+
 static bool wants(const struct watch_cursor *cursor, const struct watch_event *event)
 {
     return cursor->batch.revision >= cursor->watcher->from &&
-           watch_range_covers(key_of(cursor), end_of(cursor), event->key);
+           watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
 }
 
 /* It will be woken: for something new, in a later turn, or when the history is there. */
@@ -124,7 +150,8 @@ static bool follow_tag(struct watch_cursor *cursor)
     struct watch_stream *stream = cursor->stream;
     struct watch_trail *trail = &stream->hub->trail;
     int64_t revision = cursor->at ? cursor->batch.revision : stream->place.revision;
-    if (revision < cursor->known || revision < trail->from)
+    cursor->walks = cursor->tagged && (revision < cursor->known || revision < trail->from);
+    if (cursor->walks || !cursor->tagged)
         return true;
     const struct trail_mark *mark =
         trail_seek(trail, cursor->watcher->range, revision, cursor->at, &cursor->mark);
@@ -156,17 +183,20 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
             continue;
         }
         const struct watch_event *event = &cursor->batch.events[cursor->at];
-        if (wants(cursor, event)) {
+        bool may_walk = !cursor->walks || stream->hub->walk_budget;
+        if (may_walk && wants(cursor, event)) {
             *ret_event = event;
             *ret_revision = cursor->batch.revision;
             return ST_OK;
         }
-        if (!budget--) {
+        if (!may_walk || !budget--) {
             stream->woken = false;
             stream_park_hungry(stream);
             return ST_AGAIN;
         }
         cursor->at++;
+        if (cursor->walks)
+            pay(stream->hub, 1);
     }
     return rest(cursor, ST_END);
 }

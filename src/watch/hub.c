@@ -29,6 +29,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     list_init(&hub->streams);
     list_init(&hub->dying);
     hub->free_budget = WATCH_FREE_PER_TURN;
+    hub->walk_budget = WATCH_WALK_EVENTS;
     list_init(&hub->hungry);
     list_init(&hub->waiting);
     return hub;
@@ -46,6 +47,7 @@ void watch_hub_free(struct watch_hub *hub)
     for (size_t i = 0; i < WATCH_STRETCHES; i++)
         stretch_fini(&hub->stretches[i]);
     trail_fini(&hub->trail);
+    tags_fini(&hub->tags);
     free(hub->hits);
     free(hub->piece);
     free(hub->tail_bytes);
@@ -311,6 +313,7 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
 {
     hub->now_ns = now_ns;
     hub->free_budget = WATCH_FREE_PER_TURN;
+    hub->walk_budget = WATCH_WALK_EVENTS;
     ring_drop(hub);
     stream_bury(hub);
     bool more = take_in(hub);

@@ -12,6 +12,7 @@
 #include "watch/message.h"
 #include "watch/range_index.h"
 #include "watch/stretch.h"
+#include "watch/tags.h"
 #include "watch/trail.h"
 
 enum {
@@ -21,9 +22,13 @@ enum {
     WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
     WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
     WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
-    WATCH_STRETCHES = 4,           /* parts of history that are searched in one turn */
-    WATCH_HUNGRY_LOOKS = 512,      /* streams that are looked at for who goes on in each */
-    WATCH_FREE_PER_TURN = 2048,    /* watchers; a stream counts as some */
+    /* What all cursors with tags walk over in one turn, in the past; an event whose tags are not
+     * known yet counts for more. */
+    WATCH_WALK_EVENTS = 4 * WATCH_FILL_EVENTS,
+    WATCH_WALK_TAGGING = 16,
+    WATCH_STRETCHES = 4,        /* parts of history that are searched in one turn */
+    WATCH_HUNGRY_LOOKS = 512,   /* streams that are looked at for who goes on in each */
+    WATCH_FREE_PER_TURN = 2048, /* watchers; a stream counts as some */
     WATCH_FREE_STREAM = 4,
     WATCH_TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after so much */
     WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
@@ -89,8 +94,10 @@ struct watch_hub {
     size_t cursors;        /* among the streams */
     int64_t rest_until_ns; /* nothing new is looked at before; 0: no rest */
     struct watch_trail trail;
-    size_t live;  /* watchers that the tail must be read for */
-    size_t scans; /* of all streams */
+    struct watch_tags tags; /* of the past */
+    size_t walk_budget;     /* what is left of WATCH_WALK_EVENTS */
+    size_t live;            /* watchers that the tail must be read for */
+    size_t scans;           /* of all streams */
 
     /* Scratch, of the turn or of one call. */
     struct watch_tail tails[WATCH_TAIL_SLOTS];
