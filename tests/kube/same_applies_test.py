@@ -234,6 +234,87 @@ CASES = [
 ]
 
 
+def some(rng, choices, most):
+    return rng.sample(choices, rng.randint(0, min(most, len(choices))))
+
+
+def random_map(rng):
+    return {key: rng.choice(["1", "2"]) for key in some(rng, "abcd", 3)}
+
+
+def random_cm(rng):
+    body = cm("r", **({"labels": random_map(rng)} if rng.random() < 0.4 else {}))
+    if rng.random() < 0.8:
+        body["data"] = random_map(rng)
+    if rng.random() < 0.2:
+        body["metadata"]["finalizers"] = ["e.com/" + x for x in some(rng, "abc", 2)]
+    if rng.random() < 0.2:
+        body["metadata"]["annotations"] = random_map(rng)
+    return body
+
+
+def random_thing(rng):
+    spec = {}
+    options = {
+        "size": lambda: rng.randint(1, 2), "text": lambda: rng.choice(["x", "y"]),
+        "tags": lambda: some(rng, ["a", "b", "c", "d"], 3), "plain": lambda: some(rng, ["a", "b"], 2),
+        "parts": lambda: [{"name": n, **({"port": p} if p else {}),
+                           **({"note": rng.choice("mn")} if rng.random() < 0.5 else {}),
+                           **({"more": random_map(rng)} if rng.random() < 0.4 else {})}
+                          for n, p in some(rng, [("x", 0), ("x", 8), ("y", 7), ("z", 9)], 3)],
+        "whole": lambda: {k: "1" for k in some(rng, "ab", 2)}, "map": lambda: random_map(rng),
+        "free": lambda: rng.choice([{}, {"f": random_map(rng)}, {"f": [1, {"g": 2}]}, {"f": "x", "h": {"i": 1}}]),
+        "either": lambda: rng.choice([5, "5", 6])}
+    for name in some(rng, sorted(options), 5):
+        spec[name] = options[name]()
+    body = thing("r", spec=spec)
+    if rng.random() < 0.3:
+        body["metadata"]["labels"] = random_map(rng)
+    return body
+
+
+def random_deployment(rng):
+    """Never less than what makes it valid, so that both take it."""
+    containers = [container(n, **({"env": [{"name": e, "value": rng.choice("12")} for e in some(rng, "EFG", 3)]}
+                                  if rng.random() < 0.7 else {}),
+                            **({"args": some(rng, ["p", "q"], 2)} if rng.random() < 0.3 else {}),
+                            **({"ports": [{"containerPort": p, "protocol": t} for p, t in some(
+                                rng, [(80, "TCP"), (80, "UDP"), (81, "TCP")], 3)]} if rng.random() < 0.5 else {}))
+                  for n in ["a", *some(rng, "bcd", 2)]]
+    rng.shuffle(containers)
+    return deployment("r", *containers, replicas=rng.randint(1, 3), progressDeadlineSeconds=600, revisionHistoryLimit=10,
+                      strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}})
+
+
+def without_empty(value):
+    """Empty lists and maps in other writes stay as they were sent here, and are lost by Go's types there."""
+    if isinstance(value, dict):
+        return {k: without_empty(v) for k, v in value.items() if v not in ({}, []) or k in ("resources", "securityContext")}
+    return [without_empty(v) for v in value] if isinstance(value, list) else value
+
+
+KINDS = [(CMS, random_cm), (THINGS, random_thing), (DEPLOYMENTS, random_deployment)]
+
+
+def random_requests(seed, count):
+    """Several managers apply; others patch, put what they got, and reset."""
+    rng = random.Random(seed)
+    path, make = KINDS[seed % len(KINDS)]
+    yield applied(path, make(rng), "m0")
+    for _ in range(count):
+        kind = rng.random()
+        body = make(rng)
+        if kind < 0.75:
+            yield applied(path, body, f"m{rng.randint(0, 3)}", *([FORCE] if rng.random() < 0.5 else []))
+        elif kind < 0.95:
+            part = without_empty({k: v for k, v in body.items() if k not in ("apiVersion", "kind", "metadata")})
+            yield ("PATCH", f"{path}/r?fieldManager=u{rng.randint(0, 2)}", part, MERGE)
+        else:
+            yield ("PATCH", f"{path}/r?fieldManager=u0", {"metadata": {"managedFields": [{}]}}, MERGE)
+    yield ("PATCH", f"{path}/r", {"metadata": {"finalizers": None}}, MERGE)
+    yield ("DELETE", f"{path}/r")
+
+
 def without_times(value):
     """Objects with managedFields, without what no two servers agree on."""
     if isinstance(value, dict):
@@ -295,6 +376,13 @@ class SameApplies(same_writes_test.SameWrites):
         for case in CASES:
             with self.subTest(case=str(case)[:200]):
                 self.compare(case)
+
+    def test_random_applies_have_the_same_results(self):
+        first, rounds = int(os.environ.get("SEED", "1")), int(os.environ.get("ROUNDS", "6"))
+        for seed in range(first, first + rounds):
+            for at, case in enumerate(random_requests(seed, 15)):
+                with self.subTest(seed=seed, at=at, case=str(case)[:600]):
+                    self.compare(case)
 
 
 if __name__ == "__main__":

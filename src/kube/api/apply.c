@@ -377,8 +377,34 @@ static bool check_types(struct job *job, struct json_node *config)
     return false;
 }
 
-/* Nulls mean nothing where types are known, and Go loses them. */
-static void drop_nulls(struct atom_type type, struct json_node *value)
+static bool is_zero(const struct json_node *node)
+{
+    switch (node->type) {
+    case JSON_TYPE_BOOL:
+        return !node->truth;
+    case JSON_TYPE_NUMBER:
+        return slice_equal(node->text, SLICE_LITERAL("0"));
+    case JSON_TYPE_STRING:
+        return !node->text.len;
+    default:
+        return !node->first;
+    }
+}
+
+/* Go's types lose it: a null, and what is zero and left out then, unless a pointer tells them
+ * apart. */
+static bool is_lost(struct atom_type type, const struct json_node *node)
+{
+    const struct kube_field *field = type.of;
+    if (node->type == JSON_TYPE_NULL)
+        return true;
+    if (type.kind != ATOM_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) || !is_zero(node))
+        return false;
+    return field->shape != KUBE_SHAPE_ONE ||
+           (!(field->flags & KUBE_FIELD_POINTER) && field->value < KUBE_VALUE_MESSAGE);
+}
+
+static void drop_lost(struct atom_type type, struct json_node *value)
 {
     struct atom atom = atom_of(type);
     struct json_node *next;
@@ -387,15 +413,16 @@ static void drop_nulls(struct atom_type type, struct json_node *value)
         return;
     if (value->type == JSON_TYPE_ARRAY)
         for (struct json_node *item = value->first; item; item = item->next)
-            drop_nulls(atom.item, item);
+            drop_lost(atom.item, item);
     if (value->type != JSON_TYPE_OBJECT)
         return;
     for (struct json_node *node = value->first; node; node = next) {
+        struct atom_type member = atom_member(type, &atom, node->key, &named);
         next = node->next;
-        if (node->type == JSON_TYPE_NULL)
+        if (is_lost(member, node))
             json_node_remove(value, node);
         else
-            drop_nulls(atom_member(type, &atom, node->key, &named), node);
+            drop_lost(member, node);
     }
 }
 
@@ -567,7 +594,7 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
     if (!object)
         object = live;
     if (!(call->kind->flags & KUBE_CUSTOM))
-        drop_nulls(job.apply.type, object);
+        drop_lost(job.apply.type, object);
     *ret_object = object;
     if (by_kubectl(&job) && annotation_of(object) && !set_annotation(&job, config, object))
         return false;
