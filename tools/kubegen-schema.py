@@ -11,7 +11,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = ROOT / "src/kube/schema/schema_rows.inc"
 MODULE = ROOT / "tests/kube"
-SHAPES = {"": "ONE", "list": "LIST", "map": "MAP", "mapwrapped": "MAP_OF_LISTS"}
+SHAPES = {"": "ONE", "list": "LIST", "wrapped": "WRAPPED_LIST", "map": "MAP", "mapwrapped": "MAP_OF_LISTS"}
 STRATEGIES = {"merge": "MERGE", "replace": "REPLACE", "retainKeys": "RETAIN_KEYS"}
 
 

@@ -3,6 +3,9 @@ package kubeclient
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -142,6 +148,93 @@ func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatal("the definition does not go")
+		}
+	}
+}
+
+// answers notes in which formats a server answers.
+type answers struct {
+	lock  sync.Mutex
+	types map[string]string
+}
+
+func (a *answers) wrap(below http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := below.RoundTrip(request)
+		if err == nil {
+			what := request.Method
+			if request.URL.Query().Get("watch") != "" {
+				what = "watch"
+			}
+			a.lock.Lock()
+			a.types[what], _, _ = strings.Cut(response.Header.Get("Content-Type"), ";")
+			a.lock.Unlock()
+		}
+		return response, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// The garbage collector and others follow the metadata of all kinds, in protobuf where there is one.
+func TestAnInformerFollowsTheMetadataOfCustomResourcesInProtobuf(t *testing.T) {
+	s := newServer(t)
+	defineHats(t, s.client())
+	resource := s.client().Resource(hats).Namespace("default")
+	if _, err := resource.Create(context.Background(), hat("before", "1"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	heard := &answers{types: map[string]string{}}
+	client, err := metadata.NewForConfig(&rest.Config{Host: "http://" + s.kube, WrapTransport: heard.wrap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := metadatainformer.NewSharedInformerFactory(client, 0)
+	informer := factory.ForResource(hats).Informer()
+	ctx, cancel := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	t.Cleanup(func() { cancel(); factory.Shutdown() })
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		t.Fatal("the informer does not sync")
+	}
+	labelOf := func(name string) string {
+		object, there, _ := informer.GetStore().GetByKey("default/" + name)
+		if !there {
+			return "gone"
+		}
+		return object.(*metav1.PartialObjectMetadata).Labels["l"]
+	}
+	expect := func(name, label string) {
+		t.Helper()
+		for end := time.Now().Add(patience); labelOf(name) != label; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s has %q and not %q", name, labelOf(name), label)
+			}
+		}
+	}
+	expect("before", "")
+	for _, label := range []string{"1", "2"} {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"l":%q}}}`, label)
+		made, err := client.Resource(hats).Namespace("default").Patch(context.Background(), "before", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil || made.Labels["l"] != label || made.UID == "" {
+			t.Fatal(made, err)
+		}
+		expect("before", label)
+	}
+	if list, err := client.Resource(hats).List(context.Background(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 || list.Items[0].UID == "" {
+		t.Fatal(list, err)
+	}
+	if err := client.Resource(hats).Namespace("default").Delete(context.Background(), "before", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("before", "gone")
+	heard.lock.Lock()
+	defer heard.lock.Unlock()
+	for _, what := range []string{"watch", "GET", "PATCH"} {
+		if heard.types[what] != "application/vnd.kubernetes.protobuf" {
+			t.Errorf("%s was answered in %q", what, heard.types[what])
 		}
 	}
 }

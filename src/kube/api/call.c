@@ -11,6 +11,7 @@
 #include "kube/api/pages.h"
 #include "kube/api/purge.h"
 #include "kube/api/scope.h"
+#include "kube/api/shape.h"
 #include "kube/api/sight.h"
 #include "kube/api/write.h"
 #include "watch/cursor.h"
@@ -109,6 +110,17 @@ void kube_call_fail(struct kube_call *call)
     buf_fini(&text);
 }
 
+static bool make_shape(struct kube_call *call, const struct kube_object *object, int64_t revision,
+                       struct slice *ret_json)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    struct kube_shaping shaping = kube_shaping_of(call);
+    enum status status = kube_shape_single(&shaping, object, revision, true, &text);
+    if (status == ST_OK)
+        status = arena_dup(&call->arena, buf_slice(&text), ret_json);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json)
 {
@@ -119,6 +131,8 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
     if (kube_object_look(seen, &object) != ST_OK)
         return kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
                          "Internal error occurred: what is stored here is no object in JSON");
+    if (call->accept.shape != KUBE_WHOLE)
+        return make_shape(call, &object, revision, ret_json);
     size_t size = kube_object_size(&object, revision, false);
     uint8_t *bytes = arena_alloc(&call->arena, size);
     if (!bytes)

@@ -97,7 +97,8 @@ void kube_call_warn(struct kube_call *call, struct slice warning);
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
 /* The head of an answer whose body comes as it is made. */
 void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type);
-/* An object as it is stored, made ready for the wire in the arena. False: the status says why. */
+/* An object as it is stored, made ready for the wire in the arena, in the shape that was asked for.
+ * False: the status says why. */
 MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json);

@@ -1,6 +1,7 @@
 #include "kube/api/discovery.h"
 
 #include "codec/json/writer.h"
+#include "kube/api/format.h"
 #include "kube/api/shape.h"
 
 #include <stdio.h>
@@ -369,16 +370,36 @@ static bool write_document(struct json_writer *w, const struct kube_kinds *kinds
     return found;
 }
 
-static void respond(struct http_exchange *x, bool found, bool v2, struct slice text)
+static enum status respond(struct http_exchange *x, const struct kube_accept *accept,
+                           struct slice json)
 {
-    struct slice type =
-        v2 ? SLICE_LITERAL("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-           : SLICE_LITERAL("application/json");
-    if (found)
-        http_respond(x, 200, type, text);
-    else
-        http_respond(x, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
-                     SLICE_LITERAL("404 page not found\n"));
+    AUTO(buf_fini) struct buf text = {0};
+    AUTO(buf_fini) struct buf type = {0};
+    TRY(kube_format_write(accept->format, json, &text));
+    TRY(buf_append(&type, kube_format_type(accept->format)));
+    if (accept->discovery_v2)
+        TRY(buf_append_text(&type, ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
+    http_respond(x, 200, buf_slice(&type), buf_slice(&text));
+    return ST_OK;
+}
+
+static void not_found(struct http_exchange *x)
+{
+    http_respond(x, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
+                 SLICE_LITERAL("404 page not found\n"));
+}
+
+/* What cannot be met is answered in JSON, which everyone reads; Kubernetes says 406 for some. */
+static struct kube_accept accept_of(const struct http_request *request, bool root)
+{
+    struct slice field = SLICE_EMPTY;
+    struct kube_accept accept;
+    unsigned formats = 1u << KUBE_JSON | 1u << KUBE_YAML | 1u << KUBE_PROTOBUF;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &field);
+    if (!kube_accept_parse(field, formats, &accept) || accept.shape != KUBE_WHOLE)
+        accept = (struct kube_accept){0};
+    accept.discovery_v2 = accept.discovery_v2 && root;
+    return accept;
 }
 
 static bool is_document(const struct http_request *request, const struct slice *steps, size_t count)
@@ -397,22 +418,20 @@ bool kube_is_discovery(const struct http_request *request)
 bool kube_discovery(struct http_exchange *x, const struct http_request *request,
                     const struct kube_kinds *kinds)
 {
-    struct slice steps[STEPS_MAX + 1], accept = SLICE_EMPTY;
-    struct kube_accept wanted;
+    struct slice steps[STEPS_MAX + 1];
     size_t count = split(request->path, steps);
     if (!is_document(request, steps, count))
         return false;
-    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
-    bool v2 =
-        count == 1 && kube_accept_parse(accept, 1u << KUBE_JSON, &wanted) && wanted.discovery_v2;
-    struct buf text = {0};
+    struct kube_accept accept = accept_of(request, count == 1);
+    AUTO(buf_fini) struct buf text = {0};
     struct json_writer w;
     json_writer_init(&w, &text);
-    bool found = write_document(&w, kinds, request, steps, count, v2);
-    if (json_writer_finish(&w) == ST_OK)
-        respond(x, found, v2, buf_slice(&text));
-    else
+    bool found = write_document(&w, kinds, request, steps, count, accept.discovery_v2);
+    if (json_writer_finish(&w) != ST_OK)
         http_abort(x);
-    buf_fini(&text);
+    else if (!found)
+        not_found(x);
+    else if (respond(x, &accept, buf_slice(&text)) != ST_OK)
+        http_abort(x);
     return true;
 }

@@ -1,6 +1,6 @@
 /*
  * Answers that are not JSON: made from their JSON, which is what everything here is. Protobuf is
- * for the kinds of the schema table (kube/schema/protobuf.h), YAML for all.
+ * for the kinds of the schema table (kube/schema/protobuf.h) and the metadata of all, YAML for all.
  */
 #ifndef VIGIL_KUBE_API_FORMAT_H
 #define VIGIL_KUBE_API_FORMAT_H
@@ -8,7 +8,7 @@
 #include "kube/api/request.h"
 #include "kube/resource/kind.h"
 
-/* A set of 1 << enum kube_format: what objects of this kind can be answered in. */
+/* A set as kube_accept_parse takes it: what objects of this kind can be answered in. */
 unsigned kube_formats_of(const struct kube_kind *kind);
 
 /* "application/json" */

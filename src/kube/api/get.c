@@ -1,23 +1,5 @@
 /* GET of one object: the newest there is, once that is as new as was asked for. */
-#include "kube/api/custom.h"
 #include "kube/api/fresh.h"
-#include "kube/api/shape.h"
-
-static bool make_shape(struct kube_call *call, const struct kube_kv *kv, struct slice *ret_json)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    struct kube_object object;
-    struct kube_shaping shaping = kube_shaping_of(call);
-    struct slice seen;
-    if (!kube_custom_see(call, kv->value, kv->mod_revision, &seen))
-        return false;
-    if (kube_object_look(seen, &object) != ST_OK)
-        return kube_call_object(call, kv->value, kv->mod_revision, ret_json);
-    enum status status = kube_shape_single(&shaping, &object, kv->mod_revision, true, &text);
-    if (status == ST_OK)
-        status = arena_dup(&call->arena, buf_slice(&text), ret_json);
-    return status == ST_OK || kube_fail_engine(&call->status, status);
-}
 
 static bool make_answer(struct kube_call *call, struct slice *ret_json)
 {
@@ -28,9 +10,7 @@ static bool make_answer(struct kube_call *call, struct slice *ret_json)
         return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
                                    slice_from_text(call->kind->plural), call->path.name);
     struct kube_kv kv = kube_kv_of(field);
-    if (call->accept.shape == KUBE_WHOLE)
-        return kube_call_object(call, kv.value, kv.mod_revision, ret_json);
-    return make_shape(call, &kv, ret_json);
+    return kube_call_object(call, kv.value, kv.mod_revision, ret_json);
 }
 
 static void on_done(struct engine_op *op)

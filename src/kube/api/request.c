@@ -350,6 +350,15 @@ static unsigned rank(struct slice type, const struct clause *clause)
     return clause->weight * 4 + (3 - (unsigned)size_min(stars, 3));
 }
 
+static bool can_make(unsigned formats, const struct kube_accept *met)
+{
+    if (met->format != KUBE_PROTOBUF)
+        return formats & 1u << met->format;
+    return met->shape != KUBE_TABLE &&
+           (formats & 1u << KUBE_PROTOBUF ||
+            (formats & KUBE_PROTOBUF_PARTIAL && met->shape == KUBE_PARTIAL));
+}
+
 bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept)
 {
     unsigned best = 0;
@@ -360,10 +369,8 @@ bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept
         struct slice type = slice_trim(cut(&rest, ';'));
         struct kube_accept met = {0};
         struct clause clause = clause_parse(rest);
-        if (!format_of(type, &met.format) || !(formats & (1u << met.format)) ||
-            !clause_take(&clause, &met) ||
-            (met.format == KUBE_PROTOBUF && met.shape == KUBE_TABLE) ||
-            (found && rank(type, &clause) <= best))
+        if (!format_of(type, &met.format) || !clause_take(&clause, &met) ||
+            !can_make(formats, &met) || (found && rank(type, &clause) <= best))
             continue;
         found = true;
         best = rank(type, &clause);

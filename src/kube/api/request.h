@@ -78,6 +78,7 @@ struct kube_accept {
  * The clause of an Accept field that can be met and weighs most; of those the first. formats: a set
  * of 1 << enum kube_format. False: none can be, 406. Tables have no protobuf.
  */
+enum { KUBE_PROTOBUF_PARTIAL = 1 << 8 }; /* in such a set: of metadata alone */
 MUST_CHECK
 bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept);
 

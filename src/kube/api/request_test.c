@@ -171,6 +171,16 @@ static void the_clause_that_can_be_met_and_weighs_most_counts(void **state)
         assert_int_equal(accept.shape, cases[i].shape);
         assert_int_equal(accept.discovery_v2, cases[i].discovery_v2);
     }
+    /* Metadata is protobuf also where nothing else is. */
+    struct kube_accept accept;
+    unsigned formats = 1u << KUBE_JSON | KUBE_PROTOBUF_PARTIAL;
+    assert_true(kube_accept_parse(
+        SLICE_LITERAL("application/vnd.kubernetes.protobuf,application/vnd.kubernetes.protobuf;"
+                      "as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"),
+        formats, &accept));
+    assert_true(accept.format == KUBE_PROTOBUF && accept.shape == KUBE_PARTIAL);
+    assert_false(
+        kube_accept_parse(SLICE_LITERAL("application/vnd.kubernetes.protobuf"), formats, &accept));
 }
 
 int main(void)

@@ -192,6 +192,12 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
         write_pair(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
 }
 
+static bool has_list(const struct kube_field *field)
+{
+    return field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_WRAPPED_LIST ||
+           field->shape == KUBE_SHAPE_MAP_OF_LISTS;
+}
+
 static void write_property(struct json_writer *w, const struct kube_field *field)
 {
     bool map = field->shape >= KUBE_SHAPE_MAP;
@@ -202,13 +208,13 @@ static void write_property(struct json_writer *w, const struct kube_field *field
         json_key(w, "additionalProperties");
         json_begin_object(w);
     }
-    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_MAP_OF_LISTS) {
+    if (has_list(field)) {
         write_pair(w, "type", "array");
         json_key(w, "items");
         json_begin_object(w);
     }
     write_value(w, field);
-    if (field->shape == KUBE_SHAPE_LIST || field->shape == KUBE_SHAPE_MAP_OF_LISTS)
+    if (has_list(field))
         json_end_object(w);
     if (map)
         json_end_object(w);

@@ -326,6 +326,8 @@ static enum status add_value(struct decoder *d, const struct kube_field *of,
     struct json_node *item;
     if (of->shape == KUBE_SHAPE_ONE)
         return value_node(d, of, field, node);
+    if (of->shape == KUBE_SHAPE_WRAPPED_LIST)
+        return wrapped_list(d, of, field->bytes, node);
     bool list = of->shape == KUBE_SHAPE_LIST;
     if (!*node)
         TRY(made(d, json_node_new(d->arena, list ? JSON_TYPE_ARRAY : JSON_TYPE_OBJECT), node));

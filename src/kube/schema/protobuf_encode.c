@@ -301,6 +301,10 @@ static enum status put_field(struct encoder *e, const struct kube_field *field,
         return ST_OK;
     if (field->shape == KUBE_SHAPE_ONE)
         return put_value(e, field, field->number, node);
+    if (field->shape == KUBE_SHAPE_WRAPPED_LIST) {
+        TRY(put_list(e, field, 1, node));
+        return put_head(e, field->number, from);
+    }
     return field->shape == KUBE_SHAPE_LIST ? put_list(e, field, field->number, node)
                                            : put_map(e, field, node);
 }

@@ -31,8 +31,15 @@ enum kube_value {
     KUBE_VALUE_SCHEMA_OR_STRINGS,
 };
 
-/* Keys of maps are strings. */
-enum kube_field_shape { KUBE_SHAPE_ONE, KUBE_SHAPE_LIST, KUBE_SHAPE_MAP, KUBE_SHAPE_MAP_OF_LISTS };
+/* Keys of maps are strings. A wrapped list is a message of its own in protobuf, as each list of a
+ * map is. */
+enum kube_field_shape {
+    KUBE_SHAPE_ONE,
+    KUBE_SHAPE_LIST,
+    KUBE_SHAPE_WRAPPED_LIST,
+    KUBE_SHAPE_MAP,
+    KUBE_SHAPE_MAP_OF_LISTS
+};
 
 enum kube_field_flag {
     KUBE_FIELD_POINTER = 1 << 0,    /* in Go: absent is not the same as zero */

@@ -69,9 +69,9 @@ static void write_go_type(const struct kube_field *field, bool whole, char text[
         [KUBE_VALUE_QUANTITY] = "string", [KUBE_VALUE_INTORSTRING] = "string",
     };
     const struct kube_type *type = kube_field_type(field);
-    const char *shape = !whole || field->shape == KUBE_SHAPE_ONE ? ""
-                        : field->shape == KUBE_SHAPE_LIST        ? "[]"
-                                                                 : "map[string]";
+    const char *shape = !whole || field->shape == KUBE_SHAPE_ONE  ? ""
+                        : field->shape <= KUBE_SHAPE_WRAPPED_LIST ? "[]"
+                                                                  : "map[string]";
     if (!type) {
         snprintf(text, 160, "%s%s", shape,
                  field->value < COUNT_OF(names) ? names[field->value] : "struct");
@@ -182,8 +182,8 @@ static enum status check_field(struct strict *s, const struct kube_type *of,
         return ST_OK;
     if (field->shape == KUBE_SHAPE_ONE)
         return check_value(s, of, field, node);
-    return field->shape == KUBE_SHAPE_LIST ? check_items(s, of, field, node)
-                                           : check_map(s, of, field, node);
+    return field->shape <= KUBE_SHAPE_WRAPPED_LIST ? check_items(s, of, field, node)
+                                                   : check_map(s, of, field, node);
 }
 
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object)

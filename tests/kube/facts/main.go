@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 
+	discovery "k8s.io/api/apidiscovery/v2"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,9 +165,13 @@ func main() {
 		}
 	}
 	core := schema.GroupVersion{Version: "v1"}.String()
-	for _, object := range []any{meta.Status{}, meta.DeleteOptions{}, meta.WatchEvent{}} {
+	for _, object := range []any{meta.Status{}, meta.DeleteOptions{}, meta.WatchEvent{},
+		meta.APIGroup{}, meta.APIGroupList{}, meta.APIResourceList{}} {
 		add(core, reflect.TypeOf(object).Name(), reflect.TypeOf(object))
 	}
+	// It is older than versions of kinds are, and is sent without one.
+	add("", "APIVersions", reflect.TypeOf(meta.APIVersions{}))
+	add(discovery.SchemeGroupVersion.String(), "APIGroupDiscoveryList", reflect.TypeOf(discovery.APIGroupDiscoveryList{}))
 	for _, object := range []any{meta.PartialObjectMetadata{}, meta.PartialObjectMetadataList{}} {
 		add(meta.SchemeGroupVersion.String(), reflect.TypeOf(object).Name(), reflect.TypeOf(object))
 	}
