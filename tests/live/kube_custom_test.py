@@ -121,6 +121,43 @@ class Definitions(Face):
         self.assertLessEqual(most["schema_text_bytes"] + most["schema_compiled_bytes"], 4 * 32768)
         self.assertGreater(most["schemas_compiled"], 0)
 
+    def openapi(self, document):
+        """Where it is said to be, and what is there."""
+        def once(pairs):
+            self.assertEqual(len(pairs), len({key for key, _ in pairs}))
+            return dict(pairs)
+
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=WAIT_SECONDS)
+        connection.request("GET", "/openapi/v3")
+        url = json.loads(connection.getresponse().read(), object_pairs_hook=once)["paths"][document]["serverRelativeURL"]
+        connection.request("GET", url)
+        answer = connection.getresponse()
+        self.assertEqual(answer.getheader("Etag"), '"' + url.partition("hash=")[2] + '"')
+        made = json.loads(answer.read(), object_pairs_hook=once)
+        connection.close()
+        return url, made
+
+    def test_openapi_of_a_group_has_its_newest_versions_and_built_in_kinds_too(self):
+        before, plain = self.openapi("apis/networking.k8s.io/v1")
+        other = self.openapi("apis/apps/v1")[0]
+        made = definition("hats", "Hat", group="networking.k8s.io", versions=[version()])
+        made["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/1"}
+        self.send("POST", CRDS, made, 201)
+        after, both = self.openapi("apis/networking.k8s.io/v1")
+        self.assertNotEqual(before, after)
+        self.assertLess(set(plain["components"]["schemas"]), set(both["components"]["schemas"]))
+        self.assertLess(set(plain["paths"]), set(both["paths"]))
+        self.assertIn("color", both["components"]["schemas"]["io.k8s.networking.v1.Hat"]["properties"]["spec"]["properties"])
+        self.assertIn("/apis/networking.k8s.io/v1/namespaces/{namespace}/hats/{name}", both["paths"])
+        # Another version of it is a document of its own; those of others stay as they were.
+        self.patch(f"{CRDS}/hats.networking.k8s.io", {"spec": {"versions": [version(), version("v7", storage=False)]}})
+        newest, only = self.openapi("apis/networking.k8s.io/v7")
+        self.assertIn("io.k8s.networking.v7.Hat", only["components"]["schemas"])
+        self.assertEqual(self.openapi("apis/apps/v1")[0], other)
+        self.send("DELETE", f"{CRDS}/hats.networking.k8s.io", None, 200)
+        self.until(lambda: self.server.get(f"{CRDS}/hats.networking.k8s.io")[0] == 404)
+        self.assertEqual(self.openapi("apis/networking.k8s.io/v1"), (before, plain))
+
     def test_definitions_are_there_after_a_restart(self):
         self.send("POST", CRDS, definition(shortNames=["ht"]), 201)
         self.send("POST", HATS, hat("a"), 201)

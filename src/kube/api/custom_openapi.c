@@ -28,15 +28,27 @@ const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slic
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
     uint32_t hash = crc32c(0, slice_from_text(kube_openapi_hash()));
+    bool any = !api_version.len;
     for (size_t i = 0; i < count; i++) {
         if (!is_of(rows[i], api_version))
             continue;
+        any = true;
         const struct kube_definition *d = kube_custom_of(rows[i])->definition;
         hash = crc32c(hash, d->name);
         hash = crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
     }
     snprintf(text, KUBE_CUSTOM_HASH_BYTES, "%08X", hash);
-    return text;
+    return any ? text : kube_openapi_hash();
+}
+
+static bool is_builtin_version(const struct kube_kind *kind)
+{
+    size_t count;
+    const struct kube_kind *own = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(own[i].group, kind->group) == 0 && strcmp(own[i].version, kind->version) == 0)
+            return true;
+    return false;
 }
 
 void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w)
@@ -46,7 +58,8 @@ void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_write
     char version[VERSION_BYTES], last[VERSION_BYTES] = "", text[VERSION_BYTES + 64];
     char hash[KUBE_CUSTOM_HASH_BYTES];
     for (size_t i = 0; i < count; i++) {
-        if (!(rows[i]->flags & KUBE_CUSTOM) || strcmp(version_of(rows[i], version), last) == 0)
+        if (!(rows[i]->flags & KUBE_CUSTOM) || strcmp(version_of(rows[i], version), last) == 0 ||
+            is_builtin_version(rows[i]))
             continue;
         memcpy(last, version, sizeof(last));
         snprintf(text, sizeof(text), "apis/%s", version);
@@ -187,24 +200,35 @@ static enum status write_tail(struct json_writer *w)
     return json_writer_finish(w);
 }
 
-static enum status write_one(struct kube_custom_openapi *d, const struct kube_kind *kind)
+static enum status write_one(const struct kube_kind *kind, bool schema, struct json_writer *w)
 {
     struct arena arena;
-    if (d->phase == PHASE_PATHS) {
-        kube_openapi_write_paths(&d->writer, kind);
-        return d->writer.status;
+    if (!schema) {
+        kube_openapi_write_paths(w, kind);
+        return w->status;
     }
     arena_init(&arena, NULL, 0, TREE_BYTES_MAX);
-    enum status status = write_schema(&arena, kind, &d->writer);
+    enum status status = write_schema(&arena, kind, w);
     arena_fini(&arena);
-    return status == ST_OK ? d->writer.status : status;
+    return status == ST_OK ? w->status : status;
+}
+
+enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_writer *w,
+                                      bool *ret_more)
+{
+    struct kube_custom_openapi *d = ctx;
+    const struct kube_kind *kind = next_kind(d);
+    *ret_more = kind;
+    if (!kind)
+        d->row = 0;
+    return kind ? write_one(kind, schemas, w) : ST_OK;
 }
 
 static enum status make_piece(struct kube_custom_openapi *d)
 {
     const struct kube_kind *kind = next_kind(d);
     if (kind)
-        return write_one(d, kind);
+        return write_one(kind, d->phase == PHASE_SCHEMAS, &d->writer);
     d->row = 0;
     if (d->phase++ == PHASE_SCHEMAS)
         return write_tail(&d->writer);

@@ -9,7 +9,7 @@
 #include "codec/json/writer.h"
 #include "kube/custom/kinds.h"
 
-/* Members of the index: "apis/example.com/v1". */
+/* Members of the index: "apis/example.com/v1"; not those that built-in kinds have, too. */
 void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w);
 
 /* A document that is being read. One owner, on the thread of its kinds, which it counts. */
@@ -27,7 +27,14 @@ MUST_CHECK
 enum status kube_custom_openapi_read(struct kube_custom_openapi *document, uint8_t *dst,
                                      size_t room, size_t *ret_len);
 
-/* Another one for another document; of the empty version: for another index. Returns text. */
+/* Instead: for the document of built-in kinds of the same group and version
+ * (kube/schema/openapi.h), to which these are added. ctx: the document. */
+MUST_CHECK
+enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_writer *w,
+                                      bool *ret_more);
+
+/* Another one for another document, whether built-in kinds are in it or not; of the empty version:
+ * for another index. Returns text. */
 enum { KUBE_CUSTOM_HASH_BYTES = 32 };
 const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slice api_version,
                                      char text[KUBE_CUSTOM_HASH_BYTES]);

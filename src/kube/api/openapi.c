@@ -14,16 +14,16 @@ struct sending {
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
-    struct kube_openapi *document;      /* owned; of built-in kinds, */
-    struct kube_custom_openapi *custom; /* or of others */
+    struct kube_openapi *document;      /* owned; of built-in kinds; NULL: */
+    struct kube_custom_openapi *custom; /* of others alone; else of those that are added to it */
 };
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct sending *s = CONTAINER_OF(source, struct sending, source);
     *ret_len = 0;
-    enum status status = s->custom ? kube_custom_openapi_read(s->custom, dst, room, ret_len)
-                                   : kube_openapi_read(s->document, dst, room, ret_len);
+    enum status status = s->document ? kube_openapi_read(s->document, dst, room, ret_len)
+                                     : kube_custom_openapi_read(s->custom, dst, room, ret_len);
     if (status != ST_OK) {
         http_abort(s->x);
         return HTTP_FILL_DONE;
@@ -72,9 +72,15 @@ static bool is_get(struct http_exchange *x, const struct http_request *request)
 
 /* -- The index -- */
 
-static void write_custom(struct json_writer *w, void *kinds)
+static void write_custom(void *kinds, struct json_writer *w)
 {
     kube_custom_openapi_index(kinds, w);
+}
+
+static const char *hash_custom(void *kinds, struct slice api_version,
+                               char text[KUBE_OPENAPI_HASH_BYTES])
+{
+    return kube_custom_openapi_hash(kinds, api_version, text);
 }
 
 static void answer_index(struct sending *s)
@@ -85,7 +91,8 @@ static void answer_index(struct sending *s)
     struct buf text = {0};
     if (is_known(s->x, request, kube_custom_openapi_hash(kinds, SLICE_EMPTY, hash)))
         return;
-    if (kube_openapi_index(&text, write_custom, kinds) == ST_OK)
+    struct kube_openapi_others others = {hash_custom, write_custom, kinds};
+    if (kube_openapi_index(&text, &others) == ST_OK)
         http_respond(s->x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
     else
         http_abort(s->x);
@@ -121,29 +128,25 @@ static void begin_sending(struct sending *s, const char *hash)
     http_set_source(s->x, &s->source);
 }
 
-static void answer_custom(struct sending *s, struct slice version)
-{
-    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
-    char hash[KUBE_CUSTOM_HASH_BYTES];
-    enum status status = kube_custom_openapi_open(kinds, version, &s->custom);
-    if (status == ST_NOT_FOUND)
-        not_found(s->x);
-    else if (status != ST_OK)
-        http_abort(s->x);
-    else
-        begin_sending(s, kube_custom_openapi_hash(kinds, version, hash));
-}
-
 static void answer_document(struct sending *s)
 {
     struct slice version = version_of(http_exchange_request(s->x)->path);
-    enum status status = kube_openapi_open(version, &s->document);
-    if (status == ST_NOT_FOUND)
-        answer_custom(s, version);
-    else if (status == ST_OK)
-        begin_sending(s, kube_openapi_hash());
-    else
+    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
+    char hash[KUBE_CUSTOM_HASH_BYTES];
+    enum status builtin = kube_openapi_open(version, &s->document);
+    enum status custom = kube_custom_openapi_open(kinds, version, &s->custom);
+    if (builtin == ST_NOT_FOUND && custom == ST_NOT_FOUND) {
+        not_found(s->x);
+        return;
+    }
+    if ((builtin != ST_OK && builtin != ST_NOT_FOUND) ||
+        (custom != ST_OK && custom != ST_NOT_FOUND)) {
         http_abort(s->x);
+        return;
+    }
+    if (s->document && s->custom)
+        kube_openapi_add_others(s->document, kube_custom_openapi_write, s->custom);
+    begin_sending(s, kube_custom_openapi_hash(kinds, version, hash));
 }
 
 /* -- Requests -- */

@@ -13,7 +13,16 @@
 
 enum { NAME_BYTES = 256, PATH_BYTES = 512 };
 
-enum phase { PHASE_HEAD, PHASE_PATHS, PHASE_MIDDLE, PHASE_SCHEMAS, PHASE_TAIL, PHASE_DONE };
+enum phase {
+    PHASE_HEAD,
+    PHASE_PATHS,
+    PHASE_OTHER_PATHS,
+    PHASE_MIDDLE,
+    PHASE_SCHEMAS,
+    PHASE_OTHER_SCHEMAS,
+    PHASE_TAIL,
+    PHASE_DONE
+};
 
 struct kube_openapi {
     char api_version[128];
@@ -22,7 +31,9 @@ struct kube_openapi {
     struct buf piece; /* made and not yet read */
     size_t read;
     struct json_writer writer;
-    bool uses[]; /* of each type */
+    enum status (*write_other)(void *ctx, bool schemas, struct json_writer *w, bool *ret_more);
+    void *others; /* of write_other, if that is not NULL */
+    bool uses[];  /* of each type */
 };
 
 /* -- Names -- */
@@ -62,12 +73,12 @@ const char *kube_openapi_hash(void)
 
 /* -- The index -- */
 
-enum status kube_openapi_index(struct buf *out,
-                               void (*write_more)(struct json_writer *w, void *ctx), void *ctx)
+enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others *others)
 {
     struct json_writer w;
     size_t count;
-    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64];
+    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64], version[NAME_BYTES];
+    char text[KUBE_OPENAPI_HASH_BYTES];
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     json_writer_init(&w, out);
     json_begin_object(&w);
@@ -77,15 +88,17 @@ enum status kube_openapi_index(struct buf *out,
         if (strcmp(document_of(&kinds[i], name), last) == 0)
             continue;
         memcpy(last, name, sizeof(last));
-        snprintf(url, sizeof(url), "/openapi/v3/%s?hash=%s", name, kube_openapi_hash());
+        struct slice of = slice_from_text(version_of(&kinds[i], version));
+        snprintf(url, sizeof(url), "/openapi/v3/%s?hash=%s", name,
+                 others ? others->hash(others->ctx, of, text) : kube_openapi_hash());
         json_key(&w, name);
         json_begin_object(&w);
         json_key(&w, "serverRelativeURL");
         json_text(&w, url);
         json_end_object(&w);
     }
-    if (write_more)
-        write_more(&w, ctx);
+    if (others)
+        others->write_rows(others->ctx, &w);
     json_end_object(&w);
     json_end_object(&w);
     return json_writer_finish(&w);
@@ -526,6 +539,26 @@ static void make_middle(struct kube_openapi *d)
     json_begin_object(&d->writer);
 }
 
+void kube_openapi_add_others(struct kube_openapi *d,
+                             enum status (*write)(void *ctx, bool schemas, struct json_writer *w,
+                                                  bool *ret_more),
+                             void *ctx)
+{
+    d->write_other = write;
+    d->others = ctx;
+}
+
+/* False: there is none left. */
+static bool make_other(struct kube_openapi *d, bool schemas)
+{
+    bool more = false;
+    enum status status =
+        d->write_other ? d->write_other(d->others, schemas, &d->writer, &more) : ST_OK;
+    if (status != ST_OK)
+        d->writer.status = status;
+    return more && status == ST_OK;
+}
+
 /* Makes what comes next, at most one kind's paths or one schema: maybe nothing. */
 static void make_piece(struct kube_openapi *d)
 {
@@ -539,6 +572,11 @@ static void make_piece(struct kube_openapi *d)
         if (is_of(d, &kinds[d->at]))
             kube_openapi_write_paths(&d->writer, &kinds[d->at]);
         if (++d->at < count)
+            return;
+        break;
+    case PHASE_OTHER_PATHS:
+    case PHASE_OTHER_SCHEMAS:
+        if (make_other(d, d->phase == PHASE_OTHER_SCHEMAS))
             return;
         break;
     case PHASE_MIDDLE:

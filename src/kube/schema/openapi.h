@@ -14,14 +14,23 @@
 #include "codec/json/writer.h"
 #include "kube/resource/kind.h"
 
+enum { KUBE_OPENAPI_HASH_BYTES = 32 };
+
 /* Another table or another way to write it has another. Hexadecimal; never changes while we run. */
 const char *kube_openapi_hash(void);
 
-/* {"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=…"},…}} */
-/* write_more adds those of others; it may be NULL. */
+/* Kinds of others, which may be of the same group and version as built-in ones. */
+struct kube_openapi_others {
+    /* The hash of a document that may have kinds of both; text may be used for it. */
+    const char *(*hash)(void *ctx, struct slice api_version, char text[KUBE_OPENAPI_HASH_BYTES]);
+    /* Rows of the index for documents that have none that are built in. */
+    void (*write_rows)(void *ctx, struct json_writer *w);
+    void *ctx;
+};
+
+/* {"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=…"},…}}; others may be NULL. */
 MUST_CHECK
-enum status kube_openapi_index(struct buf *out,
-                               void (*write_more)(struct json_writer *w, void *ctx), void *ctx);
+enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others *others);
 
 /* A document that is being read. One owner, one thread. */
 struct kube_openapi;
@@ -31,6 +40,13 @@ MUST_CHECK
 enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document);
 void kube_openapi_close(struct kube_openapi *document);
 DEFINE_CLEANUP(struct kube_openapi *, kube_openapi_close)
+
+/* Before the first byte: adds kinds of others. `write` adds one of them, first their paths, then
+ * their schemas; *ret_more false: there was none left. */
+void kube_openapi_add_others(struct kube_openapi *document,
+                             enum status (*write)(void *ctx, bool schemas, struct json_writer *w,
+                                                  bool *ret_more),
+                             void *ctx);
 
 /* Writes the next bytes, at most room; *ret_len 0: that was all. ST_NOMEM. */
 MUST_CHECK
