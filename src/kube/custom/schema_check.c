@@ -479,8 +479,11 @@ static void sort_faults(struct kube_faults *faults, struct kube_fault *before)
     *at = NULL;
 }
 
+/* Once, however many versions it is true of. */
 static void add_warning(struct check *c, struct buf *warning, const char *text, struct slice more)
 {
+    if (warning->len && memmem(warning->ptr, warning->len, text, strlen(text)))
+        return;
     if (warning->len && buf_append_text(warning, "; ") != ST_OK)
         c->faults->no_memory = true;
     if (buf_append_format(warning, "%s%.*s", text, SLICE_ARGS(more)) != ST_OK)
