@@ -34,9 +34,7 @@ static int set_up(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
     assert_non_null(bed);
-    bed->f.sim = fs_sim_new(1);
-    bed->f.disk = backend_disk_new();
-    arena_init(&bed->f.arena, NULL, 0, 64 << 20);
+    fixture_init(&bed->f);
     start(bed);
     *state = bed;
     return 0;
@@ -46,9 +44,7 @@ static int tear_down(void **state)
 {
     struct bed *bed = *state;
     stop(bed);
-    fs_sim_free(bed->f.sim);
-    backend_disk_free(bed->f.disk);
-    arena_fini(&bed->f.arena);
+    fixture_fini(&bed->f);
     free(bed);
     return 0;
 }

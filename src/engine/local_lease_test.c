@@ -44,9 +44,7 @@ static int set_up(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
     assert_non_null(bed);
-    bed->f.sim = fs_sim_new(1);
-    bed->f.disk = backend_disk_new();
-    arena_init(&bed->f.arena, NULL, 0, 64 << 20);
+    fixture_init(&bed->f);
     bed->now_ns = 1000 * NS_PER_S;
     bed->metrics = local_metrics_new();
     start(bed);
@@ -58,9 +56,7 @@ static int tear_down(void **state)
 {
     struct bed *bed = *state;
     stop(bed);
-    fs_sim_free(bed->f.sim);
-    backend_disk_free(bed->f.disk);
-    arena_fini(&bed->f.arena);
+    fixture_fini(&bed->f);
     metric_set_free(bed->metrics);
     free(bed);
     return 0;

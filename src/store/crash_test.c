@@ -140,17 +140,6 @@ static void world_close(struct world *world)
     store_close(TAKE(world->store));
 }
 
-static void check_kv(const struct pb_key_value *kv, const struct model_version *version)
-{
-    char name[32];
-    uint8_t bytes[MODEL_VALUE_MAX];
-    assert_true(slice_equal(kv->key, model_key(version->key, name)));
-    assert_int_equal(kv->mod_revision, version->revision);
-    assert_int_equal(kv->create_revision, version->create_revision);
-    assert_int_equal(kv->version, version->version);
-    assert_true(slice_equal(kv->value, model_value(version->value, bytes)));
-}
-
 /* All keys at a revision. */
 static void check_all_at(struct world *world, int64_t revision)
 {
@@ -178,7 +167,7 @@ static void check_all_at(struct world *world, int64_t revision)
         if (!model_exists(&world->model, key, revision))
             continue;
         assert_true(seen < response.kvs_count);
-        check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
+        model_check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
     }
     assert_int_equal(seen, response.kvs_count);
     arena_fini(&arena);

@@ -64,13 +64,26 @@ static inline void fixture_stop(struct fixture *f)
     store_close(f->store);
 }
 
+/* Disks with nothing on them, before the first start; freed after the last stop. */
+static inline void fixture_init(struct fixture *f)
+{
+    f->sim = fs_sim_new(1);
+    f->disk = backend_disk_new();
+    arena_init(&f->arena, NULL, 0, 64 << 20);
+}
+
+static inline void fixture_fini(struct fixture *f)
+{
+    fs_sim_free(f->sim);
+    backend_disk_free(f->disk);
+    arena_fini(&f->arena);
+}
+
 static inline int fixture_setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    f->sim = fs_sim_new(1);
-    f->disk = backend_disk_new();
-    arena_init(&f->arena, NULL, 0, 64 << 20);
+    fixture_init(f);
     fixture_start(f);
     *state = f;
     return 0;
@@ -80,9 +93,7 @@ static inline int fixture_teardown(void **state)
 {
     struct fixture *f = *state;
     fixture_stop(f);
-    fs_sim_free(f->sim);
-    backend_disk_free(f->disk);
-    arena_fini(&f->arena);
+    fixture_fini(f);
     free(f);
     return 0;
 }

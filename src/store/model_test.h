@@ -9,8 +9,12 @@
 #include "base/random.h"
 #include "codec/pb/kv.pb.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 enum { MODEL_KEYS = 40, MODEL_VALUE_MAX = 3000 };
 
@@ -168,6 +172,18 @@ static inline void model_cut(struct model *model, int64_t revision)
     while (model->count && model->versions[model->count - 1].revision > revision)
         model->count--;
     model->revision = revision;
+}
+
+static inline void model_check_kv(const struct pb_key_value *kv,
+                                  const struct model_version *version)
+{
+    char name[32];
+    uint8_t bytes[MODEL_VALUE_MAX];
+    assert_true(slice_equal(kv->key, model_key(version->key, name)));
+    assert_int_equal(kv->mod_revision, version->revision);
+    assert_int_equal(kv->create_revision, version->create_revision);
+    assert_int_equal(kv->version, version->version);
+    assert_true(slice_equal(kv->value, model_value(version->value, bytes)));
 }
 
 #endif

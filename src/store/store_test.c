@@ -204,17 +204,6 @@ static void do_something(struct world *world)
 
 /* -- Comparing -- */
 
-static void check_kv(const struct pb_key_value *kv, const struct model_version *version)
-{
-    char name[32];
-    uint8_t bytes[MODEL_VALUE_MAX];
-    assert_true(slice_equal(kv->key, model_key(version->key, name)));
-    assert_int_equal(kv->mod_revision, version->revision);
-    assert_int_equal(kv->create_revision, version->create_revision);
-    assert_int_equal(kv->version, version->version);
-    assert_true(slice_equal(kv->value, model_value(version->value, bytes)));
-}
-
 /* Fills in odd pieces, so that fields are cut everywhere. */
 static void fill_all(struct world *world, struct range *range, struct buf *out)
 {
@@ -267,7 +256,7 @@ static void check_range(struct world *world, int from, int to, int64_t at, int64
         if (!model_exists(&world->model, key, revision))
             continue;
         if (limit == 0 || count < limit)
-            check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
+            model_check_kv(&response.kvs[seen++], model_at(&world->model, key, revision));
         count++;
     }
     assert_int_equal(seen, response.kvs_count);

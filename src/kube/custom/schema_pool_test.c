@@ -12,19 +12,18 @@
 
 enum { UPDATES = 1000, THREADS = 4 };
 
-static void append(struct buf *to, const char *format, int number)
+static void append(struct buf *to, const char *text)
 {
-    char text[512];
-    snprintf(text, sizeof(text), format, number);
     assert_int_equal(buf_append_text(to, text), ST_OK);
 }
 
 /* A schema of forty fields; each `change` is another text. */
 static void write_schema(struct buf *to, int change)
 {
-    append(to, "{\"type\":\"object\",\"properties\":{\"changes%d\":{\"type\":\"string\"}", change);
-    for (int i = 0; i < 40; i++)
-        append(
+    enum status status = buf_append_format(
+        to, "{\"type\":\"object\",\"properties\":{\"changes%d\":{\"type\":\"string\"}", change);
+    for (int i = 0; i < 40 && status == ST_OK; i++)
+        status = buf_append_format(
             to,
             ",\"field%d\":{\"description\":\"what it is for\",\"type\":\"object\",\"properties\":"
             "{\"name\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\"},"
@@ -32,30 +31,25 @@ static void write_schema(struct buf *to, int change)
             "\"on\":{\"type\":\"boolean\"},\"words\":{\"type\":\"array\",\"items\":"
             "{\"type\":\"string\"}}},\"required\":[\"name\"]}",
             i);
-    append(to, "}}", 0);
+    assert_int_equal(status, ST_OK);
+    append(to, "}}");
 }
 
 static struct kube_definition *make_definition(struct schema_pool *pool, int change)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct kube_definition *made = NULL;
-    append(&text,
-           "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\","
-           "\"names\":{\"plural\":\"as\"},\"versions\":[",
-           0);
+    append(&text, "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\","
+                  "\"names\":{\"plural\":\"as\"},\"versions\":[");
     for (int i = 1; i <= 2; i++) {
-        append(&text,
-               i == 1 ? "{\"name\":\"v1\",\"served\":true,\"storage\":true,"
-                      : ",{\"name\":\"v2\",\"served\":true,\"storage\":false,",
-               0);
-        append(&text, "\"schema\":{\"openAPIV3Schema\":", 0);
+        append(&text, i == 1 ? "{\"name\":\"v1\",\"served\":true,\"storage\":true,"
+                             : ",{\"name\":\"v2\",\"served\":true,\"storage\":false,");
+        append(&text, "\"schema\":{\"openAPIV3Schema\":");
         write_schema(&text, i == 1 ? change : 0); /* that of v2 stays */
-        append(&text, "}}", 0);
+        append(&text, "}}");
     }
-    append(&text,
-           "]},\"status\":{\"acceptedNames\":{\"kind\":\"A\"},\"conditions\":[{\"type\":"
-           "\"Established\",\"status\":\"True\"}]}}",
-           0);
+    append(&text, "]},\"status\":{\"acceptedNames\":{\"kind\":\"A\"},\"conditions\":[{\"type\":"
+                  "\"Established\",\"status\":\"True\"}]}}");
     assert_int_equal(kube_definition_new(pool, buf_slice(&text), change + 1, &made), ST_OK);
     return made;
 }

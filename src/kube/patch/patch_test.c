@@ -1,47 +1,14 @@
 #include "kube/patch/patch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "codec/json/tree_fixture_test.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
-struct fixture {
-    struct arena arena;
-    struct error error;
-};
-
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    arena_init(&f->arena, NULL, 0, 16 << 20);
-    *state = f;
+    *state = fixture_new(16 << 20);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    arena_fini(&f->arena);
-    free(f);
-    return 0;
-}
-
-static struct json_node *read_json(struct fixture *f, const char *text)
-{
-    struct json_node *root;
-    assert_int_equal(json_tree_read(&f->arena, slice_from_text(text), &root, &f->error), ST_OK);
-    return root;
-}
-
-static void assert_written(const struct json_node *root, const char *expected)
-{
-    struct buf text = {0};
-    assert_int_equal(json_tree_write(root, &text), ST_OK);
-    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
-    assert_string_equal((const char *)text.ptr, expected);
-    buf_fini(&text);
 }
 
 /* The examples of RFC 7386, appendix A. */

@@ -1,32 +1,15 @@
 /* Limits and errors. What patches do is compared with Kubernetes by tests/kube_oracle.py. */
 #include "kube/patch/patch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "codec/json/tree_fixture_test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-struct fixture {
-    struct arena arena;
-    struct error error;
-};
-
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    arena_init(&f->arena, NULL, 0, 512 << 20);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    arena_fini(&f->arena);
-    free(f);
+    *state = fixture_new(512 << 20);
     return 0;
 }
 

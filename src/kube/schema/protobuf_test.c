@@ -1,52 +1,28 @@
 /* By example, and what a hostile peer may send. tests/kube_oracle.py compares with Kubernetes. */
 #include "kube/schema/protobuf.h"
 
+#include "codec/json/tree_fixture_test.h"
 #include "kube/schema/time.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
-struct fixture {
-    struct arena arena;
-    struct error error;
-};
-
 static int setup(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-    arena_init(&f->arena, NULL, 0, 4 << 20);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    arena_fini(&f->arena);
-    free(f);
+    *state = fixture_new(4 << 20);
     return 0;
 }
 
 static enum status encode(struct fixture *f, const char *json, struct buf *out)
 {
-    struct json_node *object;
-    assert_int_equal(json_tree_read(&f->arena, slice_from_text(json), &object, &f->error), ST_OK);
-    return kube_protobuf_encode(&f->arena, object, out, &f->error);
+    return kube_protobuf_encode(&f->arena, read_json(f, json), out, &f->error);
 }
 
 static void assert_decodes(struct fixture *f, struct slice bytes, const char *json)
 {
     struct json_node *object;
-    struct buf text = {0};
     assert_int_equal(kube_protobuf_decode(&f->arena, bytes, &object, &f->error), ST_OK);
-    assert_int_equal(json_tree_write(object, &text), ST_OK);
-    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
-    assert_string_equal((const char *)text.ptr, json);
-    buf_fini(&text);
+    assert_written(object, json);
 }
 
 static void objects_come_back_as_go_writes_them(void **state)
