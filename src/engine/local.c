@@ -202,6 +202,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_auth_init(&engine->auth);
     local_lease_init(&engine->writer.lease, &engine->auth.book, engine->options.lease_ttl_min_s,
                      random_seed_system());
+    local_fault_guard(options->data_dir);
     enum status status = store_open(
         &(struct store_options){
             .fs = engine->options.fs,
@@ -217,6 +218,7 @@ enum status engine_local_open(const struct engine_local_options *options,
             .row_ctx = engine,
         },
         &engine->store, ret_error);
+    local_fault_unguard();
     if (status == ST_OK && options->check_first)
         status = local_check_first(store_view(engine->store), store_log(engine->store), ret_error);
     if (status != ST_OK) {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Signal handlers have no other way to find it. One store per process is open at a time. */
@@ -24,14 +25,16 @@ static char *text_write(char *to, const char *text)
 
 static void say_where(uint64_t segment, uint64_t offset)
 {
-    char line[256];
+    char line[400];
     char *p =
         text_write(line, "{\"level\":\"fatal\",\"msg\":\"the disk could not give a page of the "
                          "log; the server stops\",\"segment\":\"");
     p = hex_write(p, segment, 16);
     p = text_write(p, ".seg\",\"offset\":\"0x");
     p = hex_write(p, offset, 9);
-    p = text_write(p, "\"}\n");
+    p = text_write(
+        p, "\",\"help\":\"look at the disk and at who writes into the data directory; start again, "
+           "or restore a snapshot\"}\n");
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)(p - line));
     (void)ignored;
 }
@@ -45,6 +48,45 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
         say_where(segment, offset);
     /* The handler was for one time: the fault comes again and ends the process as it should. */
     raise(number);
+}
+
+/* -- While it is opened -- */
+
+static _Atomic(const char *) guarded;
+static struct sigaction before[3]; /* the handlers there were, in the order of start_faults */
+
+static void write_all(const char *text)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static void on_start_fault(int number)
+{
+    (void)number;
+    const char *dir = atomic_load(&guarded);
+    write_all("{\"level\":\"fatal\",\"msg\":\"cannot start\",\"error\":\"the checkpoint in ");
+    write_all(dir ? dir : "the data directory");
+    write_all("/meta is damaged and cannot be read: look at the disk, then restore the data "
+              "directory from a backup or a snapshot\"}\n");
+    _exit(1);
+}
+
+static const int start_faults[] = {SIGSEGV, SIGBUS, SIGABRT};
+
+void local_fault_guard(const char *data_dir)
+{
+    atomic_store(&guarded, data_dir);
+    struct sigaction action = {.sa_handler = on_start_fault, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < COUNT_OF(start_faults); i++)
+        sigaction(start_faults[i], &action, &before[i]);
+}
+
+void local_fault_unguard(void)
+{
+    for (size_t i = 0; i < COUNT_OF(start_faults); i++)
+        sigaction(start_faults[i], &before[i], NULL);
+    atomic_store(&guarded, NULL);
 }
 
 void local_fault_watch(const struct log *log)

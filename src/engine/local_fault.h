@@ -11,4 +11,11 @@
 void local_fault_watch(const struct log *log);
 void local_fault_unwatch(void);
 
+/*
+ * While a data directory is opened: LMDB has no checksums, and follows pages that are damaged
+ * wherever they lead. What that ends in is told as a refusal to start.
+ */
+void local_fault_guard(const char *data_dir); /* borrowed until the end */
+void local_fault_unguard(void);
+
 #endif

@@ -1,6 +1,7 @@
 #include "store/load.h"
 
 #include "base/xalloc.h"
+#include "store/apply.h"
 #include "store/change.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct loading {
     struct index *index;
     struct bounds bounds;
     struct backend_version_id before; /* the version before this one */
+    int64_t db_bytes;                 /* of those so far, as the checkpoint counts them */
 };
 
 static enum status take_segment(void *ctx, const struct backend_segment *segment)
@@ -68,6 +70,7 @@ static enum status take_version(void *ctx, const struct backend_version *version
     if (!is_sound(loading, version))
         return ST_DAMAGED;
     loading->before = version->id;
+    loading->db_bytes += apply_db_bytes(version->field_bytes);
     bool tombstone = version->create_revision == 0;
     index_put(loading->index, version->key,
               &(struct index_version){
@@ -91,6 +94,10 @@ enum status store_load_index(struct backend *backend, struct index *index)
         status =
             backend_versions_scan(backend, (struct backend_version_id){0}, take_version, &loading);
     index_load_end(index);
+    /* A page that is lost takes versions along, and nobody would miss them. */
+    if (status == ST_OK &&
+        loading.db_bytes != backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0))
+        status = ST_DAMAGED;
     free(loading.bounds.segments);
     return status;
 }

@@ -128,8 +128,9 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     if (status == ST_OK && options->row_seen)
         status = backend_rows_scan(backend, options->row_seen, options->row_ctx);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot load the checkpoint in %s: %s",
-                         store->dir.meta_path, backend_error_text(backend));
+        return error_set(ret_error, status, "cannot load the checkpoint in %s: %s%s%s",
+                         store->dir.meta_path, status_text(status),
+                         *backend_error_text(backend) ? ": " : "", backend_error_text(backend));
     return ST_OK;
 }
 

@@ -3,10 +3,9 @@
 for what was hit is told so, everybody else is served, the check of the store finds it, and nothing ends the process."""
 import http.client
 import json
+import os
 import pathlib
 import re
-import signal
-import threading
 import unittest
 
 import kube
@@ -334,6 +333,54 @@ class Rot(LiveTest):
         self.assertEqual(code, 1)
         self.assertIn(path.name, log)
         self.assertIn("the record is damaged", log)
+
+    def test_the_checkpoint(self):
+        """LMDB has no checksums: a start serves what is right, says that something is not, or refuses with a word."""
+        server = self.rotting().start()
+        for i in range(0, 300, 10):
+            puts = [{"requestPut": {"key": text64(f"/k/{i + n:04}"), "value": text64("v" * 50)}} for n in range(10)]
+            server.call("/v3/kv/txn", success=puts)
+        server.close()
+        server.stop()
+        meta = pathlib.Path(server.directory) / "meta/data.mdb"
+        whole = meta.read_bytes()
+        pages = [at for at in range(0, len(whole), 4096) if any(whole[at:at + 4096])]
+        # Of each page in turn: its number, its flags, where its free room begins, an entry's place, some of its contents.
+        for turn, page in enumerate(pages):
+            at = page + (0, 10, 13, 17, 24, 4090)[turn % 6]
+            with self.subTest(page=page // 4096, offset=at - page):
+                meta.write_bytes(whole[:at] + bytes([whole[at] ^ 0xA5]) + whole[at + 1:])
+                server = self.rotting()
+                server.begin()
+                while not server.ready.wait(0.02) and server.alive():
+                    pass
+                if server.ready.is_set():
+                    self.check_served(server)
+                else:
+                    self.assertEqual(server.wait(), 1, server.log)
+                    self.assertRegex(server.log, r"cannot start.*meta")
+
+    def check_served(self, server):
+        """All of it, or what is missing is not said to be all."""
+        try:
+            answer = server.ask("/v3/kv/range", key=text64("/k/"), range_end=text64("/k0"), keys_only=True)
+            self.assertEqual(len(answer["kvs"]), 300)
+            for i in range(0, 300, 50):
+                self.assertEqual(server.value(f"/k/{i:04}"), text64("v" * 50))
+        except Damaged:
+            pass
+        server.kill()
+
+    def test_a_file_that_was_shortened_ends_it_with_a_word(self):
+        server = self.rotting().start()
+        server.put_raw("/good/a", "x" * 20000)
+        path = segments(server.directory)[0]
+        os.truncate(path, 4096)
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            server.value("/good/a")
+        self.assertNotEqual(server.wait(), 0)
+        self.assertRegex(server.log, rf'could not give a page of the log.*"segment":"{path.name}","offset":"0x[0-9a-f]+"')
+        self.assertIn("restore a snapshot", server.log)
 
     def test_kubernetes_clients_are_told(self):
         server = self.rotting(serves_kube=True).start()
