@@ -30,7 +30,7 @@ test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
 	@tools/build-peer >/dev/null || echo "no real etcd could be built: what is compared with it is skipped"
-	@tools/run-tests --build build-test unit tools live+crash watch+lease
+	@tools/run-tests --build build-test unit tools live+crash+watch+lease
 
 tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@tools/install-deps build test
@@ -44,7 +44,7 @@ conformance: ## clients of all kinds, a kube-apiserver's calls, the same random 
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
 	@tools/build-clients
-	@tools/run-tests --build build-test conformance+kubeapi differential+kubeclient migration+etcdctl clients+kubectl
+	@tools/run-tests --build build-test kubeclient+differential+etcdctl+conformance+migration+clients+kubeapi+kubectl
 
 e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 	@tools/install-deps build e2e
