@@ -353,7 +353,7 @@ class Custom(Kubectl):
         test.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=30s")
 
     def test_objects_are_made_changed_and_deleted(self):
-        self.kubectl("create", "-f", "-", given=hat("a", copies=1))
+        self.kubectl("create", "-f", "-", given=hat("a"))
         self.assertIn("AlreadyExists", self.kubectl("create", "-f", "-", given=hat("a"), code=1))
         self.assertIn("created", self.kubectl("apply", "-f", "-", given=hat("b", "blue")))
         self.assertIn("unchanged", self.kubectl("apply", "-f", "-", given=hat("b", "blue")))
@@ -365,7 +365,7 @@ class Custom(Kubectl):
         self.assertIn("in an unknown format", self.kubectl("patch", "hat", "a", "-p", "{}", code=1))
         self.edit("s/size: 5/size: 6/", "hat", "a")
         got = self.json("hat", "a")
-        self.assertEqual((got["spec"], got["metadata"]["labels"]), ({"color": "blue", "copies": 1, "size": 6}, {"x": "y"}))
+        self.assertEqual((got["spec"], got["metadata"]["labels"]), ({"color": "blue", "size": 6}, {"x": "y"}))
         self.kubectl("scale", "hat", "a", "--replicas=2")
         self.assertEqual(self.json("hat", "a")["spec"]["copies"], 2)
         self.kubectl("replace", "-f", "-", given=hat("a", size=1))

@@ -64,10 +64,11 @@ static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
                         struct json_node *object, struct json_node *spec, struct json_node *status)
 {
     struct slice selector = SLICE_EMPTY;
+    struct json_node *replicas = json_node_path(object, custom->replicas_path);
     struct json_node *text =
         custom->selector_path ? json_node_path(object, custom->selector_path) : NULL;
     return json_node_text(text, arena, &selector) == ST_OK &&
-           set_replicas(arena, spec, json_node_path(object, custom->replicas_path), 0) &&
+           (!replicas || set_replicas(arena, spec, replicas, 0)) &&
            set_replicas(arena, status, json_node_path(object, custom->status_replicas_path), 0) &&
            (!selector.len ||
             set_member(arena, status, "selector", json_node_new_text(arena, selector)));
@@ -104,10 +105,6 @@ bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct j
     const struct kube_custom *custom = kube_custom_of(kind);
     struct json_node *scale = json_node_new(arena, JSON_TYPE_OBJECT);
     struct buf selector = {0};
-    if (custom && !json_node_path(object, custom->replicas_path))
-        return kube_fail(status, KUBE_INTERNAL_ERROR,
-                         "Internal error occurred: the spec replicas field \".%s\" does not exist",
-                         custom->replicas_path);
     bool made = scale && fill(arena, custom, object, revision, scale, &selector);
     buf_fini(&selector);
     if (!made)
@@ -120,9 +117,16 @@ static enum kube_decision look(struct kube_change *change, struct json_node *sto
                                struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
+    const struct kube_custom *custom = kube_custom_of(call->kind);
     if (!stored) {
         kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
                             slice_from_text(call->kind->plural), call->path.name);
+        return KUBE_DECIDE_FAIL;
+    }
+    if (custom && !json_node_path(stored, custom->replicas_path)) {
+        kube_fail(&call->status, KUBE_INTERNAL_ERROR,
+                  "Internal error occurred: the spec replicas field \".%s\" does not exist",
+                  custom->replicas_path);
         return KUBE_DECIDE_FAIL;
     }
     if (!kube_scale_make(&change->scratch, call->kind, stored, change->revision, ret_object,

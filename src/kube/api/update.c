@@ -190,6 +190,10 @@ static bool scaled(struct kube_change *change, struct json_node *stored, struct 
 {
     int64_t replicas = 0;
     struct json_node *node = json_node_path(wanted, "spec.replicas");
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    if (!node && custom && !json_node_path(stored, custom->replicas_path))
+        return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
+                         "the spec replicas field \".%s\" cannot be empty", custom->replicas_path);
     if (wanted->type != JSON_TYPE_OBJECT || (node && !json_node_int(node, &replicas)))
         return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
                          "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "

@@ -1,6 +1,7 @@
 #include "kube/table/printers.h"
 
 #include "base/macros.h"
+#include "kube/table/columns.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -228,57 +229,15 @@ static void print_event_count(struct kube_cells *cells, const struct kube_column
     json_i64(cells->w, count ? count : 1);
 }
 
-static void print_role(struct kube_cells *cells, const struct kube_column *column)
+/* A bool with a capital letter. */
+static void print_truth(struct kube_cells *cells, const struct kube_column *column)
 {
-    char text[384];
-    (void)column;
-    struct slice kind = kube_cell_text(cells, cells->object, "roleRef.kind");
-    struct slice name = kube_cell_text(cells, cells->object, "roleRef.name");
-    snprintf(text, sizeof(text), "%.*s/%.*s", SLICE_ARGS(kind), SLICE_ARGS(name));
-    json_text(cells->w, text);
-}
-
-static void print_hosts(struct kube_cells *cells, const struct kube_column *column)
-{
-    struct kube_joined joined = {0};
-    (void)column;
-    for (struct json_node *at = items_of(cells, "spec.rules"); at; at = at->next) {
-        struct slice host = kube_cell_text(cells, at, "host");
-        if (host.len)
-            kube_joined_add(&joined, host);
-    }
-    kube_joined_write(&joined, cells, "*");
+    const struct json_node *node = json_node_path(cells->object, column->path);
+    json_text(cells->w, node && node->type == JSON_TYPE_BOOL && node->truth ? "True" : "False");
 }
 
 /* -- Columns -- */
 
-#define CELL(n, fn, where)                          \
-    {                                               \
-        .name = (n), .print = (fn), .path = (where) \
-    }
-#define NUMBER(n, where)                                                         \
-    {                                                                            \
-        .name = (n), .type = "integer", .print = kube_print_int, .path = (where) \
-    }
-#define OR(n, where, otherwise)                                                         \
-    {                                                                                   \
-        .name = (n), .print = kube_print_text, .path = (where), .fallback = (otherwise) \
-    }
-#define WIDE(n, fn, where)                                        \
-    {                                                             \
-        .name = (n), .wide = true, .print = (fn), .path = (where) \
-    }
-#define WIDE_OR(n, where, otherwise)                                          \
-    {                                                                         \
-        .name = (n), .wide = true, .print = kube_print_text, .path = (where), \
-        .fallback = (otherwise)                                               \
-    }
-#define NAME                                                                                \
-    {                                                                                       \
-        .name = "Name", .is_name = true, .print = kube_print_text, .path = "metadata.name", \
-        .description = "Name must be unique within a namespace."                            \
-    }
-#define AGE CELL("Age", kube_print_age, "metadata.creationTimestamp")
 #define TEMPLATE_COLUMNS                                                   \
     WIDE("Containers", kube_print_names, "spec.template.spec.containers"), \
         WIDE("Images", kube_print_images, "spec.template.spec.containers")
@@ -354,13 +313,16 @@ static const struct kube_column cronjobs[] = {
     NAME,
     CELL("Schedule", kube_print_text, "spec.schedule"),
     OR("Timezone", "spec.timeZone", "<none>"),
-    {.name = "Suspend", .type = "boolean", .print = kube_print_bool, .path = "spec.suspend"},
+    {.name = "Suspend", .type = "boolean", .print = print_truth, .path = "spec.suspend"},
     {.name = "Active", .type = "integer", .print = kube_print_count, .path = "status.active"},
     {.name = "Last Schedule",
      .print = kube_print_age,
      .path = "status.lastScheduleTime",
      .fallback = "<none>"},
     AGE,
+    WIDE("Containers", kube_print_names, "spec.jobTemplate.spec.template.spec.containers"),
+    WIDE("Images", kube_print_images, "spec.jobTemplate.spec.template.spec.containers"),
+    WIDE("Selector", kube_print_labels, "spec.jobTemplate.spec.selector.matchLabels"),
 };
 static const struct kube_column nodes[] = {
     NAME,
@@ -386,7 +348,7 @@ static const struct kube_column configmaps[] = {
 };
 static const struct kube_column secrets[] = {
     NAME,
-    CELL("Type", kube_print_text, "type"),
+    OR("Type", "type", "Opaque"),
     CELL("Data", kube_print_count, "data"),
     AGE,
 };
@@ -418,44 +380,11 @@ static const struct kube_column leases[] = {
     CELL("Holder", kube_print_text, "spec.holderIdentity"),
     AGE,
 };
-static const struct kube_column bindings[] = {
-    NAME,
-    CELL("Role", print_role, ""),
-    AGE,
-};
-static const struct kube_column ingresses[] = {
-    NAME,
-    OR("Class", "spec.ingressClassName", "<none>"),
-    CELL("Hosts", print_hosts, ""),
-    AGE,
-};
-static const struct kube_column claims[] = {
-    NAME,
-    CELL("Status", kube_print_text, "status.phase"),
-    CELL("Volume", kube_print_text, "spec.volumeName"),
-    CELL("Capacity", kube_print_text, "status.capacity.storage"),
-    CELL("StorageClass", kube_print_text, "spec.storageClassName"),
-    AGE,
-    WIDE_OR("VolumeMode", "spec.volumeMode", "<unset>"),
-};
-static const struct kube_column volumes[] = {
-    NAME,
-    CELL("Capacity", kube_print_text, "spec.capacity.storage"),
-    CELL("Reclaim Policy", kube_print_text, "spec.persistentVolumeReclaimPolicy"),
-    CELL("Status", kube_print_text, "status.phase"),
-    CELL("StorageClass", kube_print_text, "spec.storageClassName"),
-    CELL("Reason", kube_print_text, "status.reason"),
-    AGE,
-    WIDE_OR("VolumeMode", "spec.volumeMode", "<unset>"),
-};
-
 static const struct kube_printer printers[] = {
     {"", "configmaps", configmaps, COUNT_OF(configmaps)},
     {"", "events", events, COUNT_OF(events)},
     {"", "namespaces", namespaces, COUNT_OF(namespaces)},
     {"", "nodes", nodes, COUNT_OF(nodes)},
-    {"", "persistentvolumeclaims", claims, COUNT_OF(claims)},
-    {"", "persistentvolumes", volumes, COUNT_OF(volumes)},
     {"", "pods", pods, COUNT_OF(pods)},
     {"", "replicationcontrollers", replicasets, COUNT_OF(replicasets)},
     {"", "secrets", secrets, COUNT_OF(secrets)},
@@ -467,17 +396,24 @@ static const struct kube_printer printers[] = {
     {"batch", "cronjobs", cronjobs, COUNT_OF(cronjobs)},
     {"batch", "jobs", jobs, COUNT_OF(jobs)},
     {"coordination.k8s.io", "leases", leases, COUNT_OF(leases)},
-    {"networking.k8s.io", "ingresses", ingresses, COUNT_OF(ingresses)},
-    {"rbac.authorization.k8s.io", "clusterrolebindings", bindings, COUNT_OF(bindings)},
-    {"rbac.authorization.k8s.io", "rolebindings", bindings, COUNT_OF(bindings)},
 };
+
+static const struct kube_printer *find(const struct kube_printer *rows, size_t count,
+                                       const struct kube_kind *kind)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].group, kind->group) == 0 && strcmp(rows[i].plural, kind->plural) == 0)
+            return &rows[i];
+    return NULL;
+}
 
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind)
 {
     static const struct kube_printer fallback = {"", "", generic, COUNT_OF(generic)};
-    for (size_t i = 0; i < COUNT_OF(printers); i++)
-        if (strcmp(printers[i].group, kind->group) == 0 &&
-            strcmp(printers[i].plural, kind->plural) == 0)
-            return &printers[i];
-    return &fallback;
+    size_t count;
+    const struct kube_printer *others = kube_printers_other(&count);
+    const struct kube_printer *found = find(printers, COUNT_OF(printers), kind);
+    if (!found)
+        found = find(others, count, kind);
+    return found ? found : &fallback;
 }

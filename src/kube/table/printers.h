@@ -36,6 +36,8 @@ struct kube_printer {
 
 /* Never NULL: the last resort is a name and an age. */
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind);
+/* Those of kinds that are neither workloads nor what workloads are given. */
+const struct kube_printer *kube_printers_other(size_t *ret_count);
 
 /* -- Printers that several have in common; each looks at column->path -- */
 
@@ -70,10 +72,13 @@ struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, co
 int64_t kube_cell_int(struct json_node *node, const char *path);
 /* status.conditions has one of that type with status True. */
 bool kube_cell_condition(struct kube_cells *cells, const char *type);
-/* Joins parts by commas; the text is written by kube_joined_write. */
+/* Joins parts; the text is written by kube_joined_write. */
 struct kube_joined {
     struct buf text;
     enum status status;
+    const char *separator; /* NULL: a comma */
+    unsigned shown_max;    /* of more only the number is told; 0: all are shown */
+    unsigned count;
 };
 void kube_joined_add(struct kube_joined *joined, struct slice part);
 void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback);

@@ -78,14 +78,20 @@ bool kube_cell_condition(struct kube_cells *cells, const char *type)
 
 void kube_joined_add(struct kube_joined *joined, struct slice part)
 {
+    if (joined->count++ >= joined->shown_max && joined->shown_max)
+        return;
     if (joined->status == ST_OK && joined->text.len)
-        joined->status = buf_append_text(&joined->text, ",");
+        joined->status =
+            buf_append_text(&joined->text, joined->separator ? joined->separator : ",");
     if (joined->status == ST_OK)
         joined->status = buf_append(&joined->text, part);
 }
 
 void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback)
 {
+    if (joined->status == ST_OK && joined->shown_max && joined->count > joined->shown_max)
+        joined->status =
+            buf_append_format(&joined->text, " + %u more...", joined->count - joined->shown_max);
     if (joined->text.len || !fallback)
         json_string(cells->w, buf_slice(&joined->text));
     else

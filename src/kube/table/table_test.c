@@ -91,6 +91,37 @@ static void pods_are_summed_up_from_their_containers(void **state)
     }
 }
 
+/* As kubectl 1.36 prints them on a real kube-apiserver (tests/kube/same_kubectl_test.py). */
+static void lists_in_cells_are_cut_and_counted(void **state)
+{
+    (void)state;
+    assert_cells(
+        "", "endpoints",
+        "{\"metadata\":{\"name\":\"e\"},\"subsets\":[{\"addresses\":[{\"ip\":\"10.0.0.1\"},"
+        "{\"ip\":\"::1\"}],\"ports\":[{\"port\":80},{\"port\":81}]}]}",
+        "[\"e\",\"10.0.0.1:80,[::1]:80,10.0.0.1:81 + 1 more...\",\"<unknown>\"]");
+    assert_cells(
+        "networking.k8s.io", "ingresses",
+        "{\"metadata\":{\"name\":\"i\"},\"spec\":{\"tls\":[{}],\"rules\":[{\"host\":\"a\"},{}]},"
+        "\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"1.1.1.1\"},{\"hostname\":\"h\"}]}}}",
+        "[\"i\",\"<none>\",\"a\",\"1.1.1.1,h\",\"80, 443\",\"<unknown>\"]");
+    assert_cells(
+        "", "resourcequotas",
+        "{\"metadata\":{\"name\":\"q\"},\"status\":{\"hard\":{\"cpu\":\"2\",\"limits.cpu\":\"4\","
+        "\"pods\":\"9\"},\"used\":{\"cpu\":\"1\",\"limits.cpu\":\"3\"}}}",
+        "[\"q\",\"cpu: 1/2, pods: 0/9\",\"limits.cpu: 3/4\",\"<unknown>\"]");
+    assert_cells(
+        "", "persistentvolumes",
+        "{\"metadata\":{\"name\":\"v\",\"deletionTimestamp\":\"1970-01-01T00:00:01Z\"},\"spec\":{"
+        "\"accessModes\":[\"ReadWriteMany\",\"ReadWriteOnce\"],\"claimRef\":{\"namespace\":\"a\","
+        "\"name\":\"b\"}}}",
+        "[\"v\",\"\",\"RWO,RWX\",\"\",\"Terminating\",\"a/b\",\"\",\"<unset>\",\"\",\"<unknown>\","
+        "\"<unset>\"]");
+    assert_cells("policy", "poddisruptionbudgets",
+                 "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"maxUnavailable\":3}}",
+                 "[\"p\",\"N/A\",\"3\",0,\"<unknown>\"]");
+}
+
 static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void **state)
 {
     (void)state;
@@ -103,6 +134,9 @@ static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void
         "{\"status\":{\"containerStatuses\":[null,1,\"x\",[]],\"initContainerStatuses\":{}}}",
         "{\"status\":{\"addresses\":[7],\"loadBalancer\":[]}}",
         "{\"spec\":{\"ports\":[{}],\"containers\":7}}",
+        "{\"spec\":{\"metrics\":[7,{\"type\":\"Resource\"}],\"rules\":[1],\"claimRef\":1},"
+        "\"subjects\":[[]],"
+        "\"subsets\":[{\"addresses\":[1],\"ports\":[2]}],\"status\":{\"hard\":{\"a\":1}}}",
     };
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
@@ -121,6 +155,7 @@ int main(void)
         cmocka_unit_test(durations_are_written_as_kubectl_does),
         cmocka_unit_test(moments_are_read),
         cmocka_unit_test(pods_are_summed_up_from_their_containers),
+        cmocka_unit_test(lists_in_cells_are_cut_and_counted),
         cmocka_unit_test(objects_that_are_not_as_they_should_be_are_printed_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
