@@ -10,6 +10,7 @@ struct maker {
     struct kube_definition *definition;
     struct schema_pool *pool;
     struct arena *scratch; /* the tree's */
+    bool webhook;          /* converts its versions */
     bool no_memory;
 };
 
@@ -238,7 +239,8 @@ static void set_version(struct maker *m, struct kube_custom *custom, struct json
     char prefix[1024];
     snprintf(prefix, sizeof(prefix), "/registry/%.400s/%.400s/", d->group, d->names.plural);
     custom->definition = d;
-    custom->served = get_bool(version, "served");
+    /* Others would have to be converted, which is not done here. */
+    custom->served = get_bool(version, "served") && (!m->webhook || get_bool(version, "storage"));
     custom->kind = (struct kube_kind){
         .group = d->group,
         .version = get_text(m, version, "name"),
@@ -265,6 +267,7 @@ static enum status set_versions(struct maker *m, struct json_node *spec)
     char text[512];
     if (!list || !list->count)
         return ST_MALFORMED;
+    m->webhook = json_node_is_text(json_node_path(spec, "conversion.strategy"), "Webhook");
     if (list->count > KUBE_VERSIONS_MAX)
         return ST_LIMIT;
     d->versions = make(m, list->count, sizeof(*d->versions));

@@ -411,7 +411,34 @@ static void check_versions(struct check *c, struct json_node *versions, struct b
         check_invalid(c, "version", first, label_fault(text_of(c, first)));
 }
 
-static void check_conversion(struct check *c, struct json_node *spec)
+static struct json_node *stored_version(struct json_node *spec)
+{
+    struct json_node *list = check_array(spec, "versions"), *v = list ? list->first : NULL;
+    while (v && !check_is_true(v, "storage"))
+        v = v->next;
+    return v ? json_node_named(v, "name") : NULL;
+}
+
+/* Only the version that is stored is served (definition.c); it may not become another one, since
+ * nobody would convert what there is. */
+static void check_webhook(struct check *c, struct json_node *spec, struct json_node *old,
+                          struct buf *warning)
+{
+    struct json_node *now = stored_version(spec), *then = stored_version(old);
+    if (then && (!now || !json_node_equal(now, then)))
+        check_forbidden(c, "strategy",
+                        "conversion by webhooks is not done by this server: the version that is "
+                        "stored cannot become another one");
+    if (buf_append_format(warning,
+                          "%sconversion by webhooks is not done here: only the version "
+                          "that is stored is served",
+                          warning->len ? "; " : "") != ST_OK)
+        c->faults->no_memory = true;
+}
+
+/* old NULL: it is new. */
+static void check_conversion(struct check *c, struct json_node *spec, struct json_node *old,
+                             struct buf *warning)
 {
     struct json_node *conversion = json_node_named(spec, "conversion");
     struct json_node *strategy = json_node_named(conversion, "strategy");
@@ -421,8 +448,7 @@ static void check_conversion(struct check *c, struct json_node *spec)
     if (!text_of(c, strategy).len)
         check_required(c, "strategy", "");
     else if (json_node_is_text(strategy, "Webhook"))
-        check_forbidden(c, "strategy",
-                        "conversion by webhooks is not done by this server: only None is");
+        check_webhook(c, spec, old, warning);
     else
         check_unsupported(c, "strategy", strategy, "\"None\", \"Webhook\"");
     check_leave(c, before);
@@ -539,8 +565,8 @@ static void check_approval(struct check *c, struct json_node *object, struct sli
                        "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
-static void check_spec(struct check *c, struct json_node *spec, struct json_node *versions,
-                       struct buf *warning)
+static void check_spec(struct check *c, struct json_node *spec, struct json_node *old,
+                       struct json_node *versions, struct buf *warning)
 {
     check_group(c, spec);
     check_scope(c, spec);
@@ -548,7 +574,7 @@ static void check_spec(struct check *c, struct json_node *spec, struct json_node
     check_names(c, json_node_named(spec, "names"));
     if (versions->first)
         check_parts(c, versions, versions->first, true, warning);
-    check_conversion(c, spec);
+    check_conversion(c, spec, old, warning);
     if (check_is_true(spec, "preserveUnknownFields"))
         check_invalid(c, "preserveUnknownFields", json_node_named(spec, "preserveUnknownFields"),
                       "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
@@ -568,7 +594,7 @@ void kube_definition_check(struct arena *arena, struct json_node *object, struct
     if (!old)
         check_own_name(&c, object, spec);
     size_t before = check_enter(&c, ".spec");
-    check_spec(&c, spec, versions, warning);
+    check_spec(&c, spec, old ? json_node_named(old, "spec") : NULL, versions, warning);
     if (old)
         check_update(&c, spec, json_node_named(old, "spec"), is_established(old));
     check_leave(&c, before);
