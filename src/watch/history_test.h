@@ -30,6 +30,7 @@ struct memory_history {
     int64_t revision, published, compacted;
     size_t capacity;
     struct memory_block *blocks; /* handed out in this turn */
+    int64_t damaged;             /* a revision that cannot be read; 0: none */
     unsigned again_every;        /* each so many calls of next say ST_AGAIN; 0: none */
     unsigned calls;
     bool again_said, listening;
@@ -75,6 +76,10 @@ static enum status memory_next(struct watch_history *history, struct watch_place
         place->revision = last + 1;
         place->hints[0] = 0;
         return ST_END;
+    }
+    if (at == memory->damaged) {
+        *place = (struct watch_place){.revision = at + 1};
+        return ST_DAMAGED;
     }
     const struct memory_revision *revision = &memory->revisions[at];
     struct watch_event *events = xcalloc(revision->count, sizeof(*events));

@@ -395,6 +395,35 @@ static void who_starts_below_a_compaction_is_told(void **state)
     bench_free(bench);
 }
 
+/* Live, catching up, and one that begins behind it. */
+static void who_comes_to_damage_is_told_and_who_is_past_it_goes_on(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(2 << 20);
+    for (int i = 0; i < 4; i++)
+        memory_put(&bench->memory, "a", "x");
+    create(bench, (struct watch_create){.key = SLICE_LITERAL("a")});
+    create(bench, (struct watch_create){.key = SLICE_LITERAL("a"), .start_revision = 2});
+    create(bench, (struct watch_create){.key = SLICE_LITERAL("a"), .start_revision = 7});
+    bench->memory.damaged = 6;
+    memory_put(&bench->memory, "b", "x");
+    memory_put(&bench->memory, "a", "x");
+    run(bench);
+    bool told[2] = {false, false}, went_on = false;
+    for (struct pb_watch_response *r; (r = client_next(&bench->client)) != NULL;) {
+        if (r->canceled) {
+            assert_in_range(r->watch_id, 0, 1);
+            assert_true(slice_equal(r->cancel_reason, slice_from_text(status_text(ST_CORRUPT))));
+            assert_int_equal(r->compact_revision, 0);
+            told[r->watch_id] = true;
+        }
+        went_on |= r->watch_id == 2 && r->events_count == 1;
+        assert_true(r->watch_id != 0 || r->events_count == 0);
+    }
+    assert_true(told[0] && told[1] && went_on);
+    bench_free(bench);
+}
+
 static void a_stopped_stream_goes_on_where_it_stood_or_learns_of_the_compaction(void **state)
 {
     (void)state;
@@ -753,6 +782,7 @@ int main(void)
         cmocka_unit_test(a_watch_from_the_past_catches_up_and_goes_on_live),
         cmocka_unit_test(a_watch_from_the_future_is_silent_until_then),
         cmocka_unit_test(who_starts_below_a_compaction_is_told),
+        cmocka_unit_test(who_comes_to_damage_is_told_and_who_is_past_it_goes_on),
         cmocka_unit_test(a_stopped_stream_goes_on_where_it_stood_or_learns_of_the_compaction),
         cmocka_unit_test(a_large_response_is_written_in_pieces_and_outlives_its_watcher),
         cmocka_unit_test(a_large_response_cut_by_a_compaction_ends_the_call),
