@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+"""Server-side apply on the wire: what is shown of owners, what is refused, and what clients may send as such. The answers
+were compared with a real kube-apiserver's: tests/kube/same_applies_test.py."""
+import http.client
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from kube_write_test import CMS, MERGE, KubeTest  # noqa: E402
+from kube import KubeServer  # noqa: E402
+from server import only_vigil  # noqa: E402
+
+APPLY = "application/apply-patch+yaml"
+KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
+
+
+def config(data, **metadata):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **metadata}, "data": data}
+
+
+@only_vigil
+class Apply(KubeTest):
+    def apply(self, body, manager="one", query="", path=CMS + "/a"):
+        return self.send("PATCH", f"{path}?fieldManager={manager}{query}", body, APPLY)
+
+    def owners(self, object_):
+        return {(e["manager"], e["operation"]): e["fieldsV1"] for e in object_["metadata"].get("managedFields", [])}
+
+    def test_it_creates_and_changes_and_keeps_what_did_not_change(self):
+        code, made = self.apply(config({"k": "1"}))
+        self.assertEqual(code, 201)
+        self.assertEqual(self.owners(made), {("one", "Apply"): {"f:data": {"f:k": {}}}})
+        self.assertEqual(self.apply(config({"k": "1"})), (200, made))
+        code, changed = self.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {l: '2'}\n".encode())
+        self.assertEqual((code, changed["data"]), (200, {"l": "2"}))
+        self.assertNotEqual(changed["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"])
+
+    def test_conflicts_name_manager_and_field(self):
+        self.apply(config({"k": "1"}))
+        code, status = self.apply(config({"k": "2"}), "two")
+        self.assertEqual((code, status["reason"], status["message"], status["details"]["causes"]), (
+            409, "Conflict", 'Apply failed with 1 conflict: conflict with "one": .data.k',
+            [{"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".data.k"}]))
+        self.assertEqual(self.apply(config({"k": "2"}), "two", "&force=true")[0], 200)
+
+    def test_nobody_owns_anything_before_the_first_apply(self):
+        code, made = self.send("POST", CMS, config({"k": "1"}, managedFields=[{
+            "manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]))
+        self.assertEqual((code, self.owners(made)), (201, {}))
+        code, put = self.send("PUT", CMS + "/a", config({"k": "2"}))
+        self.assertEqual((code, self.owners(put)), (200, {}))
+        code, applied = self.apply(config({"l": "1"}))
+        self.assertEqual((code, self.owners(applied)), (200, {
+            ("one", "Apply"): {"f:data": {"f:l": {}}},
+            ("before-first-apply", "Update"): {"f:data": {".": {}, "f:k": {}}}}))
+
+    def test_lists_watches_and_other_shapes_have_them(self):
+        _, made = self.apply(config({"k": "1"}))
+        fields = made["metadata"]["managedFields"]
+        _, found = self.send("GET", CMS)
+        self.assertEqual([i["metadata"]["managedFields"] for i in found["items"]
+                          if i["metadata"]["name"] == "a"], [fields])
+        for accept, get in (
+                ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", lambda o: o["metadata"]),
+                ("application/json;as=Table;v=v1;g=meta.k8s.io", lambda o: o["rows"][0]["object"]["metadata"])):
+            self.assertEqual(get(json.loads(self.get(CMS + "/a", accept)))["managedFields"], fields)
+        self.assertIn(b'{"f:data":{"f:k":{}}}', self.get(CMS + "/a", "application/vnd.kubernetes.protobuf"))
+        watch = self.get(CMS + "?watch=true&resourceVersion=0&timeoutSeconds=1&fieldSelector=metadata.name%3Da",
+                         "application/json")
+        self.assertEqual(json.loads(watch.splitlines()[0])["object"]["metadata"]["managedFields"], fields)
+
+    def get(self, path, accept):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Accept": accept})
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    def test_what_clients_send_as_owners_is_taken_if_it_is_some(self):
+        self.apply(config({"k": "1"}))
+        deep = fields = {}
+        for _ in range(300):
+            fields["f:x"] = fields = {}
+        sent = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+        for wrong in ({"f:a": 1}, {"k:{": {}}, {"v:[1]": {}}, {"i:-1": {}}, {"nothing": {}},
+                      {f"f:{i}": {} for i in range(100001)}):
+            code, body = self.send("PATCH", CMS + "/a", {"metadata": {"managedFields": [dict(sent, fieldsV1=wrong)]}}, MERGE)
+            self.assertIn(code, (200, 413), str(body)[:300])
+        self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"managedFields": [dict(sent, fieldsV1=deep)]}},
+                                   MERGE)[0], 400)
+        _, kept = self.send("GET", CMS + "/a")
+        self.assertEqual(self.owners(kept), {("one", "Apply"): {"f:data": {"f:k": {}}}})
+        for reset in ([], [{}]):
+            self.apply(config({"k": "1"}), query="&force=true")
+            code, bare = self.send("PATCH", CMS + "/a", {"metadata": {"managedFields": reset}}, MERGE)
+            self.assertEqual((code, self.owners(bare)), (200, {}))
+
+    def test_what_is_refused(self):
+        for code, message, body, query in (
+                (422, 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+                 config({}), ""),
+                (400, "metadata.managedFields must be nil", config({}, managedFields=[]), "one"),
+                (400, "invalid object type: /v1, Kind=Secret", dict(config({}), kind="Secret"), "one"),
+                (500, "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .x: field not declared in schema",
+                 dict(config({}), x=1), "one")):
+            got, status = self.apply(body, query)
+            self.assertEqual((got, status["message"]), (code, message))
+
+    def test_a_bomb_of_fields_is_refused_in_time(self):
+        many = config({f"k{i}": "" for i in range(40000)})
+        code, _ = self.apply(many)
+        self.assertIn(code, (201, 413))
+        code, status = self.apply(config({f"k{i}": "" for i in range(60000)}), "two")
+        self.assertEqual(code, 413, str(status)[:300])
+        self.assertEqual(self.send("GET", "/api/v1/namespaces/default")[0], 200)
+
+
+@only_vigil
+class FromClientToServer(unittest.TestCase):
+    """kubectl, which applied by itself before, lets the server do it from now on."""
+
+    def test_what_kubectl_applied_by_itself_is_its_own(self):
+        with tempfile.TemporaryDirectory(prefix="vigil-apply-") as directory:
+            server = KubeServer(pathlib.Path(directory) / "data").start()
+            self.addCleanup(server.stop)
+
+            def kubectl(data, *words):
+                done = subprocess.run(
+                    [KUBECTL, f"--kubeconfig={server.kubeconfig}", "apply", "-f", "-", *words],
+                    input=json.dumps(config(data)), text=True, capture_output=True, check=False, timeout=60,
+                    env={**os.environ, "HOME": directory, "KUBECONFIG": "/dev/null"})
+                return done.returncode, done.stdout + done.stderr
+
+            self.assertEqual(kubectl({"k": "1", "l": "1"})[0], 0)
+            code, said = kubectl({"k": "2", "l": "1"}, "--server-side")
+            self.assertEqual(code, 0, said)
+            self.assertIn("serverside-applied", said)
+            code, said = kubectl({"k": "3"}, "--server-side", "--field-manager=other")
+            self.assertNotEqual(code, 0, said)
+            self.assertIn("conflict", said)
+            code, said = kubectl({"k": "3"}, "--server-side", "--field-manager=other", "--force-conflicts")
+            self.assertEqual(code, 0, said)
+            code, said = kubectl({"l": "1"}, "--server-side")
+            self.assertEqual(code, 0, said)
+            connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=30)
+            connection.request("GET", CMS + "/a")
+            self.assertEqual(json.loads(connection.getresponse().read())["data"], {"k": "3", "l": "1"})
+            connection.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
