@@ -112,6 +112,13 @@ class Apply(KubeTest):
             got, status = self.apply(body, query)
             self.assertEqual((got, status["message"]), (code, message))
 
+    def test_keys_that_come_twice_are_told_or_refused(self):
+        twice = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}'
+        code, status = self.apply(twice, query="&fieldValidation=Strict")
+        self.assertEqual((code, status["message"]), (400, 'error strict decoding YAML: duplicate field "data.k"'))
+        self.assertEqual(self.apply(twice)[0], 201)
+        self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.k\\""')
+
     def test_a_bomb_of_fields_is_refused_in_time(self):
         many = config({f"k{i}": "" for i in range(40000)})
         code, _ = self.apply(many)

@@ -306,13 +306,27 @@ static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
     return type != KUBE_PATCH_APPLY || !kube_is_scale(call);
 }
 
+/* Keys that came twice, as for other bodies. */
+static bool settle_config(struct kube_call *call, struct slice repeats)
+{
+    struct slice mode = call->query.field_validation;
+    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+        return true;
+    if (slice_equal(mode, SLICE_LITERAL("Strict")))
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error strict decoding YAML: %.*s",
+                         SLICE_ARGS(repeats));
+    kube_body_warn(call, repeats);
+    return true;
+}
+
 /* YAML; what begins as JSON and is JSON is read as such, which takes a tenth of the time. */
 static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config)
 {
     struct error error = {0};
+    AUTO(buf_fini) struct buf repeats = {0};
     enum status status = ST_MALFORMED;
     if (body.len && body.ptr[0] == '{')
-        status = json_tree_read(&call->arena, body, ret_config, &error);
+        status = json_tree_read_strict(&call->arena, body, ret_config, &repeats, &error);
     if (status == ST_MALFORMED) {
         narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
         status = yaml_tree_read(&call->arena, body, ret_config, &error);
@@ -323,7 +337,7 @@ static bool read_config(struct kube_call *call, struct slice body, struct json_n
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
                          go_text(status, &error));
     if ((*ret_config)->type == JSON_TYPE_OBJECT)
-        return true;
+        return settle_config(call, buf_slice(&repeats));
     return kube_fail(&call->status, KUBE_BAD_REQUEST,
                      "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
                      "cannot unmarshal %s into Go value of type map[string]interface {}",

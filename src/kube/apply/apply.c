@@ -42,13 +42,17 @@ static enum status filter(const struct apply *apply, const struct field_set *set
     return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
 }
 
-static void forget_unknown(const struct apply *apply, struct managed *managed)
+/* Definitions change: versions go, and lists and maps become atomic. Built-in types stay. */
+static enum status settle_managers(const struct apply *apply, struct managed *managed)
 {
     for (size_t i = managed->count; i; i--) {
         struct managed_entry *entry = &managed->entries[i - 1];
         if (!apply->version_known(apply, entry->who.api_version))
             managed_drop(managed, entry);
+        else if (apply->type.kind == ATOM_RESOURCE)
+            TRY(typed_settled(&apply->typed, apply->type, entry->set, &entry->set));
     }
+    return ST_OK;
 }
 
 /* -- What a change does to all but the one who makes it -- */
@@ -132,7 +136,7 @@ enum status apply_update(const struct apply *apply, struct json_node *live,
     struct managed_entry *entry;
     const struct field_set *set;
     struct slice id;
-    forget_unknown(apply, managed);
+    TRY(settle_managers(apply, managed));
     TRY(find_difference(apply, live, object, &difference));
     TRY(take_from_others(apply, managed, SLICE_EMPTY, &difference));
     TRY(strip(apply, difference.set, &set));
@@ -208,13 +212,17 @@ static enum status merge(const struct apply *apply, struct json_node *live,
                          struct json_node **ret_object)
 {
     struct managed_entry *entry = managed_find(managed, id);
-    const struct field_set *last = entry ? entry->set : NULL, *set;
+    const struct field_set *last = entry ? entry->set : NULL, *set, *dropped;
     TRY(typed_merge(&apply->typed, apply->type, live, config, ret_object));
     TRY(typed_fields(&apply->typed, apply->type, config, &set));
     TRY(filter(apply, set, &set));
     TRY(managed_set(managed, &apply->who, set, &entry));
-    if (!last || !*ret_object)
-        return *ret_object ? ST_OK : ST_INVALID;
+    if (!*ret_object)
+        return ST_INVALID;
+    /* What is still said is still owned, and would be put back. */
+    TRY(combine(apply, FIELD_DIFFERENCE, last, set, &dropped));
+    if (!dropped)
+        return ST_OK;
     return prune(apply, *ret_object, managed, last, ret_object);
 }
 
@@ -227,7 +235,7 @@ enum status apply_config(const struct apply *apply, struct json_node *live,
     struct json_node *object;
     const struct field_set *set;
     struct slice id;
-    forget_unknown(apply, managed);
+    TRY(settle_managers(apply, managed));
     TRY(managed_id(apply->typed.arena, &apply->who, &id));
     TRY(merge(apply, live, config, managed, id, &object));
     TRY(find_difference(apply, live, object, &difference));

@@ -285,3 +285,27 @@ enum status typed_with_named(const struct typed *typed, struct atom_type type,
     }
     return field_builder_finish(&builder, ret_set);
 }
+
+enum status typed_settled(const struct typed *typed, struct atom_type type,
+                          const struct field_set *set, const struct field_set **ret_set)
+{
+    struct field_builder builder = {.arena = typed->arena};
+    struct atom atom = atom_of(type);
+    for (size_t i = 0; set && i < set->count; i++) {
+        const struct field_entry *entry = &set->entries[i];
+        const struct field_set *below = entry->below;
+        bool named;
+        struct atom_type next = type_below(type, &atom, &entry->element, &named);
+        struct atom of = atom_of(next);
+        bool whole =
+            below && next.kind != ATOM_NOTHING &&
+            (of.forms & ATOM_MAP ? of.map_atomic : of.forms == ATOM_LIST && of.list_atomic);
+        if (whole)
+            below = NULL;
+        else
+            TRY(typed_settled(typed, next, below, &below));
+        TRY(field_builder_add(&builder, entry->element, whole ? FIELD_MEMBER : entry->marks,
+                              below));
+    }
+    return field_builder_finish(&builder, ret_set);
+}

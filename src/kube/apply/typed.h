@@ -43,6 +43,11 @@ MUST_CHECK
 enum status typed_with_named(const struct typed *typed, struct atom_type type,
                              const struct field_set *set, const struct field_set **ret_set);
 
+/* A set from a time when items were owned that are now owned as a whole: the whole is owned. */
+MUST_CHECK
+enum status typed_settled(const struct typed *typed, struct atom_type type,
+                          const struct field_set *set, const struct field_set **ret_set);
+
 /*
  * The value is as its type says. Appends what is not, a line each, TYPED_FAULTS_MAX at most:
  * ".spec.a: field not declared in schema". *ret_count: how many. ST_NOMEM.

@@ -147,6 +147,20 @@ static void fields_that_lead_to_members_become_some(void **state)
     assert_set(f, set, "{\"f:metadata\":{\".\":{},\"f:labels\":{\".\":{},\"f:a\":{}}}}");
 }
 
+static void what_became_atomic_is_owned_as_a_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct typed typed = typed_of(f);
+    const struct field_set *set =
+        set_of(f, "{\"f:metadata\":{\"f:labels\":{\"f:a\":{}}},\"f:spec\":{\"f:containers\":{"
+                  "\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:args\":{\"v:\\\"x\\\"\":{}}}},"
+                  "\"f:nodeSelector\":{\"f:n\":{}}}}");
+    assert_int_equal(typed_settled(&typed, pod(), set, &set), ST_OK);
+    assert_set(f, set,
+               "{\"f:metadata\":{\"f:labels\":{\"f:a\":{}}},\"f:spec\":{\"f:containers\":{"
+               "\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:args\":{}}},\"f:nodeSelector\":{}}}");
+}
+
 static void assert_faults(struct fixture *f, const char *value, size_t count, const char *expected)
 {
     struct buf faults = {0};
@@ -205,6 +219,7 @@ int main(void)
         cmocka_unit_test(items_that_come_twice_are_compared_as_a_whole),
         cmocka_unit_test(what_is_taken_away_leaves_null),
         cmocka_unit_test(fields_that_lead_to_members_become_some),
+        cmocka_unit_test(what_became_atomic_is_owned_as_a_whole),
         cmocka_unit_test(what_is_not_as_its_type_says_is_told),
         cmocka_unit_test(no_more_faults_than_the_bound_are_told),
     };
