@@ -275,14 +275,17 @@ class BuiltIn(Kubectl):
         self.assertEqual(watch.row()[2], "Pending")
         self.kubectl("patch", "--type=merge", "pod", "a", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
         self.assertEqual(watch.row()[2], "Pending")
-        self.kubectl("delete", "pod", "a", "--wait=false")
+        deleting = subprocess.Popen([*self.command(), "delete", "pod", "a"], env=self.environment(),
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(deleting.kill)
         self.assertEqual(watch.row()[2], "Terminating")
-        waiting = subprocess.Popen([*self.command(), "wait", "pod/a", "--for=delete", f"--timeout={SECONDS}s"],
-                                   env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertIsNone(deleting.poll())
         self.kubectl("patch", "--type=merge", "pod", "a", "-p", '{"metadata":{"finalizers":null}}')
-        said, _ = waiting.communicate()
-        self.assertEqual(waiting.returncode, 0, said)
+        said, _ = deleting.communicate()
+        self.assertEqual(deleting.returncode, 0, said)
         self.assertEqual(watch.row()[0], "a")
+        if self.minor >= 23:  # before, one that is gone was an error
+            self.kubectl("wait", "pod/a", "--for=delete", "--timeout=30s")
 
     def test_namespaces_go_with_all_they_hold(self):
         self.kubectl("create", "namespace", "n")
