@@ -25,6 +25,7 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 PODS = "/api/v1/namespaces/default/pods"
+SECRETS = "/api/v1/namespaces/default/secrets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LONG = "x" * 64
 
@@ -38,6 +39,10 @@ def deployment(name):
     return {"metadata": {"name": name}, "spec": {
         "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("x", None)["spec"]}}}
+
+
+def owner(**fields):
+    return dict({"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}, **fields)
 
 
 # (method, path, body, content type). A body that is a text is sent as it is.
@@ -179,6 +184,79 @@ CASES = [
     ("DELETE", "/api/v1/namespaces/given"),
     ("POST", CMS, {"metadata": {"name": "m1", "labels": {"m": "1"}}}),
     ("DELETE", CMS + "?labelSelector=m%3D1"),
+    # What only some kinds do, and what is seldom said.
+    ("POST", CMS, {"metadata": {"name": "being", "finalizers": ["e.com/x"]}}),
+    ("DELETE", CMS + "/being"),
+    ("POST", CMS, {"metadata": {"name": "being"}}),
+    ("PATCH", CMS + "/being", {"metadata": {"finalizers": None}}, MERGE),
+    ("POST", CMS, {"metadata": {"name": "opt"}}),
+    ("DELETE", CMS + "/opt", {"dryRun": ["Al"]}),
+    ("DELETE", CMS + "/opt", {"gracePeriodSeconds": "x"}),
+    ("DELETE", CMS + "/opt", {"orphanDependents": True, "propagationPolicy": "Orphan"}),
+    ("DELETE", CMS + "/opt", {"preconditions": {"uid": ""}}),
+    ("DELETE", CMS + "/opt", "notjson"),
+    ("DELETE", CMS + "/opt", "[]"),
+    ("POST", CMS + "?dryRun=", {"metadata": {"name": "b"}}),
+    ("PATCH", CMS + "/opt", {"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}}, MERGE),
+    ("PUT", CMS + "/opt", {"metadata": {"name": "opt", "deletionGracePeriodSeconds": 5}}),
+    ("PATCH", CMS + "/opt", {"metadata": {"annotations": {"A.B/c": "upper"}}}, MERGE),
+    ("PATCH", CMS + "/opt", {"metadata": {"ownerReferences": [owner(kind="Event")]}}, MERGE),
+    ("PATCH", CMS + "/opt", {"metadata": {"ownerReferences": [owner(controller=True),
+                                                             owner(name="y", uid="v", controller=True)]}}, MERGE),
+    ("PATCH", CMS + "/opt", "", MERGE),
+    ("PATCH", CMS + "/opt", "", JSON_PATCH),
+    ("PUT", CMS + "/nope", {"metadata": {"name": "other"}}),
+    ("DELETE", CMS + "/opt?orphanDependents=true"),
+    ("DELETE", CMS + "/opt?orphanDependents=false"),
+    ("POST", CMS, {"metadata": {"name": "fixed"}, "immutable": True, "data": {"a": "b"}}),
+    ("PATCH", CMS + "/fixed", {"data": {"a": "c"}}, MERGE),
+    ("PATCH", CMS + "/fixed", {"immutable": False}, MERGE),
+    ("PATCH", CMS + "/fixed", {"metadata": {"labels": {"a": "c"}}}, MERGE),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "eA="}}),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "eA=x"}}),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "eA==x"}}),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "e!"}}),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "eAA"}}),
+    ("POST", CMS, {"metadata": {"name": "bin"}, "binaryData": {"k": "eA=="}}),
+    ("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
+    ("GET", SECRETS + "/s"),
+    ("PATCH", SECRETS + "/s", {"stringData": {"c": "x"}}, MERGE),
+    ("PATCH", SECRETS + "/s", {"type": "x"}, MERGE),
+    ("POST", DEPLOYMENTS, deployment("meta")),
+    ("PATCH", DEPLOYMENTS + "/meta", {"spec": {"selector": {"matchLabels": {"a": "c"}},
+                                              "template": {"metadata": {"labels": {"a": "c"}}}}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/meta/status", {"metadata": {"labels": {"l": "x"}, "annotations": {"n": "x"},
+                                                         "finalizers": ["e.com/x"]}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/meta/status", {"metadata": {"finalizers": None}}, MERGE),
+    ("PUT", DEPLOYMENTS + "/nope/status", deployment("meta")),
+    ("POST", PODS, dict(pod("bound", None), metadata={"name": "bound", "labels": {"a": "b"}})),
+    ("POST", PODS + "/nope/binding", {"metadata": {"name": "nope"}, "target": {"name": "n"}}),
+    ("POST", PODS + "/bound/binding", {"metadata": {"name": "other"}, "target": {"name": "n"}}),
+    ("POST", PODS + "/bound/binding", {"metadata": {"name": "bound", "annotations": {"by": "me"}},
+                                       "target": {"kind": "Node", "name": "n"}}),
+    ("POST", "/api/v1/namespaces/default/bindings", {"metadata": {"name": "bound"}, "target": {"name": "m"}}),
+    ("GET", PODS + "/bound"),
+    ("PATCH", PODS + "/bound/status", {"metadata": {"finalizers": ["e.com/x"],
+                                                    "ownerReferences": [owner()]}}, MERGE),
+    ("PATCH", PODS + "/bound", {"metadata": {"finalizers": None}}, MERGE),
+    ("POST", PODS + "/nope/eviction", {"metadata": {"name": "nope"}}),
+    ("POST", PODS + "/bound/eviction", {"metadata": {"name": "other"}}),
+    ("POST", PODS + "/bound/eviction", {"metadata": {"name": "bound"}, "deleteOptions": {"gracePeriodSeconds": 9}}),
+    ("GET", PODS + "/bound"),
+    ("DELETE", PODS + "/bound?gracePeriodSeconds=3"),
+    ("DELETE", PODS + "/bound?gracePeriodSeconds=7"),
+    ("DELETE", PODS + "/bound", {"gracePeriodSeconds": 0}),
+    ("POST", PODS, pod("less")),
+    ("DELETE", PODS + "/less", {"gracePeriodSeconds": -3}),
+    ("POST", "/api/v1/namespaces", {"metadata": {"name": "held"}, "spec": {"finalizers": ["e.com/x"]}}),
+    ("DELETE", CMS + "?dryRun=All&labelSelector=page"),
+    ("POST", CMS, {"metadata": {"name": "p1", "labels": {"page": "1"}}}),
+    ("POST", CMS, {"metadata": {"name": "p2", "labels": {"page": "1"}}}),
+    ("DELETE", CMS + "?labelSelector=page&dryRun=All"),
+    ("DELETE", CMS + "?continue=x"),
+    ("DELETE", CMS + "?labelSelector=page&limit=1"),
+    ("DELETE", CMS + "?labelSelector=page", {"propagationPolicy": "Foreground"}),
+    ("GET", CMS + "/p2"),
 ]
 
 
@@ -189,7 +267,7 @@ def normal(value):
         for key, item in value.items():
             if key == "managedFields":
                 continue
-            if key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp") and item:
+            if key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "continue") and item:
                 item = "*"
             out[key] = normal(item)
         if "causes" in out:  # it tells those of an update twice
@@ -225,7 +303,7 @@ class Client:
 def what_counts(answer):
     code, body = answer
     body = normal(body)
-    if isinstance(body, dict) and body.get("kind") not in ("Status", "ConfigMap", "ConfigMapList", None):
+    if isinstance(body, dict) and body.get("kind") not in ("Status", "ConfigMap", "ConfigMapList", "Secret", None):
         body = {"kind": body["kind"], "metadata": body.get("metadata")}
     return code, body
 

@@ -109,6 +109,58 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"finalizers": None}}, MERGE)[0], 200)
         self.assertEqual(self.send("GET", CMS + "/a")[0], 404)
 
+    def test_the_texts_of_a_secret_become_its_data(self):
+        path = "/api/v1/namespaces/default/secrets"
+        body = {"metadata": {"name": "s"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}
+        code, made = self.send("POST", path, body)
+        self.assertEqual((code, made["data"], made["type"]), (201, {"c": "ZA==", "a": "Yg=="}, "Opaque"))
+        self.assertNotIn("stringData", self.send("GET", path + "/s")[1])
+        patched = self.send("PATCH", path + "/s", {"stringData": {"c": "x"}}, MERGE)[1]
+        self.assertEqual(patched["data"], {"c": "eA==", "a": "Yg=="})
+        self.assertEqual(self.send("PATCH", path + "/s", {"type": "x"}, MERGE)[0], 422)
+        self.assertEqual(self.send("PATCH", path + "/s", {"data": {"a": "!"}}, MERGE)[0], 422)
+        self.refuse(400, "BadRequest", 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at '
+                    "input byte 1", "POST", path, {"metadata": {"name": "t"}, "data": {"a": "Y!=="}})
+
+    def test_what_is_immutable_stays(self):
+        self.make(immutable=True, data={"a": "b"})
+        self.refuse(422, "Invalid", 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` '
+                    "is set", "PATCH", CMS + "/a", {"data": {"a": "c"}}, MERGE)
+        self.assertEqual(self.send("PATCH", CMS + "/a", {"immutable": None}, MERGE)[0], 422)
+        self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"labels": {"x": "y"}}}, MERGE)[0], 200)
+
+    def test_a_name_whose_object_is_being_deleted_says_so(self):
+        self.make(metadata={"name": "a", "finalizers": ["e.com/x"]})
+        self.send("DELETE", CMS + "/a")
+        self.refuse(409, "AlreadyExists", 'object is being deleted: configmaps "a" already exists',
+                    "POST", CMS, {"metadata": {"name": "a"}})
+
+    def test_a_scheduler_binds_pods_and_a_drain_evicts_them(self):
+        pods = "/api/v1/namespaces/default/pods"
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        self.assertEqual(self.send("POST", pods, pod)[0], 201)
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+        self.assertEqual(self.send("POST", pods + "/p/binding", binding)[0], 201)
+        bound = self.send("GET", pods + "/p")[1]
+        self.assertEqual((bound["spec"]["nodeName"], bound["status"]["conditions"][0]["type"]), ("n", "PodScheduled"))
+        self.refuse(409, "Conflict", 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to '
+                    'node "n"', "POST", "/api/v1/namespaces/default/bindings", binding)
+        self.assertEqual(self.send("POST", pods + "/p/eviction", {"metadata": {"name": "p"}})[0], 201)
+        self.assertEqual(self.send("GET", pods + "/p")[1]["metadata"]["deletionGracePeriodSeconds"], 30)
+        self.send("DELETE", pods + "/p?gracePeriodSeconds=3")
+        self.assertEqual(self.send("GET", pods + "/p")[1]["metadata"]["deletionGracePeriodSeconds"], 3)
+
+    def test_a_collection_is_deleted_page_by_page(self):
+        for name in "abc":
+            self.make(metadata={"name": name})
+        listed = self.send("DELETE", CMS + "?limit=2")[1]
+        self.assertEqual([item["metadata"]["name"] for item in listed["items"]], ["a", "b"])
+        self.assertEqual(listed["metadata"]["remainingItemCount"], 1)
+        rest = self.send("DELETE", CMS + "?limit=2&continue=" + listed["metadata"]["continue"])[1]
+        self.assertEqual([item["metadata"]["name"] for item in rest["items"]], ["c"])
+        self.assertNotIn("continue", rest["metadata"])
+        self.assertEqual(self.send("GET", CMS)[1]["items"], [])
+
     def test_a_namespace_goes_on_being_emptied_after_a_crash(self):
         uid = self.eventually(200, "/api/v1/namespaces/kube-system")["metadata"]["uid"]
         self.assertEqual(self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "t"}})[0], 201)

@@ -92,17 +92,17 @@ static enum status add_reset(struct job *job, const char *a, const char *b)
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
-    const char *plural = kind->plural;
+    unsigned flags = kube_strategy(kind);
     if (!kube_is_status(job->call))
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len
                    ? add_reset(job, "status", NULL)
                    : ST_OK;
     TRY(add_reset(job, "spec", NULL));
-    if (!(kube_strategy(kind) & KUBE_META_BY_STATUS))
+    if (flags & KUBE_STATUS_ONLY)
         return add_reset(job, "metadata", NULL);
-    if (strcmp(plural, "deployments") == 0)
+    if (flags & KUBE_STATUS_NO_LABELS)
         return add_reset(job, "metadata", "labels");
-    if (strcmp(plural, "pods") != 0 || kind->group[0])
+    if (!(flags & KUBE_STATUS_NO_OWNERS))
         return ST_OK;
     TRY(add_reset(job, "metadata", "deletionTimestamp"));
     return add_reset(job, "metadata", "ownerReferences");

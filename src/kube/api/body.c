@@ -76,14 +76,16 @@ static const char *go_text(enum status status, const struct error *error)
 {
     if (status == ST_LIMIT)
         return "exceeded max depth";
-    return strcmp(error->text, "unexpected EOF") == 0 ? "unexpected end of JSON input"
-                                                      : error->text;
+    bool ended = strcmp(error->text, "unexpected EOF") == 0 || strcmp(error->text, "EOF") == 0;
+    return ended ? "unexpected end of JSON input" : error->text;
 }
 
 static bool unreadable(struct kube_call *call, const char *prefix, const char *why,
                        struct slice body)
 {
     char shown[80];
+    if (call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s%s", prefix, why);
     return kube_fail(&call->status, KUBE_BAD_REQUEST,
                      "the object provided is unrecognized (must be of type %s): %s%s (%s)",
                      call->kind->kind, prefix, why, summary(body, shown));
@@ -173,8 +175,12 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
 {
     const struct kube_schema *schema = call->face->config->schema;
     if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
-        !schema->settle(call->kind, own, object, told, &call->status))
+        !schema->settle(call->kind, own, object, told, &call->status)) {
+        /* What a patch has made is invalid, not unreadable. */
+        if (patched && call->status.reason == KUBE_BAD_REQUEST)
+            call->status.reason = KUBE_INVALID;
         return false;
+    }
     /* Options of a delete are no object of the kind. */
     bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
     if (!options && !kube_custom_prune(call, object, told))

@@ -26,6 +26,7 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
+    bool deleting; /* what has the name already is being deleted */
     void (*taken)(struct kube_call *call, void *ctx); /* of an apply; else NULL */
     void *taken_ctx;
 };
@@ -90,6 +91,14 @@ static void respond(struct kube_call *call, int64_t revision)
         kube_call_fail(call);
 }
 
+static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
+{
+    size_t len = strlen(text), room = KUBE_MESSAGE_BYTES - len - 1;
+    memmove(message + len, message, size_min(strlen(message), room) + 1);
+    message[KUBE_MESSAGE_BYTES - 1] = '\0';
+    memcpy(message, text, len);
+}
+
 static void exists(struct kube_call *call)
 {
     struct create *create = call->handler;
@@ -106,6 +115,8 @@ static void exists(struct kube_call *call)
         return;
     }
     kube_fail_exists(&call->status, group, plural, create->name);
+    if (create->deleting)
+        put_before(call->status.message, "object is being deleted: ");
     if (made_up) {
         size_t len = strlen(call->status.message);
         snprintf(call->status.message + len, sizeof(call->status.message) - len,
@@ -130,6 +141,14 @@ static void refused(struct kube_call *call, bool taken)
         fail_engine(call, ST_TIMEOUT);
 }
 
+static bool is_deleting(struct slice value)
+{
+    struct kube_object object;
+    struct slice at;
+    return kube_object_look(value, &object) == ST_OK &&
+           kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &at) && at.len;
+}
+
 static void on_put(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_write(op);
@@ -138,6 +157,7 @@ static void on_put(struct engine_op *op)
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool taken = current.mod_revision;
+    ((struct create *)call->handler)->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
     if (!kube_call_done(call))
         return;
@@ -154,6 +174,9 @@ static void on_looked(struct engine_op *op)
     struct kube_call *call = kube_call_of_range(op);
     enum status status = op->status;
     bool taken = status == ST_OK && call->range.count;
+    struct slice field;
+    if (taken && engine_range_next(&call->range, &field))
+        ((struct create *)call->handler)->deleting = is_deleting(kube_kv_of(field).value);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;

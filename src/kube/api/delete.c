@@ -7,6 +7,7 @@
 #include "kube/object/strategy.h"
 
 #include <stdio.h>
+#include <time.h>
 
 /* Beyond this no date can be written. */
 enum { GRACE_MAX_S = INT32_MAX };
@@ -42,14 +43,40 @@ static bool set_policy(struct kube_call *call, struct slice text,
     return invalid_option(call, "FieldValueNotSupported", "propagationPolicy", message);
 }
 
+/* The name that Orphan and Background had once. */
+static bool set_orphan(struct kube_call *call, bool given, bool truth, struct slice policy,
+                       struct kube_delete_options *options)
+{
+    char message[160];
+    if (!given)
+        return true;
+    options->policy = truth ? KUBE_ORPHAN : KUBE_BACKGROUND;
+    if (!policy.len)
+        return true;
+    snprintf(message, sizeof(message),
+             "Invalid value: \"%.*s\": orphanDependents and deletionPropagation cannot be both set",
+             (int)size_min(policy.len, 64), (const char *)policy.ptr);
+    return invalid_option(call, "FieldValueInvalid", "propagationPolicy", message);
+}
+
+static bool unknown_dry_run(struct kube_call *call, struct json_node *list)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char message[192];
+    if (json_tree_write(list, &text) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    snprintf(message, sizeof(message), "Unsupported value: %.*s: supported values: \"All\"",
+             (int)size_min(text.len, 128), (const char *)text.ptr);
+    return invalid_option(call, "FieldValueNotSupported", "dryRun", message);
+}
+
 static bool set_dry_run(struct kube_call *call, struct json_node *list,
                         struct kube_delete_options *options)
 {
     struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     for (; item; item = item->next) {
         if (!json_node_is_text(item, "All"))
-            return invalid_option(call, "FieldValueNotSupported", "dryRun",
-                                  "Unsupported value: supported values: \"All\"");
+            return unknown_dry_run(call, list);
         options->dry_run = true;
     }
     return true;
@@ -73,30 +100,42 @@ static bool read_body(struct kube_call *call, struct json_node *body,
                          SLICE_ARGS(name), SLICE_ARGS(version));
     if (grace && grace->type != JSON_TYPE_NULL && !json_node_int(grace, &options->grace_s))
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                         "json: cannot unmarshal into Go struct field "
-                         "DeleteOptions.gracePeriodSeconds of type int64");
+                         "json: cannot unmarshal %s into Go struct field "
+                         "DeleteOptions.gracePeriodSeconds of type int64",
+                         kube_json_type(grace));
+    /* Less than nothing is one second, as there. */
+    if (grace && grace->type != JSON_TYPE_NULL && options->grace_s < 0)
+        options->grace_s = 1;
     if (json_node_text(json_node_named(body, "propagationPolicy"), &call->arena, &policy) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     options->preconditions = json_node_named(body, "preconditions");
-    if (orphan && orphan->type == JSON_TYPE_BOOL)
-        options->policy = orphan->truth ? KUBE_ORPHAN : KUBE_BACKGROUND;
     return set_policy(call, policy, options) &&
+           set_orphan(call, orphan && orphan->type == JSON_TYPE_BOOL, orphan && orphan->truth,
+                      policy, options) &&
            set_dry_run(call, json_node_named(body, "dryRun"), options);
+}
+
+bool kube_delete_options_of(struct kube_call *call, struct json_node *options,
+                            struct kube_delete_options *ret_options)
+{
+    *ret_options = (struct kube_delete_options){.grace_s = call->query.grace_period_s,
+                                                .dry_run = call->query.dry_run};
+    if (!set_policy(call, call->query.propagation_policy, ret_options) ||
+        !set_orphan(call, call->query.orphan_given, call->query.orphan_dependents,
+                    call->query.propagation_policy, ret_options) ||
+        (options && !read_body(call, options, ret_options)))
+        return false;
+    if (ret_options->grace_s > GRACE_MAX_S)
+        return invalid_option(call, "FieldValueInvalid", "gracePeriodSeconds",
+                              "Invalid value: must be between 0 and 2147483647");
+    return true;
 }
 
 bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,
                               struct kube_delete_options *ret_options)
 {
     struct json_node *body;
-    *ret_options = (struct kube_delete_options){.grace_s = call->query.grace_period_s,
-                                                .dry_run = call->query.dry_run};
-    if (!set_policy(call, call->query.propagation_policy, ret_options) ||
-        !kube_body_read(call, request, &body) || (body && !read_body(call, body, ret_options)))
-        return false;
-    if (ret_options->grace_s < -1 || ret_options->grace_s > GRACE_MAX_S)
-        return invalid_option(call, "FieldValueInvalid", "gracePeriodSeconds",
-                              "Invalid value: must be between 0 and 2147483647");
-    return true;
+    return kube_body_read(call, request, &body) && kube_delete_options_of(call, body, ret_options);
 }
 
 /* -- Deciding -- */
@@ -170,11 +209,33 @@ static bool mark_namespace(struct kube_change *change, struct json_node *object)
                               "deletionTimestamp", slice_from_text(now));
 }
 
+/* What is marked already can only be given less time than it has. */
+static bool shorten(struct kube_change *change, struct json_node *object, int64_t asked_s)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    struct json_node *at = json_node_named(metadata, "deletionTimestamp");
+    struct tm tm = {0};
+    int64_t grace_s;
+    char text[KUBE_TIME_BYTES];
+    if (asked_s < 0 ||
+        !json_node_int(json_node_named(metadata, "deletionGracePeriodSeconds"), &grace_s) ||
+        asked_s >= grace_s || at->text.len >= sizeof(text))
+        return true;
+    snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(at->text));
+    if (!strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        return true;
+    kube_time_text(timegm(&tm) - grace_s + asked_s, text);
+    return kube_meta_set_text(&change->meta, metadata, "deletionTimestamp",
+                              slice_from_text(text)) &&
+           kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", asked_s);
+}
+
 /* Marked already, or to be marked with how long it may stay. */
-static bool mark(struct kube_change *change, struct json_node *object, int64_t grace_s)
+static bool mark(struct kube_change *change, struct json_node *object, int64_t grace_s,
+                 int64_t asked_s)
 {
     if (kube_meta_is_deleting(object))
-        return true;
+        return shorten(change, object, asked_s);
     if (kube_is_namespaces(change->call->kind))
         return mark_namespace(change, object);
     if (kube_is_definitions(change->call->kind))
@@ -221,7 +282,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
                                 has_items(json_node_path(object, "spec.finalizers"))));
     if (!held && grace_s == 0)
         return remove_now(change, object, ret_object);
-    if (!mark(change, object, grace_s) || !kube_meta_order(&change->meta, object))
+    if (!mark(change, object, grace_s, options->grace_s) || !kube_meta_order(&change->meta, object))
         return KUBE_DECIDE_FAIL;
     *ret_object = object;
     return json_node_equal(stored, object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;

@@ -16,6 +16,11 @@ MUST_CHECK
 bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,
                               struct kube_delete_options *ret_options);
 
+/* The same of the options in an eviction; NULL: it has none. */
+MUST_CHECK
+bool kube_delete_options_of(struct kube_call *call, struct json_node *options,
+                            struct kube_delete_options *ret_options);
+
 /* What a change decides that deletes what is stored. */
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,

@@ -1,12 +1,14 @@
 /*
  * DELETE without a name: everything that the selectors match, page by page and one object after the
- * other, each as a DELETE of its own would be. The answer is the list of what was deleted; past
- * ITEMS_BYTES_MAX objects are deleted but no longer listed.
+ * other, each as a DELETE of its own would be. The answer is the list of what was there; past
+ * ITEMS_BYTES_MAX objects are deleted but no longer listed. With a limit it ends after so many, and
+ * says where to go on, as a list would.
  *
  *     read a page of names ─► delete one ─► … ─► next page ─► … ─► answer
  *
  * Each step begins from the loop, so that nothing is nested however much is done without waiting.
  */
+#include "kube/api/continue.h"
 #include "kube/api/custom.h"
 #include "kube/api/delete.h"
 #include "kube/api/scope.h"
@@ -32,6 +34,9 @@ struct collection {
     bool more;
     struct buf items;
     int64_t revision;
+    int64_t total;   /* of all keys from the first on */
+    int64_t deleted; /* so far, up to the limit */
+    int64_t seen;    /* the revision of what is being deleted */
     struct deferred next;
 };
 
@@ -61,35 +66,61 @@ static enum status add_item(struct collection *c)
     AUTO(buf_fini) struct buf converted = {0};
     struct kube_object object;
     struct slice value;
-    TRY(kube_custom_convert(c->change.call->kind, c->change.value, c->change.revision, &converted,
-                            &value));
+    TRY(kube_custom_convert(c->change.call->kind, c->change.stored, c->seen, &converted, &value));
     if (kube_object_look(value, &object) != ST_OK)
         return ST_OK;
     bool bare = !(c->change.call->kind->flags & KUBE_CUSTOM);
-    size_t size = kube_object_size(&object, c->change.revision, bare);
+    size_t size = kube_object_size(&object, c->seen, bare);
     if (c->items.len + size > ITEMS_BYTES_MAX)
         return ST_OK;
     if (c->items.len)
         TRY(buf_append_text(&c->items, ","));
     TRY(buf_reserve(&c->items, size));
-    kube_object_copy(&object, c->change.revision, bare, 0, c->items.ptr + c->items.len, size);
+    kube_object_copy(&object, c->seen, bare, 0, c->items.ptr + c->items.len, size);
     c->items.len += size;
     return ST_OK;
+}
+
+static bool is_full(const struct collection *c)
+{
+    int64_t limit = c->change.call->query.limit;
+    return limit && c->deleted == limit;
+}
+
+/* Where to go on, if the limit has left something. */
+static enum status append_rest(struct collection *c, struct buf *to)
+{
+    struct kube_call *call = c->change.call;
+    struct slice token;
+    if (!is_full(c) || !(c->more || c->at < c->count))
+        return ST_OK;
+    TRY(kube_continue_write(&call->arena, c->revision, c->change.name, &token));
+    TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
+    if (call->query.label_selector.len || call->query.field_selector.len)
+        return ST_OK;
+    return buf_append_format(to, ",\"remainingItemCount\":%lld",
+                             (long long)(c->total - c->deleted));
+}
+
+static enum status append_answer(struct collection *c, struct buf *to)
+{
+    const struct kube_kind *kind = c->change.call->kind;
+    TRY(buf_append_format(to,
+                          "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":{"
+                          "\"resourceVersion\":\"%lld\"",
+                          kind->list_kind, kind->group, kind->group[0] ? "/" : "", kind->version,
+                          (long long)c->revision));
+    TRY(append_rest(c, to));
+    TRY(buf_append_text(to, "},\"items\":["));
+    TRY(buf_append(to, buf_slice(&c->items)));
+    return buf_append_text(to, "]}");
 }
 
 static void respond(struct collection *c)
 {
     struct kube_call *call = c->change.call;
-    const struct kube_kind *kind = call->kind;
     struct buf text = {0};
-    bool made = buf_append_format(&text,
-                                  "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":{"
-                                  "\"resourceVersion\":\"%lld\"},\"items\":[",
-                                  kind->list_kind, kind->group, kind->group[0] ? "/" : "",
-                                  kind->version, (long long)c->revision) == ST_OK &&
-                buf_append(&text, buf_slice(&c->items)) == ST_OK &&
-                buf_append_text(&text, "]}") == ST_OK;
-    if (made)
+    if (append_answer(c, &text) == ST_OK)
         kube_call_respond(call, 200, buf_slice(&text));
     else
         fail_engine(call, ST_NOMEM);
@@ -128,8 +159,10 @@ static enum status take_page(struct collection *c)
     arena_init(&c->page, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     c->count = c->at = 0;
     c->more = range->more;
-    if (!c->revision)
+    if (!c->revision) {
         c->revision = range->op.revision;
+        c->total = range->count;
+    }
     while (engine_range_next(range, &field)) {
         struct kube_kv kv = kube_kv_of(field);
         buf_reset(&c->from, SIZE_MAX);
@@ -169,7 +202,9 @@ static void on_next(struct deferred *deferred)
     struct collection *c = CONTAINER_OF(deferred, struct collection, next);
     if (!kube_call_done(c->change.call))
         return;
-    if (c->at < c->count) {
+    if (is_full(c)) {
+        respond(c);
+    } else if (c->at < c->count) {
         c->change.name = c->names[c->at++];
         kube_change_start(&c->change);
     } else if (c->more) {
@@ -185,6 +220,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
                                  struct json_node **ret_object)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
+    c->seen = change->revision;
     if (!stored)
         return KUBE_DECIDE_KEEP;
     return kube_delete_decide(change, &c->options, stored, ret_object);
@@ -193,7 +229,8 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
 static void done(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
-    if (change->value.len && add_item(c) != ST_OK)
+    c->deleted++;
+    if (c->seen && add_item(c) != ST_OK)
         fail_engine(change->call, ST_NOMEM);
     else
         step_later(c);
@@ -212,6 +249,19 @@ static bool parse_selectors(struct kube_call *call, struct collection *c)
     return true;
 }
 
+/* After what a list has listed, or a delete like this one has deleted. */
+static bool go_on(struct kube_call *call, struct collection *c)
+{
+    struct kube_continue from;
+    if (!call->query.continue_token.len)
+        return true;
+    if (!kube_continue_read(&call->arena, call->query.continue_token, &from, &call->status))
+        return false;
+    return (buf_append(&c->from, c->prefix) == ST_OK &&
+            buf_append(&c->from, from.suffix) == ST_OK) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
 static bool begin(struct kube_call *call, const struct http_request *request, struct collection *c)
 {
     bool namespaced = call->kind->flags & KUBE_NAMESPACED;
@@ -224,6 +274,8 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
                       &c->prefix) != ST_OK ||
         kube_prefix_end(&call->arena, c->prefix, &c->end) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
+    if (!go_on(call, c))
+        return false;
     c->next = (struct deferred){.fn = on_next};
     c->change = (struct kube_change){
         .call = call,
@@ -249,6 +301,8 @@ void kube_delete_collection(struct kube_call *call, const struct http_request *r
     if (!c)
         kube_fail_engine(&call->status, ST_NOMEM);
     if (!c || !begin(call, request, c)) {
+        if (c)
+            buf_fini(&c->from);
         kube_call_fail(call);
         return;
     }

@@ -177,7 +177,11 @@ static bool parse_match(struct slice text, struct kube_query *query)
 /* Whether it is known is asked by those who write, in whose options it stands. */
 static bool parse_dry_run(struct slice text, struct kube_query *query)
 {
-    query->dry_run = is(text, "All");
+    bool all = is(text, "All");
+    if (query->dry_run_unknown)
+        return true;
+    query->dry_run = all;
+    query->dry_run_unknown = !all;
     query->dry_run_text = text;
     return true;
 }
@@ -203,6 +207,7 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         {"allowWatchBookmarks", NULL, &query->allow_bookmarks, NULL},
         {"sendInitialEvents", NULL, &query->send_initial_events, NULL},
         {"force", NULL, &query->force, NULL},
+        {"orphanDependents", NULL, &query->orphan_dependents, NULL},
         {"pretty", NULL, &query->pretty, NULL},
         {"limit", NULL, NULL, &query->limit},
         {"timeoutSeconds", NULL, NULL, &query->timeout_s},
@@ -242,9 +247,12 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
             return kube_fail_engine(status, decoded);
         ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
         ret_query->pretty_given |= is(name, "pretty");
+        ret_query->orphan_given |= is(name, "orphanDependents");
         ret_query->force_given |= is(name, "force");
         if (!parse_option(name, value, ret_query, status))
             return false;
+        if (is(name, "gracePeriodSeconds") && value.len && ret_query->grace_period_s < 0)
+            ret_query->grace_period_s = 1; /* as Kubernetes takes what is less than nothing */
     }
     if (ret_query->limit < 0)
         ret_query->limit = 0;

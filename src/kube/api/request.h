@@ -42,12 +42,13 @@ struct kube_query {
     bool watch, allow_bookmarks;
     bool send_initial_events, send_initial_events_given;
     int64_t timeout_s; /* 0: not said; of a watch, below 0: it is over */
-    bool dry_run;
+    bool dry_run, dry_run_unknown;
     struct slice dry_run_text; /* as sent; only "All" is known */
     bool force, force_given;
     bool pretty, pretty_given;
     struct slice field_manager, field_validation;
     struct slice propagation_policy;
+    bool orphan_dependents, orphan_given;
     int64_t grace_period_s;      /* -1: not said */
     struct slice include_object; /* of tables */
 };

@@ -9,6 +9,7 @@
 #include "kube/api/definition.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
+#include "kube/object/content.h"
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"
 
@@ -147,16 +148,26 @@ static bool make_wanted(struct update *update, struct json_node *stored,
 static bool with_identity(struct kube_change *change, struct json_node *stored,
                           struct json_node *wanted, struct json_node **ret_object)
 {
-    static const char *const members[] = {"name",   "namespace",  "uid", "resourceVersion",
-                                          "labels", "annotations"};
-    bool more =
-        kube_is_status(change->call) && kube_strategy(change->call->kind) & KUBE_META_BY_STATUS;
+    static const struct {
+        const char *name;
+        unsigned unless; /* a flag of the kind; 0: whatever is written */
+    } members[] = {{"name", 0},
+                   {"namespace", 0},
+                   {"uid", 0},
+                   {"resourceVersion", 0},
+                   {"labels", KUBE_STATUS_ONLY | KUBE_STATUS_NO_LABELS},
+                   {"annotations", KUBE_STATUS_ONLY},
+                   {"finalizers", KUBE_STATUS_ONLY},
+                   {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
+    unsigned flags =
+        kube_is_status(change->call) ? kube_strategy(change->call->kind) : KUBE_STATUS_ONLY;
     struct json_node *object = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(object, "metadata");
     if (!metadata)
         return no_memory(change);
-    for (size_t i = 0; i < (more ? COUNT_OF(members) : 4); i++) {
-        if (!replace(change, metadata, json_node_named(wanted, "metadata"), members[i]))
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (!(members[i].unless & flags) &&
+            !replace(change, metadata, json_node_named(wanted, "metadata"), members[i].name))
             return false;
     }
     *ret_object = object;
@@ -306,6 +317,9 @@ static enum kube_decision missing(struct update *update)
     }
     struct json_node *metadata = json_node_named(update->body, "metadata");
     struct json_node *uid = json_node_named(metadata, "uid");
+    struct kube_meta meta = kube_call_meta(call, &call->arena); /* in which the body lies */
+    if (!update->patches && !kube_is_scale(call) && !kube_meta_named(&meta, update->body))
+        return KUBE_DECIDE_FAIL;
     update->creates = !update->patches && !call->path.subresource.len && !uid &&
                       kube_strategy(call->kind) & KUBE_CREATES_ON_PUT;
     if (update->creates)
@@ -321,6 +335,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
     struct update *update = CONTAINER_OF(change, struct update, change);
     struct json_node *wanted;
     change->meta.patched = update->patches;
+    change->meta.of_status = kube_is_status(change->call);
     if (!stored)
         return missing(update);
     if (!make_wanted(update, stored, &wanted) ||
@@ -328,6 +343,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
         !check_version_given(update, wanted) || !make_object(change, stored, wanted, ret_object) ||
         !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
+        !kube_content_keeps(&change->meta, stored, *ret_object) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !keep_owners(update, stored, wanted, *ret_object) ||

@@ -127,7 +127,7 @@ static bool check_options(struct kube_call *call, const struct http_request *req
     if (query->field_manager.len > FIELD_MANAGER_BYTES_MAX)
         kube_status_cause(&call->status, "FieldValueTooLong", "fieldManager",
                           "Too long: may not be more than 128 bytes");
-    if (query->dry_run_text.len && !query->dry_run)
+    if (query->dry_run_unknown)
         unsupported(call, "dryRun", "[", query->dry_run_text, "]", "\"All\"");
     if (!found && !slice_equal(method, SLICE_LITERAL("DELETE")))
         unsupported(call, "fieldValidation", "", query->field_validation, "",
@@ -149,6 +149,10 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
     bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
     if (everywhere)
         return NULL;
+    if (kube_is_posting(call))
+        return slice_equal(method, SLICE_LITERAL("POST")) ? kube_post : NULL;
+    if (!call->kind->group[0] && strcmp(call->kind->plural, "bindings") == 0)
+        return slice_equal(method, SLICE_LITERAL("POST")) && !named ? kube_post : NULL;
     if (call->kind->flags & KUBE_CREATE_ONLY)
         return slice_equal(method, SLICE_LITERAL("POST")) && !named ? kube_review : NULL;
     if (slice_equal(method, SLICE_LITERAL("POST")))
@@ -172,7 +176,7 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
         return false;
     handler *handle = handler_of(call, request->method);
     if (call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
-        !kube_is_finalize(call))
+        !kube_is_finalize(call) && !kube_is_posting(call))
         kube_no_subresource(call);
     else if (!handle || call->path.watch)
         not_allowed(call);

@@ -16,6 +16,8 @@ void kube_update(struct kube_call *call, const struct http_request *request);
 void kube_patch(struct kube_call *call, const struct http_request *request);
 void kube_delete(struct kube_call *call, const struct http_request *request);
 void kube_delete_collection(struct kube_call *call, const struct http_request *request);
+/* A Binding or an Eviction of a pod. */
+void kube_post(struct kube_call *call, const struct http_request *request);
 /* Questions with an answer: what may I, who am I. */
 void kube_review(struct kube_call *call, const struct http_request *request);
 
@@ -36,6 +38,8 @@ void kube_no_subresource(struct kube_call *call);
 bool kube_is_status(const struct kube_call *call);
 bool kube_is_scale(const struct kube_call *call);
 bool kube_is_finalize(const struct kube_call *call);
+/* …/pods/x/binding, …/pods/x/eviction */
+bool kube_is_posting(const struct kube_call *call);
 
 /* A namespace that may not be deleted or created into; false: call->status says why. */
 bool kube_is_namespaces(const struct kube_kind *kind);

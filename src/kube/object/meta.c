@@ -254,6 +254,12 @@ static bool differs_from(const struct kube_meta *meta, const char *what, struct 
                               slice_from_text(meta->kind->kind), meta->name, why);
 }
 
+static bool is_said(struct json_node *object, const char *key)
+{
+    struct json_node *node = json_node_named(object, key);
+    return node && node->type != JSON_TYPE_NULL;
+}
+
 bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old,
                              struct json_node *preconditions, int64_t revision)
 {
@@ -263,10 +269,10 @@ bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old
         !get_text(meta, preconditions, "resourceVersion", &version) ||
         !get_text(meta, metadata_of(old), "uid", &has))
         return false;
-    if (uid.len && !slice_equal(uid, has))
+    if (is_said(preconditions, "uid") && !slice_equal(uid, has))
         return differs_from(meta, "UID", uid, has, "deleted and then recreated");
     snprintf(now, sizeof(now), "%lld", (long long)revision);
-    if (!version.len || slice_equal(version, slice_from_text(now)))
+    if (!is_said(preconditions, "resourceVersion") || slice_equal(version, slice_from_text(now)))
         return true;
     return differs_from(meta, "ResourceVersion", version, slice_from_text(now), "modified");
 }
@@ -352,7 +358,7 @@ static bool count_generation(const struct kube_meta *meta, struct json_node *old
                              struct json_node *object)
 {
     int64_t generation = 0;
-    if (!(meta->kind->flags & KUBE_HAS_GENERATION))
+    if (!(meta->kind->flags & KUBE_HAS_GENERATION) || meta->of_status)
         return true;
     bool changed =
         differs(meta->kind, old, object) ||
@@ -370,6 +376,43 @@ bool kube_meta_named(const struct kube_meta *meta, struct json_node *object)
     return check_identity(meta, metadata_of(object));
 }
 
+static bool is_empty(const struct json_node *node)
+{
+    switch (node->type) {
+    case JSON_TYPE_NULL:
+        return true;
+    case JSON_TYPE_ARRAY:
+    case JSON_TYPE_OBJECT:
+        return !node->first;
+    case JSON_TYPE_STRING:
+        return !node->text.len;
+    default:
+        return false;
+    }
+}
+
+/* Only a delete says when an object goes; what is marked stays so, whatever is written. */
+static bool check_deletion(const struct kube_meta *meta, struct json_node *old,
+                           struct json_node *metadata)
+{
+    static const char *const names[] = {"deletionTimestamp", "deletionGracePeriodSeconds"};
+    char field[64], message[128];
+    meta->status->cause_count = 0;
+    for (size_t i = 0; i < COUNT_OF(names) && !kube_meta_is_deleting(old); i++) {
+        struct json_node *node = json_node_named(metadata, names[i]);
+        const char *quote = node && node->type == JSON_TYPE_STRING ? "\"" : "";
+        if (!node || is_empty(node))
+            continue;
+        snprintf(field, sizeof(field), "metadata.%s", names[i]);
+        snprintf(message, sizeof(message), "Invalid value: %s%.*s%s: field is immutable", quote,
+                 (int)size_min(node->text.len, 64), (const char *)node->text.ptr, quote);
+        kube_status_cause(meta->status, "FieldValueInvalid", field, message);
+    }
+    return !meta->status->cause_count ||
+           kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
+                             slice_from_text(meta->kind->kind), meta->name);
+}
+
 bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struct json_node *object,
                       int64_t revision, struct slice key)
 {
@@ -377,6 +420,8 @@ bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struc
                                        "deletionTimestamp", "deletionGracePeriodSeconds"};
     struct json_node *metadata = metadata_of(object), *was = metadata_of(old);
     if (!check_identity(meta, metadata) || !check_version(meta, metadata, old, revision, key))
+        return false;
+    if (!check_deletion(meta, old, metadata))
         return false;
     for (size_t i = 0; i < COUNT_OF(kept); i++) {
         if (!take_from(meta, metadata, was, kept[i]))
@@ -399,21 +444,6 @@ bool kube_meta_set_deleting(const struct kube_meta *meta, struct json_node *obje
 }
 
 /* -- Order -- */
-
-static bool is_empty(const struct json_node *node)
-{
-    switch (node->type) {
-    case JSON_TYPE_NULL:
-        return true;
-    case JSON_TYPE_ARRAY:
-    case JSON_TYPE_OBJECT:
-        return !node->first;
-    case JSON_TYPE_STRING:
-        return !node->text.len;
-    default:
-        return false;
-    }
-}
 
 static bool order_metadata(const struct kube_meta *meta, struct json_node *object)
 {

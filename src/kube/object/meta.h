@@ -24,7 +24,8 @@ struct kube_meta {
     int64_t now_s;          /* since 1970 */
     struct random *random;
     struct kube_status *status;
-    bool patched; /* the object was made by a patch: another uid in it is no precondition */
+    bool patched;   /* the object was made by a patch: another uid in it is no precondition */
+    bool of_status; /* only its status is written, which counts no generation */
 };
 
 /* Of all annotations together, as in Kubernetes; and of each list in metadata. */

@@ -257,6 +257,17 @@ static bool validate_labels(const struct kube_meta *meta, struct json_node *labe
     return true;
 }
 
+/* As a label's, but that upper case may stand in its prefix too. */
+static bool annotation_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
+{
+    uint8_t lower[512];
+    if (key.len > sizeof(lower)) /* which is wrong anyhow */
+        return label_key_valid(key, why);
+    for (size_t i = 0; i < key.len; i++)
+        lower[i] = key.ptr[i] >= 'A' && key.ptr[i] <= 'Z' ? key.ptr[i] | 0x20 : key.ptr[i];
+    return label_key_valid(slice_of(lower, key.len), why);
+}
+
 static void validate_annotations(const struct kube_meta *meta, struct json_node *annotations)
 {
     char why[NAME_FAULT_BYTES];
@@ -264,8 +275,7 @@ static void validate_annotations(const struct kube_meta *meta, struct json_node 
     struct json_node *annotation = annotations ? annotations->first : NULL;
     for (; annotation; annotation = annotation->next) {
         bytes += annotation->key.len + annotation->text.len;
-        /* Keys may have upper case in their prefix here; few do, and labels' rule says the rest. */
-        if (!label_key_valid(annotation->key, why))
+        if (!annotation_key_valid(annotation->key, why))
             invalid(meta, "metadata.annotations", annotation->key, why);
     }
     if (bytes > KUBE_ANNOTATIONS_BYTES_MAX)
@@ -318,6 +328,60 @@ static void validate_finalizers(const struct kube_meta *meta, struct json_node *
     }
 }
 
+/* The value as JSON, as Kubernetes shows what is no text. */
+static void invalid_value(const struct kube_meta *meta, const char *field, struct json_node *value,
+                          const char *why)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char message[640];
+    if (json_tree_write(value, &text) != ST_OK)
+        buf_reset(&text, SIZE_MAX);
+    snprintf(message, sizeof(message), "Invalid value: %.*s: %.200s", (int)size_min(text.len, 400),
+             (const char *)text.ptr, why);
+    kube_status_cause(meta->status, "FieldValueInvalid", field, message);
+}
+
+static bool is_controller(struct json_node *owner)
+{
+    struct json_node *controller = json_node_named(owner, "controller");
+    return controller && controller->type == JSON_TYPE_BOOL && controller->truth;
+}
+
+static struct slice text_of(struct json_node *owner, const char *key)
+{
+    struct json_node *node = json_node_named(owner, key);
+    return node && node->type == JSON_TYPE_STRING ? node->text : SLICE_EMPTY;
+}
+
+/* Events own nothing, and nothing has two controllers. */
+static void validate_ownership(const struct kube_meta *meta, struct json_node *owners)
+{
+    struct json_node *controller = NULL;
+    char why[200];
+    for (struct json_node *owner = owners ? owners->first : NULL; owner; owner = owner->next) {
+        if (json_node_is_text(json_node_named(owner, "apiVersion"), "v1") &&
+            json_node_is_text(json_node_named(owner, "kind"), "Event"))
+            invalid_value(meta, "metadata.ownerReferences", owner,
+                          "/v1, Kind=Event is disallowed from being an owner");
+        if (!is_controller(owner))
+            continue;
+        if (controller) {
+            struct slice kind = text_of(controller, "kind"), name = text_of(controller, "name");
+            struct slice kind2 = text_of(owner, "kind"), name2 = text_of(owner, "name");
+            snprintf(why, sizeof(why),
+                     "Only one reference can have Controller set to true. Found \"true\" in "
+                     "references for %.*s/%.*s and %.*s/%.*s",
+                     (int)size_min(kind.len, 20), (const char *)kind.ptr,
+                     (int)size_min(name.len, 20), (const char *)name.ptr,
+                     (int)size_min(kind2.len, 20), (const char *)kind2.ptr,
+                     (int)size_min(name2.len, 20), (const char *)name2.ptr);
+            invalid_value(meta, "metadata.ownerReferences", owners, why);
+            return;
+        }
+        controller = owner;
+    }
+}
+
 static void validate_owners(const struct kube_meta *meta, struct json_node *owners)
 {
     static const char *const needed[][2] = {
@@ -362,8 +426,10 @@ bool kube_meta_validate(const struct kube_meta *meta, struct json_node *object,
     validate_annotations(meta, json_node_named(metadata, "annotations"));
     if (few_items(meta, json_node_named(metadata, "finalizers"), "finalizers"))
         validate_finalizers(meta, object, old);
-    if (few_items(meta, owners, "ownerReferences"))
+    if (few_items(meta, owners, "ownerReferences")) {
         validate_owners(meta, owners);
+        validate_ownership(meta, owners);
+    }
     if (!meta->status->cause_count)
         return true;
     return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),

@@ -1,5 +1,7 @@
 #include "kube/object/strategy.h"
 
+#include "kube/object/content.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -10,36 +12,39 @@ static const struct {
     {"", "events", KUBE_CREATES_ON_PUT},
     {"", "limitranges", KUBE_CREATES_ON_PUT},
     {"", "namespaces", KUBE_NAME_DNS_LABEL | KUBE_RETURNS_DELETED},
-    {"", "nodes", KUBE_KEEPS_STATUS | KUBE_META_BY_STATUS},
+    {"", "nodes", KUBE_KEEPS_STATUS},
     {"", "persistentvolumeclaims", KUBE_RETURNS_DELETED},
     {"", "persistentvolumes", KUBE_RETURNS_DELETED},
-    {"", "pods", KUBE_RETURNS_DELETED | KUBE_META_BY_STATUS | KUBE_HAS_GRACE},
+    {"", "pods", KUBE_RETURNS_DELETED | KUBE_STATUS_NO_OWNERS | KUBE_HAS_GRACE},
     {"", "podtemplates", KUBE_RETURNS_DELETED},
     {"", "resourcequotas", KUBE_RETURNS_DELETED},
     {"", "serviceaccounts", KUBE_RETURNS_DELETED},
     {"", "services", KUBE_RETURNS_DELETED | KUBE_CREATES_ON_PUT | KUBE_NAME_DNS_LABEL},
-    {"admissionregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
+    {"admissionregistration.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
     {"apiextensions.k8s.io", NULL, KUBE_NEEDS_VERSION},
-    {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION},
-    {"apps", "deployments", KUBE_COUNTS_ANNOTATIONS},
+    {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
+    {"apps", "deployments", KUBE_COUNTS_ANNOTATIONS | KUBE_STATUS_NO_LABELS},
     {"coordination.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
     {"events.k8s.io", NULL, KUBE_CREATES_ON_PUT},
+    {"flowcontrol.apiserver.k8s.io", NULL, KUBE_STATUS_ONLY},
     {"node.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
     {"policy", NULL, KUBE_NEEDS_VERSION},
     {"rbac.authorization.k8s.io", NULL, KUBE_CREATES_ON_PUT | KUBE_NAME_PATH_SEGMENT},
-    {"resource.k8s.io", NULL, KUBE_RETURNS_DELETED},
+    {"networking.k8s.io", "servicecidrs", KUBE_STATUS_ONLY},
+    {"resource.k8s.io", NULL, KUBE_RETURNS_DELETED | KUBE_STATUS_ONLY},
     {"storage.k8s.io", "csidrivers", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
     {"storage.k8s.io", "csinodes", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
     {"storage.k8s.io", "csistoragecapacities", KUBE_NEEDS_VERSION},
     {"storage.k8s.io", "storageclasses", KUBE_RETURNS_DELETED},
-    {"storage.k8s.io", "volumeattachments", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
+    {"storage.k8s.io", "volumeattachments",
+     KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
     {"storage.k8s.io", "volumeattributesclasses", KUBE_RETURNS_DELETED},
 };
 
 unsigned kube_strategy(const struct kube_kind *kind)
 {
     if (kind->flags & KUBE_CUSTOM)
-        return KUBE_NEEDS_VERSION;
+        return KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY;
     for (size_t i = 0; i < COUNT_OF(exceptions); i++) {
         if (strcmp(exceptions[i].group, kind->group) == 0 &&
             (!exceptions[i].plural || strcmp(exceptions[i].plural, kind->plural) == 0))
@@ -94,22 +99,28 @@ static bool set_name_label(const struct kube_meta *meta, struct json_node *objec
 
 bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object)
 {
-    return !is_core(meta->kind, "namespaces") || set_name_label(meta, object);
+    return kube_content_settle(meta, object) &&
+           (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
 }
 
 /* The finalizer that keeps a namespace until its content is gone, and the label of its name. */
 static bool create_namespace(const struct kube_meta *meta, struct json_node *object)
 {
-    struct json_node *spec;
-    struct json_node *list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
+    struct json_node *spec, *list, *has;
     struct json_node *item = json_node_new_text(meta->arena, SLICE_LITERAL("kubernetes"));
-    if (!list || !item)
-        return kube_fail_engine(meta->status, ST_NOMEM);
-    json_node_insert(list, NULL, item);
     if (!kube_meta_object(meta, object, "spec", &spec) || !set_name_label(meta, object))
         return false;
-    if (json_node_set(meta->arena, spec, SLICE_LITERAL("finalizers"), list) != ST_OK)
+    list = json_node_named(spec, "finalizers");
+    if (!list || list->type != JSON_TYPE_ARRAY)
+        list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
+    if (!list || !item ||
+        json_node_set(meta->arena, spec, SLICE_LITERAL("finalizers"), list) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
+    has = list->first;
+    while (has && !json_node_is_text(has, "kubernetes"))
+        has = has->next;
+    if (!has)
+        json_node_insert(list, NULL, item);
     return set_phase(meta, object, "Active");
 }
 
@@ -124,7 +135,7 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
     if (is_core(meta->kind, "pods") || is_core(meta->kind, "persistentvolumes") ||
         is_core(meta->kind, "persistentvolumeclaims"))
         return set_phase(meta, object, "Pending");
-    return true;
+    return kube_content_settle(meta, object);
 }
 
 int64_t kube_strategy_grace_s(const struct kube_kind *kind, struct json_node *object,

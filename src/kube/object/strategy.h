@@ -13,7 +13,9 @@ enum kube_strategy_flag {
     KUBE_NEEDS_VERSION = 1 << 1,      /* an update must say its resourceVersion */
     KUBE_CREATES_ON_PUT = 1 << 2,     /* PUT of what is not there creates it */
     KUBE_KEEPS_STATUS = 1 << 3,       /* the status of a new object is its creator's */
-    KUBE_META_BY_STATUS = 1 << 4,     /* a write to status may change labels and annotations too */
+    KUBE_STATUS_ONLY = 1 << 4,        /* a write to status changes nothing in metadata */
+    KUBE_STATUS_NO_LABELS = 1 << 9,   /* … changes all of it but labels */
+    KUBE_STATUS_NO_OWNERS = 1 << 10,  /* … but owners */
     KUBE_NAME_DNS_LABEL = 1 << 5,     /* instead of a subdomain */
     KUBE_HAS_GRACE = 1 << 7,          /* a delete gives it time */
     KUBE_COUNTS_ANNOTATIONS = 1 << 8, /* they are part of what generation counts */

@@ -134,6 +134,50 @@ static bool fits(const struct kube_field *field, const struct json_node *node)
     }
 }
 
+static bool is_base64(uint8_t c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
+}
+
+static size_t skip_line_ends(struct slice text, size_t at)
+{
+    while (at < text.len && (text.ptr[at] == '\r' || text.ptr[at] == '\n'))
+        at++;
+    return at;
+}
+
+/* Where Go finds that it is no base64 with padding; -1: it is. */
+static ssize_t base64_fault(struct slice text)
+{
+    size_t at = 0, digits = 0;
+    while ((at = skip_line_ends(text, at)) < text.len && is_base64(text.ptr[at])) {
+        at++;
+        digits++;
+    }
+    size_t of_four = digits % 4;
+    if (at == text.len)
+        return of_four ? (ssize_t)(text.len - of_four) : -1;
+    if (text.ptr[at] != '=' || of_four < 2)
+        return (ssize_t)at;
+    at = skip_line_ends(text, at + 1);
+    if (of_four == 2) {
+        if (at == text.len || text.ptr[at] != '=')
+            return (ssize_t)(at == text.len ? at : at - 1);
+        at = skip_line_ends(text, at + 1);
+    }
+    return at < text.len ? (ssize_t)at : -1;
+}
+
+static enum status check_bytes(struct strict *s, const struct json_node *node)
+{
+    /* With escapes it is somebody's own way to write it; it is read where it is needed. */
+    ssize_t fault = node->escaped ? -1 : base64_fault(node->text);
+    return fault < 0
+               ? ST_OK
+               : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", fault);
+}
+
 static enum status check_value(struct strict *s, const struct kube_type *of,
                                const struct kube_field *field, struct json_node *node)
 {
@@ -141,6 +185,8 @@ static enum status check_value(struct strict *s, const struct kube_type *of,
         return ST_OK;
     if (!fits(field, node))
         return wrong_type(s, of, field, node, false);
+    if (field->value == KUBE_VALUE_BYTES)
+        return check_bytes(s, node);
     return field->value == KUBE_VALUE_MESSAGE ? walk(s, kube_field_type(field), node) : ST_OK;
 }
 

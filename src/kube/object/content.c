@@ -1,0 +1,136 @@
+#include "kube/object/content.h"
+
+#include "codec/base64.h"
+
+#include <stdio.h>
+
+static bool is(const struct kube_kind *kind, const char *group, const char *plural)
+{
+    return strcmp(kind->group, group) == 0 && strcmp(kind->plural, plural) == 0;
+}
+
+/* -- Secrets -- */
+
+static bool put_text(const struct kube_meta *meta, struct json_node *data, struct json_node *text)
+{
+    struct slice bytes;
+    if (json_node_text(text, meta->arena, &bytes) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    size_t len = base64_encoded_len(bytes.len);
+    uint8_t *encoded = arena_alloc(meta->arena, len + 1);
+    if (!encoded)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    base64_encode(bytes, encoded);
+    struct json_node *value = json_node_new_text(meta->arena, slice_of(encoded, len));
+    if (value && json_node_set(meta->arena, data, text->key, value) == ST_OK)
+        return true;
+    return kube_fail_engine(meta->status, ST_NOMEM);
+}
+
+bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *data, *type, *texts;
+    if (!is(meta->kind, "", "secrets"))
+        return true;
+    type = json_node_named(object, "type");
+    if ((!type || type->type != JSON_TYPE_STRING || !type->text.len) &&
+        !kube_meta_set_text(meta, object, "type", SLICE_LITERAL("Opaque")))
+        return false;
+    texts = json_node_named(object, "stringData");
+    if (!texts)
+        return true;
+    if (texts->type == JSON_TYPE_OBJECT && texts->first) {
+        if (!kube_meta_object(meta, object, "data", &data))
+            return false;
+        for (struct json_node *text = texts->first; text; text = text->next) {
+            if (!put_text(meta, data, text))
+                return false;
+        }
+    }
+    json_node_remove(object, texts);
+    return true;
+}
+
+/* -- What does not change -- */
+
+/* Nothing said, null and nothing in it are the same. */
+static bool same(struct json_node *a, struct json_node *b)
+{
+    a = a && a->type != JSON_TYPE_NULL ? a : NULL;
+    b = b && b->type != JSON_TYPE_NULL ? b : NULL;
+    return a && b ? json_node_equal(a, b) : a == b;
+}
+
+static bool is_true(struct json_node *object, const char *key)
+{
+    struct json_node *node = json_node_named(object, key);
+    return node && node->type == JSON_TYPE_BOOL && node->truth;
+}
+
+/* A config map or secret that has said so. */
+static void check_immutable(const struct kube_meta *meta, struct json_node *old,
+                            struct json_node *object)
+{
+    static const char *const members[] = {"data", "binaryData"};
+    static const char *const why = "Forbidden: field is immutable when `immutable` is set";
+    if (!is_true(old, "immutable"))
+        return;
+    if (!is_true(object, "immutable"))
+        kube_status_cause(meta->status, "FieldValueForbidden", "immutable", why);
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (!same(json_node_named(old, members[i]), json_node_named(object, members[i])))
+            kube_status_cause(meta->status, "FieldValueForbidden", members[i], why);
+    }
+}
+
+static const struct {
+    const char *group, *plural, *path, *why;
+} fixed[] = {
+    {"", "secrets", "type", "field is immutable"},
+    {"apps", "daemonsets", "spec.selector", "field is immutable"},
+    {"apps", "deployments", "spec.selector", "field is immutable"},
+    {"apps", "replicasets", "spec.selector", "field is immutable"},
+    {"rbac.authorization.k8s.io", "clusterrolebindings", "roleRef", "cannot change roleRef"},
+    {"rbac.authorization.k8s.io", "rolebindings", "roleRef", "cannot change roleRef"},
+    {"storage.k8s.io", "storageclasses", "parameters", "updates to parameters are forbidden."},
+    {"storage.k8s.io", "storageclasses", "provisioner", "updates to provisioner are forbidden."},
+};
+
+static bool changed(const struct kube_meta *meta, const char *path, const char *why,
+                    struct json_node *node)
+{
+    AUTO(buf_fini) struct buf value = {0};
+    char message[640];
+    if ((node && json_tree_write(node, &value) != ST_OK) ||
+        (!node && buf_append_text(&value, "null") != ST_OK))
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    bool forbidden = strncmp(why, "updates", 7) == 0;
+    if (forbidden)
+        snprintf(message, sizeof(message), "Forbidden: %s", why);
+    else
+        snprintf(message, sizeof(message), "Invalid value: %.*s: %s", (int)size_min(value.len, 480),
+                 (const char *)value.ptr, why);
+    kube_status_cause(meta->status, forbidden ? "FieldValueForbidden" : "FieldValueInvalid", path,
+                      message);
+    return true;
+}
+
+bool kube_content_keeps(const struct kube_meta *meta, struct json_node *old,
+                        struct json_node *object)
+{
+    meta->status->cause_count = 0;
+    for (size_t i = 0; i < COUNT_OF(fixed); i++) {
+        struct json_node *node;
+        if (!is(meta->kind, fixed[i].group, fixed[i].plural))
+            continue;
+        node = json_node_path(object, fixed[i].path);
+        if (!same(json_node_path(old, fixed[i].path), node) &&
+            !changed(meta, fixed[i].path, fixed[i].why, node))
+            return false;
+    }
+    if (is(meta->kind, "", "configmaps") || is(meta->kind, "", "secrets"))
+        check_immutable(meta, old, object);
+    return !meta->status->cause_count ||
+           kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
+                             slice_from_text(meta->kind->kind), meta->name);
+}
