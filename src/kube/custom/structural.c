@@ -169,7 +169,7 @@ static void set_types(struct schema *s, struct json_node *node)
     const struct json_node *type = json_node_named(node, "type");
     for (size_t i = 0; i < COUNT_OF(types); i++)
         if (json_node_is_text(type, types[i].name))
-            s->types = types[i].type;
+            s->types = (uint8_t)types[i].type;
     s->int_or_string = get_bool(node, "x-kubernetes-int-or-string");
     if (s->int_or_string)
         s->types = SCHEMA_INTEGER | SCHEMA_STRING;
