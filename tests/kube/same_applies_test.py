@@ -109,6 +109,9 @@ CASES = [
     # Options and bodies.
     ("PATCH", CMS + "/x", cm("x", {"a": "1"}), APPLY),
     ("PATCH", CMS + "/x?fieldManager=" + "m" * 129, cm("x", {"a": "1"}), APPLY),
+    ("PATCH", CMS + "/x?fieldManager=a%0Ab%00", cm("x", {"a": "1"}), APPLY),
+    ("PATCH", CMS + "/x?fieldManager=a%7Fb&fieldValidation=No", cm("x", {"a": "1"}), APPLY),
+    ("PATCH", CMS + "/x?force=false&fieldManager=m", {"data": {"a": "1"}}, MERGE),
     ("PATCH", CMS + "/x?force=true&fieldManager=m", {"data": {"a": "1"}}, MERGE),
     ("PATCH", CMS + "/x?fieldManager=m&dryRun=Some", cm("x"), APPLY),
     ("PATCH", CMS + "/x?fieldManager=m", "[]", APPLY),

@@ -1,5 +1,7 @@
 #include "kube/api/write.h"
 
+#include "kube/custom/go_text.h"
+
 #include <stdio.h>
 
 static bool has_subresource(const struct kube_call *call, const char *name, unsigned flag)
@@ -114,6 +116,26 @@ static void check_apply(struct kube_call *call, const struct http_request *reque
                           "Required value: is required for apply patch");
 }
 
+static void check_manager(struct kube_call *call)
+{
+    struct slice manager = call->query.field_manager;
+    if (manager.len > FIELD_MANAGER_BYTES_MAX)
+        kube_status_cause(&call->status, "FieldValueTooLong", "fieldManager",
+                          "Too long: may not be more than 128 bytes");
+    for (size_t i = 0; i < manager.len && i < FIELD_MANAGER_BYTES_MAX; i++) {
+        AUTO(buf_fini) struct buf text = {0};
+        if (manager.ptr[i] >= ' ' && manager.ptr[i] != 0x7f)
+            continue;
+        if (buf_append_text(&text, "Invalid value: ") == ST_OK &&
+            go_quote(manager, &text) == ST_OK &&
+            buf_append_format(&text, ": invalid character U+%04X (at position %zu)", manager.ptr[i],
+                              i) == ST_OK &&
+            buf_append(&text, slice_of("", 1)) == ST_OK)
+            kube_status_cause(&call->status, "FieldValueInvalid", "fieldManager",
+                              (const char *)text.ptr);
+    }
+}
+
 static bool check_options(struct kube_call *call, const struct http_request *request)
 {
     struct slice method = request->method;
@@ -124,9 +146,7 @@ static bool check_options(struct kube_call *call, const struct http_request *req
         found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
     if (slice_equal(method, SLICE_LITERAL("PATCH")))
         check_apply(call, request);
-    if (query->field_manager.len > FIELD_MANAGER_BYTES_MAX)
-        kube_status_cause(&call->status, "FieldValueTooLong", "fieldManager",
-                          "Too long: may not be more than 128 bytes");
+    check_manager(call);
     if (query->dry_run_unknown)
         unsupported(call, "dryRun", "[", query->dry_run_text, "]", "\"All\"");
     if (!found && !slice_equal(method, SLICE_LITERAL("DELETE")))
