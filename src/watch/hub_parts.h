@@ -18,15 +18,13 @@
 enum {
     /* A message up to this size is made in one piece; what has no room is kept by its stream. */
     WATCH_PIECE_BYTES_MAX = 64 * 1024,
-    WATCH_RING_BATCHES = 1024,     /* revisions taken in by one turn */
-    WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
-    WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
-    WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
-    /* What all cursors with tags walk over in one turn, in the past; an event whose tags are not
-     * known yet counts for more. */
-    WATCH_WALK_EVENTS = 4 * WATCH_FILL_EVENTS,
-    WATCH_WALK_TAGGING = 16,
-    WATCH_STRETCHES = 4,        /* parts of history that are searched in one turn */
+    WATCH_RING_BATCHES = 1024,                 /* revisions taken in by one turn */
+    WATCH_TURN_EVENTS = 8192,                  /* events looked at by one turn's begin, */
+    WATCH_TURN_MARKS = 256 * 1024,             /* streams it looks at, */
+    WATCH_FILL_EVENTS = 4096,                  /* and by one fill: a fraction of a millisecond */
+    WATCH_WALK_EVENTS = 4 * WATCH_FILL_EVENTS, /* of the past, by all cursors with tags in a turn */
+    WATCH_WALK_TAGGING = 16,                   /* so many is one whose tags are not known yet */
+    WATCH_STRETCHES = 4,                       /* parts of history that are searched in one turn */
     WATCH_HUNGRY_LOOKS = 512,   /* streams that are looked at for who goes on in each */
     WATCH_FREE_PER_TURN = 2048, /* watchers; a stream counts as some */
     WATCH_FREE_STREAM = 4,
