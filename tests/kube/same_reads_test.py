@@ -2,6 +2,7 @@
 """The table of reads (tests/live/kube_versions.txt) is what a real kube-apiserver answers, line by line, in words too.
 tools/build-kube builds it. With VIGIL_KUBE_RECORD=1 differences are written into the table instead of told."""
 import http.client
+import json
 import os
 import pathlib
 import ssl
@@ -13,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
+import kube_asks  # noqa: E402
 import kube_versions  # noqa: E402
 from apiserver_test import Apiserver, READY_SECONDS  # noqa: E402
 from kube import KubeServer  # noqa: E402
@@ -65,6 +67,22 @@ class SameReads(unittest.TestCase):
                 f"{case} -> {answer}" + (f" | Vigil: {ours[case]}" if case in differ else "") + "\n"
                 for case, answer in seen.items()))
         self.assertEqual(seen, kube_versions.table(False))
+
+    def test_every_line_of_what_is_asked_is_what_kubernetes_answers(self):
+        headers = {"Authorization": "Bearer the-token"}
+        self.wait_until_ready(headers)
+        connection = self.connect()
+        connection.request("POST", kube_asks.CMS, json.dumps({"metadata": {"name": kube_asks.NAME}}),
+                           {**headers, "Content-Type": "application/json"})
+        self.assertIn(connection.getresponse().status, (201, 409))
+        connection.close()
+        seen = kube_asks.observe(self.connect, headers)
+        if os.environ.get("VIGIL_KUBE_RECORD"):
+            ours, theirs = kube_asks.table(True), kube_asks.table(False)
+            kube_asks.TABLE.write_text("".join(
+                f"{case} -> {answer}" + (f" | Vigil: {ours[case]}" if ours.get(case) != theirs.get(case) else "") + "\n"
+                for case, answer in seen.items()))
+        self.assertEqual(seen, kube_asks.table(False))
 
 
 if __name__ == "__main__":

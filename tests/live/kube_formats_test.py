@@ -203,15 +203,6 @@ class Formats(LiveTest):
         response, body = self.get(CMS, YAML)
         self.assertIn("items:\n- data:\n", body.decode())
 
-    def test_what_nobody_can_write_is_not_acceptable(self):
-        for path, accept in ((CMS, "text/plain"), (CMS + "?watch=1", YAML), (CMS, "application/cbor"),
-                             (CMS, PROTOBUF + ";as=Table;g=meta.k8s.io;v=v1")):
-            with self.subTest(path=path, accept=accept):
-                response, body = self.get(path, accept)
-                status = json.loads(body)
-                self.assertEqual((response.status, status["reason"]), (406, "NotAcceptable"))
-                self.assertIn("only the following media types are accepted: application/json", status["message"])
-
     def test_a_long_list_is_compressed_as_it_is_sent(self):
         self.fill(500)
         plain, body = self.get(CMS, JSON)

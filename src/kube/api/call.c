@@ -34,6 +34,8 @@ static bool wants_pretty(const struct kube_call *call)
 {
     static const char *const people[] = {"curl", "Wget", "Mozilla/5.0"};
     struct slice agent = SLICE_EMPTY;
+    if (call->accept.pretty)
+        return true;
     if (call->query.pretty_given)
         return call->query.pretty;
     (void)http_request_get(http_exchange_request(call->exchange), SLICE_LITERAL("user-agent"),
@@ -102,6 +104,7 @@ void kube_call_fail(struct kube_call *call)
 {
     struct buf text = {0};
     char seconds[16];
+    call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
     if (kube_status_write(&call->status, &text) != ST_OK)
         http_abort(call->exchange);
@@ -110,11 +113,14 @@ void kube_call_fail(struct kube_call *call)
     buf_fini(&text);
 }
 
+/* In another shape than its own. */
 static bool make_shape(struct kube_call *call, const struct kube_object *object, int64_t revision,
                        struct slice *ret_json)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct kube_shaping shaping = kube_shaping_of(call);
+    if (!kube_shape_fits(call, false))
+        return false;
     enum status status = kube_shape_single(&shaping, object, revision, true, &text);
     if (status == ST_OK)
         status = arena_dup(&call->arena, buf_slice(&text), ret_json);
@@ -271,30 +277,55 @@ static bool is_watch(const struct kube_call *call)
     return call->path.watch || (call->query.watch && !call->path.name.len);
 }
 
-static bool parse_accept(struct kube_call *call, struct slice accept)
+#define TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+#define STREAMS "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+/* In the words of the router that Kubernetes has before its handlers. Custom resources have none.
+ */
+static bool check_route(struct kube_call *call, struct slice accept, bool many)
 {
-    unsigned formats = kube_formats_of(call->kind);
-    if (is_watch(call)) /* as in Kubernetes, there is no stream of it */
-        formats &= ~(1u << KUBE_YAML);
-    call->takes_json = kube_accept_parse(accept, 1u << KUBE_JSON, &call->accept_json);
-    if (kube_accept_parse(accept, formats, &call->accept))
+    static const char one[] = "406: Not Acceptable\n\nAvailable representations: " TYPES;
+    static const char all[] =
+        "406: Not Acceptable\n\nAvailable representations: " TYPES ", " STREAMS;
+    if (call->kind->flags & KUBE_CUSTOM || kube_accept_routes(accept))
         return true;
-    call->accept = (struct kube_accept){0}; /* of the answer that says so */
-    bool protobuf = formats & 1u << KUBE_PROTOBUF, yaml = formats & 1u << KUBE_YAML;
-    return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
-                     "only the following media types are accepted: application/json%s%s",
-                     yaml ? ", application/yaml" : "",
-                     protobuf ? ", application/vnd.kubernetes.protobuf" : "");
+    return kube_fail_bare(&call->status, KUBE_NOT_ACCEPTABLE, many ? all : one);
+}
+
+static bool parse_accept(struct kube_call *call, const struct http_request *request)
+{
+    enum { JSON = 1 << KUBE_JSON, YAML = 1 << KUBE_YAML, ALL = JSON | YAML | 1 << KUBE_PROTOBUF };
+    static const struct kube_offer json = {.whole = JSON, .table = JSON, .partial = JSON};
+    static const struct kube_offer faults = {.whole = ALL};
+    const struct kube_offer offer = {
+        .whole = kube_formats_of(call->kind), .table = JSON | YAML, .partial = ALL};
+    struct slice accept = SLICE_EMPTY;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
+    bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));
+    if (!kube_accept_parse(accept, &faults, &call->accept_fail))
+        call->accept_fail.pretty = true; /* as there, for people */
+    if (!check_route(call, accept, many || call->path.watch))
+        return false;
+    call->takes_json = kube_accept_parse(accept, &json, &call->accept_json);
+    if (!kube_accept_parse(accept, &offer, &call->accept))
+        return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                         "only the following media types are accepted: " TYPES);
+    return true;
+}
+
+/* There is no stream of YAML. */
+static bool check_stream(struct kube_call *call)
+{
+    return !is_watch(call) || call->accept.format != KUBE_YAML ||
+           kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                     "only the following media types are accepted: " STREAMS);
 }
 
 static bool parse(struct kube_call *call, const struct http_request *request)
 {
-    struct slice accept = SLICE_EMPTY;
-    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
-    if (!find_kind(call) ||
-        !kube_query_parse(&call->arena, request->query, &call->query, &call->status))
-        return false;
-    return parse_accept(call, accept);
+    return find_kind(call) && parse_accept(call, request) &&
+           kube_query_parse(&call->arena, request->query, &call->query, &call->status) &&
+           check_stream(call);
 }
 
 static enum kube_verb verb_of(const struct kube_call *call, struct slice method)

@@ -9,6 +9,7 @@
 #define VIGIL_KUBE_API_CALL_H
 
 #include "base/random.h"
+#include "kube/api/accept.h"
 #include "kube/api/face.h"
 #include "kube/api/looks.h"
 #include "kube/api/metrics.h"
@@ -68,6 +69,7 @@ struct kube_call {
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;
+    struct kube_accept accept_fail; /* of what went wrong */
     struct kube_accept accept_json; /* the clause that takes JSON, */
     bool takes_json;                /* if there is one */
     const struct kube_kind *kind;

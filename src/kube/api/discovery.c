@@ -394,9 +394,10 @@ static struct kube_accept accept_of(const struct http_request *request, bool roo
 {
     struct slice field = SLICE_EMPTY;
     struct kube_accept accept;
-    unsigned formats = 1u << KUBE_JSON | 1u << KUBE_YAML | 1u << KUBE_PROTOBUF;
+    static const struct kube_offer offer = {
+        .whole = 1u << KUBE_JSON | 1u << KUBE_YAML | 1u << KUBE_PROTOBUF, .discovery_v2 = true};
     (void)http_request_get(request, SLICE_LITERAL("accept"), &field);
-    if (!kube_accept_parse(field, formats, &accept) || accept.shape != KUBE_WHOLE)
+    if (!kube_accept_parse(field, &offer, &accept))
         accept = (struct kube_accept){0};
     accept.discovery_v2 = accept.discovery_v2 && root;
     return accept;

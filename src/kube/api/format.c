@@ -15,7 +15,7 @@ static const struct kube_type *type_of(const struct kube_kind *kind)
 unsigned kube_formats_of(const struct kube_kind *kind)
 {
     unsigned formats = 1u << KUBE_JSON | 1u << KUBE_YAML;
-    return formats | (type_of(kind) ? 1u << KUBE_PROTOBUF : KUBE_PROTOBUF_PARTIAL);
+    return type_of(kind) ? formats | 1u << KUBE_PROTOBUF : formats;
 }
 
 struct slice kube_format_type(enum kube_format format)

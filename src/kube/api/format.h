@@ -5,7 +5,8 @@
 #ifndef VIGIL_KUBE_API_FORMAT_H
 #define VIGIL_KUBE_API_FORMAT_H
 
-#include "kube/api/request.h"
+#include "base/buf.h"
+#include "kube/api/accept.h"
 #include "kube/resource/kind.h"
 
 /* A set as kube_accept_parse takes it: what objects of this kind can be answered in. */

@@ -313,7 +313,7 @@ static void fail_yaml(struct list_state *list)
 {
     struct kube_call *call = list->call;
     close_range(list);
-    call->accept.format = KUBE_JSON;
+    call->accept_fail = (struct kube_accept){0};
     kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
               "lists of more than %d bytes are not written in YAML: ask for application/json, "
               "or for pages by limit",
@@ -575,7 +575,7 @@ void kube_list(struct kube_call *call)
     kube_looker_init(&list->looker, call->exchange);
     list->again.fn = on_again;
     list->shaping = kube_shaping_of(call);
-    if (!prepare(list)) {
+    if (!prepare(list) || !kube_shape_fits(call, true)) {
         kube_call_fail(call);
         return;
     }

@@ -1,5 +1,6 @@
 #include "kube/api/request.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* -- Percent signs -- */
@@ -148,18 +149,21 @@ static bool parse_bool(struct slice text, bool *ret_truth)
     return true;
 }
 
+/* As Go's strconv.ParseInt; "" is none. */
 static bool parse_number(struct slice text, int64_t *ret_number, struct kube_status *status)
 {
-    char digits[32];
+    char digits[32] = "";
     char *end = digits;
-    if (text.len && text.len < sizeof(digits)) {
-        slice_copy((uint8_t *)digits, text);
-        digits[text.len] = '\0';
-        *ret_number = strtoll(digits, &end, 10);
-    }
-    if (text.len && (end == digits || *end))
-        return kube_fail(status, KUBE_BAD_REQUEST,
-                         "strconv.ParseInt: parsing \"%.*s\": invalid syntax", SLICE_ARGS(text));
+    slice_copy((uint8_t *)digits, slice_sub(text, 0, size_min(text.len, sizeof(digits) - 1)));
+    errno = 0;
+    long long number = digits[0] > ' ' ? strtoll(digits, &end, 10) : 0;
+    const char *wrong = end == digits || *end                              ? "invalid syntax"
+                        : errno == ERANGE || text.len > sizeof(digits) - 1 ? "value out of range"
+                                                                           : NULL;
+    if (wrong)
+        return kube_fail(status, KUBE_BAD_REQUEST, "strconv.ParseInt: parsing \"%.*s\": %s",
+                         SLICE_ARGS(text), wrong);
+    *ret_number = number;
     return true;
 }
 
@@ -257,132 +261,4 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
     if (ret_query->limit < 0)
         ret_query->limit = 0;
     return true;
-}
-
-/* -- Accept -- */
-
-static bool format_of(struct slice type, enum kube_format *ret_format)
-{
-    static const struct {
-        const char *type;
-        enum kube_format format;
-    } types[] = {
-        {"application/json", KUBE_JSON},
-        {"application/*", KUBE_JSON},
-        {"*/*", KUBE_JSON},
-        {"application/yaml", KUBE_YAML},
-        {"application/vnd.kubernetes.protobuf", KUBE_PROTOBUF},
-    };
-    for (size_t i = 0; i < COUNT_OF(types); i++) {
-        if (is(type, types[i].type)) {
-            *ret_format = types[i].format;
-            return true;
-        }
-    }
-    return false;
-}
-
-struct clause {
-    struct slice as, group, version;
-    unsigned weight; /* q, in thousandths */
-};
-
-/* "0.75"; what is none counts for nothing, as in Kubernetes. */
-static unsigned parse_weight(struct slice text)
-{
-    unsigned weight = 0, unit = 1000;
-    bool fraction = false;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned digit = text.ptr[i] - (unsigned)'0';
-        if (text.ptr[i] == '.' && !fraction) {
-            fraction = true;
-        } else if (digit > 9) {
-            return 0;
-        } else if (fraction) {
-            unit /= 10;
-            weight += unit * digit;
-        } else {
-            weight = digit ? 1000 : weight;
-        }
-    }
-    return weight > 1000 ? 1000 : weight;
-}
-
-/* The parameters of a clause; others, such as stream, are passed over. */
-static struct clause clause_parse(struct slice rest)
-{
-    struct clause clause = {.weight = 1000};
-    while (rest.len) {
-        struct slice value = cut(&rest, ';');
-        struct slice name = slice_trim(cut(&value, '='));
-        value = slice_trim(value);
-        if (is(name, "as"))
-            clause.as = value;
-        else if (is(name, "g"))
-            clause.group = value;
-        else if (is(name, "v"))
-            clause.version = value;
-        else if (is(name, "q"))
-            clause.weight = parse_weight(value);
-    }
-    return clause;
-}
-
-/* Whether the clause asks for something there is. */
-static bool clause_take(const struct clause *clause, struct kube_accept *accept)
-{
-    if (!clause->as.len)
-        return true;
-    accept->v1beta1 = is(clause->version, "v1beta1");
-    if (is(clause->group, "apidiscovery.k8s.io")) {
-        accept->discovery_v2 = is(clause->as, "APIGroupDiscoveryList") && is(clause->version, "v2");
-        return accept->discovery_v2;
-    }
-    if (!is(clause->group, "meta.k8s.io") || !(is(clause->version, "v1") || accept->v1beta1))
-        return false;
-    if (is(clause->as, "Table"))
-        accept->shape = KUBE_TABLE;
-    else if (is(clause->as, "PartialObjectMetadata") || is(clause->as, "PartialObjectMetadataList"))
-        accept->shape = KUBE_PARTIAL;
-    else
-        return false;
-    return true;
-}
-
-/* Types before wildcards, where both weigh the same. */
-static unsigned rank(struct slice type, const struct clause *clause)
-{
-    unsigned stars = 0;
-    for (size_t i = 0; i < type.len; i++)
-        stars += type.ptr[i] == '*';
-    return clause->weight * 4 + (3 - (unsigned)size_min(stars, 3));
-}
-
-static bool can_make(unsigned formats, const struct kube_accept *met)
-{
-    if (met->format != KUBE_PROTOBUF)
-        return formats & 1u << met->format;
-    return met->shape != KUBE_TABLE &&
-           (formats & 1u << KUBE_PROTOBUF ||
-            (formats & KUBE_PROTOBUF_PARTIAL && met->shape == KUBE_PARTIAL));
-}
-
-bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept)
-{
-    unsigned best = 0;
-    bool found = !slice_trim(accept).len;
-    *ret_accept = (struct kube_accept){0};
-    while (accept.len) {
-        struct slice rest = cut(&accept, ',');
-        struct slice type = slice_trim(cut(&rest, ';'));
-        struct kube_accept met = {0};
-        struct clause clause = clause_parse(rest);
-        if (!format_of(type, &met.format) || !clause_take(&clause, &met) ||
-            !can_make(formats, &met) || (found && rank(type, &clause) <= best))
-            continue;
-        found = true;
-        best = rank(type, &clause);
-        *ret_accept = met;
-    }
-    return found;
 }

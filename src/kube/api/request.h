@@ -63,24 +63,4 @@ MUST_CHECK
 enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
                                 struct slice *ret_text);
 
-/* -- What the answer shall be -- */
-
-enum kube_format { KUBE_JSON, KUBE_YAML, KUBE_PROTOBUF };
-enum kube_shape { KUBE_WHOLE, KUBE_TABLE, KUBE_PARTIAL };
-
-struct kube_accept {
-    enum kube_format format;
-    enum kube_shape shape;
-    bool v1beta1;      /* of the shape; else v1 */
-    bool discovery_v2; /* g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList */
-};
-
-/*
- * The clause of an Accept field that can be met and weighs most; of those the first. formats: a set
- * of 1 << enum kube_format. False: none can be, 406. Tables have no protobuf.
- */
-enum { KUBE_PROTOBUF_PARTIAL = 1 << 8 }; /* in such a set: of metadata alone */
-MUST_CHECK
-bool kube_accept_parse(struct slice accept, unsigned formats, struct kube_accept *ret_accept);
-
 #endif

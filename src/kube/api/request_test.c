@@ -128,61 +128,6 @@ static void wrong_options_are_refused_in_words(void **state)
     }
 }
 
-static void the_clause_that_can_be_met_and_weighs_most_counts(void **state)
-{
-    (void)state;
-    enum { BOTH = 1 << KUBE_JSON | 1 << KUBE_PROTOBUF };
-    static const struct {
-        const char *accept;
-        bool met;
-        enum kube_format format;
-        enum kube_shape shape;
-        bool discovery_v2;
-    } cases[] = {
-        {"", true, KUBE_JSON, KUBE_WHOLE, false},
-        {"*/*", true, KUBE_JSON, KUBE_WHOLE, false},
-        {"application/json;as=Table;v=v1;g=meta.k8s.io,application/json", true, KUBE_JSON,
-         KUBE_TABLE, false},
-        {"application/json;as=Table;v=v2;g=meta.k8s.io, application/json", true, KUBE_JSON,
-         KUBE_WHOLE, false},
-        {"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", true,
-         KUBE_PROTOBUF, KUBE_PARTIAL, false},
-        {"application/cbor, application/vnd.kubernetes.protobuf ; q=0.9", true, KUBE_PROTOBUF,
-         KUBE_WHOLE, false},
-        {"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
-         true, KUBE_JSON, KUBE_WHOLE, true},
-        {"application/json;q=0.5,application/vnd.kubernetes.protobuf;q=0.75", true, KUBE_PROTOBUF,
-         KUBE_WHOLE, false},
-        {"*/*,application/vnd.kubernetes.protobuf", true, KUBE_PROTOBUF, KUBE_WHOLE, false},
-        {"*/*;q=1.5,application/vnd.kubernetes.protobuf;q=x", true, KUBE_JSON, KUBE_WHOLE, false},
-        {"application/json;q=0", true, KUBE_JSON, KUBE_WHOLE, false},
-        {"application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json", true,
-         KUBE_JSON, KUBE_WHOLE, false},
-        {"text/html", false, KUBE_JSON, KUBE_WHOLE, false},
-        {"application/yaml", false, KUBE_JSON, KUBE_WHOLE, false},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct kube_accept accept;
-        assert_int_equal(kube_accept_parse(slice_from_text(cases[i].accept), BOTH, &accept),
-                         cases[i].met);
-        if (!cases[i].met)
-            continue;
-        assert_int_equal(accept.format, cases[i].format);
-        assert_int_equal(accept.shape, cases[i].shape);
-        assert_int_equal(accept.discovery_v2, cases[i].discovery_v2);
-    }
-    /* Metadata is protobuf also where nothing else is. */
-    struct kube_accept accept;
-    unsigned formats = 1u << KUBE_JSON | KUBE_PROTOBUF_PARTIAL;
-    assert_true(kube_accept_parse(
-        SLICE_LITERAL("application/vnd.kubernetes.protobuf,application/vnd.kubernetes.protobuf;"
-                      "as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"),
-        formats, &accept));
-    assert_true(accept.format == KUBE_PROTOBUF && accept.shape == KUBE_PARTIAL);
-    assert_false(
-        kube_accept_parse(SLICE_LITERAL("application/vnd.kubernetes.protobuf"), formats, &accept));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,8 +135,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(paths_to_nowhere_are_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(options_of_a_query_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_options_are_refused_in_words, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_clause_that_can_be_met_and_weighs_most_counts, setup,
-                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,15 @@ static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
                            call->query.field_selector, call->kind, &scope->selection, &error);
     if (status == ST_NOMEM)
         return kube_fail_engine(&call->status, status);
-    return status == ST_OK || kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+    if (status != ST_OK)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+    struct slice name = call->path.name;
+    return !name.len || field_selector_is_empty(scope->selection->fields) ||
+           (field_selector_requires(scope->selection->fields, SLICE_LITERAL("metadata.name"),
+                                    &name) &&
+            slice_equal(name, call->path.name)) ||
+           kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "fieldSelector metadata.name doesn't match requested name");
 }
 
 void kube_scope_fini(struct kube_scope *scope)

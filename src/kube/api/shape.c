@@ -28,6 +28,32 @@ static const char *meta_version(const struct kube_shaping *s)
     return s->v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
 }
 
+/* The package of Go's type, which messages name. */
+static struct slice package_of(const struct kube_kind *kind)
+{
+    struct slice group = slice_from_text(kind->group);
+    const uint8_t *dot = group.len ? memchr(group.ptr, '.', group.len) : NULL;
+    if (kind->flags & KUBE_CUSTOM)
+        return SLICE_LITERAL("unstructured");
+    if (!group.len || strcmp(kind->group, "events.k8s.io") == 0)
+        return SLICE_LITERAL("core");
+    return dot ? slice_sub(group, 0, (size_t)(dot - group.ptr)) : group;
+}
+
+bool kube_shape_fits(struct kube_call *call, bool list)
+{
+    const struct kube_accept *accept = &call->accept;
+    if (accept->shape != KUBE_PARTIAL || accept->list == list)
+        return true;
+    struct slice package = package_of(call->kind);
+    bool custom = call->kind->flags & KUBE_CUSTOM;
+    return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                     "you requested PartialObjectMetadata%s, but the requested object is %s list "
+                     "(*%.*s.%s%s)",
+                     list ? "" : "List", list ? "a" : "not a", SLICE_ARGS(package),
+                     custom ? "Unstructured" : call->kind->kind, list ? "List" : "");
+}
+
 /* -- Pieces -- */
 
 static enum status append_metadata(const struct kube_object *object, int64_t revision,

@@ -18,6 +18,11 @@ struct kube_shaping {
 
 struct kube_shaping kube_shaping_of(const struct kube_call *call);
 
+/* Whether metadata of one object or of a list was asked for, and it is that. False: call->status
+ * says so. */
+MUST_CHECK
+bool kube_shape_fits(struct kube_call *call, bool list);
+
 /* "v1", "apps/v1"; a custom group has up to 253 bytes, a version 63. */
 enum { KUBE_API_VERSION_BYTES = 320 };
 const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);

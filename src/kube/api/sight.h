@@ -8,7 +8,7 @@
 #ifndef VIGIL_KUBE_API_SIGHT_H
 #define VIGIL_KUBE_API_SIGHT_H
 
-#include "kube/api/request.h"
+#include "kube/api/accept.h"
 #include "kube/api/selection.h"
 #include "watch/cursor.h"
 
