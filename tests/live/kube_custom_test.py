@@ -293,6 +293,15 @@ class Objects(Face):
         self.assertEqual(watch.rest(), [])
         self.assertEqual(self.server.list("/apis/example.com/v1")["resources"][0]["shortNames"], ["ht"])
 
+    def test_a_watch_hears_that_the_objects_of_a_deleted_definition_go_and_ends_then(self):
+        made = [f"h{i:03}" for i in range(150)]
+        for name in made:
+            self.send("POST", HATS, hat(name), 201)
+        watch = self.server.watch(HATS, resourceVersion=self.server.list(HATS)["metadata"]["resourceVersion"])
+        self.send("DELETE", f"{CRDS}/hats.example.com", None, 200)
+        heard = [(event["type"], event["object"]["metadata"]["name"]) for event in watch.rest()]
+        self.assertEqual(sorted(heard), [("DELETED", name) for name in made])
+
     def test_a_version_that_is_no_longer_served_is_gone_and_its_objects_are_not(self):
         self.send("POST", HATS.replace("v1", "v1beta1"), hat("a", api="v1beta1"), 201)
         crd = self.server.list(f"{CRDS}/hats.example.com")

@@ -150,6 +150,15 @@ class Statuses(KubeTest):
         self.send("DELETE", pods + "/p?gracePeriodSeconds=3")
         self.assertEqual(self.send("GET", pods + "/p")[1]["metadata"]["deletionGracePeriodSeconds"], 3)
 
+    def test_what_discovery_says_is_what_there_is(self):
+        rows = {row["name"]: row for row in self.send("GET", "/api/v1")[1]["resources"]}
+        self.assertEqual((rows["pods/eviction"]["kind"], rows["pods/binding"]["verbs"]), ("Eviction", ["create"]))
+        self.assertNotIn("deletecollection", rows["namespaces"]["verbs"])
+        self.refuse(405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
+                    "POST", "/apis/apps/v1")
+        self.refuse(400, "BadRequest", 'strconv.ParseInt: parsing "99999999999999999999": value out of range',
+                    "GET", CMS + "?limit=99999999999999999999")
+
     def test_a_collection_is_deleted_page_by_page(self):
         for name in "abc":
             self.make(metadata={"name": name})

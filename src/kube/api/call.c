@@ -364,6 +364,13 @@ static void dispatch_read(struct kube_call *call)
         kube_list(call);
 }
 
+static void not_allowed(struct kube_call *call)
+{
+    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                   "the server does not allow this method on the requested resource");
+    kube_call_fail(call);
+}
+
 static void dispatch(struct kube_call *call, const struct http_request *request)
 {
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
@@ -371,11 +378,8 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
         dispatch_read(call);
         return;
     }
-    if (kube_mutate(call, request))
-        return;
-    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                   "the server does not allow this method on the requested resource");
-    kube_call_fail(call);
+    if (!kube_mutate(call, request))
+        not_allowed(call);
 }
 
 static void call_end(struct kube_life *life)
@@ -493,10 +497,22 @@ static bool writes_definition(const struct kube_path *path, const struct http_re
            !slice_equal(request->method, SLICE_LITERAL("GET"));
 }
 
+/* Documents are read, whatever else is asked of them. */
+static bool is_document(const struct http_request *request)
+{
+    struct http_request get = *request;
+    get.method = SLICE_LITERAL("GET");
+    return kube_is_discovery(&get);
+}
+
 static void begin(struct kube_call *call, const struct http_request *request)
 {
     if (kube_is_discovery(request)) {
         read_definitions(call);
+        return;
+    }
+    if (is_document(request)) {
+        not_allowed(call);
         return;
     }
     const struct kube_path *path = &call->path;

@@ -3,6 +3,7 @@
 #include "codec/json/writer.h"
 #include "kube/api/format.h"
 #include "kube/api/shape.h"
+#include "kube/api/write.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,11 @@ enum { STEPS_MAX = 3 };
 static const char *const all_verbs[] = {"create", "delete", "deletecollection", "get",
                                         "list",   "patch",  "update",           "watch"};
 static const char *const part_verbs[] = {"get", "patch", "update"};
+static const char *const create_verb[] = {"create"};
+static const char *const update_verb[] = {"update"};
+/* Of namespaces: nobody deletes all. */
+static const char *const namespace_verbs[] = {"create", "delete", "get",  "list",
+                                              "patch",  "update", "watch"};
 
 /* -- Rows -- */
 
@@ -35,16 +41,32 @@ static void write_names(struct json_writer *w, const char *key, const char *cons
 static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
 {
     bool question = kind->flags & KUBE_CREATE_ONLY;
-    write_names(w, "verbs", all_verbs, question ? 1 : COUNT_OF(all_verbs));
+    if (kube_is_namespaces(kind))
+        write_names(w, "verbs", namespace_verbs, COUNT_OF(namespace_verbs));
+    else
+        write_names(w, "verbs", all_verbs, question ? 1 : COUNT_OF(all_verbs));
 }
 
 static const struct {
-    enum kube_kind_flag flag;
+    unsigned flag;    /* of kinds that have it; 0: */
+    const char *core; /* this one has */
     const char *name, *group, *version, *kind;
+    const char *const *verbs;
+    size_t verb_count;
 } parts[] = {
-    {KUBE_HAS_SCALE, "scale", "autoscaling", "v1", "Scale"},
-    {KUBE_HAS_STATUS, "status", NULL, NULL, NULL}, /* the kind itself */
+    {0, "pods", "binding", NULL, NULL, "Binding", create_verb, 1},
+    {0, "pods", "eviction", "policy", "v1", "Eviction", create_verb, 1},
+    {0, "namespaces", "finalize", NULL, NULL, NULL, update_verb, 1},
+    {KUBE_HAS_SCALE, NULL, "scale", "autoscaling", "v1", "Scale", part_verbs, 3},
+    {KUBE_HAS_STATUS, NULL, "status", NULL, NULL, NULL, part_verbs, 3}, /* the kind itself */
 };
+
+static bool has_part(const struct kube_kind *kind, size_t part)
+{
+    if (parts[part].flag)
+        return kind->flags & parts[part].flag;
+    return !kind->group[0] && strcmp(kind->plural, parts[part].core) == 0;
+}
 
 static void write_resource(struct json_writer *w, const struct kube_kind *kind)
 {
@@ -74,7 +96,7 @@ static void write_part(struct json_writer *w, const struct kube_kind *kind, size
     if (parts[part].version)
         member(w, "version", parts[part].version);
     member(w, "kind", parts[part].kind ? parts[part].kind : kind->kind);
-    write_names(w, "verbs", part_verbs, COUNT_OF(part_verbs));
+    write_names(w, "verbs", parts[part].verbs, parts[part].verb_count);
     json_end_object(w);
 }
 
@@ -224,7 +246,7 @@ static bool write_resources(struct json_writer *w, const struct kube_kinds *kind
         found = true;
         write_resource(w, kind);
         for (size_t i = 0; i < COUNT_OF(parts); i++)
-            if (kind->flags & (unsigned)parts[i].flag)
+            if (has_part(kind, i))
                 write_part(w, kind, i);
     }
     if (found)
@@ -252,14 +274,14 @@ static void write_parts_v2(struct json_writer *w, const struct kube_kind *kind)
     json_key(w, "subresources");
     json_begin_array(w);
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
-        if (!(kind->flags & (unsigned)parts[i].flag))
+        if (!has_part(kind, i))
             continue;
         json_begin_object(w);
         member(w, "subresource", parts[i].name);
-        write_response_kind(w, parts[i].kind ? parts[i].group : kind->group,
-                            parts[i].kind ? parts[i].version : kind->version,
+        write_response_kind(w, parts[i].group ? parts[i].group : kind->group,
+                            parts[i].version ? parts[i].version : kind->version,
                             parts[i].kind ? parts[i].kind : kind->kind);
-        write_names(w, "verbs", part_verbs, COUNT_OF(part_verbs));
+        write_names(w, "verbs", parts[i].verbs, parts[i].verb_count);
         json_end_object(w);
     }
     json_end_array(w);

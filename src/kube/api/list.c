@@ -499,6 +499,8 @@ static void on_range(struct engine_op *op)
     }
     if (op->status == ST_COMPACTED)
         fail_expired(list);
+    else if (op->status == ST_FUTURE_REV)
+        kube_fail_future(&call->status, list->request.revision, op->revision);
     else
         kube_fail_engine(&call->status, op->status);
     kube_call_fail(call);

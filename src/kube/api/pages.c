@@ -140,6 +140,24 @@ static void health(struct http_exchange *x, void *service, const struct http_req
     http_respond(x, 200, PLAIN, verbose ? slice_from_text(text) : SLICE_LITERAL("ok"));
 }
 
+/* /livez/ping */
+static void health_of(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    static const char *const checks[] = {"", "ping", "log", "etcd"};
+    (void)service;
+    struct slice path = request->path;
+    const uint8_t *slash = memchr(path.ptr + 1, '/', path.len - 1);
+    size_t at = slash ? (size_t)(slash - path.ptr) + 1 : path.len;
+    struct slice check = slice_sub(path, at, path.len - at);
+    for (size_t i = 0; i < COUNT_OF(checks); i++) {
+        if (slice_equal(check, slice_from_text(checks[i]))) {
+            http_respond(x, 200, PLAIN, SLICE_LITERAL("ok"));
+            return;
+        }
+    }
+    http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+}
+
 static enum status write_metrics(struct kube_face *face, struct http_exchange *x,
                                  const struct http_request *request)
 {
@@ -197,8 +215,11 @@ static const struct http_route routes[] = {
     {.path = "/version", .on_request = version},
     {.path = "/version/", .on_request = version},
     {.path = "/healthz", .on_request = health},
+    {.path = "/healthz/", .on_request = health_of},
     {.path = "/livez", .on_request = health},
+    {.path = "/livez/", .on_request = health_of},
     {.path = "/readyz", .on_request = health},
+    {.path = "/readyz/", .on_request = health_of},
     {.path = "/metrics", .on_request = metrics},
 };
 

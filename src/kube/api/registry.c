@@ -38,6 +38,7 @@ struct kube_registry {
 struct kube_registry_use {
     struct list in_registry;
     struct kube_definition *definition; /* counted */
+    struct kube_definition *ending;     /* counted: the same, as it is being deleted; or NULL */
     void (*on_changed)(void *ctx);
     void *ctx;
 };
@@ -63,12 +64,24 @@ static bool serves_same(const struct kube_definition *a, const struct kube_defin
            names_equal(&x->categories, &y->categories);
 }
 
+/* While a definition is being deleted its objects go, of which its watches have to tell. */
+static bool goes_on(struct kube_registry_use *use, struct kube_definition *now)
+{
+    if (now == use->definition || (now && now == use->ending))
+        return true;
+    if (!now || !now->terminating || !kube_definition_same_spec(use->definition, now))
+        return false;
+    kube_definition_unref(use->ending);
+    use->ending = kube_definition_ref(now);
+    return true;
+}
+
 /* What runs on a definition that is no more, or is another now, ends; its clients come again. */
 static void end_stale(struct kube_registry *r)
 {
     struct kube_registry_use *use, *next;
     LIST_FOREACH_SAFE (use, next, &r->uses, in_registry)
-        if (kube_kinds_definition(r->kinds, use->definition->name) != use->definition)
+        if (!goes_on(use, kube_kinds_definition(r->kinds, use->definition->name)))
             use->on_changed(use->ctx);
 }
 
@@ -342,6 +355,7 @@ void kube_registry_use_free(struct kube_registry_use *use)
     if (!use)
         return;
     list_remove(&use->in_registry);
+    kube_definition_unref(use->ending);
     kube_definition_unref(use->definition);
     free(use);
 }
