@@ -44,10 +44,13 @@ FIELDS = {
 }
 INDEXED = {("", "pods"): "spec.nodeName", ("resource.k8s.io", "resourceslices"): "spec.nodeName"}
 # Kinds whose changes outside of status are not counted in metadata.generation.
-NO_GENERATION = {"events", "configmaps", "secrets", "namespaces", "nodes", "serviceaccounts",
-                 "endpoints", "leases", "persistentvolumes", "persistentvolumeclaims",
-                 "resourcequotas", "limitranges", "roles", "rolebindings", "clusterroles",
-                 "clusterrolebindings", "services"}
+NO_GENERATION = {"events", "configmaps", "secrets", "namespaces", "nodes", "serviceaccounts", "endpoints",
+                 "leases", "persistentvolumes", "persistentvolumeclaims", "resourcequotas", "limitranges",
+                 "roles", "rolebindings", "clusterroles", "clusterrolebindings", "services", "servicecidrs",
+                 "horizontalpodautoscalers", "volumeattachments", "resourceclaims", "controllerrevisions",
+                 "ipaddresses", "runtimeclasses", "storageclasses", "csidrivers", "csinodes",
+                 "csistoragecapacities", "volumeattributesclasses", "resourceclaimtemplates", "apiservices",
+                 "certificatesigningrequests"}
 
 
 def module_dir(version):

@@ -249,6 +249,12 @@ CASES = [
     ("POST", PODS, pod("less")),
     ("DELETE", PODS + "/less", {"gracePeriodSeconds": -3}),
     ("POST", "/api/v1/namespaces", {"metadata": {"name": "held"}, "spec": {"finalizers": ["e.com/x"]}}),
+    ("POST", "/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "c"}, "provisioner": "e.com/p"}),
+    ("PATCH", "/apis/storage.k8s.io/v1/storageclasses/c", {"provisioner": "e.com/q"}, MERGE),
+    ("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", {"metadata": {"name": "h"}, "spec": {
+        "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}}}),
+    ("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", {"metadata": {"name": "r"}, "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x"}}),
     ("DELETE", CMS + "?dryRun=All&labelSelector=page"),
     ("POST", CMS, {"metadata": {"name": "p1", "labels": {"page": "1"}}}),
     ("POST", CMS, {"metadata": {"name": "p2", "labels": {"page": "1"}}}),

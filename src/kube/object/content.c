@@ -92,8 +92,7 @@ static const struct {
     {"apps", "replicasets", "spec.selector", "field is immutable"},
     {"rbac.authorization.k8s.io", "clusterrolebindings", "roleRef", "cannot change roleRef"},
     {"rbac.authorization.k8s.io", "rolebindings", "roleRef", "cannot change roleRef"},
-    {"storage.k8s.io", "storageclasses", "parameters", "updates to parameters are forbidden."},
-    {"storage.k8s.io", "storageclasses", "provisioner", "updates to provisioner are forbidden."},
+    {"storage.k8s.io", "storageclasses", "provisioner", "field is immutable"},
 };
 
 static bool changed(const struct kube_meta *meta, const char *path, const char *why,
@@ -104,14 +103,9 @@ static bool changed(const struct kube_meta *meta, const char *path, const char *
     if ((node && json_tree_write(node, &value) != ST_OK) ||
         (!node && buf_append_text(&value, "null") != ST_OK))
         return kube_fail_engine(meta->status, ST_NOMEM);
-    bool forbidden = strncmp(why, "updates", 7) == 0;
-    if (forbidden)
-        snprintf(message, sizeof(message), "Forbidden: %s", why);
-    else
-        snprintf(message, sizeof(message), "Invalid value: %.*s: %s", (int)size_min(value.len, 480),
-                 (const char *)value.ptr, why);
-    kube_status_cause(meta->status, forbidden ? "FieldValueForbidden" : "FieldValueInvalid", path,
-                      message);
+    snprintf(message, sizeof(message), "Invalid value: %.*s: %s", (int)size_min(value.len, 480),
+             (const char *)value.ptr, why);
+    kube_status_cause(meta->status, "FieldValueInvalid", path, message);
     return true;
 }
 
