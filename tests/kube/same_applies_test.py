@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import sys
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -408,8 +409,10 @@ class SameApplies(same_writes_test.SameWrites):
         for client in (cls.ours, cls.theirs):
             code, body = client.send("POST", CRDS, CRD)
             assert code == 201, body
+            end = time.monotonic() + same_writes_test.READY_SECONDS
             while client.send("GET", THINGS)[0] != 200:
-                pass
+                assert time.monotonic() < end, "the kind is not served"
+                time.sleep(0.05)
 
     def compare(self, case):
         theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
