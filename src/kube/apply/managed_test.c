@@ -36,6 +36,8 @@ static void no_entries_are_no_list(void **state)
     assert_null(list);
 }
 
+#define RIGHT "\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\""
+
 static void what_is_no_entry_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -44,14 +46,12 @@ static void what_is_no_entry_is_refused(void **state)
         "[1]",
         "[{}]",
         "[{\"operation\":\"Apply\",\"apiVersion\":\"v1\"}]",
-        "[{\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV2\"}]",
+        "[{\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"x\"}]",
         "[{\"operation\":\"Apply\",\"fieldsType\":\"FieldsV1\"}]",
-        "[{\"operation\":\"Patch\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\"}]",
+        "[{\"operation\":\"x\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\"}]",
         "[{\"operation\":1,\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\"}]",
-        "[{\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\",\"time\":"
-        "\"x\"}]",
-        "[{\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":["
-        "]}]",
+        ("[{" RIGHT ",\"time\":\"x\"}]"),
+        ("[{" RIGHT ",\"fieldsV1\":[]}]"),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct managed managed = {.arena = &f->arena};
