@@ -6,6 +6,7 @@ import os
 import socket
 import time
 import unittest
+import urllib.request
 
 from server import LiveTest, free_port, only_vigil
 
@@ -158,6 +159,29 @@ class Statuses(KubeTest):
                     "POST", "/apis/apps/v1")
         self.refuse(400, "BadRequest", 'strconv.ParseInt: parsing "99999999999999999999": value out of range',
                     "GET", CMS + "?limit=99999999999999999999")
+
+    def test_events_are_the_same_in_both_of_their_groups(self):
+        core, new = ("/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events")
+        pod = {"kind": "Pod", "namespace": "default", "name": "p"}
+        watch = urllib.request.urlopen(f"http://127.0.0.1:{self.kube_port}{new}?watch=1&timeoutSeconds=30"
+                                       "&fieldSelector=regarding.name%3Dp", timeout=60)
+        event = {"metadata": {"name": "e"}, "regarding": pod, "note": "n", "reportingController": "c"}
+        code, made = self.send("POST", new, event)
+        self.assertEqual((code, made["apiVersion"], made["regarding"], made["note"]),
+                         (201, "events.k8s.io/v1", pod, "n"))
+        seen = self.send("GET", core + "?fieldSelector=involvedObject.name%3Dp")[1]["items"][0]
+        self.assertEqual((seen["involvedObject"], seen["message"], seen["reportingComponent"]), (pod, "n", "c"))
+        self.assertNotIn("regarding", seen)
+        patched = self.send("PATCH", new + "/e", {"note": "m", "deprecatedCount": 2}, MERGE)[1]
+        self.assertEqual((patched["note"], patched["deprecatedCount"]), ("m", 2))
+        self.assertEqual(self.send("PATCH", core + "/e", {"message": "l"}, MERGE)[1]["count"], 2)
+        self.assertEqual(self.send("GET", new)[1]["items"][0]["note"], "l")
+        self.send("DELETE", core + "/e")
+        heard = [json.loads(watch.readline()) for _ in range(4)]
+        watch.close()
+        self.assertEqual([(h["type"], h["object"]["apiVersion"], h["object"]["note"]) for h in heard],
+                         [(kind, "events.k8s.io/v1", note) for kind, note in
+                          (("ADDED", "n"), ("MODIFIED", "m"), ("MODIFIED", "l"), ("DELETED", "l"))])
 
     def test_a_collection_is_deleted_page_by_page(self):
         for name in "abc":

@@ -173,6 +173,9 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct js
 bool kube_custom_store(struct kube_call *call, struct arena *arena, struct json_node *object)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
+    if (kube_event_is_renamed(call->kind))
+        return kube_event_store(arena, object) == ST_OK ||
+               kube_fail_engine(&call->status, ST_NOMEM);
     if (!custom || is_foreign(call->kind, object))
         return true;
     return set_text(arena, object, "apiVersion", custom->definition->api_version) ||
@@ -212,6 +215,8 @@ bool kube_custom_is_plain(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
+    if (kube_event_is_renamed(kind))
+        return false;
     return !custom || (!is_old(custom, revision) &&
                        strcmp(api_version(kind, version), custom->definition->api_version) == 0);
 }
@@ -235,10 +240,13 @@ bool kube_custom_show(struct kube_call *call, struct arena *arena, struct json_n
                       int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
+    if (kube_event_is_renamed(call->kind))
+        return kube_event_show(arena, object) == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
     return !custom || show(custom, arena, object, revision) == ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
+/* custom NULL: an event. */
 static enum status convert_tree(struct kube_custom *custom, struct slice json, int64_t revision,
                                 struct buf *to)
 {
@@ -248,7 +256,7 @@ static enum status convert_tree(struct kube_custom *custom, struct slice json, i
     arena_init(&arena, NULL, 0, CONVERT_BYTES_MAX);
     enum status status = json_tree_read(&arena, json, &object, &error);
     if (status == ST_OK)
-        status = show(custom, &arena, object, revision);
+        status = custom ? show(custom, &arena, object, revision) : kube_event_show(&arena, object);
     if (status == ST_OK)
         status = json_tree_write(object, to);
     arena_fini(&arena);
@@ -273,11 +281,12 @@ enum status kube_custom_convert(const struct kube_kind *kind, struct slice json,
     struct kube_custom *custom = kube_custom_of(kind);
     struct kube_object object;
     char version[API_VERSION_BYTES];
+    bool renamed = kube_event_is_renamed(kind);
     *ret_json = json;
-    if (!custom)
+    if (!custom && !renamed)
         return ST_OK;
     buf_reset(to, SIZE_MAX);
-    if (is_old(custom, revision)) {
+    if (renamed || is_old(custom, revision)) {
         TRY(convert_tree(custom, json, revision, to));
         *ret_json = buf_slice(to);
         return ST_OK;
@@ -297,7 +306,7 @@ bool kube_custom_see(struct kube_call *call, struct slice json, int64_t revision
     AUTO(buf_fini) struct buf to = {0};
     struct slice made;
     *ret_json = json;
-    if (!(call->kind->flags & KUBE_CUSTOM))
+    if (!(call->kind->flags & KUBE_CUSTOM) && !kube_event_is_renamed(call->kind))
         return true;
     enum status status = kube_custom_convert(call->kind, json, revision, &to, &made);
     if (status == ST_OK && to.len)

@@ -6,6 +6,7 @@
 #define VIGIL_KUBE_API_CUSTOM_H
 
 #include "kube/api/call.h"
+#include "kube/object/event.h"
 #include "kube/object/meta.h"
 
 /* -- Writing -- */

@@ -354,7 +354,7 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
                          int64_t revision)
 {
     const struct kube_kind *kind = w->shaping.kind;
-    if (!(kind->flags & KUBE_CUSTOM))
+    if (!(kind->flags & KUBE_CUSTOM) && !kube_event_is_renamed(kind))
         return true;
     struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
     return kube_custom_is_plain(kind, revision) &&
