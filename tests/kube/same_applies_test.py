@@ -366,7 +366,7 @@ def without_times(value):
         out = {k: without_times(v) for k, v in value.items() if k != "managedFields"}
         if isinstance(value.get("managedFields"), list):
             entries = [{k: ("T" if k == "time" else v) for k, v in entry.items()} for entry in value["managedFields"]
-                       if entry["manager"] != "kube-apiserver"]  # its controllers come when they come
+                       if entry.get("manager") != "kube-apiserver"]  # its controllers come when they come
             out["managedFields"] = sorted(entries, key=lambda e: json.dumps({**e, "fieldsV1": 0}, sort_keys=True))
         for key in ("uid", "resourceVersion", "creationTimestamp"):
             if out.get(key) and not isinstance(out[key], dict):
