@@ -14,7 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/kube"))
 import same_writes_test  # noqa: E402
-from same_writes_test import MERGE, normal  # noqa: E402
+from same_writes_test import LEASES, MERGE, normal  # noqa: E402
 
 APPLY = "application/apply-patch+yaml"
 CORE = "/api/v1/namespaces/default"
@@ -136,6 +136,15 @@ CASES = [
      APPLY),
     ("PATCH", CMS + "/dry?fieldManager=m&dryRun=All", cm("dry", {"a": "1"}), APPLY),
     ("GET", CMS + "/dry"),
+    # What Go's types cannot read, and what is null in their maps.
+    ("PATCH", CMS + "/x?fieldManager=m", dict(cm("x"), binaryData={"z": "!"}), APPLY),
+    ("PATCH", CMS + "/x?fieldManager=m", cm("x", creationTimestamp="bad"), APPLY),
+    ("PATCH", LEASES + "/x?fieldManager=m", {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+        "name": "x"}, "spec": {"renewTime": "2026-11-15T06:00:00Z"}}, APPLY),
+    ("PATCH", CMS + "/nulls?fieldManager=m", dict(cm("nulls", {"a": None, "b": ""}, labels={"a": None}),
+                                                  binaryData={"z": None}), APPLY),
+    # There is no object that a version could be of.
+    *[("PATCH", CMS + "/version?fieldManager=m", cm("version", resourceVersion=v), APPLY) for v in ("x", "-1", "5", "5")],
     # Maps: two managers, conflicts, force, taking fields away, sharing them.
     applied(CMS, cm("a", {"k": "1", "l": "1"}, labels={"x": "y"}), "one"),
     applied(CMS, cm("a", {"k": "1", "l": "1"}, labels={"x": "y"}), "one"),
@@ -195,6 +204,8 @@ CASES = [
     applied(DEPLOYMENTS, partial("d", template={"spec": {"containers": [
         {"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 80}]}]}}), "three"),
     applied(DEPLOYMENTS, partial("d", selector={"matchLabels": {"a": "b"}}), "three"),
+    applied(DEPLOYMENTS, partial("d", template={"spec": {"containers": [
+        {"name": "a", "resources": {"limits": {"cpu": "bad!"}}}]}}), "three"),
     applied(DEPLOYMENTS, partial("d", replicas="3"), "three"),
     applied(DEPLOYMENTS, partial("d", paused=1), "three"),
     applied(DEPLOYMENTS, partial("d", template=[]), "three"),

@@ -26,6 +26,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 PODS = "/api/v1/namespaces/default/pods"
 SECRETS = "/api/v1/namespaces/default/secrets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LONG = "x" * 64
 
@@ -70,6 +71,18 @@ CASES = [
     ("POST", CMS, {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}}),
     ("POST", CMS, {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "b"}}),
     ("POST", CMS, {"kind": "Nothing", "apiVersion": "v1", "metadata": {"name": "b"}}),
+    # What Go's types read for themselves; a text that they cannot read would end all typed lists and watches.
+    *[("POST", LEASES, {"metadata": {"name": "times"}, "spec": {"renewTime": text}}) for text in (
+        "bad", "", "2026-11-15T06:00:00Z", "2026-11-15T06:00:00.1Z", "2026-13-15T06:00:00.000000Z",
+        "2026-11-15T06:00:00.000000", "2026-11-15 06:00:00.000000Z", "2026-02-30T06:00:00.000000Z",
+        "2026-11-15T06:00:00.000000Zx", "2026-11-15T25:00:00.000000Z", "2026-11-15T06:00:00.000000+99:00", 5)],
+    *[("POST", CMS, {"metadata": {"name": "times", field: "bad"}}) for field in (
+        "creationTimestamp", "deletionTimestamp")],
+    *[("POST", PODS, {"metadata": {"name": "amounts"}, "spec": {"nodeName": "n", "containers": [
+        {"name": "c", "image": "i", "resources": {"limits": {"cpu": text}}}]}}) for text in (
+            "bad!", "", "1.5.2", "1Q", "1e", "1k5", "--1", "1KiKi", "1e+", "1 2")],
+    ("POST", CMS, {"metadata": {"name": "nulls", "labels": {"a": None}, "annotations": {"b": None}}, "data": {"c": None},
+                   "binaryData": {"d": None}}),
     ("POST", CMS, "{bad"),
     ("POST", CMS, ""),
     ("POST", CMS, "[]"),

@@ -87,6 +87,30 @@ class Statuses(KubeTest):
         self.refuse(403, "Forbidden", 'namespaces "default" is forbidden: this namespace may not be deleted',
                     "DELETE", "/api/v1/namespaces/default")
 
+    def test_what_no_client_in_go_could_read_is_not_stored(self):
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        wrong = 'parsing time "bad" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "bad" as "2006"'
+        self.refuse(400, "BadRequest", 'Lease in version "v1" cannot be handled as a Lease: ' + wrong,
+                    "POST", leases, {"metadata": {"name": "l"}, "spec": {"renewTime": "bad"}})
+        # The same, written otherwise.
+        self.refuse(400, "BadRequest", 'Lease in version "v1" cannot be handled as a Lease: ' + wrong,
+                    "POST", leases, b'{"metadata":{"name":"l"},"spec":{"renewTime":"\\u0062ad"}}')
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [
+            {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1e"}}}]}}
+        self.refuse(400, "BadRequest", 'Pod in version "v1" cannot be handled as a Pod: unable to parse quantity\'s '
+                    "suffix", "POST", "/api/v1/namespaces/default/pods", pod)
+        self.assertEqual(self.send("POST", leases, {"metadata": {"name": "l"}, "spec": {}})[0], 201)
+        for patch, kind in (({"spec": {"renewTime": "bad"}}, MERGE),
+                            ([{"op": "add", "path": "/spec/renewTime", "value": "bad"}], "application/json-patch+json")):
+            self.assertEqual(self.send("PATCH", leases + "/l", patch, kind)[0], 422)
+        code, status = self.send("PATCH", leases + "/l?fieldManager=m", {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"},
+            "spec": {"renewTime": "bad"}}, "application/apply-patch+yaml")
+        self.assertEqual((code, status["message"]), (
+            500, "failed to convert new object (/l; coordination.k8s.io/v1, Kind=Lease) to proper version: unable to "
+            "convert unstructured object to coordination.k8s.io/v1, Kind=Lease: " + wrong))
+        self.assertEqual(self.send("GET", leases + "/l")[1]["spec"], {})
+
     def test_a_repeated_key_is_warned_of(self):
         code, made = self.send("POST", CMS, b'{"metadata":{"name":"d"},"data":{"a":"1","a":"2"}}')
         self.assertEqual((code, made["data"]), (201, {"a": "2"}))

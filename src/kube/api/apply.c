@@ -7,6 +7,7 @@
 #include "kube/apply/conflict.h"
 #include "kube/apply/fields_v1.h"
 #include "kube/object/strategy.h"
+#include "kube/schema/strict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,6 +427,30 @@ static void drop_lost(struct atom_type type, struct json_node *value)
     }
 }
 
+/* What clients in Go could not read is refused, as a server in Go could not store it. */
+static bool check_go(struct job *job, struct json_node *config, struct json_node *object)
+{
+    AUTO(buf_fini) struct buf unknown = {0};
+    char shown[VERSION_BYTES];
+    if (job->apply.type.kind != ATOM_MESSAGE)
+        return true;
+    enum status status = kube_strict(job->apply.type.of, object, &unknown, &job->why);
+    if (status == ST_OK)
+        return true;
+    if (status != ST_INVALID)
+        return no_memory(job);
+    struct slice namespace = text_of(job, config, "metadata.namespace");
+    struct slice name = text_of(job, config, "metadata.name");
+    bool bytes = strncmp(job->why.text, "illegal base64", strlen("illegal base64")) == 0;
+    print_kind(job, config, shown);
+    return kube_fail(&job->call->status, KUBE_UNKNOWN,
+                     "failed to convert new object (%.*s/%.*s; %s) to proper version: unable to "
+                     "convert unstructured object to %s: %s%s",
+                     (int)size_min(namespace.len, 253), (const char *)namespace.ptr,
+                     (int)size_min(name.len, 253), (const char *)name.ptr, shown, shown,
+                     bytes ? "error decoding from json: " : "", job->why.text);
+}
+
 /* -- kubectl's own record of what it applied -- */
 
 static struct json_node *annotation_of(struct json_node *object)
@@ -593,6 +618,8 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
         return false;
     if (!object)
         object = live;
+    if (!check_go(&job, config, object))
+        return false;
     if (!(call->kind->flags & KUBE_CUSTOM))
         drop_lost(job.apply.type, object);
     *ret_object = object;

@@ -282,6 +282,24 @@ static bool is_over(struct kube_change *change, struct json_node *object)
            !held->first;
 }
 
+/* Whichever version an apply wants: there is none that it could be other than. */
+static bool drop_version(struct kube_call *call, struct json_node *metadata)
+{
+    struct json_node *node = json_node_named(metadata, "resourceVersion");
+    struct slice text;
+    size_t digits = 0;
+    if (!node || json_node_text(node, &call->arena, &text) != ST_OK)
+        return true;
+    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
+        digits++;
+    if (text.len && (digits < text.len || digits > 19))
+        return kube_fail(&call->status, KUBE_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": %s",
+                         (int)size_min(text.len, 64), (const char *)text.ptr,
+                         digits < text.len ? "invalid syntax" : "value out of range");
+    json_node_remove(metadata, node);
+    return true;
+}
+
 /* The configuration is all there is of a new object. */
 static enum kube_decision apply_new(struct update *update)
 {
@@ -301,9 +319,10 @@ static enum kube_decision apply_new(struct update *update)
                            slice_from_text(call->kind->plural), call->path.name, why);
         return KUBE_DECIDE_FAIL;
     }
-    if (!kube_meta_check(&meta, update->created) || !kube_meta_named(&meta, update->created))
-        return KUBE_DECIDE_FAIL;
-    return KUBE_DECIDE_KEEP;
+    return kube_meta_check(&meta, update->created) && kube_meta_named(&meta, update->created) &&
+                   drop_version(call, json_node_named(update->created, "metadata"))
+               ? KUBE_DECIDE_KEEP
+               : KUBE_DECIDE_FAIL;
 }
 
 static enum kube_decision missing(struct update *update)

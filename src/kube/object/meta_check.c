@@ -44,6 +44,18 @@ static void drop_nulls(struct json_node *object)
     }
 }
 
+/* Go's maps of strings have the key all the same. */
+static void empty_nulls(struct json_node *map)
+{
+    for (struct json_node *member = map->first; member; member = member->next) {
+        if (member->type != JSON_TYPE_NULL)
+            continue;
+        member->type = JSON_TYPE_STRING;
+        member->text = SLICE_EMPTY;
+        member->escaped = false;
+    }
+}
+
 static const struct field {
     const char *name, *go_type;
     enum json_type type;
@@ -79,7 +91,7 @@ static bool check_field(const struct kube_meta *meta, struct json_node *metadata
     if (field->items == JSON_TYPE_NULL)
         return true;
     if (field->type == JSON_TYPE_OBJECT)
-        drop_nulls(node);
+        empty_nulls(node);
     for (struct json_node *item = node->first; item; item = item->next) {
         if (item->type != field->items)
             return wrong_type(meta, item, "ObjectMeta.metadata", field->name, field->items_go_type);

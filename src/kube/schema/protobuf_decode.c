@@ -2,6 +2,7 @@
 
 #include "codec/base64.h"
 #include "codec/pb/wire.h"
+#include "kube/schema/go_value.h"
 #include "kube/schema/time.h"
 
 #include <math.h>
@@ -187,7 +188,10 @@ static enum status quantity_node(struct decoder *d, struct slice bytes, struct j
 {
     struct wire_field fields[SMALL_FIELDS];
     TRY(read_small(d, bytes, fields));
-    return text_node(d, fields[1].bytes.len ? fields[1].bytes : SLICE_LITERAL("0"), ret_node);
+    struct slice text = fields[1].bytes.len ? fields[1].bytes : SLICE_LITERAL("0");
+    if (go_quantity_check(text, d->error) != ST_OK)
+        return ST_MALFORMED;
+    return text_node(d, text, ret_node);
 }
 
 static enum status int_or_string_node(struct decoder *d, struct slice bytes,

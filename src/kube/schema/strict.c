@@ -1,5 +1,7 @@
 #include "kube/schema/strict.h"
 
+#include "kube/schema/go_value.h"
+
 #include <stdio.h>
 
 enum { STEPS_MAX = JSON_TREE_DEPTH_MAX + 1 };
@@ -169,13 +171,43 @@ static ssize_t base64_fault(struct slice text)
     return at < text.len ? (ssize_t)at : -1;
 }
 
-static enum status check_bytes(struct strict *s, const struct json_node *node)
+static enum status check_bytes(struct strict *s, struct slice text)
 {
-    /* With escapes it is somebody's own way to write it; it is read where it is needed. */
-    ssize_t fault = node->escaped ? -1 : base64_fault(node->text);
+    ssize_t fault = base64_fault(text);
     return fault < 0
                ? ST_OK
                : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", fault);
+}
+
+static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
+{
+    switch ((enum kube_value)field->value) {
+    case KUBE_VALUE_BYTES:
+        return check_bytes(s, text);
+    case KUBE_VALUE_TIME:
+    case KUBE_VALUE_MICROTIME:
+        return go_time_check(text, field->value == KUBE_VALUE_MICROTIME, s->error);
+    case KUBE_VALUE_QUANTITY:
+        return go_quantity_check(text, s->error);
+    default:
+        return ST_OK;
+    }
+}
+
+/* What Go's types read for themselves, however the text is written. */
+static enum status check_own(struct strict *s, const struct kube_field *field,
+                             const struct json_node *node)
+{
+    struct arena arena;
+    struct slice text = node->text;
+    if (node->type == JSON_TYPE_NUMBER || !node->escaped)
+        return check_text(s, field, text);
+    arena_init(&arena, NULL, 0, 2 * text.len + 8192);
+    enum status status = json_node_text(node, &arena, &text);
+    if (status == ST_OK)
+        status = check_text(s, field, text);
+    arena_fini(&arena);
+    return status;
 }
 
 static enum status check_value(struct strict *s, const struct kube_type *of,
@@ -185,9 +217,11 @@ static enum status check_value(struct strict *s, const struct kube_type *of,
         return ST_OK;
     if (!fits(field, node))
         return wrong_type(s, of, field, node, false);
-    if (field->value == KUBE_VALUE_BYTES)
-        return check_bytes(s, node);
-    return field->value == KUBE_VALUE_MESSAGE ? walk(s, kube_field_type(field), node) : ST_OK;
+    if (field->value == KUBE_VALUE_MESSAGE)
+        return walk(s, kube_field_type(field), node);
+    return node->type == JSON_TYPE_STRING || node->type == JSON_TYPE_NUMBER
+               ? check_own(s, field, node)
+               : ST_OK;
 }
 
 static enum status check_items(struct strict *s, const struct kube_type *of,
@@ -205,6 +239,17 @@ static enum status check_items(struct strict *s, const struct kube_type *of,
     return ST_OK;
 }
 
+/* Go's maps have the key all the same, with what is zero. */
+static void zero_null(const struct kube_field *field, struct json_node *member)
+{
+    if (member->type != JSON_TYPE_NULL || field->shape != KUBE_SHAPE_MAP ||
+        (field->value != KUBE_VALUE_STRING && field->value != KUBE_VALUE_BYTES))
+        return;
+    member->type = JSON_TYPE_STRING;
+    member->text = SLICE_EMPTY;
+    member->escaped = false;
+}
+
 static enum status check_map(struct strict *s, const struct kube_type *of,
                              const struct kube_field *field, struct json_node *map)
 {
@@ -212,6 +257,7 @@ static enum status check_map(struct strict *s, const struct kube_type *of,
         return wrong_type(s, of, field, map, true);
     for (struct json_node *member = map->first; member; member = member->next) {
         s->steps[s->depth++] = (struct step){.key = member->key, .entry = true};
+        zero_null(field, member);
         if (field->shape == KUBE_SHAPE_MAP)
             TRY(check_value(s, of, field, member));
         else if (member->type != JSON_TYPE_NULL)
