@@ -76,7 +76,11 @@ def rows(directory):
                 yield group, version, resource, names
 
 
-def flags(group, resource, names):
+# Stored in the form of another kind of the same prefix.
+TWINS = {("events.k8s.io", "v1", "events"), ("autoscaling", "v1", "horizontalpodautoscalers")}
+
+
+def flags(group, version, resource, names):
     plural = resource["name"]
     found = []
     if resource["namespaced"]:
@@ -89,6 +93,8 @@ def flags(group, resource, names):
         found.append("KUBE_CREATE_ONLY")
     elif plural not in NO_GENERATION:
         found.append("KUBE_HAS_GENERATION")
+    if (group, version, plural) in TWINS:
+        found.append("KUBE_TWIN")
     return " | ".join(found) or "0"
 
 
@@ -100,7 +106,7 @@ def row(group, version, resource, names):
         f'.group = "{group}", .version = "{version}", .kind = "{resource["kind"]}",',
         f'.list_kind = "{resource["kind"]}List", .plural = "{plural}",',
         f'.singular = "{resource["singularName"]}", .storage_prefix = "/registry/{prefix}/",',
-        f".flags = {flags(group, resource, names)},",
+        f".flags = {flags(group, version, resource, names)},",
         f".short_names = {c_list(resource.get('shortNames', []))},",
         f".categories = {c_list(resource.get('categories', []))},",
         f".fields = {c_list(FIELDS.get(at, '').split())},",

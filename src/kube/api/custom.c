@@ -1,5 +1,6 @@
 #include "kube/api/custom.h"
 
+#include "kube/object/twin.h"
 #include "kube/patch/print.h"
 
 #include <stdio.h>
@@ -173,8 +174,8 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct js
 bool kube_custom_store(struct kube_call *call, struct arena *arena, struct json_node *object)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
-    if (kube_event_is_renamed(call->kind))
-        return kube_event_store(arena, object) == ST_OK ||
+    if (call->kind->flags & KUBE_TWIN)
+        return kube_twin_store(call->kind, arena, object) == ST_OK ||
                kube_fail_engine(&call->status, ST_NOMEM);
     if (!custom || is_foreign(call->kind, object))
         return true;
@@ -215,16 +216,21 @@ bool kube_custom_is_plain(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
-    if (kube_event_is_renamed(kind))
+    if (kind->flags & KUBE_TWIN)
         return false;
     return !custom || (!is_old(custom, revision) &&
                        strcmp(api_version(kind, version), custom->definition->api_version) == 0);
 }
 
-static enum status show(struct kube_custom *custom, struct arena *arena, struct json_node *object,
+static enum status show(const struct kube_kind *kind, struct arena *arena, struct json_node *object,
                         int64_t revision)
 {
+    struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
+    if (kind->flags & KUBE_TWIN)
+        return kube_twin_show(kind, arena, object);
+    if (!custom)
+        return ST_OK;
     if (object->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
     if (!set_text(arena, object, "apiVersion", api_version(&custom->kind, version)))
@@ -239,15 +245,11 @@ static enum status show(struct kube_custom *custom, struct arena *arena, struct 
 bool kube_custom_show(struct kube_call *call, struct arena *arena, struct json_node *object,
                       int64_t revision)
 {
-    struct kube_custom *custom = kube_custom_of(call->kind);
-    if (kube_event_is_renamed(call->kind))
-        return kube_event_show(arena, object) == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
-    return !custom || show(custom, arena, object, revision) == ST_OK ||
+    return show(call->kind, arena, object, revision) == ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-/* custom NULL: an event. */
-static enum status convert_tree(struct kube_custom *custom, struct slice json, int64_t revision,
+static enum status convert_tree(const struct kube_kind *kind, struct slice json, int64_t revision,
                                 struct buf *to)
 {
     struct arena arena;
@@ -256,7 +258,7 @@ static enum status convert_tree(struct kube_custom *custom, struct slice json, i
     arena_init(&arena, NULL, 0, CONVERT_BYTES_MAX);
     enum status status = json_tree_read(&arena, json, &object, &error);
     if (status == ST_OK)
-        status = custom ? show(custom, &arena, object, revision) : kube_event_show(&arena, object);
+        status = show(kind, &arena, object, revision);
     if (status == ST_OK)
         status = json_tree_write(object, to);
     arena_fini(&arena);
@@ -281,13 +283,12 @@ enum status kube_custom_convert(const struct kube_kind *kind, struct slice json,
     struct kube_custom *custom = kube_custom_of(kind);
     struct kube_object object;
     char version[API_VERSION_BYTES];
-    bool renamed = kube_event_is_renamed(kind);
     *ret_json = json;
-    if (!custom && !renamed)
+    if (!custom && !(kind->flags & KUBE_TWIN))
         return ST_OK;
     buf_reset(to, SIZE_MAX);
-    if (renamed || is_old(custom, revision)) {
-        TRY(convert_tree(custom, json, revision, to));
+    if (!custom || is_old(custom, revision)) {
+        TRY(convert_tree(kind, json, revision, to));
         *ret_json = buf_slice(to);
         return ST_OK;
     }
@@ -306,7 +307,7 @@ bool kube_custom_see(struct kube_call *call, struct slice json, int64_t revision
     AUTO(buf_fini) struct buf to = {0};
     struct slice made;
     *ret_json = json;
-    if (!(call->kind->flags & KUBE_CUSTOM) && !kube_event_is_renamed(call->kind))
+    if (!(call->kind->flags & (KUBE_CUSTOM | KUBE_TWIN)))
         return true;
     enum status status = kube_custom_convert(call->kind, json, revision, &to, &made);
     if (status == ST_OK && to.len)

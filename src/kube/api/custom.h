@@ -1,12 +1,12 @@
 /*
  * Objects whose kind is a custom resource: what is done with them besides what is done with all.
- * For every other kind each of these does nothing and returns true. False: call->status says why.
+ * For every other kind each of these does nothing and returns true, but that twins
+ * (kube/object/twin.h) are stored and shown here, too. False: call->status says why.
  */
 #ifndef VIGIL_KUBE_API_CUSTOM_H
 #define VIGIL_KUBE_API_CUSTOM_H
 
 #include "kube/api/call.h"
-#include "kube/object/event.h"
 #include "kube/object/meta.h"
 
 /* -- Writing -- */

@@ -122,7 +122,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
 {
     const struct kube_selection *selection = scope->selection;
     struct slice json = kv.value;
-    if (scope->kind->flags & KUBE_CUSTOM || kube_event_is_renamed(scope->kind)) {
+    if (scope->kind->flags & (KUBE_CUSTOM | KUBE_TWIN)) {
         struct buf *to = &scope->converted[scope->convert_at++ % 2];
         TRY(kube_custom_convert(scope->kind, json, kv.mod_revision, to, &json));
     }

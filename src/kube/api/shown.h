@@ -1,7 +1,7 @@
 /*
- * An event of a custom resource that is shown in another way than it is stored: both objects
- * converted, and what the change means to a selection. For one watch at a time; nothing of it is
- * shared.
+ * An event of a custom resource or a twin that is shown in another way than it is stored: both
+ * objects converted, and what the change means to a selection. For one watch at a time; nothing of
+ * it is shared.
  */
 #ifndef VIGIL_KUBE_API_SHOWN_H
 #define VIGIL_KUBE_API_SHOWN_H

@@ -349,12 +349,12 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     return send_out(w, &out, dst, room, ret_len);
 }
 
-/* Of custom resources that are shown in another way than they are stored. */
+/* Custom resources and twins may be shown in another way than they are stored. */
 static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
                          int64_t revision)
 {
     const struct kube_kind *kind = w->shaping.kind;
-    if (!(kind->flags & KUBE_CUSTOM) && !kube_event_is_renamed(kind))
+    if (!(kind->flags & (KUBE_CUSTOM | KUBE_TWIN)))
         return true;
     struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
     return kube_custom_is_plain(kind, revision) &&
@@ -386,8 +386,7 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
         return meet_undecodable(w, event->key, revision, event->tombstone);
     if (shown.change == KUBE_CHANGE_NONE)
         return ST_OK;
-    return (w->shaping.shape == KUBE_WHOLE ? make_whole : make_shape)(w, shown.change,
-                                                                      &shown.object, revision);
+    return (is_plain(w) ? make_whole : make_shape)(w, shown.change, &shown.object, revision);
 }
 
 /* What is not sent as it is stored. Frames of whole objects are made once a turn. */

@@ -190,14 +190,14 @@ static void print_job_duration(struct kube_cells *cells, const struct kube_colum
     json_text(cells->w, text);
 }
 
-/* The first of these moments that is known. path and fallback: two of them. */
+/* The first of these moments that is known. path and fallback: two of them. The wide column is that
+ * of when it was first seen. */
 static void print_seen(struct kube_cells *cells, const struct kube_column *column)
 {
     const char *const paths[] = {"series.lastObservedTime", column->path, column->fallback,
                                  "eventTime"};
     char text[KUBE_DURATION_BYTES] = "<unknown>";
-    bool first = strcmp(column->path, "firstTimestamp") == 0;
-    for (size_t i = first ? 1 : 0; i < COUNT_OF(paths); i++) {
+    for (size_t i = column->wide ? 1 : 0; i < COUNT_OF(paths); i++) {
         int64_t at_s;
         if (!kube_time_parse(kube_cell_text(cells, cells->object, paths[i]), &at_s))
             continue;
@@ -207,12 +207,12 @@ static void print_seen(struct kube_cells *cells, const struct kube_column *colum
     json_text(cells->w, text);
 }
 
+/* path and fallback: its kind and its name. */
 static void print_event_object(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[320];
-    (void)column;
-    struct slice kind = kube_cell_text(cells, cells->object, "involvedObject.kind");
-    struct slice name = kube_cell_text(cells, cells->object, "involvedObject.name");
+    struct slice kind = kube_cell_text(cells, cells->object, column->path);
+    struct slice name = kube_cell_text(cells, cells->object, column->fallback);
     int len = snprintf(text, sizeof(text), "%.*s%s%.*s", (int)size_min(kind.len, 60), kind.ptr,
                        name.len ? "/" : "", (int)size_min(name.len, 253), name.ptr);
     for (int i = 0; i < len && text[i] != '/'; i++)
@@ -222,8 +222,7 @@ static void print_event_object(struct kube_cells *cells, const struct kube_colum
 
 static void print_event_count(struct kube_cells *cells, const struct kube_column *column)
 {
-    (void)column;
-    int64_t count = kube_cell_int(cells->object, "count");
+    int64_t count = kube_cell_int(cells->object, column->path);
     if (json_node_path(cells->object, "series"))
         count = kube_cell_int(cells->object, "series.count");
     json_i64(cells->w, count ? count : 1);
@@ -359,7 +358,10 @@ static const struct kube_column events[] = {
      .fallback = "firstTimestamp"},
     CELL("Type", kube_print_text, "type"),
     CELL("Reason", kube_print_text, "reason"),
-    CELL("Object", print_event_object, ""),
+    {.name = "Object",
+     .print = print_event_object,
+     .path = "involvedObject.kind",
+     .fallback = "involvedObject.name"},
     WIDE("Subobject", kube_print_text, "involvedObject.fieldPath"),
     WIDE("Source", kube_print_text, "source.component"),
     CELL("Message", kube_print_text, "message"),
@@ -368,7 +370,34 @@ static const struct kube_column events[] = {
      .print = print_seen,
      .path = "firstTimestamp",
      .fallback = "eventTime"},
-    WIDE("Count", print_event_count, ""),
+    WIDE("Count", print_event_count, "count"),
+    {.name = "Name",
+     .is_name = true,
+     .wide = true,
+     .print = kube_print_text,
+     .path = "metadata.name"},
+};
+/* The same by the names of events.k8s.io. */
+static const struct kube_column new_events[] = {
+    {.name = "Last Seen",
+     .print = print_seen,
+     .path = "deprecatedLastTimestamp",
+     .fallback = "deprecatedFirstTimestamp"},
+    CELL("Type", kube_print_text, "type"),
+    CELL("Reason", kube_print_text, "reason"),
+    {.name = "Object",
+     .print = print_event_object,
+     .path = "regarding.kind",
+     .fallback = "regarding.name"},
+    WIDE("Subobject", kube_print_text, "regarding.fieldPath"),
+    WIDE("Source", kube_print_text, "deprecatedSource.component"),
+    CELL("Message", kube_print_text, "note"),
+    {.name = "First Seen",
+     .wide = true,
+     .print = print_seen,
+     .path = "deprecatedFirstTimestamp",
+     .fallback = "eventTime"},
+    WIDE("Count", print_event_count, "deprecatedCount"),
     {.name = "Name",
      .is_name = true,
      .wide = true,
@@ -396,6 +425,7 @@ static const struct kube_printer printers[] = {
     {"batch", "cronjobs", cronjobs, COUNT_OF(cronjobs)},
     {"batch", "jobs", jobs, COUNT_OF(jobs)},
     {"coordination.k8s.io", "leases", leases, COUNT_OF(leases)},
+    {"events.k8s.io", "events", new_events, COUNT_OF(new_events)},
 };
 
 static const struct kube_printer *find(const struct kube_printer *rows, size_t count,

@@ -1,0 +1,269 @@
+#include "kube/object/twin.h"
+
+#include <string.h>
+
+static enum status set_text(struct arena *arena, struct json_node *object, const char *key,
+                            struct slice text)
+{
+    struct json_node *value = json_node_new_text(arena, text);
+    return value ? json_node_set(arena, object, slice_from_text(key), value) : ST_NOMEM;
+}
+
+static bool is_object(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_OBJECT;
+}
+
+static bool is_array(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_ARRAY;
+}
+
+/* NULL: there is none. */
+static struct json_node *take_out(struct json_node *object, const char *key)
+{
+    struct json_node *member = json_node_named(object, key);
+    if (member)
+        json_node_remove(object, member);
+    return member;
+}
+
+/* -- Events -- */
+
+struct names {
+    const char *stored, *shown;
+};
+
+static const struct names event_names[] = {
+    {"involvedObject", "regarding"},
+    {"message", "note"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"reportingComponent", "reportingController"},
+};
+
+static enum status rename_member(struct arena *arena, struct json_node *object, const char *from,
+                                 const char *to)
+{
+    struct json_node *member = take_out(object, from);
+    return member ? json_node_set(arena, object, slice_from_text(to), member) : ST_OK;
+}
+
+static enum status event_show(struct arena *arena, struct json_node *object)
+{
+    for (size_t i = 0; i < COUNT_OF(event_names); i++)
+        TRY(rename_member(arena, object, event_names[i].stored, event_names[i].shown));
+    return ST_OK;
+}
+
+static enum status event_store(struct arena *arena, struct json_node *object)
+{
+    for (size_t i = 0; i < COUNT_OF(event_names); i++)
+        TRY(rename_member(arena, object, event_names[i].shown, event_names[i].stored));
+    return ST_OK;
+}
+
+/* -- Autoscalers -- */
+
+/* A part of version 2, and the annotation that keeps it in version 1. */
+struct kept {
+    const char *in, *field, *annotation;
+};
+
+static const struct kept scaler_parts[] = {
+    {"spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"},
+    {"spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"},
+    {"status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"},
+    {"status", "conditions", "autoscaling.alpha.kubernetes.io/conditions"},
+};
+
+/* The use of the processor is the one metric that version 1 has a field for. */
+struct processor {
+    const char *in, *metrics, *target, *field;
+};
+
+static const struct processor processors[] = {
+    {"spec", "metrics", "target", "targetCPUUtilizationPercentage"},
+    {"status", "currentMetrics", "current", "currentCPUUtilizationPercentage"},
+};
+
+static struct json_node *find_processor(struct json_node *metrics, const char *target)
+{
+    struct json_node *item = is_array(metrics) ? metrics->first : NULL;
+    for (; item; item = item->next) {
+        struct json_node *resource = json_node_named(item, "resource");
+        struct json_node *value = json_node_named(resource, target);
+        if (json_node_is_text(json_node_named(item, "type"), "Resource") &&
+            json_node_is_text(json_node_named(resource, "name"), "cpu") &&
+            json_node_named(value, "averageUtilization"))
+            return item;
+    }
+    return NULL;
+}
+
+static enum status processor_show(struct arena *arena, struct json_node *object,
+                                  const struct processor *processor)
+{
+    struct json_node *part = json_node_named(object, processor->in);
+    struct json_node *metrics = json_node_named(part, processor->metrics);
+    struct json_node *item = find_processor(metrics, processor->target);
+    if (!item)
+        return ST_OK;
+    struct json_node *value = json_node_named(json_node_named(item, "resource"), processor->target);
+    struct json_node *percentage = take_out(value, "averageUtilization");
+    json_node_remove(metrics, item);
+    if (!metrics->first)
+        json_node_remove(part, metrics);
+    return json_node_set(arena, part, slice_from_text(processor->field), percentage);
+}
+
+/* {"type":"Resource","resource":{"name":"cpu",target:{"averageUtilization":80}}} */
+static enum status make_metric(struct arena *arena, const struct processor *processor,
+                               struct json_node *percentage, struct json_node **ret_item)
+{
+    struct json_node *item = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct json_node *resource = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
+    if (!item || !resource || !value)
+        return ST_NOMEM;
+    if (strcmp(processor->target, "target") == 0)
+        TRY(set_text(arena, value, "type", SLICE_LITERAL("Utilization")));
+    TRY(json_node_set(arena, value, SLICE_LITERAL("averageUtilization"), percentage));
+    TRY(set_text(arena, resource, "name", SLICE_LITERAL("cpu")));
+    TRY(json_node_set(arena, resource, slice_from_text(processor->target), value));
+    TRY(set_text(arena, item, "type", SLICE_LITERAL("Resource")));
+    TRY(json_node_set(arena, item, SLICE_LITERAL("resource"), resource));
+    *ret_item = item;
+    return ST_OK;
+}
+
+static enum status processor_store(struct arena *arena, struct json_node *object,
+                                   const struct processor *processor)
+{
+    struct json_node *part = json_node_named(object, processor->in);
+    struct json_node *percentage = is_object(part) ? take_out(part, processor->field) : NULL;
+    struct json_node *metrics = json_node_named(part, processor->metrics), *item;
+    if (!percentage || percentage->type == JSON_TYPE_NULL)
+        return ST_OK;
+    TRY(make_metric(arena, processor, percentage, &item));
+    if (!is_array(metrics)) {
+        metrics = json_node_new(arena, JSON_TYPE_ARRAY);
+        if (!metrics)
+            return ST_NOMEM;
+        TRY(json_node_set(arena, part, slice_from_text(processor->metrics), metrics));
+    }
+    json_node_insert(metrics, NULL, item);
+    return ST_OK;
+}
+
+static enum status part_show(struct arena *arena, struct json_node *object, const struct kept *kept)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    struct json_node *part = json_node_named(object, kept->in);
+    if (!is_object(metadata) || !is_object(part) || !json_node_named(part, kept->field))
+        return ST_OK;
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(json_tree_write(take_out(part, kept->field), &text));
+    struct json_node *annotations = json_node_named(metadata, "annotations");
+    if (!is_object(annotations)) {
+        annotations = json_node_new(arena, JSON_TYPE_OBJECT);
+        if (!annotations)
+            return ST_NOMEM;
+        TRY(json_node_set(arena, metadata, SLICE_LITERAL("annotations"), annotations));
+    }
+    return set_text(arena, annotations, kept->annotation, buf_slice(&text));
+}
+
+static enum status part_store(struct arena *arena, struct json_node *object,
+                              const struct kept *kept)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    struct json_node *annotations = json_node_named(metadata, "annotations");
+    struct json_node *annotation = json_node_named(annotations, kept->annotation);
+    struct json_node *part = json_node_named(object, kept->in), *value;
+    struct slice text;
+    struct error error;
+    if (!annotation || !is_object(part))
+        return ST_OK;
+    TRY(json_node_text(annotation, arena, &text));
+    enum status status = json_tree_read(arena, text, &value, &error);
+    if (status == ST_NOMEM)
+        return status;
+    if (status != ST_OK || (value->type != JSON_TYPE_ARRAY && value->type != JSON_TYPE_OBJECT))
+        return ST_OK; /* an annotation like any other */
+    json_node_remove(annotations, annotation);
+    if (!annotations->first)
+        json_node_remove(metadata, annotations);
+    return json_node_set(arena, part, slice_from_text(kept->field), value);
+}
+
+static enum status scaler_show(struct arena *arena, struct json_node *object)
+{
+    for (size_t i = 0; i < COUNT_OF(processors); i++)
+        TRY(processor_show(arena, object, &processors[i]));
+    for (size_t i = 0; i < COUNT_OF(scaler_parts); i++)
+        TRY(part_show(arena, object, &scaler_parts[i]));
+    return ST_OK;
+}
+
+static enum status scaler_store(struct arena *arena, struct json_node *object)
+{
+    for (size_t i = 0; i < COUNT_OF(scaler_parts); i++)
+        TRY(part_store(arena, object, &scaler_parts[i]));
+    for (size_t i = 0; i < COUNT_OF(processors); i++)
+        TRY(processor_store(arena, object, &processors[i]));
+    return ST_OK;
+}
+
+/* -- Both -- */
+
+struct twin {
+    const char *group, *shown, *stored; /* apiVersions */
+    enum status (*show)(struct arena *arena, struct json_node *object);
+    enum status (*store)(struct arena *arena, struct json_node *object);
+};
+
+static const struct twin twins[] = {
+    {"events.k8s.io", "events.k8s.io/v1", "v1", event_show, event_store},
+    {"autoscaling", "autoscaling/v1", "autoscaling/v2", scaler_show, scaler_store},
+};
+
+static const struct twin *twin_of(const struct kube_kind *kind)
+{
+    size_t i = 0;
+    assert(kind->flags & KUBE_TWIN);
+    while (i + 1 < COUNT_OF(twins) && strcmp(twins[i].group, kind->group) != 0)
+        i++;
+    return &twins[i];
+}
+
+/* Another kind than its own is no twin of anything: a Scale, options of a delete. */
+static bool is_its_own(const struct kube_kind *kind, struct json_node *object)
+{
+    const struct json_node *says = json_node_named(object, "kind");
+    return !says || json_node_is_text(says, kind->kind);
+}
+
+enum status kube_twin_show(const struct kube_kind *kind, struct arena *arena,
+                           struct json_node *object)
+{
+    const struct twin *twin = twin_of(kind);
+    if (!is_object(object))
+        return ST_MALFORMED;
+    TRY(twin->show(arena, object));
+    return set_text(arena, object, "apiVersion", slice_from_text(twin->shown));
+}
+
+enum status kube_twin_store(const struct kube_kind *kind, struct arena *arena,
+                            struct json_node *object)
+{
+    const struct twin *twin = twin_of(kind);
+    if (!is_object(object))
+        return ST_MALFORMED;
+    if (!is_its_own(kind, object))
+        return ST_OK;
+    TRY(twin->store(arena, object));
+    return set_text(arena, object, "apiVersion", slice_from_text(twin->stored));
+}

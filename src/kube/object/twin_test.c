@@ -1,0 +1,125 @@
+#include "kube/object/twin.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const struct kube_kind event_kind = {
+    .group = "events.k8s.io", .version = "v1", .kind = "Event", .flags = KUBE_TWIN};
+static const struct kube_kind scaler_kind = {
+    .group = "autoscaling", .version = "v1", .kind = "HorizontalPodAutoscaler", .flags = KUBE_TWIN};
+
+typedef enum status (*changer)(const struct kube_kind *kind, struct arena *arena,
+                               struct json_node *object);
+
+static void is_changed(changer change, const struct kube_kind *kind, const char *from,
+                       const char *to)
+{
+    struct arena arena;
+    struct json_node *object, *expected;
+    struct error error;
+    AUTO(buf_fini) struct buf text = {0};
+    arena_init(&arena, NULL, 0, 1 << 20);
+    assert_int_equal(json_tree_read(&arena, slice_from_text(from), &object, &error), ST_OK);
+    assert_int_equal(json_tree_read(&arena, slice_from_text(to), &expected, &error), ST_OK);
+    assert_int_equal(change(kind, &arena, object), ST_OK);
+    assert_int_equal(json_tree_write(object, &text), ST_OK);
+    if (!json_node_equal(object, expected))
+        fail_msg("%.*s", SLICE_ARGS(buf_slice(&text)));
+    arena_fini(&arena);
+}
+
+/* There and back. */
+static void is_twin(const struct kube_kind *kind, const char *stored, const char *shown)
+{
+    is_changed(kube_twin_show, kind, stored, shown);
+    is_changed(kube_twin_store, kind, shown, stored);
+}
+
+static void an_event_has_other_names_for_the_same(void **state)
+{
+    (void)state;
+    is_twin(&event_kind,
+            "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
+            "\"involvedObject\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"message\":\"m\","
+            "\"source\":{\"component\":\"c\"},\"firstTimestamp\":null,\"lastTimestamp\":\"t\","
+            "\"count\":3,\"type\":\"Normal\",\"reportingComponent\":\"d\",\"action\":\"b\"}",
+            "{\"kind\":\"Event\",\"apiVersion\":\"events.k8s.io/v1\",\"metadata\":{\"name\":\"a\"},"
+            "\"regarding\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"note\":\"m\","
+            "\"deprecatedSource\":{\"component\":\"c\"},\"deprecatedFirstTimestamp\":null,"
+            "\"deprecatedLastTimestamp\":\"t\",\"deprecatedCount\":3,\"type\":\"Normal\","
+            "\"reportingController\":\"d\",\"action\":\"b\"}");
+}
+
+static void the_use_of_the_processor_is_a_field(void **state)
+{
+    (void)state;
+    is_twin(&scaler_kind,
+            "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+            "\"metrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":"
+            "{\"type\":\"Utilization\",\"averageUtilization\":70}}}]},"
+            "\"status\":{\"currentMetrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":"
+            "\"cpu\",\"current\":{\"averageUtilization\":50}}}]}}",
+            "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+            "\"targetCPUUtilizationPercentage\":70},"
+            "\"status\":{\"currentCPUUtilizationPercentage\":50}}");
+}
+
+static void what_has_no_field_is_kept_in_annotations(void **state)
+{
+    (void)state;
+    is_twin(&scaler_kind,
+            "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"behavior\":"
+            "{\"scaleUp\":{}},\"metrics\":[{\"type\":\"Pods\"}]},\"status\":{\"conditions\":"
+            "[{\"type\":\"A\\\"\"}]}}",
+            "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"annotations\":{"
+            "\"autoscaling.alpha.kubernetes.io/metrics\":\"[{\\\"type\\\":\\\"Pods\\\"}]\","
+            "\"autoscaling.alpha.kubernetes.io/behavior\":\"{\\\"scaleUp\\\":{}}\","
+            "\"autoscaling.alpha.kubernetes.io/conditions\":"
+            "\"[{\\\"type\\\":\\\"A\\\\\\\"\\\"}]\"}},\"spec\":{},\"status\":{}}");
+}
+
+static void what_is_of_another_type_stays_as_it_is(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {
+        "{\"spec\":3,\"metadata\":[],\"status\":\"x\"}",
+        "{\"spec\":{\"metrics\":7,\"targetCPUUtilizationPercentage\":null}}",
+        "{\"metadata\":{\"annotations\":{\"autoscaling.alpha.kubernetes.io/metrics\":\"{\"}},"
+        "\"spec\":{}}",
+        "{\"metadata\":{\"annotations\":{\"autoscaling.alpha.kubernetes.io/metrics\":3}},"
+        "\"spec\":{}}",
+        "{\"regarding\":3,\"involvedObject\":4}",
+        "{}",
+    };
+    struct arena arena;
+    struct json_node *object;
+    struct error error;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    for (size_t i = 0; i < COUNT_OF(odd); i++) {
+        for (int which = 0; which < 4; which++) {
+            const struct kube_kind *kind = which & 1 ? &event_kind : &scaler_kind;
+            assert_int_equal(json_tree_read(&arena, slice_from_text(odd[i]), &object, &error),
+                             ST_OK);
+            assert_int_equal((which & 2 ? kube_twin_show : kube_twin_store)(kind, &arena, object),
+                             ST_OK);
+        }
+    }
+    assert_int_equal(json_tree_read(&arena, SLICE_LITERAL("[]"), &object, &error), ST_OK);
+    assert_int_equal(kube_twin_show(&event_kind, &arena, object), ST_MALFORMED);
+    arena_fini(&arena);
+    is_changed(kube_twin_store, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
+               "{\"kind\":\"DeleteOptions\",\"note\":1}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_event_has_other_names_for_the_same),
+        cmocka_unit_test(the_use_of_the_processor_is_a_field),
+        cmocka_unit_test(what_has_no_field_is_kept_in_annotations),
+        cmocka_unit_test(what_is_of_another_type_stays_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

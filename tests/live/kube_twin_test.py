@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""Kinds that two group versions show: what is written through one is seen through the other, in its own words."""
+import http.client
+import json
+import unittest
+
+from kube import KubeServer
+from server import LiveTest, only_vigil
+
+CORE = "/api/v1/namespaces/default/events"
+NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
+SCALERS = "/apis/autoscaling/%s/namespaces/default/horizontalpodautoscalers"
+TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+OLD = {"metadata": {"name": "old"}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+       "reason": "Old", "message": "by core", "source": {"component": "me"}, "count": 2, "type": "Normal"}
+FRESH = {"metadata": {"name": "fresh"}, "regarding": {"kind": "Pod", "name": "q", "namespace": "default"},
+         "reason": "New", "note": "by the new one", "action": "Doing", "type": "Normal",
+         "eventTime": "2026-11-15T06:00:00.000000Z", "reportingController": "me", "reportingInstance": "me-1"}
+SAME = {"involvedObject": "regarding", "message": "note", "source": "deprecatedSource", "count": "deprecatedCount",
+        "reportingComponent": "reportingController"}
+
+
+@only_vigil
+class Twins(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.server = KubeServer(self.scratch / "data")
+        self.addCleanup(self.server.kill)
+        self.addCleanup(self.server.close)
+        self.server.start()
+
+    def send(self, method, path, body=None, content_type="application/json", headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=30)
+        try:
+            connection.request(method, path, json.dumps(body) if body else None,
+                               {"Content-Type": content_type, **(headers or {})})
+            answer = connection.getresponse()
+            got = json.loads(answer.read())
+            self.assertIn(answer.status, (200, 201), got)
+            return got
+        finally:
+            connection.close()
+
+    def assert_twins(self, old, new):
+        self.assertEqual((old["apiVersion"], new["apiVersion"]), ("v1", "events.k8s.io/v1"))
+        drop = ("apiVersion",)
+        renamed = {SAME.get(key, key): value for key, value in old.items() if key not in drop}
+        self.assertEqual(renamed, {key: value for key, value in new.items() if key not in drop})
+
+    def test_events_are_seen_through_both_groups(self):
+        self.assertEqual(self.send("POST", CORE, OLD)["message"], "by core")
+        self.assertEqual(self.send("POST", NEW, FRESH)["note"], "by the new one")
+        for name in ("old", "fresh"):
+            self.assert_twins(self.send("GET", f"{CORE}/{name}"), self.send("GET", f"{NEW}/{name}"))
+        old, new = self.send("GET", CORE)["items"], self.send("GET", NEW)["items"]
+        self.assertEqual([item["message"] for item in old], [item["note"] for item in new])
+        found = self.send("GET", f"{NEW}?fieldSelector=regarding.name=p")["items"]
+        self.assertEqual([item["metadata"]["name"] for item in found], ["old"])
+        found = self.send("GET", f"{CORE}?fieldSelector=involvedObject.name=q")["items"]
+        self.assertEqual([item["metadata"]["name"] for item in found], ["fresh"])
+        rows = [[row["cells"] for row in self.send("GET", path, headers=TABLE)["rows"]] for path in (CORE, NEW)]
+        self.assertEqual([cells[1:] for cells in rows[0]], [cells[1:] for cells in rows[1]])
+
+    def test_each_watch_is_told_in_its_own_words(self):
+        watches = [self.server.watch(path) for path in (CORE, NEW)]
+        self.send("POST", NEW, FRESH)
+        self.send("PATCH", f"{NEW}/fresh", {"note": "changed"}, "application/merge-patch+json")
+        self.send("DELETE", f"{CORE}/fresh")
+        told = [watch.take(3) for watch in watches]
+        for old, new in zip(*told):
+            self.assertEqual(old["type"], new["type"])
+            self.assert_twins(old["object"], new["object"])
+        self.assertEqual([event["type"] for event in told[0]], ["ADDED", "MODIFIED", "DELETED"])
+        self.assertEqual(told[0][1]["object"]["message"], "changed")
+
+    def test_autoscalers_are_seen_in_both_versions(self):
+        spec = {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}
+        self.send("POST", SCALERS % "v1", {"metadata": {"name": "h"},
+                                           "spec": {**spec, "targetCPUUtilizationPercentage": 70}})
+        path = SCALERS % "v2" + "/h"
+        seen = self.send("GET", path)
+        cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization",
+                                                                          "averageUtilization": 70}}}
+        self.assertEqual((seen["apiVersion"], seen["spec"]), ("autoscaling/v2", {**spec, "metrics": [cpu]}))
+        pods = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}}
+        self.send("PUT", path, {"metadata": {"name": "h"}, "spec": {**spec, "metrics": [pods, cpu]}})
+        # A client of version 1 writes back what it read, with one change: nothing else is lost.
+        old = self.send("GET", SCALERS % "v1" + "/h")
+        self.assertEqual(old["spec"], {**spec, "targetCPUUtilizationPercentage": 70})
+        old["spec"]["targetCPUUtilizationPercentage"] = 80
+        self.send("PUT", SCALERS % "v1" + "/h", old)
+        cpu["resource"]["target"]["averageUtilization"] = 80
+        seen = self.send("GET", path)
+        self.assertEqual(seen["spec"], {**spec, "metrics": [pods, cpu]})
+        self.assertNotIn("annotations", seen["metadata"])
+
+
+if __name__ == "__main__":
+    unittest.main()
