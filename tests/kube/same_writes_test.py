@@ -268,6 +268,10 @@ CASES = [
         "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}}}),
     ("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", {"metadata": {"name": "r"}, "roleRef": {
         "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x"}}),
+    ("PATCH", "/api/v1/namespaces/default/status", {"status": {"phase": "Terminating"}}, MERGE),
+    ("PATCH", "/api/v1/namespaces/default/finalize", {}, MERGE),
+    ("GET", "/api/v1/namespaces/default/finalize"),
+    ("GET", PODS + "/x/eviction"),
     ("DELETE", CMS + "?dryRun=All&labelSelector=page"),
     ("POST", CMS, {"metadata": {"name": "p1", "labels": {"page": "1"}}}),
     ("POST", CMS, {"metadata": {"name": "p2", "labels": {"page": "1"}}}),

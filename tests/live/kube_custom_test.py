@@ -201,6 +201,30 @@ class Definitions(Face):
         self.until(lambda: self.server.get(f"{CRDS}/hats.example.com")[0] == 404)
         self.assertEqual(self.server.get(HATS)[0], 404)
 
+    def test_only_a_delete_empties_a_namespace_or_a_definition(self):
+        self.send("POST", CRDS, definition(), 201)
+        self.send("POST", HATS, hat("kept"), 201)
+        said = [{"type": name, "status": "True", "reason": "X", "message": "",
+                 "lastTransitionTime": "2026-11-15T06:00:00Z"} for name in ("NamesAccepted", "Established", "Terminating")]
+        self.patch(f"{CRDS}/hats.example.com/status", {"status": {"conditions": said}})
+        refused = self.patch("/api/v1/namespaces/kube-public/status", {"status": {"phase": "Terminating"}}, 422)
+        self.assertEqual(refused["details"]["causes"][0]["message"], "Invalid value: \"Terminating\": may only be 'Active' "
+                         "if `deletionTimestamp` is empty")
+        # What was stored otherwise is not believed either.
+        self.server.put_raw("/registry/namespaces/odd", json.dumps({
+            "kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "odd"}, "status": {"phase": "Terminating"}}))
+        inside = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "kept", "namespace": "odd"}}
+        self.server.put_raw("/registry/configmaps/odd/kept", json.dumps(inside))
+        self.server.stop()
+        self.server.start()
+        # A namespace that is deleted is gone after those that were met before it.
+        self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "zz"}}, 201)
+        self.send("DELETE", "/api/v1/namespaces/zz", None, 200)
+        self.until(lambda: self.server.get("/api/v1/namespaces/zz")[0] == 404)
+        self.assertEqual(names(self.server.list("/api/v1/namespaces/odd/configmaps")), ["kept"])
+        self.assertEqual(names(self.server.list(HATS)), ["kept"])
+        self.send("POST", HATS, hat("more"), 201)
+
     def test_a_deletion_goes_on_after_a_restart(self):
         self.send("POST", CRDS, definition(), 201)
         kept = hat("kept")

@@ -55,16 +55,17 @@ static void on_page(struct engine_op *op)
 {
     struct keeper *keeper = CONTAINER_OF(op, struct keeper, range.op);
     bool fine = op->status == ST_OK, more = keeper->range.more;
-    struct slice field, phase;
+    struct slice field, deleted;
     while (fine && engine_range_next(&keeper->range, &field)) {
         struct kube_kv kv = kube_kv_of(field);
         struct kube_object object;
         buf_reset(&keeper->from, SIZE_MAX);
         fine = buf_append(&keeper->from, kv.key) == ST_OK &&
                buf_append(&keeper->from, slice_of("", 1)) == ST_OK;
+        /* Its phase could be anyone's word; only a delete sets this. */
         if (fine && kube_object_look(kv.value, &object) == ST_OK &&
-            kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
-            slice_equal(phase, SLICE_LITERAL("Terminating")))
+            kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &deleted) &&
+            deleted.len)
             kube_purge_start(keeper->face, object.name);
     }
     engine_range_close(&keeper->range);

@@ -49,8 +49,19 @@ static bool is_of_running(const struct kube_call *call)
     return false;
 }
 
+static void not_allowed(struct kube_call *call)
+{
+    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
+                   "the server does not allow this method on the requested resource");
+    kube_call_fail(call);
+}
+
 void kube_no_subresource(struct kube_call *call)
 {
+    if (kube_is_posting(call) || kube_is_finalize(call)) {
+        not_allowed(call);
+        return;
+    }
     if (call->kind->flags & KUBE_CUSTOM) {
         kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
                             slice_from_text(call->kind->plural), call->path.name);
@@ -68,13 +79,6 @@ void kube_no_subresource(struct kube_call *call)
     else
         kube_fail_bare(&call->status, KUBE_NOT_FOUND,
                        "the server could not find the requested resource");
-    kube_call_fail(call);
-}
-
-static void not_allowed(struct kube_call *call)
-{
-    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                   "the server does not allow this method on the requested resource");
     kube_call_fail(call);
 }
 
@@ -169,6 +173,8 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
     bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
     if (everywhere)
         return NULL;
+    if (kube_is_finalize(call))
+        return slice_equal(method, SLICE_LITERAL("PUT")) ? kube_update : NULL;
     if (kube_is_posting(call))
         return slice_equal(method, SLICE_LITERAL("POST")) ? kube_post : NULL;
     if (!call->kind->group[0] && strcmp(call->kind->plural, "bindings") == 0)

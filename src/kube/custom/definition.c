@@ -313,8 +313,8 @@ static void set_names(struct maker *m, struct json_node *object)
     };
     d->builtin_group = is_builtin_group(d->group);
     d->namespaced = json_node_is_text(json_node_named(spec, "scope"), "Namespaced");
-    d->terminating = has_condition(object, "Terminating") ||
-                     json_node_path(object, "metadata.deletionTimestamp");
+    /* Anyone may write a condition; only a delete sets this. */
+    d->terminating = json_node_path(object, "metadata.deletionTimestamp");
     d->accepted = has_condition(object, "NamesAccepted");
     d->established = has_condition(object, "Established") && d->names.kind[0];
 }

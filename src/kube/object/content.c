@@ -109,6 +109,23 @@ static bool changed(const struct kube_meta *meta, const char *path, const char *
     return true;
 }
 
+/* Whether a namespace goes is said by a delete, and its phase says the same. */
+static void check_phase(const struct kube_meta *meta, struct json_node *old,
+                        struct json_node *object)
+{
+    struct json_node *phase = json_node_path(object, "status.phase");
+    bool deleting = kube_meta_is_deleting(old);
+    const char *wanted = deleting ? "Terminating" : "Active";
+    char message[192];
+    if (!phase || phase->type != JSON_TYPE_STRING || json_node_is_text(phase, wanted))
+        return;
+    snprintf(message, sizeof(message),
+             "Invalid value: \"%.*s\": may only be '%s' if `deletionTimestamp` is %sempty",
+             (int)size_min(phase->text.len, 64), (const char *)phase->text.ptr, wanted,
+             deleting ? "not " : "");
+    kube_status_cause(meta->status, "FieldValueInvalid", "status.Phase", message);
+}
+
 bool kube_content_keeps(const struct kube_meta *meta, struct json_node *old,
                         struct json_node *object)
 {
@@ -124,6 +141,8 @@ bool kube_content_keeps(const struct kube_meta *meta, struct json_node *old,
     }
     if (is(meta->kind, "", "configmaps") || is(meta->kind, "", "secrets"))
         check_immutable(meta, old, object);
+    if (meta->of_status && is(meta->kind, "", "namespaces"))
+        check_phase(meta, old, object);
     return !meta->status->cause_count ||
            kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
                              slice_from_text(meta->kind->kind), meta->name);
