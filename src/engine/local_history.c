@@ -271,21 +271,27 @@ static bool compacted_meanwhile(struct local_history *h, int64_t from)
     return true;
 }
 
-/* Whom it concerned nobody can tell, so all who read here are told; then they go on behind it. */
-static void pass_damage(struct local_history *h, struct watch_place *place, int64_t last,
-                        struct log_reader *reader)
+/*
+ * The first record of keys behind damage. Where it is of the revision that was asked for, the
+ * damage held something else: leases, a compaction. ST_DAMAGED if not: revisions are lost. The
+ * reader stands behind the damage, or that record.
+ */
+static enum status find_behind(const struct local_history *h, struct log_reader *reader,
+                               int64_t from, int64_t last, struct log_record *ret_record,
+                               int64_t *ret_revision)
 {
-    struct log_record record;
     struct log_reader ahead;
     enum status status;
     do {
         log_reader_pass_damage(reader);
         ahead = *reader;
-        status = change_record_next(&ahead, h->view->log_index, &record);
+        status = find_record(h, &ahead, from, last, ret_record);
     } while (status == ST_DAMAGED);
-    bool reaches = status == ST_OK && record.revision <= last;
-    keep_place(place, reaches ? record.revision : last + 1, reader);
-    h->options.on_damage(h->options.ctx, ST_DAMAGED);
+    *ret_revision = status == ST_OK ? ret_record->revision : last + 1;
+    if (*ret_revision != from)
+        return ST_DAMAGED;
+    *reader = ahead;
+    return ST_OK;
 }
 
 static enum status read_revision(struct local_history *h, struct watch_place *place, int64_t last,
@@ -294,18 +300,22 @@ static enum status read_revision(struct local_history *h, struct watch_place *pl
     struct log_reader reader = stand(h, place);
     struct log_record record;
     struct watch_batch batch;
+    int64_t behind = last + 1;
     enum status status = find_record(h, &reader, place->revision, last, &record);
+    if (status == ST_DAMAGED)
+        status = find_behind(h, &reader, place->revision, last, &record, &behind);
     h->standing_segment = reader.segment_id;
     if (status == ST_OK)
         status = decode(h, &record, &batch);
     if (compacted_meanwhile(h, place->revision))
         return ST_COMPACTED;
-    if (status == ST_DAMAGED)
-        pass_damage(h, place, last, &reader);
-    else if (status == ST_OK)
+    if (status == ST_OK)
         *ret_recent = (struct recent){.turn = h->turn, .batch = batch, .after = reader};
     else
-        keep_place(place, last + 1, &reader);
+        keep_place(place, behind, &reader);
+    /* Whom it concerned nobody can tell, so all who read here are told; then they go on behind. */
+    if (status == ST_DAMAGED)
+        h->options.on_damage(h->options.ctx, status);
     return status;
 }
 

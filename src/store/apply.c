@@ -323,18 +323,6 @@ struct txn_need {
     size_t deletes;
 };
 
-/* That it can be answered. What the transaction itself writes before it is as it should be. */
-static enum status read_check(const struct range_state *state,
-                              const struct pb_range_request *request)
-{
-    if (!log_is_damaged(state->log))
-        return ST_OK; /* what is met first while it is answered is told as an unknown outcome */
-    AUTO(arena_fini) struct arena arena;
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct kv_range_answer answer;
-    return range_answer(state, request, &arena, &answer);
-}
-
 static enum status txn_check(struct apply *apply, const struct pb_txn_request *request,
                              const bool **choices, struct txn_need *need)
 {
@@ -345,7 +333,6 @@ static enum status txn_check(struct apply *apply, const struct pb_txn_request *r
         switch (op->request_case) {
         case PB_REQUEST_OP_REQUEST_RANGE:
             TRY(txn_check_range(&state, op->request_range));
-            TRY(read_check(&state, op->request_range));
             break;
         case PB_REQUEST_OP_REQUEST_PUT:
             TRY(put_check(apply, op->request_put));
@@ -365,6 +352,28 @@ static enum status txn_check(struct apply *apply, const struct pb_txn_request *r
         default:
             break;
         }
+    }
+    return ST_OK;
+}
+
+/*
+ * That what it reads can be answered, asked before anything is written: afterwards nobody could say
+ * more than that the outcome is not known. What it writes before it reads is as it should be.
+ */
+static enum status txn_check_reads(const struct range_state *state,
+                                   const struct pb_txn_request *request, const bool **choices)
+{
+    struct txn_branch branch = txn_branch_of(request, *(*choices)++);
+    for (size_t i = 0; i < branch.count; i++) {
+        const struct pb_request_op *op = &branch.ops[i];
+        if (op->request_case == PB_REQUEST_OP_REQUEST_TXN)
+            TRY(txn_check_reads(state, op->request_txn, choices));
+        if (op->request_case != PB_REQUEST_OP_REQUEST_RANGE)
+            continue;
+        AUTO(arena_fini) struct arena arena;
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        struct kv_range_answer answer;
+        TRY(range_answer(state, op->request_range, &arena, &answer));
     }
     return ST_OK;
 }
@@ -426,6 +435,9 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
     struct txn_need need = {0};
     const bool *choices = path.choices;
     TRY(txn_check(apply, request, &choices, &need));
+    choices = path.choices;
+    if (need.bytes)
+        TRY(txn_check_reads(&state, request, &choices));
     TRY(record_begin(apply, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
 
     choices = path.choices;

@@ -1,6 +1,7 @@
 /* Writes: what is checked, what they answer, and that a replay finds the same. */
 #include "store/apply.h"
 
+#include "store/change.h"
 #include "store/fixture_test.h"
 #include "store/txn.h"
 
@@ -422,6 +423,33 @@ static void replay_holds_no_more_than_the_store(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* What has been written could not be taken back: so it is asked first, also when nobody has met
+ * damage so far. */
+static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    int64_t revision = fixture_put(f, "hit", "a value");
+    fixture_commit(f);
+    uint64_t loc = index_root_find(&store_view(f->store)->root, SLICE_LITERAL("hit"))->newest.loc;
+    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 8);
+    struct pb_put_request write = {.key = SLICE_LITERAL("new"), .value = SLICE_LITERAL("1")};
+    struct pb_range_request read = {.key = SLICE_LITERAL("hit")};
+    struct pb_request_op inner_ops[] = {fixture_op_put(&write), fixture_op_range(&read)};
+    struct pb_txn_request inner = {.success = inner_ops, .success_count = COUNT_OF(inner_ops)};
+    struct pb_request_op ops[] = {fixture_op_txn(&inner)};
+    struct pb_txn_request request = {.success = ops, .success_count = COUNT_OF(ops)};
+    struct kv_answer answer;
+    assert_false(log_is_damaged(store_log(f->store)));
+    assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
+    assert_int_equal(store_apply(f->store)->revision, revision);
+    assert_null(index_find(store_apply(f->store)->index, SLICE_LITERAL("new")));
+    /* Without writing there is nothing to ask first, and the same answer. */
+    request.success = &inner_ops[1];
+    assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
+    request.success = &inner_ops[0];
+    assert_int_equal(txn(f, &request, &answer), ST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +467,7 @@ int main(void)
         TEST(lack_of_memory_for_an_answer_does_not_halve_a_transaction),
         TEST(replay_finds_what_was_applied),
         TEST(replay_holds_no_more_than_the_store),
+        TEST(a_transaction_that_cannot_be_answered_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

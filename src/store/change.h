@@ -17,8 +17,8 @@
 #include "store/log/reader.h"
 
 enum log_record_type {
-    LOG_RECORD_KV = 1,      /* body as above */
-    LOG_RECORD_COMPACT = 2, /* body: the revision, 8 bytes */
+    LOG_RECORD_KV = LOG_TYPE_OF_REVISIONS, /* body as above */
+    LOG_RECORD_COMPACT = 2,                /* body: the revision, 8 bytes */
     /* The body without changes. It makes no revision and carries the one before it, so that who
      * searches the log by revision can tell on which side of it he is. */
     LOG_RECORD_ROWS = 3,

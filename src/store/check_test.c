@@ -3,6 +3,7 @@
 #include "store/check.h"
 
 #include "store/change.h"
+#include "store/cleaner.h"
 #include "store/fixture_test.h"
 
 struct found {
@@ -64,18 +65,6 @@ static uint64_t loc_of(struct fixture *f, const char *key)
     return index_root_find(&store_view(f->store)->root, slice_from_text(key))->newest.loc;
 }
 
-static void flip(struct fixture *f, uint64_t loc, int64_t distance)
-{
-    uint64_t id, offset;
-    log_loc_split(loc, &id, &offset);
-    char path[64];
-    snprintf(path, sizeof(path), "/data/log/%016llx.seg", (unsigned long long)id);
-    AUTO(file_closep) struct file *file = NULL;
-    assert_int_equal(fs_open(fs_sim_fs(f->sim), path, 0, &file), ST_OK);
-    uint8_t byte = log_at(store_log(f->store), loc)[distance] ^ 0x20;
-    assert_int_equal(file_pwrite(file, slice_of(&byte, 1), offset + (uint64_t)distance), ST_OK);
-}
-
 static void every_byte_of_a_record_is_checked(void **state)
 {
     struct fixture *f = *state;
@@ -86,15 +75,92 @@ static void every_byte_of_a_record_is_checked(void **state)
     assert_int_equal(change_get(store_log(f->store), loc, &head), ST_OK);
     int64_t end = CHANGE_HEAD_BYTES + head->field_bytes;
     for (int64_t at = -40; at < end; at++) {
-        flip(f, loc, at);
+        fixture_flip(f, loc, at);
         struct store_check_counts counts = check(f, 4096, &found);
         assert_int_equal(counts.bad_records, 1);
         assert_int_equal(counts.bad_versions, at >= 0);
         assert_int_equal(found.records, 1);
         assert_true(at < 0 || strcmp(found.key, "key007") == 0);
-        flip(f, loc, at); /* as it was */
+        fixture_flip(f, loc, at); /* as it was */
     }
     assert_int_equal(check(f, 4096, &found).bad_records, 0);
+}
+
+/* A change as it was written before changes had checksums: its flags say whether it is a tombstone.
+ */
+static void changes_of_before_there_were_checksums_are_held_to_their_form(void **state)
+{
+    struct fixture *f = *state;
+    fill(f, 20);
+    uint64_t loc = loc_of(f, "key007");
+    const struct log *log = store_log(f->store);
+    const struct change_head *head;
+    assert_int_equal(change_get(log, loc, &head), ST_OK);
+    uint32_t summed = head->flags;
+    enum { FLAGS = offsetof(struct change_head, flags) };
+    fixture_write(f, loc, FLAGS, &(uint32_t){0}, sizeof(summed));
+    assert_int_equal(change_get(log, loc, &head), ST_OK);
+    struct found found;
+    assert_int_equal(check(f, 4096, &found).bad_versions, 0);
+    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 1); /* how long it is */
+    assert_int_equal(change_get(log, loc, &head), ST_DAMAGED);
+    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 1);
+    /* No flags that were ever written: one with a checksum that lost the bit that says so. */
+    summed &= ~(uint32_t)CHANGE_SUMMED;
+    fixture_write(f, loc, FLAGS, &summed, sizeof(summed));
+    assert_int_equal(change_get(log, loc, &head), ST_DAMAGED);
+}
+
+static void clean_all(struct fixture *f)
+{
+    struct relocation *relocation;
+    for (;;) {
+        enum status status = keeper_clean_begin(f->keeper, &relocation);
+        if (status == ST_DAMAGED)
+            continue;
+        assert_int_equal(status, ST_OK);
+        if (!relocation)
+            return;
+        for (bool done = false; !done;)
+            assert_int_equal(store_relocate(f->store, relocation, 64, &done), ST_OK);
+        uint64_t old = relocation->old_segment;
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+}
+
+/*
+ * One record replaces both keys, and rots where one of them is: compaction cannot tell what it has
+ * replaced, while the checkpoint lets go of it, and the log does.
+ */
+static void what_compaction_passed_by_is_no_damage_of_other_keys(void **state)
+{
+    struct fixture *f = *state;
+    fixture_put(f, "hit", "first");
+    fixture_put(f, "other", "first");
+    fill(f, 100);
+    struct pb_put_request puts[] = {
+        {.key = SLICE_LITERAL("hit"), .value = SLICE_LITERAL("second")},
+        {.key = SLICE_LITERAL("other"), .value = SLICE_LITERAL("second")},
+    };
+    struct pb_request_op ops[] = {fixture_op_put(&puts[0]), fixture_op_put(&puts[1])};
+    struct pb_txn_request request = {.success = ops, .success_count = COUNT_OF(ops)};
+    struct kv_answer answer;
+    assert_int_equal(apply_txn(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    fill(f, 100);
+    uint64_t segments = log_segments(store_log(f->store), NULL, 0);
+    fixture_flip(f, loc_of(f, "hit"), CHANGE_HEAD_BYTES + 10);
+    fixture_compact(f, store_apply(f->store)->revision);
+    fixture_settle(f);
+    clean_all(f);
+    assert_true(log_segments(store_log(f->store), NULL, 0) < segments);
+    assert_int_equal(keeper_prepare(f->keeper), ST_OK); /* unmaps what was forgotten */
+    struct found found;
+    struct store_check_counts counts = check(f, 4096, &found);
+    assert_int_equal(counts.bad_records, 1);
+    assert_int_equal(counts.bad_versions, 1);
+    assert_string_equal(found.key, "hit");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -104,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sound_store_has_nothing_to_tell),
         TEST(every_byte_of_a_record_is_checked),
+        TEST(changes_of_before_there_were_checksums_are_held_to_their_form),
+        TEST(what_compaction_passed_by_is_no_damage_of_other_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,4 +208,26 @@ static inline const char *fixture_text(struct fixture *f, struct slice fields)
     return (const char *)copy.ptr;
 }
 
+/* -- Damage -- */
+
+/* Writes into a segment that far from a place of the log, as nobody should. */
+static inline void fixture_write(struct fixture *f, uint64_t loc, int64_t distance,
+                                 const void *bytes, size_t len)
+{
+    uint64_t id, offset;
+    log_loc_split(loc, &id, &offset);
+    char path[64];
+    snprintf(path, sizeof(path), "/data/log/%016llx.seg", (unsigned long long)id);
+    AUTO(file_closep) struct file *file = NULL;
+    assert_int_equal(fs_open(fs_sim_fs(f->sim), path, 0, &file), ST_OK);
+    assert_int_equal(file_pwrite(file, slice_of(bytes, len), offset + (uint64_t)distance), ST_OK);
+}
+
+/* Changes one byte; a second time it is as it was. */
+static inline void fixture_flip(struct fixture *f, uint64_t loc, int64_t distance)
+{
+    uint8_t byte = log_at(store_log(f->store), loc)[distance] ^ 0x20;
+    fixture_write(f, loc, distance, &byte, 1);
+}
+
 #endif

@@ -124,11 +124,18 @@ static double copied_part(const struct backend_segment *row, const struct log_se
     return (double)(SEGMENT_RECORDS_OFFSET + row->live_bytes) / (double)info->used_bytes;
 }
 
+uint64_t segments_live(const struct segments *segments, uint64_t id)
+{
+    const struct backend_segment *row = row_find(segments, id);
+    return row ? row->live_bytes : 0;
+}
+
 void segments_set_damaged(struct segments *segments, uint64_t id)
 {
     segments->damaged =
         xrealloc(segments->damaged, (segments->damaged_count + 1) * sizeof(*segments->damaged));
-    segments->damaged[segments->damaged_count++] = id;
+    segments->damaged[segments->damaged_count++] =
+        (struct segments_damaged){id, segments_live(segments, id)};
 }
 
 void segments_forgive(struct segments *segments)
@@ -136,17 +143,13 @@ void segments_forgive(struct segments *segments)
     segments->damaged_count = 0;
 }
 
-uint64_t segments_live(const struct segments *segments, uint64_t id)
-{
-    const struct backend_segment *row = row_find(segments, id);
-    return row ? row->live_bytes : 0;
-}
-
+/* Once nothing lives there it may go; if that was so before, it is not for what lives. */
 static bool is_damaged(const struct segments *segments, uint64_t id)
 {
     for (size_t i = 0; i < segments->damaged_count; i++) {
-        if (segments->damaged[i] == id)
-            return segments_live(segments, id) > 0;
+        const struct segments_damaged *damaged = &segments->damaged[i];
+        if (damaged->id == id && (segments_live(segments, id) > 0 || damaged->live_bytes == 0))
+            return true;
     }
     return false;
 }

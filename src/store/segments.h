@@ -12,7 +12,10 @@ struct segments {
     struct backend *backend;
     struct backend_segment *rows; /* ascending ids */
     size_t count, capacity;
-    uint64_t *damaged; /* ids of those that cannot be copied; not in the checkpoint */
+    /* Those that cannot be copied, and what lived in them then; not in the checkpoint. */
+    struct segments_damaged {
+        uint64_t id, live_bytes;
+    } * damaged;
     size_t damaged_count;
 };
 

@@ -114,15 +114,16 @@ static void scan_finish(struct watch_stream *stream, struct watch_scan *scan)
     stream_changed(stream);
 }
 
-static void scan_gone(struct watch_scan *scan, int64_t behind, void (*tell)(struct watcher *))
+static void scan_gone(struct watch_scan *scan, struct watch_place behind,
+                      void (*tell)(struct watcher *))
 {
-    scan->place = (struct watch_place){.revision = behind};
+    scan->place = behind;
     size_t left = scan->ride_count;
     struct list *link = scan->rides.next;
     while (left--) {
         struct watcher *watcher = LIST_ENTRY(link, struct watch_ride, in_scan)->watcher;
         link = link->next;
-        if (watcher->ride->from < behind)
+        if (watcher->ride->from < behind.revision)
             tell(watcher);
     }
 }
@@ -132,7 +133,7 @@ static void scan_compacted(struct watch_stream *stream, struct watch_scan *scan)
     struct watch_history *history = stream->hub->history;
     int64_t compacted = history->ops->compact_revision(history);
     assert(compacted > scan->place.revision);
-    scan_gone(scan, compacted, watcher_compacted);
+    scan_gone(scan, (struct watch_place){.revision = compacted}, watcher_compacted);
 }
 
 static void scan_damaged(struct watch_stream *stream, struct watch_scan *scan)
@@ -141,7 +142,7 @@ static void scan_damaged(struct watch_stream *stream, struct watch_scan *scan)
     struct watch_batch batch;
     /* The stretch stands before it, for all who read there. */
     if (hub_next(stream->hub, &behind, &batch) == ST_DAMAGED)
-        scan_gone(scan, behind.revision, watcher_damaged);
+        scan_gone(scan, behind, watcher_damaged);
 }
 
 /* -- Responses -- */

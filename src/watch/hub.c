@@ -172,9 +172,9 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
 }
 
 /* What the tail stands at, up to `behind`, is gone: whoever rides it must be told. */
-static void tail_gone(struct watch_hub *hub, int64_t behind)
+static void tail_gone(struct watch_hub *hub, struct watch_place behind)
 {
-    assert(behind > hub->tail);
+    assert(behind.revision > hub->tail);
     struct watch_stream *stream;
     LIST_FOREACH (stream, &hub->streams, in_hub) {
         if (!stream->ids.count)
@@ -182,13 +182,13 @@ static void tail_gone(struct watch_hub *hub, int64_t behind)
         if (!stream->dirty)
             stream->place = (struct watch_place){.revision = hub->tail + 1};
         stream->dirty = true;
-        stream->last_hit = behind - 1;
+        stream->last_hit = behind.revision - 1;
         stream_changed(stream);
         stream_wake(stream);
     }
-    hub->tail = behind - 1;
-    hub->place = (struct watch_place){.revision = behind};
-    trail_drop(&hub->trail, behind);
+    hub->tail = behind.revision - 1;
+    hub->place = behind;
+    trail_drop(&hub->trail, behind.revision);
     ring_drop(hub);
 }
 
@@ -226,11 +226,12 @@ static bool take_in(struct watch_hub *hub)
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         if (status == ST_COMPACTED) {
-            tail_gone(hub, hub->history->ops->compact_revision(hub->history));
+            int64_t compacted = hub->history->ops->compact_revision(hub->history);
+            tail_gone(hub, (struct watch_place){.revision = compacted});
             continue;
         }
         if (status == ST_DAMAGED) {
-            tail_gone(hub, hub->place.revision);
+            tail_gone(hub, hub->place);
             continue;
         }
         if (status == ST_END)

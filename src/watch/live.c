@@ -124,15 +124,16 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
 }
 
 /* What lies before `behind` will not come: those who wait for it are told. */
-static void live_gone(struct watch_stream *stream, int64_t behind, void (*tell)(struct watcher *))
+static void live_gone(struct watch_stream *stream, struct watch_place behind,
+                      void (*tell)(struct watcher *))
 {
     CHAIN_FOREACH(link, &stream->ids)
     {
         struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
-        if (watcher->state == WATCHER_LIVE && watcher->from < behind)
+        if (watcher->state == WATCHER_LIVE && watcher->from < behind.revision)
             tell(watcher);
     }
-    stream->place = (struct watch_place){.revision = behind};
+    stream->place = behind;
 }
 
 /* The revisions from place on were compacted away before they could be sent. */
@@ -141,7 +142,7 @@ static void live_compacted(struct watch_stream *stream)
     struct watch_history *history = stream->hub->history;
     int64_t compacted = history->ops->compact_revision(history);
     assert(compacted > stream->place.revision);
-    live_gone(stream, compacted, watcher_compacted);
+    live_gone(stream, (struct watch_place){.revision = compacted}, watcher_compacted);
 }
 
 /* A request for progress is answered between two revisions, so that a busy stream answers too. */
@@ -167,7 +168,7 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
             return;
         }
         if (status == ST_DAMAGED) {
-            live_gone(stream, after.revision, watcher_damaged);
+            live_gone(stream, after, watcher_damaged);
             return;
         }
         if (status == ST_AGAIN) {

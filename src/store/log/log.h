@@ -38,11 +38,17 @@ struct log_options {
     uint64_t salt;              /* random: keeps stored values from passing for records */
 };
 
+/*
+ * Types are the caller's. Records of this one make the revision that they carry; others carry the
+ * one before them, or 0.
+ */
+enum { LOG_TYPE_OF_REVISIONS = 1 };
+
 /* What is stored with each record. */
 struct log_record {
-    uint64_t index;    /* one more than the record before */
-    int64_t revision;  /* 0 where the record has none */
-    uint8_t type;      /* the caller's */
+    uint64_t index;   /* one more than the record before */
+    int64_t revision; /* 0 where the record has none */
+    uint8_t type;
     struct slice body; /* in the mapping */
     log_loc body_loc;  /* where body begins: 8-byte aligned */
 };

@@ -135,6 +135,27 @@ static const struct segment *segment_for_revision(const struct log *log, int64_t
     return NULL;
 }
 
+/*
+ * What begins at offset cannot be read: the first record behind it, if that shows that nothing of
+ * the revision or of later ones is in between. One that makes its revision does when that is not
+ * later; another, which carries the revision before it, when that is earlier; or it carries none.
+ */
+static bool pass_earlier(const struct segment *segment, uint64_t offset, int64_t revision,
+                         uint64_t *ret_offset, struct record_head *ret_head)
+{
+    while (next_good(segment, offset, &offset, ret_head)) {
+        bool makes = ret_head->type == LOG_TYPE_OF_REVISIONS;
+        if (ret_head->revision > revision || (ret_head->revision == revision && !makes))
+            return false;
+        if (ret_head->revision) {
+            *ret_offset = offset;
+            return true;
+        }
+        offset = after(offset, ret_head);
+    }
+    return false;
+}
+
 void log_reader_seek_revision(struct log_reader *reader, const struct log *log, int64_t revision)
 {
     *reader = (struct log_reader){.log = log};
@@ -144,12 +165,11 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     struct record_head head;
     for (;;) {
         enum status status = segment ? head_at(segment, reader->offset, &head) : ST_END;
-        uint64_t good;
         /* Damage is stood before if it may be what is wanted, and passed if it is not. */
-        if (status == ST_DAMAGED && next_good(segment, reader->offset, &good, &head) &&
-            head.revision && head.revision <= revision)
-            reader->offset = good;
-        else if (status != ST_OK)
+        if (status == ST_DAMAGED &&
+            pass_earlier(segment, reader->offset, revision, &reader->offset, &head))
+            status = ST_OK;
+        if (status != ST_OK)
             return;
         reader->next_index = head.index;
         if (head.revision >= revision)
