@@ -38,9 +38,7 @@ struct log_options {
     uint64_t salt;              /* random: keeps stored values from passing for records */
 };
 
-/*
- * Types are the caller's. Records of this one make the revision that they carry; others carry the
- * one before them, or 0.
+/* Of the caller's types: records of this one make the revision they carry, others carry the last.
  */
 enum { LOG_TYPE_OF_REVISIONS = 1 };
 
