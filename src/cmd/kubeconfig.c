@@ -22,19 +22,21 @@ const struct url *kubeconfig_url(const struct serve_config *config, const struct
     return NULL;
 }
 
-/* Whom to trust: a certificate that we made is its own authority, others are known to the system
- * or to who had them made. */
+/*
+ * Whom to trust: the certificate itself. One that we made is its own authority; one that was given
+ * may be anybody's, and Go's clients trust what they are shown here as it is.
+ */
 static void write_authority(const struct serve_config *config, const struct url *url,
                             char line[KUBECONFIG_PATH_BYTES])
 {
     const struct server_tls_config *tls = &config->server.tls;
-    char directory[KUBECONFIG_PATH_BYTES];
+    const char *given = *tls->options.cert_file ? tls->options.cert_file : NULL;
+    char path[KUBECONFIG_PATH_BYTES];
     *line = '\0';
-    if (!url->secure || *tls->options.cert_file ||
-        !realpath(config->server.engine.data_dir, directory))
+    if (!url->secure || !realpath(given ? given : config->server.engine.data_dir, path))
         return;
-    snprintf(line, KUBECONFIG_PATH_BYTES,
-             "    certificate-authority: %.3900s/fixtures/client/cert.pem\n", directory);
+    snprintf(line, KUBECONFIG_PATH_BYTES, "    certificate-authority: %.3900s%s\n", path,
+             given ? "" : "/fixtures/client/cert.pem");
 }
 
 /* Whole or not at all: who reads it meanwhile has the one before. Always a new file, which nobody
@@ -74,6 +76,25 @@ static enum status make_user(const struct serve_config *config, const struct url
     return json_writer_finish(&w);
 }
 
+/* Where to go: of what listens everywhere, to this machine. */
+static void write_server(const struct url *url, char text[URL_TEXT_BYTES])
+{
+    char bound[URL_TEXT_BYTES];
+    url_format(url, bound);
+    const char *at = strstr(bound, "://0.0.0.0:"), *host = "127.0.0.1";
+    size_t len = strlen("0.0.0.0");
+    if (!at) {
+        at = strstr(bound, "://[::]:");
+        host = "[::1]";
+        len = strlen("[::]");
+    }
+    if (at)
+        snprintf(text, URL_TEXT_BYTES, "%.*s://%s%s", (int)(at - bound), bound, host,
+                 at + strlen("://") + len);
+    else
+        memcpy(text, bound, sizeof(bound));
+}
+
 static enum status make_text(const struct serve_config *config, const struct url *url,
                              const char *server, const char *authority, struct buf *to)
 {
@@ -96,7 +117,7 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     AUTO(buf_fini) struct buf text = {0};
     if (!url)
         return false;
-    url_format(url, server_text);
+    write_server(url, server_text);
     write_authority(config, url, authority);
     snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
     if (make_text(config, url, server_text, authority, &text) != ST_OK)

@@ -41,6 +41,19 @@ class Identity(LiveTest):
                               timeout=60, check=False, env=dict(os.environ, HOME=str(self.scratch)))
         return done.returncode, done.stdout + done.stderr
 
+    def test_the_kubeconfig_is_enough_for_a_certificate_of_an_authority_of_ones_own(self):
+        tokens = self.scratch / "tokens"
+        tokens.write_text("secret,jane,7\n")
+        served = Authority(self.scratch / "ca").sign("server")
+        self.port = free_port()
+        self.vigil = self.serving(args=[f"--listen-kube-urls=https://0.0.0.0:{self.port}", f"--kube-token-file={tokens}",
+                                        f"--cert-file={served.cert}", f"--key-file={served.key}"])
+        self.config = pathlib.Path(self.vigil.directory) / "kubeconfig"
+        self.assertIn(f"server: https://127.0.0.1:{self.port}\n", self.config.read_text())
+        code, said = self.kubectl("get", "namespaces")
+        self.assertEqual(code, 0, said)
+        self.assertIn("kube-system", said)
+
     def test_the_kubeconfig_has_the_first_token_and_is_for_its_owner_only(self):
         tokens = self.scratch / "tokens"
         tokens.write_text('# who\nit\'s: \\ #long,jane,7,"dev,ops"\nother,joe,8\n')
