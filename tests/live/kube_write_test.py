@@ -175,6 +175,11 @@ class Statuses(KubeTest):
         self.send("DELETE", pods + "/p?gracePeriodSeconds=3")
         self.assertEqual(self.send("GET", pods + "/p")[1]["metadata"]["deletionGracePeriodSeconds"], 3)
 
+    def test_an_apply_of_nothing_is_refused(self):
+        for body in (b"", b"# nothing\n", b"null", b"{}"):
+            self.refuse(400, "BadRequest", "invalid object type: /, Kind=", "PATCH", CMS + "/a?fieldManager=m", body,
+                        "application/apply-patch+yaml")
+
     def test_what_discovery_says_is_what_there_is(self):
         rows = {row["name"]: row for row in self.send("GET", "/api/v1")[1]["resources"]}
         self.assertEqual((rows["pods/eviction"]["kind"], rows["pods/binding"]["verbs"]), ("Eviction", ["create"]))

@@ -342,6 +342,10 @@ static bool read_config(struct kube_call *call, struct slice body, struct json_n
     if (status != ST_OK)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
                          go_text(status, &error));
+    if ((*ret_config)->type == JSON_TYPE_NULL) /* nothing at all is an object without members */
+        *ret_config = json_node_new(&call->arena, JSON_TYPE_OBJECT);
+    if (!*ret_config)
+        return too_large(call);
     if ((*ret_config)->type == JSON_TYPE_OBJECT)
         return settle_config(call, buf_slice(&repeats));
     return kube_fail(&call->status, KUBE_BAD_REQUEST,

@@ -342,7 +342,8 @@ enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_n
     r->error = error;
     if (!yaml_parser_initialize(&r->parser))
         return ST_NOMEM;
-    yaml_parser_set_input_string(&r->parser, text.ptr, text.len);
+    /* It asserts that there are bytes, even if they are none. */
+    yaml_parser_set_input_string(&r->parser, text.len ? text.ptr : (const uint8_t *)"", text.len);
     enum status status = read_document(r);
     yaml_event_delete(&r->event);
     yaml_parser_delete(&r->parser);

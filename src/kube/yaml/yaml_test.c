@@ -41,6 +41,20 @@ static void scalars_are_what_yaml_1_1_says(void **state)
     assert_becomes("2026-01-01T00:00:00Z", "\"2026-01-01T00:00:00Z\"");
 }
 
+static void nothing_is_null(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct json_node *root;
+    struct error error = {0};
+    arena_init(&arena, NULL, 0, 4 << 20);
+    assert_int_equal(yaml_tree_read(&arena, SLICE_EMPTY, &root, &error), ST_OK);
+    assert_int_equal(root->type, JSON_TYPE_NULL);
+    arena_fini(&arena);
+    assert_becomes("", "null");
+    assert_becomes("# nothing\n", "null");
+}
+
 static void objects_and_lists_nest(void **state)
 {
     (void)state;
@@ -120,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalars_are_what_yaml_1_1_says),
+        cmocka_unit_test(nothing_is_null),
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
         cmocka_unit_test(bombs_do_not_go_off),
