@@ -103,6 +103,11 @@ def applied(path, body, manager, *options):
         [f"fieldManager={manager}", *options]), body, APPLY)
 
 
+def owner(manager, fields, operation="Update", version="e.com/v1"):
+    return {"manager": manager, "operation": operation, "apiVersion": version, "fieldsType": "FieldsV1",
+            "fieldsV1": fields}
+
+
 FORCE = "force=true"
 DEFAULTED = ("Deployment", "Service", "Pod", "Scale", "CustomResourceDefinition", "Namespace")
 # Each line is a request: (method, path, body, content type).
@@ -255,6 +260,21 @@ CASES = [
     ("PATCH", THINGS + "/t/status?fieldManager=su", thing("t", status={"phase": "q"}), APPLY),
     ("PATCH", THINGS + "/t?fieldManager=up", {"spec": {"size": 9, "map": {"m": None}}}, MERGE),
     ("GET", THINGS + "/t"),
+    # How owners are kept, set and forgotten by other writes: an empty list is none, but for custom resources.
+    *[("PATCH", THINGS + "/t?fieldManager=up", {"metadata": {"managedFields": list_}}, MERGE) for list_ in (
+        None, [], [owner("y", {"f:spec": {"f:size": {}, "f:nothing": {}}})], [{"manager": "bad"}], [{}])],
+    # All the fields of an item, but not the item: it is nobody's, or somebody else's.
+    applied(THINGS, thing("u", spec={"parts": [{"name": "x", "port": 8, "note": "n"}]}), "one"),
+    ("PATCH", THINGS + "/u", {"metadata": {"managedFields": [owner("one", {"f:spec": {"f:parts": {
+        'k:{"name":"x","port":8}': {"f:name": {}, "f:port": {}, "f:note": {}}}}}, "Apply")]}}, MERGE),
+    applied(THINGS, thing("u", spec={"size": 1}), "one"),
+    *[request for others in ([], [owner("two", {"f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {}}}}, version="v1")])
+      for request in (
+          applied(CMS, cm("u", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]), "one", FORCE),
+          ("PATCH", CMS + "/u", {"metadata": {"managedFields": [
+              owner("one", {"f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {
+                  "f:apiVersion": {}, "f:kind": {}, "f:name": {}, "f:uid": {}}}}}, "Apply", "v1"), *others]}}, MERGE),
+          applied(CMS, cm("u", {"a": "b"}), "one"), ("GET", CMS + "/u"))],
     # A definition, as operators bring theirs.
     applied(CRDS, gadgets({"type": "object", "properties": {
         "a": {"type": "object", "default": {"x": {"y": 1}}, "properties": {"x": {
@@ -353,7 +373,7 @@ KINDS = [(CMS, random_cm), (THINGS, random_thing), (DEPLOYMENTS, random_deployme
 
 
 def random_requests(seed, count):
-    """Several managers apply; others patch, put what they got, and reset."""
+    """Several managers apply; others patch and reset."""
     rng = random.Random(seed)
     path, make = KINDS[seed % len(KINDS)]
     yield applied(path, make(rng), "m0")

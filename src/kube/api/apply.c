@@ -192,6 +192,9 @@ static enum status read_managed(struct job *job, struct json_node *stored, struc
 {
     struct managed *managed = &job->managed;
     struct json_node *list = job->call->path.subresource.len ? NULL : list_of(sent);
+    /* Custom resources have no types there by which an empty list is other than none. */
+    if (job->call->kind->flags & KUBE_CUSTOM && list && !list->first)
+        list = NULL;
     if (managed_is_reset(list))
         return ST_OK;
     enum status status = managed_read(managed, list);

@@ -42,14 +42,15 @@ static enum status filter(const struct apply *apply, const struct field_set *set
     return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
 }
 
-/* Definitions change: versions go, and lists and maps become atomic. Built-in types stay. */
+/* Definitions change: versions go, and lists and maps become atomic. And clients say what they
+ * like. */
 static enum status settle_managers(const struct apply *apply, struct managed *managed)
 {
     for (size_t i = managed->count; i; i--) {
         struct managed_entry *entry = &managed->entries[i - 1];
         if (!apply->version_known(apply, entry->who.api_version))
             managed_drop(managed, entry);
-        else if (apply->type.kind == ATOM_RESOURCE)
+        else
             TRY(typed_settled(&apply->typed, apply->type, entry->set, &entry->set));
     }
     return ST_OK;

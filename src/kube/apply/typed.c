@@ -28,7 +28,8 @@ static enum status fields_of_map(const struct typed *typed, struct atom_type typ
     return field_builder_finish(&builder, ret_set);
 }
 
-/* An item that is there more than once is owned as a whole. */
+/* An item that is there more than once is owned as a whole. One that is no item of such a list is
+ * what pruning has left of one: it is nobody's, but the list is there. */
 static enum status fields_of_list(const struct typed *typed, struct atom_type type,
                                   const struct atom *atom, struct json_node *list,
                                   const struct field_set **ret_set)
@@ -36,7 +37,7 @@ static enum status fields_of_list(const struct typed *typed, struct atom_type ty
     struct field_builder builder = {.arena = typed->arena};
     struct typed_item *items, *sorted;
     size_t count;
-    TRY(typed_items(typed, type, atom, list, &items, &count));
+    TRY(typed_items(typed, type, atom, list, false, &items, &count));
     TRY(typed_sort(typed->arena, items, count, &sorted));
     for (size_t i = 0, next; i < count; i = next) {
         struct found found = {0};
@@ -185,9 +186,9 @@ static enum status compare_lists(const struct typed *typed, struct atom_type typ
     struct field_builder builder = {.arena = typed->arena};
     struct typed_item *items, *was, *is;
     size_t was_count, is_count, i = 0, j = 0;
-    TRY(typed_items(typed, type, atom, before, &items, &was_count));
+    TRY(typed_items(typed, type, atom, before, true, &items, &was_count));
     TRY(typed_sort(typed->arena, items, was_count, &was));
-    TRY(typed_items(typed, type, atom, after, &items, &is_count));
+    TRY(typed_items(typed, type, atom, after, true, &items, &is_count));
     TRY(typed_sort(typed->arena, items, is_count, &is));
     while (i < was_count || j < is_count) {
         struct twins twins = {0};

@@ -70,10 +70,12 @@ MUST_CHECK
 enum status typed_element(struct arena *arena, struct atom_type list, const struct atom *atom,
                           struct json_node *item, struct field_element *ret_element,
                           struct error *why);
-/* In the order of the list. list may be NULL, or no list: there are none. */
+/* In the order of the list. list may be NULL, or no list: there are none. Items that have no place
+ * in it are an error if that is to be told; else they are [-1], which no other is. */
 MUST_CHECK
 enum status typed_items(const struct typed *typed, struct atom_type type, const struct atom *atom,
-                        struct json_node *list, struct typed_item **ret_items, size_t *ret_count);
+                        struct json_node *list, bool told, struct typed_item **ret_items,
+                        size_t *ret_count);
 /* The same items by element, those of the same element in their order. */
 MUST_CHECK
 enum status typed_sort(struct arena *arena, const struct typed_item *items, size_t count,

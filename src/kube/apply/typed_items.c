@@ -106,7 +106,8 @@ enum status typed_element(struct arena *arena, struct atom_type list, const stru
 }
 
 enum status typed_items(const struct typed *typed, struct atom_type type, const struct atom *atom,
-                        struct json_node *list, struct typed_item **ret_items, size_t *ret_count)
+                        struct json_node *list, bool told, struct typed_item **ret_items,
+                        size_t *ret_count)
 {
     *ret_items = NULL;
     *ret_count = 0;
@@ -118,13 +119,16 @@ enum status typed_items(const struct typed *typed, struct atom_type type, const 
     size_t at = 0;
     for (struct json_node *node = list->first; node; node = node->next, at++) {
         struct error why = {0};
-        enum status status =
-            typed_element(typed->arena, type, atom, node, &items[at].element, &why);
-        if (status == ST_INVALID)
+        struct typed_item *item = &items[at];
+        enum status status = typed_element(typed->arena, type, atom, node, &item->element, &why);
+        if (status == ST_INVALID && told)
             return error_set(typed->why, status, "element %zu: %s", at, why.text);
-        TRY(status);
-        items[at].node = node;
-        items[at].at = at;
+        if (status == ST_INVALID)
+            item->element = (struct field_element){.step = FIELD_INDEX, .index = -1};
+        else
+            TRY(status);
+        item->node = node;
+        item->at = at;
     }
     *ret_items = items;
     *ret_count = at;

@@ -157,8 +157,8 @@ static enum status merge_lists(const struct typed *typed, struct atom_type type,
                                struct json_node *config, struct json_node **ret_out)
 {
     struct list_merge m = {.typed = typed, .atom = atom};
-    TRY(typed_items(typed, type, atom, config, &m.config, &m.config_count));
-    TRY(typed_items(typed, type, atom, live, &m.live, &m.live_count));
+    TRY(typed_items(typed, type, atom, config, true, &m.config, &m.config_count));
+    TRY(typed_items(typed, type, atom, live, true, &m.live, &m.live_count));
     m.of_live = arena_calloc(typed->arena, m.live_count + 1, sizeof(*m.of_live));
     m.of_config = arena_calloc(typed->arena, m.config_count + 1, sizeof(*m.of_config));
     m.twice = arena_calloc(typed->arena, m.config_count + 1, sizeof(*m.twice));
@@ -202,7 +202,7 @@ static enum status without_items(const struct typed *typed, struct atom_type typ
     size_t count;
     if (!out)
         return ST_NOMEM;
-    TRY(typed_items(typed, type, atom, list, &items, &count));
+    TRY(typed_items(typed, type, atom, list, true, &items, &count));
     for (size_t i = 0; i < count; i++) {
         const struct field_entry *entry = field_set_find(fields, &items[i].element);
         if (entry && entry->marks)
