@@ -1,5 +1,4 @@
-/* The parts of a hub, for the files of this directory only. See stream_parts.h for who does what.
- */
+/* The parts of a hub, for the files of this directory only. stream_parts.h says who does what. */
 #ifndef VIGIL_WATCH_HUB_PARTS_H
 #define VIGIL_WATCH_HUB_PARTS_H
 

@@ -38,8 +38,7 @@ struct log_options {
     uint64_t salt;              /* random: keeps stored values from passing for records */
 };
 
-/* Of the caller's types: records of this one make the revision they carry, others carry the last.
- */
+/* Of the caller's types, that of records which make the revision they carry. */
 enum { LOG_TYPE_OF_REVISIONS = 1 };
 
 /* What is stored with each record. */
