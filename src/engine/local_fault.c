@@ -61,14 +61,17 @@ static void write_all(const char *text)
     (void)ignored;
 }
 
+/* What cannot be read may be the log's; what aborts may be anything, though hardly is. */
 static void on_start_fault(int number)
 {
-    (void)number;
     const char *dir = atomic_load(&guarded);
-    write_all("{\"level\":\"fatal\",\"msg\":\"cannot start\",\"error\":\"the checkpoint in ");
+    write_all("{\"level\":\"fatal\",\"msg\":\"cannot start\",\"error\":\"");
+    write_all(number == SIGBUS ? "the disk could not give a page of the log or of the checkpoint, "
+                               : "most likely the checkpoint is damaged, ");
     write_all(dir ? dir : "the data directory");
-    write_all("/meta is damaged and cannot be read: look at the disk, then restore the data "
-              "directory from a backup or a snapshot\"}\n");
+    write_all(number == SIGBUS ? "/log or /meta" : "/meta");
+    write_all(": look at the disk, then restore the data directory from a backup or a snapshot"
+              "\"}\n");
     _exit(1);
 }
 
