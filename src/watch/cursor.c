@@ -107,6 +107,8 @@ static bool has_tag(const struct watch_cursor *cursor, const struct watch_event 
     if (!of) {
         struct slice tags[WATCH_TAGS_MAX];
         size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
+        if (count == WATCH_TAGS_UNKNOWN)
+            return true;
         of = tags_set(&hub->tags, revision, cursor->at, tags, count);
         pay(hub, WATCH_WALK_TAGGING);
     }

@@ -60,12 +60,13 @@ int64_t watch_cursor_revision(const struct watch_cursor *cursor);
 
 /* -- Tags -- */
 
-enum { WATCH_TAGS_MAX = 4 };
+enum { WATCH_TAGS_MAX = 4, WATCH_TAGS_UNKNOWN = WATCH_TAGS_MAX + 1 };
 
 /*
  * What an event is about besides its key: a pod's node before and after. Asked once for each new
  * event while there is a cursor with a tag. The tags are keys of no other meaning, such as
- * "\0pods\0spec.nodeName\0a", and valid until the next call. Returns how many.
+ * "\0pods\0spec.nodeName\0a", and valid until the next call. Returns how many;
+ * or WATCH_TAGS_UNKNOWN, and the event is given to all with a tag whose keys it is among.
  */
 typedef size_t (*watch_tagger)(void *ctx, struct watch_history *history,
                                const struct watch_event *event,

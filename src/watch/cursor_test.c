@@ -32,6 +32,7 @@ struct fixture {
     struct owner owners[CURSORS_MAX];
     _Atomic uint64_t watchers;
     unsigned tagged;
+    const char *unknown; /* the key of events whose tags nobody knows */
 };
 
 static void wake(void *ctx)
@@ -254,7 +255,10 @@ static size_t tagger(void *ctx, struct watch_history *history, const struct watc
 {
     static uint8_t tags[2][2];
     size_t count = 0;
-    ((struct fixture *)ctx)->tagged++;
+    struct fixture *f = ctx;
+    f->tagged++;
+    if (f->unknown && slice_equal(event->key, slice_from_text(f->unknown)))
+        return WATCH_TAGS_UNKNOWN;
     for (int i = 0; i < 2; i++) {
         if (i ? event->created : event->tombstone)
             continue;
@@ -290,6 +294,42 @@ static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
     assert_int_equal(watch_cursor_revision(owner->cursor), 5);
     turn_end(f);
     assert_int_equal(owner->given, 1);
+}
+
+static void what_may_be_of_any_tag_is_given_to_all(void **state)
+{
+    struct fixture *f = *state;
+    struct owner *other = &f->owners[2], *late = &f->owners[3];
+    watch_hub_set_tagger(f->hub, tagger, f);
+    f->unknown = "a9";
+    memory_put(&f->memory, "a9", "x");
+    open_cursor(f, &f->owners[0], "a", "b", "#x", 0);
+    open_cursor(f, &f->owners[1], "a", "b", "#y", 0);
+    open_cursor(f, other, "b", "c", "#x", 0);
+    memory_put(&f->memory, "a1", "x");
+    memory_put(&f->memory, "a1", "z");
+    memory_delete(&f->memory, "a9"); /* 5 */
+    memory_put(&f->memory, "a2", "x");
+    memory_put(&f->memory, "a2", "y");
+    open_cursor(f, late, "a", "b", "#x", 2);
+    turn(f);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(take(f, &f->owners[i], 100), ST_END);
+        assert_null(expected(f, &f->owners[i]));
+    }
+    turn_end(f);
+    assert_int_equal(f->owners[0].given, 5);
+    assert_int_equal(f->owners[1].given, 2); /* one of them not its own */
+    assert_int_equal(other->given, 0);
+    assert_int_equal(late->given, 6);
+    f->owners[0].given = f->owners[1].given = 0;
+    memory_put(&f->memory, "a3", "y"); /* from here on the trail leads again */
+    turn(f);
+    assert_int_equal(take(f, &f->owners[0], 100), ST_END);
+    assert_int_equal(take(f, &f->owners[1], 100), ST_END);
+    turn_end(f);
+    assert_int_equal(f->owners[0].given, 0);
+    assert_int_equal(f->owners[1].given, 1);
 }
 
 /* However late a turn comes: who has a tag looks at what has it, and at nothing else. */
@@ -594,6 +634,7 @@ int main(void)
         TEST(a_compacted_past_is_told),
         TEST(there_are_no_more_than_may_be),
         TEST(a_tag_wakes_for_what_it_is_on_and_nothing_else),
+        TEST(what_may_be_of_any_tag_is_given_to_all),
         TEST(many_tags_share_a_late_turn_without_looking_at_each_others_events),
         TEST(many_tags_walk_over_the_past_and_find_out_its_tags_once),
         TEST(who_is_given_something_after_all_he_had_is_forgotten_misses_nothing),

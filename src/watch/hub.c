@@ -128,25 +128,27 @@ static void fetch_ahead(struct watcher *const *streams, uint32_t at, uint32_t co
     }
 }
 
+static void mark_stream(struct marking *marking, struct watch_stream *stream)
+{
+    stream->last_hit = marking->slot->batch.revision;
+    if (stream->dirty)
+        return;
+    stream->dirty = true;
+    stream->place = marking->slot->before;
+    stream_changed(stream);
+    stream_wake(stream);
+    marking->woken++;
+}
+
 static void mark(void *ctx, struct watch_range *range)
 {
     struct marking *marking = ctx;
-    const struct watch_slot *slot = marking->slot;
     struct watcher *const *streams = watch_range_streams(range);
     marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
         fetch_ahead(streams, i, range->count);
-        if (streams[i]->state != WATCHER_LIVE)
-            continue;
-        struct watch_stream *stream = streams[i]->stream;
-        stream->last_hit = slot->batch.revision;
-        if (stream->dirty)
-            continue;
-        stream->dirty = true;
-        stream->place = slot->before;
-        stream_changed(stream);
-        stream_wake(stream);
-        marking->woken++;
+        if (streams[i]->state == WATCHER_LIVE)
+            mark_stream(marking, streams[i]->stream);
     }
 }
 
@@ -159,6 +161,18 @@ static void mark_tag(void *ctx, struct watch_range *range)
     mark(ctx, range);
 }
 
+/* Nobody knows whose it is: all cursors walk over it, and none follows the trail past it. */
+static void mark_cursors(struct watch_hub *hub, struct marking *marking)
+{
+    struct watch_stream *stream;
+    LIST_FOREACH (stream, &hub->streams, in_hub) {
+        if (stream->cursor && stream->ids.count)
+            mark_stream(marking, stream);
+    }
+    marking->work += hub->stats.streams;
+    trail_drop(&hub->trail, marking->slot->batch.revision + 1);
+}
+
 static void mark_event(struct watch_hub *hub, struct marking *marking)
 {
     const struct watch_event *event = &marking->slot->batch.events[marking->event];
@@ -167,6 +181,10 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
         return;
     struct slice tags[WATCH_TAGS_MAX];
     size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
+    if (UNLIKELY(count == WATCH_TAGS_UNKNOWN)) {
+        mark_cursors(hub, marking);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         range_index_visit(&hub->index, tags[i], mark_tag, marking);
 }

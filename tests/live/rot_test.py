@@ -408,6 +408,20 @@ class Rot(LiveTest):
         server.close()
         server.stop()
 
+    def test_a_watch_of_one_node_hears_of_a_pod_that_cannot_be_read(self):
+        """Nobody can tell whose it was: not told it would be a pod that stays for ever."""
+        server = self.rotting(serves_kube=True).start()
+        revision = server.put("pods", "a", kind="Pod", spec={"nodeName": "node-of-a"})
+        live = [server.watch("/api/v1/pods", resourceVersion=str(revision), fieldSelector=f"spec.nodeName={node}")
+                for node in ("node-of-a", "another")]
+        flip(server.directory, b"node-of-a", 3)
+        server.delete("pods", "a")
+        past = server.watch("/api/v1/pods", resourceVersion=str(revision), fieldSelector="spec.nodeName=node-of-a")
+        for watch in (*live, past):
+            self.assertEqual([(e["type"], e["object"].get("code")) for e in watch.rest()], [("ERROR", 500)])
+        server.close()
+        server.stop()
+
 
 if __name__ == "__main__":
     unittest.main()

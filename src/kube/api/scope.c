@@ -232,7 +232,10 @@ size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct wa
     count += !event->tombstone && ret_tags[count].len;
     if (event->created)
         return count;
-    ret_tags[count] = tag_of(kind, history->ops->prev(history, event), before);
+    struct slice prev = history->ops->prev(history, event);
+    if (UNLIKELY(!prev.len)) /* it cannot be read, or is gone: whose it was must be told so */
+        return WATCH_TAGS_UNKNOWN;
+    ret_tags[count] = tag_of(kind, prev, before);
     bool another = ret_tags[count].len && (!count || !slice_equal(ret_tags[0], ret_tags[1]));
     return count + another;
 }
