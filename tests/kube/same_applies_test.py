@@ -263,6 +263,10 @@ CASES = [
     # How owners are kept, set and forgotten by other writes: an empty list is none, but for custom resources.
     *[("PATCH", THINGS + "/t?fieldManager=up", {"metadata": {"managedFields": list_}}, MERGE) for list_ in (
         None, [], [owner("y", {"f:spec": {"f:size": {}, "f:nothing": {}}})], [{"manager": "bad"}], [{}])],
+    # What nobody owns goes with what a manager has, though it still has it, if nothing but an empty list is left.
+    applied(THINGS, thing("w", spec={"size": 1, "tags": [], "plain": ["a"]}), "one"),
+    ("PATCH", THINGS + "/w", {"metadata": {"managedFields": [owner("two", {"f:spec": {}}, "Apply")]}}, MERGE),
+    applied(THINGS, thing("w", spec={}, metadata={"name": "w", "labels": {"a": "b"}}), "two"),
     # All the fields of an item, but not the item: it is nobody's, or somebody else's.
     applied(THINGS, thing("u", spec={"parts": [{"name": "x", "port": 8, "note": "n"}]}), "one"),
     ("PATCH", THINGS + "/u", {"metadata": {"managedFields": [owner("one", {"f:spec": {"f:parts": {

@@ -26,11 +26,6 @@ struct job {
     char now[KUBE_TIME_BYTES];
 };
 
-static bool no_memory(struct job *job)
-{
-    return kube_fail_engine(&job->call->status, ST_NOMEM);
-}
-
 static bool fail(struct job *job, enum status status)
 {
     if (status == ST_LIMIT || status == ST_NOMEM)
@@ -38,6 +33,12 @@ static bool fail(struct job *job, enum status status)
                          "Request entity too large: managedFields have more fields or managers "
                          "than an object may have");
     return kube_fail(&job->call->status, KUBE_UNKNOWN, "%s", job->why.text);
+}
+
+/* Of the request's arena, which has a bound: the fields are too many. */
+static bool no_memory(struct job *job)
+{
+    return fail(job, ST_NOMEM);
 }
 
 /* -- What there is to know of a request -- */

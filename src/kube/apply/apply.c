@@ -208,21 +208,44 @@ static enum status prune(const struct apply *apply, struct json_node *merged,
     return without(&p, set, ret_object);
 }
 
+/*
+ * Nothing would go: what the manager said the last time is still its, and all else is somebody's.
+ * Then what pruning takes out it puts back, for much more memory.
+ */
+static enum status nothing_goes(const struct apply *apply, struct json_node *merged,
+                                const struct managed *managed, const struct field_set *last,
+                                const struct field_set *now, bool *ret_nothing)
+{
+    const struct field_set *set;
+    TRY(combine(apply, FIELD_DIFFERENCE, last, now, &set));
+    *ret_nothing = !last;
+    if (set || !last)
+        return ST_OK;
+    TRY(typed_fields(&apply->typed, apply->type, merged, &set));
+    TRY(combine(apply, FIELD_DIFFERENCE, set, now, &set));
+    TRY(strip(apply, set, &set));
+    TRY(filter(apply, set, &set));
+    for (size_t i = 0; set && i < managed->count; i++)
+        TRY(combine(apply, FIELD_DIFFERENCE, set, managed->entries[i].set, &set));
+    *ret_nothing = !set;
+    return ST_OK;
+}
+
 static enum status merge(const struct apply *apply, struct json_node *live,
                          struct json_node *config, struct managed *managed, struct slice id,
                          struct json_node **ret_object)
 {
     struct managed_entry *entry = managed_find(managed, id);
-    const struct field_set *last = entry ? entry->set : NULL, *set, *dropped;
+    const struct field_set *last = entry ? entry->set : NULL, *set;
+    bool nothing;
     TRY(typed_merge(&apply->typed, apply->type, live, config, ret_object));
     TRY(typed_fields(&apply->typed, apply->type, config, &set));
     TRY(filter(apply, set, &set));
     TRY(managed_set(managed, &apply->who, set, &entry));
     if (!*ret_object)
         return ST_INVALID;
-    /* What is still said is still owned, and would be put back. */
-    TRY(combine(apply, FIELD_DIFFERENCE, last, set, &dropped));
-    if (!dropped)
+    TRY(nothing_goes(apply, *ret_object, managed, last, set, &nothing));
+    if (nothing)
         return ST_OK;
     return prune(apply, *ret_object, managed, last, ret_object);
 }
