@@ -348,13 +348,29 @@ func (v *view) differs(want map[string]int64) string {
 	return fmt.Sprintf("told %v, kept %v, stored %v", told, kept, want)
 }
 
-func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
-	s := newServer(t)
-	p := newProxy(t, s.kube, 10000)
+// checkViews waits until all have what is stored.
+func checkViews(t *testing.T, views []*view, want map[string]int64) {
+	t.Helper()
+	for _, v := range views {
+		for end := time.Now().Add(patience); v.differs(want) != ""; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %s", v.name, v.differs(want))
+			}
+		}
+		v.lock.Lock()
+		if len(v.faults) > 0 {
+			t.Errorf("%s: %v", v.name, v.faults)
+		}
+		v.lock.Unlock()
+	}
+}
+
+// viewsThrough are informers of each kind that client-go has, none of them begun.
+func viewsThrough(t *testing.T, s *server, p *proxy) []*view {
 	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true)))
 	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(s, p, false)))
 	parts := must[metadata.Interface](t)(metadata.NewForConfig(configOf(s, p, false)))
-	views := []*view{
+	return []*view{
 		{name: "dynamic", informer: dynamicinformer.NewFilteredDynamicInformer(plain, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
 		{name: "metadata", informer: metadatainformer.NewFilteredMetadataInformer(parts, configMaps, "default", 0, cache.Indexers{}, nil).Informer()},
 		{name: "typed", informer: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -364,6 +380,12 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 			WatchFuncWithContext: typed.ConfigMaps("default").Watch,
 		}, typed), &corev1.ConfigMap{}, 0, cache.Indexers{})},
 	}
+}
+
+func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
+	s := newServer(t)
+	p := newProxy(t, s.kube, 10000)
+	views := viewsThrough(t, s, p)
 	stop := make(chan struct{})
 	defer close(stop)
 	w := newWriter(s)
@@ -393,18 +415,7 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 		}
 	}
 	p.settle()
-	for _, v := range views {
-		for end := time.Now().Add(patience); v.differs(w.there) != ""; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %s", v.name, v.differs(w.there))
-			}
-		}
-		v.lock.Lock()
-		if len(v.faults) > 0 {
-			t.Errorf("%s: %v", v.name, v.faults)
-		}
-		v.lock.Unlock()
-	}
+	checkViews(t, views, w.there)
 	t.Logf("%d changes, %d connections cut", len(w.history), p.cutCount())
 }
 

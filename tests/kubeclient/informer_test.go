@@ -51,6 +51,7 @@ type server struct {
 	dir        string
 	etcd, kube string
 	scheme     string // of the Kubernetes face
+	flags      []string
 	process    *exec.Cmd
 }
 
@@ -59,8 +60,8 @@ func newServer(t *testing.T) *server {
 }
 
 // newServerWith takes https for TLS with a certificate that the server makes, and so HTTP/2.
-func newServerWith(t *testing.T, scheme string) *server {
-	s := &server{t: t, scheme: scheme, dir: t.TempDir(), etcd: "127.0.0.1:" + freePort(t), kube: "127.0.0.1:" + freePort(t)}
+func newServerWith(t *testing.T, scheme string, flags ...string) *server {
+	s := &server{t: t, scheme: scheme, flags: flags, dir: t.TempDir(), etcd: "127.0.0.1:" + freePort(t), kube: "127.0.0.1:" + freePort(t)}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -74,6 +75,7 @@ func (s *server) start() {
 	}
 	s.process = exec.Command(binary, "serve", "--data-dir", s.dir, "--listen-client-urls", "http://"+s.etcd,
 		"--advertise-client-urls", "http://"+s.etcd, "--listen-kube-urls", s.scheme+"://"+s.kube)
+	s.process.Args = append(s.process.Args, s.flags...)
 	if s.scheme == "https" {
 		s.process.Args = append(s.process.Args, "--auto-tls")
 	}

@@ -16,6 +16,7 @@ type proxy struct {
 	random   *rand.Rand
 	budget   int64 // bytes of a connection, on average; 0: as many as it likes
 	open     map[net.Conn]bool
+	shut     bool // nobody comes through
 	cuts     int
 }
 
@@ -46,6 +47,19 @@ func (p *proxy) cutAll() {
 	}
 }
 
+// shutFor cuts all and lets nobody through while it runs.
+func (p *proxy) shutFor(run func()) {
+	set := func(shut bool) {
+		p.lock.Lock()
+		p.shut = shut
+		p.lock.Unlock()
+	}
+	set(true)
+	p.cutAll()
+	run()
+	set(false)
+}
+
 // settle lets connections live from now on.
 func (p *proxy) settle() {
 	p.lock.Lock()
@@ -74,6 +88,12 @@ func (p *proxy) carry(client net.Conn) {
 		return
 	}
 	p.lock.Lock()
+	if p.shut {
+		p.lock.Unlock()
+		client.Close()
+		server.Close()
+		return
+	}
 	p.open[client], p.open[server] = true, true
 	left := p.left()
 	p.lock.Unlock()
