@@ -30,16 +30,20 @@ void kube_duration_text(int64_t seconds, char text[KUBE_DURATION_BYTES])
 
 bool kube_time_parse(struct slice text, int64_t *ret_s)
 {
-    char copy[32];
-    struct tm tm = {0};
+    char copy[40];
+    struct tm tm = {0}, offset = {0};
     if (text.len < 20 || text.len >= sizeof(copy))
         return false;
     slice_copy(copy, text);
     copy[text.len] = '\0';
     const char *rest = strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (!rest || (*rest != 'Z' && *rest != '.'))
+    if (rest && *rest == '.')
+        rest += 1 + strspn(rest + 1, "0123456789");
+    if (!rest ||
+        (*rest != 'Z' && !strptime(rest + (*rest == '-' || *rest == '+'), "%H:%M", &offset)))
         return false;
-    *ret_s = timegm(&tm);
+    int64_t ahead_s = offset.tm_hour * 3600 + offset.tm_min * 60;
+    *ret_s = timegm(&tm) - (*rest == '-' ? -ahead_s : ahead_s);
     return true;
 }
 

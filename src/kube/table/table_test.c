@@ -51,6 +51,12 @@ static void moments_are_read(void **state)
     assert_int_equal(at_s, 86401);
     assert_true(kube_time_parse(SLICE_LITERAL("1970-01-01T00:00:01.123456Z"), &at_s));
     assert_int_equal(at_s, 1);
+    assert_true(kube_time_parse(SLICE_LITERAL("1970-01-01T02:00:01.123456+02:00"), &at_s));
+    assert_int_equal(at_s, 1);
+    assert_true(kube_time_parse(SLICE_LITERAL("1969-12-31T22:30:01-01:30"), &at_s));
+    assert_int_equal(at_s, 1);
+    assert_false(kube_time_parse(SLICE_LITERAL("1970-01-01T02:00:01.123456"), &at_s));
+    assert_false(kube_time_parse(SLICE_LITERAL("1970-01-01T02:00:01+soon"), &at_s));
     assert_false(kube_time_parse(SLICE_LITERAL("1970-01-01"), &at_s));
     assert_false(kube_time_parse(SLICE_LITERAL("yesterday, I should say"), &at_s));
     assert_false(kube_time_parse(SLICE_EMPTY, &at_s));
