@@ -55,6 +55,15 @@ static int replace_file(const char *path, struct slice text)
     return written && closed ? rename(fresh, path) : -1;
 }
 
+/* One of an earlier start: whoever has that address now is somebody else, such as a `kubectl proxy`
+ * to a real cluster, and is not to get what was meant for us. */
+static void remove_file(const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        log_warn("cannot remove the kubeconfig of an earlier start", LOG_TEXT("file", path),
+                 LOG_TEXT("error", strerrordesc_np(errno)));
+}
+
 /*
  * What is shown to come in: the first token of the file. Where nobody is asked kubectl still asks
  * its user over TLS when it has nothing to show; without TLS it never shows anything.
@@ -115,11 +124,13 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     const struct url *url = kubeconfig_url(config, server);
     char server_text[URL_TEXT_BYTES], authority[KUBECONFIG_PATH_BYTES];
     AUTO(buf_fini) struct buf text = {0};
-    if (!url)
+    snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
+    if (!url) {
+        remove_file(path);
         return false;
+    }
     write_server(url, server_text);
     write_authority(config, url, authority);
-    snprintf(path, KUBECONFIG_PATH_BYTES, "%s/kubeconfig", config->server.engine.data_dir);
     if (make_text(config, url, server_text, authority, &text) != ST_OK)
         return false;
     if (replace_file(path, buf_slice(&text)) == 0)

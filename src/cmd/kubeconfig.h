@@ -1,6 +1,6 @@
 /*
  * The file that tells kubectl and other clients of Kubernetes where this server is:
- * DATA_DIR/kubeconfig, written anew at every start.
+ * DATA_DIR/kubeconfig, written anew at every start, and removed at one that does not serve them.
  */
 #ifndef VIGIL_CMD_KUBECONFIG_H
 #define VIGIL_CMD_KUBECONFIG_H

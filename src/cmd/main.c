@@ -76,7 +76,7 @@ static int run_completion(int count, char **args);
 static int run_help(int count, char **args);
 
 static const struct command commands[] = {
-    {"serve", "serve etcd's API from a data directory", run_serve, NULL},
+    {"serve", "serve etcd's and Kubernetes' API from a data directory", run_serve, NULL},
     {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, NULL},
     {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, NULL},
     {"bench", "put load on a server and measure it", run_bench, NULL},
@@ -89,8 +89,10 @@ static const struct command commands[] = {
 
 static void write_usage(FILE *to)
 {
-    fprintf(to, "Vigil keeps versioned keys on disk and serves them to etcd's clients.\n\n"
-                "Usage:\n  vigil COMMAND [flags]\n\nCommands:\n");
+    fprintf(
+        to,
+        "Vigil keeps versioned keys on disk and serves etcd's and Kubernetes' API from them.\n\n"
+        "Usage:\n  vigil COMMAND [flags]\n\nCommands:\n");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
     fprintf(to, "\nvigil help COMMAND shows the flags of a command. Begin with: vigil serve\n");

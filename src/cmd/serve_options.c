@@ -30,7 +30,7 @@ static const struct option_group *const groups[] = {
 
 const struct options_table serve_table = {
     .program = "vigil serve",
-    .summary = "Keeps versioned keys on disk and serves them to etcd's clients.",
+    .summary = "Keeps versioned keys on disk and serves etcd's and Kubernetes' API from them.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
     .man_more = MAN_MORE,

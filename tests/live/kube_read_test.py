@@ -103,9 +103,14 @@ class Pages(Kube):
                 taken.listen()
             except OSError:
                 pass  # by somebody else, which is as good
+            stale = self.scratch / "default" / "kubeconfig"
             default = Defaults(self.scratch / "default").start()
             self.addCleanup(default.kill)
             self.assertIn("the Kubernetes API is not served", default.log)
+            default.stop()
+            stale.write_text("")  # of a start that had the address, where somebody else listens now
+            default.start()
+            self.assertFalse(stale.exists())
             default.stop()
             code, log = Server(self.scratch / "chosen", ["--listen-kube-urls", "http://127.0.0.1:8001"]).refuse()
             self.assertEqual(code, 1)
