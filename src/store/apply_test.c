@@ -423,15 +423,48 @@ static void replay_holds_no_more_than_the_store(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* A key whose newest version rots before anybody has met damage. */
+static void put_damaged(struct fixture *f, const char *key)
+{
+    fixture_put(f, key, "a value");
+    fixture_commit(f);
+    uint64_t loc = index_root_find(&store_view(f->store)->root, slice_from_text(key))->newest.loc;
+    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 8);
+    assert_false(log_is_damaged(store_log(f->store)));
+}
+
+static void writes_that_need_what_is_damaged_are_refused_and_others_are_not(void **state)
+{
+    struct fixture *f = *state;
+    put_damaged(f, "hit");
+    int64_t revision = store_apply(f->store)->revision;
+    struct slice key = SLICE_LITERAL("hit");
+    struct pb_put_request puts[] = {{.key = key, .prev_kv = true},
+                                    {.key = key, .ignore_value = true}};
+    struct pb_delete_range_request deletes = {.key = key, .prev_kv = true};
+    struct pb_compare compare = {.key = key, .target = PB_COMPARE_TARGET_VALUE};
+    struct pb_txn_request compares = {.compare = &compare, .compare_count = 1};
+    struct kv_answer answer;
+    assert_int_equal(put(f, puts[0], &answer), ST_DAMAGED);
+    assert_int_equal(put(f, puts[1], &answer), ST_DAMAGED);
+    assert_int_equal(apply_delete_range(store_apply(f->store), &deletes, &f->arena, &answer),
+                     ST_DAMAGED);
+    assert_int_equal(txn(f, &compares, &answer), ST_DAMAGED);
+    assert_int_equal(store_apply(f->store)->revision, revision);
+    compare.target = PB_COMPARE_TARGET_VERSION; /* the index has it */
+    assert_int_equal(txn(f, &compares, &answer), ST_OK);
+    puts[0].prev_kv = false;
+    assert_int_equal(put(f, puts[0], &answer), ST_OK);
+    assert_int_equal(put(f, puts[1], &answer), ST_OK);
+}
+
 /* What has been written could not be taken back: so it is asked first, also when nobody has met
  * damage so far. */
 static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
 {
     struct fixture *f = *state;
-    int64_t revision = fixture_put(f, "hit", "a value");
-    fixture_commit(f);
-    uint64_t loc = index_root_find(&store_view(f->store)->root, SLICE_LITERAL("hit"))->newest.loc;
-    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 8);
+    put_damaged(f, "hit");
+    int64_t revision = store_apply(f->store)->revision;
     struct pb_put_request write = {.key = SLICE_LITERAL("new"), .value = SLICE_LITERAL("1")};
     struct pb_range_request read = {.key = SLICE_LITERAL("hit")};
     struct pb_request_op inner_ops[] = {fixture_op_put(&write), fixture_op_range(&read)};
@@ -439,7 +472,6 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
     struct pb_request_op ops[] = {fixture_op_txn(&inner)};
     struct pb_txn_request request = {.success = ops, .success_count = COUNT_OF(ops)};
     struct kv_answer answer;
-    assert_false(log_is_damaged(store_log(f->store)));
     assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
     assert_int_equal(store_apply(f->store)->revision, revision);
     assert_null(index_find(store_apply(f->store)->index, SLICE_LITERAL("new")));
@@ -467,6 +499,7 @@ int main(void)
         TEST(lack_of_memory_for_an_answer_does_not_halve_a_transaction),
         TEST(replay_finds_what_was_applied),
         TEST(replay_holds_no_more_than_the_store),
+        TEST(writes_that_need_what_is_damaged_are_refused_and_others_are_not),
         TEST(a_transaction_that_cannot_be_answered_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,31 @@ static void every_byte_of_a_record_is_checked(void **state)
     assert_int_equal(check(f, 4096, &found).bad_records, 0);
 }
 
+/* Both are intact, and neither is what the index says: as after a checkpoint that rotted. */
+static void an_index_that_leads_to_another_version_is_told(void **state)
+{
+    struct fixture *f = *state;
+    fill(f, 20);
+    struct index *index = store_apply(f->store)->index;
+    const char *const keys[] = {"key003", "key004"};
+    /* Of another key, and another version of its own. */
+    uint64_t wrong[] = {loc_of(f, "key005"),
+                        *index_item_older(index_find(index, slice_from_text(keys[1])))};
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct slice key = slice_from_text(keys[i]);
+        uint64_t right = loc_of(f, keys[i]);
+        assert_true(index_relocate(index, key, right, wrong[i]));
+        fixture_put(f, "another", "");
+        fixture_commit(f);
+        struct found found;
+        struct store_check_counts counts = check(f, 4096, &found);
+        assert_int_equal(counts.bad_records, 0);
+        assert_true(counts.bad_versions > 0);
+        assert_string_equal(found.key, keys[i]);
+        assert_true(index_relocate(index, key, wrong[i], right));
+    }
+}
+
 /* A change as it was written before changes had checksums: its flags say whether it is a tombstone.
  */
 static void changes_of_before_there_were_checksums_are_held_to_their_form(void **state)
@@ -170,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sound_store_has_nothing_to_tell),
         TEST(every_byte_of_a_record_is_checked),
+        TEST(an_index_that_leads_to_another_version_is_told),
         TEST(changes_of_before_there_were_checksums_are_held_to_their_form),
         TEST(what_compaction_passed_by_is_no_damage_of_other_keys),
     };
