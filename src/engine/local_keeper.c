@@ -150,7 +150,7 @@ static enum status checkpoint(struct local_keeper *keeper)
     if (status == ST_DAMAGED) {
         keeper->checkpoint_after_ns = now_ns() + warn_again_ns;
         local_warn(keeper->engine, what, status,
-                   "take a snapshot or copy the keys now: the next start will refuse this log");
+                   "copy the keys now: the next start will refuse this log");
     } else {
         warn_and_wait(keeper, what, status, keeper_error_text(keeper->keeper));
     }
