@@ -354,6 +354,18 @@ class Objects(Face):
         now = self.server.list(f"{HATS}/a")
         self.assertEqual((now["status"], now["metadata"]["generation"]), ({"phase": "Worn"}, 2))
 
+    def test_the_same_definition_written_again_is_no_change(self):
+        caps = definition("caps", "Cap")  # without what is filled in, as those who install definitions have it
+        caps["spec"]["preserveUnknownFields"] = False
+        made = self.send("POST", CRDS, caps, 201)
+        self.assertNotIn("preserveUnknownFields", made["spec"])
+        self.assertIn("conversion", made["spec"])
+        caps["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+        again = self.send("PUT", f"{CRDS}/caps.example.com", caps, 200)
+        self.assertEqual(again["metadata"], made["metadata"])
+        self.patch(f"{CRDS}/caps.example.com", {"spec": {"preserveUnknownFields": False}})
+        self.assertEqual(self.server.list(f"{CRDS}/caps.example.com")["metadata"], made["metadata"])
+
     def test_what_was_wrong_before_may_stay_while_the_rest_changes(self):
         self.send("POST", HATS, hat("a", size=8), 201)
         crd = self.server.list(f"{CRDS}/hats.example.com")

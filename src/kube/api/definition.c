@@ -63,6 +63,10 @@ static bool set_defaults(const struct kube_meta *meta, struct json_node *object)
     if (!kube_meta_object(meta, object, "spec", &spec) ||
         !kube_meta_object(meta, spec, "names", &names) || !set_names(meta, names))
         return false;
+    /* What Go leaves out when it is false. */
+    struct json_node *preserves = json_node_named(spec, "preserveUnknownFields");
+    if (preserves && preserves->type == JSON_TYPE_BOOL && !preserves->truth)
+        json_node_remove(spec, preserves);
     conversion = json_node_named(spec, "conversion");
     return (conversion && conversion->type == JSON_TYPE_OBJECT) ||
            (kube_meta_object(meta, spec, "conversion", &conversion) &&
@@ -306,13 +310,21 @@ bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta
            kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
 }
 
+bool kube_definition_default(struct kube_call *call, const struct kube_meta *meta,
+                             struct json_node *object)
+{
+    if (!kube_is_definitions(call->kind) || call->path.subresource.len)
+        return true;
+    return set_defaults(meta, object);
+}
+
 bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
                             struct json_node *object, struct json_node *stored)
 {
     if (!kube_is_definitions(call->kind) || call->path.subresource.len)
         return true;
     struct json_node *status;
-    return set_defaults(meta, object) && kube_meta_object(meta, object, "status", &status) &&
+    return kube_meta_object(meta, object, "status", &status) &&
            settle_stored(meta, object, status) && check(call, object, stored, meta->name) &&
            kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
 }

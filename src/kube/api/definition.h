@@ -16,6 +16,11 @@ bool kube_is_definitions(const struct kube_kind *kind);
 MUST_CHECK
 bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta,
                             struct json_node *object, struct slice name);
+/* What is missing and has a default. Before changes are counted: what is filled in is none. */
+MUST_CHECK
+bool kube_definition_default(struct kube_call *call, const struct kube_meta *meta,
+                             struct json_node *object);
+/* After kube_definition_default. */
 MUST_CHECK
 bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
                             struct json_node *object, struct json_node *stored);

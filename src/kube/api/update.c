@@ -361,6 +361,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
         !kube_custom_default(change->call, &change->scratch, wanted) ||
         !check_version_given(update, wanted) || !make_object(change, stored, wanted, ret_object) ||
         !kube_strategy_update(&change->meta, *ret_object) ||
+        !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
         !kube_content_keeps(&change->meta, stored, *ret_object) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
