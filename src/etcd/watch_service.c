@@ -241,8 +241,9 @@ static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_fac
     w->source.fill = fill;
     w->call = call;
     w->face = face;
-    w->stream = watch_stream_new(engine_watch_hub(face->shard),
-                                 (struct watch_stream_owner){wake, w, describe});
+    w->stream =
+        watch_stream_new(engine_watch_hub(face->shard),
+                         (struct watch_stream_owner){.wake = wake, .ctx = w, .describe = describe});
     w->rights_seen = face->rights_changes;
     list_push_back(&face->watches, &w->in_face);
     face->watch_count++;

@@ -45,7 +45,7 @@ static void look_at(struct watch_hub *hub, struct watch_stream *stream)
         .behind_peak = stream->behind_peak,
         .stopped = stream->stopped,
     };
-    if (stream->owner.describe)
+    if (!stream->cursor && stream->owner.describe)
         stream->owner.describe(stream->owner.ctx, stats.peer);
     watch_report_add(found, &stats);
 }

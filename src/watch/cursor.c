@@ -50,8 +50,9 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
     };
     slice_copy(cursor->bytes, key);
     slice_copy(cursor->bytes + key.len, end);
-    cursor->stream = watch_stream_new(
-        hub, (struct watch_stream_owner){options->wake, options->ctx, options->describe});
+    cursor->stream = watch_stream_new(hub, (struct watch_stream_owner){.wake = options->wake,
+                                                                       .ctx = options->ctx,
+                                                                       .soon = options->soon});
     cursor->stream->cursor = true;
     hub->cursors++;
     struct watch_create create = {.key = tag.len ? tag : key,
@@ -201,6 +202,12 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
             pay(stream->hub, 1);
     }
     return rest(cursor, ST_END);
+}
+
+void watch_cursor_fetch(const struct watch_cursor *cursor)
+{
+    __builtin_prefetch(cursor, 1);
+    __builtin_prefetch((const uint8_t *)cursor + 64, 1);
 }
 
 void watch_cursor_take(struct watch_cursor *cursor)

@@ -26,8 +26,9 @@ struct watch_cursor_options {
     int64_t from; /* the first revision of interest; 0: those after now */
     /* There may be something. Not called again until next has said ST_END or ST_AGAIN. */
     void (*wake)(void *ctx);
-    /* Who it is, for an operator: a text. May be NULL. */
-    void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
+    /* It may be woken in a moment: the owner fetches what that touches into the cache. May be
+     * NULL. */
+    void (*soon)(void *ctx);
     void *ctx;
 };
 
@@ -46,6 +47,8 @@ DEFINE_CLEANUP(struct watch_cursor *, watch_cursor_free)
 MUST_CHECK
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                               int64_t *ret_revision);
+/* It will be asked in a moment. */
+void watch_cursor_fetch(const struct watch_cursor *cursor);
 /* The event just given was dealt with. */
 void watch_cursor_take(struct watch_cursor *cursor);
 

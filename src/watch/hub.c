@@ -114,17 +114,22 @@ struct marking {
 static void fetch_ahead(struct watcher *const *streams, uint32_t at, uint32_t count)
 {
     enum { STEP = 3 };
-    if (at + 3 * STEP < count)
-        __builtin_prefetch(streams[at + 3 * STEP]);
-    if (at + 2 * STEP < count) {
-        const uint8_t *stream = (const uint8_t *)streams[at + 2 * STEP]->stream;
+    if (at + 4 * STEP < count)
+        __builtin_prefetch(streams[at + 4 * STEP]);
+    if (at + 3 * STEP < count) {
+        const uint8_t *stream = (const uint8_t *)streams[at + 3 * STEP]->stream;
         __builtin_prefetch(stream, 1);
         __builtin_prefetch(stream + 64, 1);
     }
-    if (at + STEP < count) {
-        const uint8_t *owner = streams[at + STEP]->stream->owner.ctx;
+    if (at + 2 * STEP < count) {
+        const uint8_t *owner = streams[at + 2 * STEP]->stream->owner.ctx;
         __builtin_prefetch(owner, 1);
         __builtin_prefetch(owner + 64, 1);
+    }
+    if (at + STEP < count) {
+        const struct watch_stream *stream = streams[at + STEP]->stream;
+        if (stream->cursor && stream->owner.soon)
+            stream->owner.soon(stream->owner.ctx);
     }
 }
 

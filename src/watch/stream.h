@@ -29,8 +29,12 @@ struct watch_stream_owner {
      */
     void (*wake)(void *ctx);
     void *ctx;
-    /* Who it is, for an operator: a text. May be NULL. */
-    void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
+    union {
+        /* Who it is, for an operator: a text. May be NULL. */
+        void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
+        /* Of a cursor (cursor.h): it may be woken in a moment. May be NULL. */
+        void (*soon)(void *ctx);
+    };
 };
 
 struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner);

@@ -559,6 +559,14 @@ static void wake(void *ctx)
         http_wake(w->exchange);
 }
 
+static void soon(void *ctx)
+{
+    const struct kube_watch *w = ctx;
+    http_wake_soon(w->exchange);
+    if (w->cursor)
+        watch_cursor_fetch(w->cursor);
+}
+
 static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *status)
 {
     const struct kube_scope *scope = &w->begins->scope;
@@ -569,6 +577,7 @@ static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *
                                                                .tag = scope->tag,
                                                                .from = from,
                                                                .wake = wake,
+                                                               .soon = soon,
                                                                .ctx = w,
                                                            });
     if (w->cursor)

@@ -89,6 +89,8 @@ struct http_source {
 void http_set_source(struct http_exchange *x, struct http_source *source);
 /* A parked source has something to send. Cheap to call often. */
 void http_wake(struct http_exchange *x);
+/* It will be woken in a moment: fetches what that touches. */
+void http_wake_soon(const struct http_exchange *x);
 
 /*
  * This answer waits for things to happen, like a watch: silence is no stall. In exchange it does
