@@ -101,6 +101,36 @@ class Apply(KubeTest):
             code, bare = self.send("PATCH", CMS + "/a", {"metadata": {"managedFields": reset}}, MERGE)
             self.assertEqual((code, self.owners(bare)), (200, {}))
 
+    def test_what_goes_with_what_a_manager_has(self):
+        """Owners as clients may set them; the results are a real kube-apiserver's."""
+        texts = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+        parts = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                 "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer"}, "tags": texts, "parts": parts}}}}
+        names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+        code, made = self.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.e.com"}, "spec": {"group": "e.com", "scope": "Namespaced", "names": names, "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]}})
+        self.assertEqual(code, 201, made)
+        for name, first, fields, then, last in (
+                # Nobody owns size: it goes, and nothing but an empty list would be left.
+                ("a", {"size": 1, "tags": []}, {}, {}, None),
+                # The fields of an item, but not the item.
+                ("b", {"parts": [{"name": "x"}]}, {"f:parts": {'k:{"name":"x"}': {"f:name": {}}}}, {"size": 1}, {"size": 1})):
+            path = f"/apis/e.com/v1/namespaces/default/things/{name}"
+            body = {"apiVersion": "e.com/v1", "kind": "Thing", "metadata": {"name": name}}
+            self.assertEqual(self.apply(dict(body, spec=first), path=path)[0], 201)
+            self.assertEqual(self.send("PATCH", path, {"metadata": {"managedFields": [{
+                "manager": "two", "operation": "Apply", "apiVersion": "e.com/v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": fields}}]}}, MERGE)[0], 200)
+            code, left = self.apply(dict(body, spec=then), "two", path=path)
+            self.assertEqual((code, left.get("spec")), (200, last), left)
+            # An empty list of owners is none at all, of a custom resource.
+            code, kept = self.send("PATCH", path, {"metadata": {"managedFields": []}}, MERGE)
+            self.assertEqual((code, self.owners(kept)), (200, self.owners(left)))
+
     def test_what_is_refused(self):
         for code, message, body, query in (
                 (422, 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
