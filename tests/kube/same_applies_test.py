@@ -272,6 +272,11 @@ CASES = [
     ("PATCH", THINGS + "/u", {"metadata": {"managedFields": [owner("one", {"f:spec": {"f:parts": {
         'k:{"name":"x","port":8}': {"f:name": {}, "f:port": {}, "f:note": {}}}}}, "Apply")]}}, MERGE),
     applied(THINGS, thing("u", spec={"size": 1}), "one"),
+    applied(THINGS, thing("v", spec={"parts": [{"name": "x", "port": 8}], "size": 1}), "one"),
+    ("PATCH", THINGS + "/v", {"metadata": {"managedFields": [
+        owner("one", {"f:spec": {"f:size": {}}}, "Apply"),
+        owner("two", {"f:spec": {"f:parts": {'k:{"name":"x","port":8}': {}}}}, "Apply")]}}, MERGE),
+    applied(THINGS, thing("v", spec={}), "one"),
     *[request for others in ([], [owner("two", {"f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {}}}}, version="v1")])
       for request in (
           applied(CMS, cm("u", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]), "one", FORCE),

@@ -114,17 +114,20 @@ class Apply(KubeTest):
             "metadata": {"name": "things.e.com"}, "spec": {"group": "e.com", "scope": "Namespaced", "names": names, "versions": [
                 {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]}})
         self.assertEqual(code, 201, made)
-        for name, first, fields, then, last in (
+        item = {"parts": [{"name": "x"}]}
+        for name, first, two, three, then, last in (
                 # Nobody owns size: it goes, and nothing but an empty list would be left.
-                ("a", {"size": 1, "tags": []}, {}, {}, None),
-                # The fields of an item, but not the item.
-                ("b", {"parts": [{"name": "x"}]}, {"f:parts": {'k:{"name":"x"}': {"f:name": {}}}}, {"size": 1}, {"size": 1})):
+                ("a", {"size": 1, "tags": []}, {}, None, {}, None),
+                # The fields of an item, but not the item; and an item whose fields are nobody's.
+                ("b", item, {"f:parts": {'k:{"name":"x"}': {"f:name": {}}}}, None, {"size": 1}, {"size": 1}),
+                ("c", dict(item, size=1), {"f:size": {}}, {"f:parts": {'k:{"name":"x"}': {}}}, {}, item)):
             path = f"/apis/e.com/v1/namespaces/default/things/{name}"
             body = {"apiVersion": "e.com/v1", "kind": "Thing", "metadata": {"name": name}}
             self.assertEqual(self.apply(dict(body, spec=first), path=path)[0], 201)
             self.assertEqual(self.send("PATCH", path, {"metadata": {"managedFields": [{
-                "manager": "two", "operation": "Apply", "apiVersion": "e.com/v1", "fieldsType": "FieldsV1",
-                "fieldsV1": {"f:spec": fields}}]}}, MERGE)[0], 200)
+                "manager": manager, "operation": "Apply", "apiVersion": "e.com/v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": fields}} for manager, fields in (("two", two), ("three", three))
+                if fields is not None]}}, MERGE)[0], 200)
             code, left = self.apply(dict(body, spec=then), "two", path=path)
             self.assertEqual((code, left.get("spec")), (200, last), left)
             # An empty list of owners is none at all, of a custom resource.
