@@ -25,7 +25,8 @@ struct protocol_hooks {
     /* The common name of the certificate that the peer has shown to be its own and that we trust;
      * NULL without one. Lives as long as the protocol. */
     const char *peer_name;
-    bool secure; /* what is fed came over TLS */
+    const struct http_certificate *certificate; /* the rest of it; NULL as the name */
+    bool secure;                                /* what is fed came over TLS */
 };
 
 enum { NET_FILL_ROOM_MIN = 16 * 1024 };

@@ -34,11 +34,12 @@ static const unsigned moves[] = {
 struct tls_connection {
     struct tls_shard *shard;
     struct protocol_hooks hooks;
-    SSL *ssl;                    /* owned; NULL while waiting, and when plain */
-    struct tls_context *context; /* a reference; the SSL's names */
-    void *inner;                 /* owned; once open or plain */
-    char *peer_name;             /* owned; NULL without a certificate */
-    char *reason;                /* owned; why it failed */
+    SSL *ssl;                             /* owned; NULL while waiting, and when plain */
+    struct tls_context *context;          /* a reference; the SSL's names */
+    void *inner;                          /* owned; once open or plain */
+    char *peer_name;                      /* owned; NULL without a certificate */
+    struct http_certificate *certificate; /* owned; NULL as that */
+    char *reason;                         /* owned; why it failed */
     struct tls_peer peer;
     struct slice in; /* what the SSL may read: within feed and fill only */
     uint8_t *dst;    /* where the SSL may write: within fill only */
@@ -200,6 +201,7 @@ static enum status open_inner(struct tls_connection *c, int64_t now_ns)
 {
     struct protocol_hooks hooks = c->hooks;
     hooks.peer_name = c->peer_name;
+    hooks.certificate = c->certificate;
     hooks.secure = c->ssl != NULL;
     return c->shard->tls->inner->open(c->shard->inner, hooks, now_ns, &c->inner);
 }
@@ -270,6 +272,8 @@ static void finish(struct tls_connection *c, int64_t now_ns)
     X509 *certificate = SSL_get0_peer_certificate(c->ssl);
     if (certificate)
         c->peer_name = tls_common_name(certificate);
+    if (c->peer_name)
+        c->certificate = tls_certificate_read(certificate);
     tls_peer_fini(&c->peer);
     leave_place(c);
     move(c, TLS_OPEN);
@@ -559,6 +563,7 @@ static void free_connection(void *protocol)
     buf_fini(&c->first);
     buf_fini(&c->out);
     free(c->peer_name);
+    free(c->certificate);
     free(c->reason);
     free(c);
 }

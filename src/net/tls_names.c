@@ -1,9 +1,11 @@
 #include "net/tls_names.h"
 
 #include "base/option_value.h"
+#include "wire/http/certificate.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -89,6 +91,47 @@ char *tls_common_name(const X509 *certificate)
     OPENSSL_free(utf8);
     ERR_clear_error();
     return name;
+}
+
+/* One with a zero in it could pass for another, and is left out. */
+static size_t append_organization(const X509_NAME *subject, int at, char *groups, size_t room)
+{
+    unsigned char *utf8 = NULL;
+    int len =
+        ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    size_t taken = 0;
+    if (len > 0 && (size_t)len < room && !memchr(utf8, 0, (size_t)len)) {
+        memcpy(groups, utf8, (size_t)len);
+        groups[len] = '\0';
+        taken = (size_t)len + 1;
+    }
+    OPENSSL_free(utf8);
+    return taken;
+}
+
+struct http_certificate *tls_certificate_read(const X509 *certificate)
+{
+    const X509_NAME *subject = X509_get_subject_name(certificate);
+    char groups[HTTP_CERTIFICATE_GROUPS_BYTES_MAX];
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned digest_len = 0;
+    size_t len = 0;
+    for (int at = -1; (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;)
+        len += append_organization(subject, at, groups + len, sizeof(groups) - len);
+    struct http_certificate *made = calloc(1, sizeof(*made) + len);
+    if (!made || X509_digest(certificate, EVP_sha256(), digest, &digest_len) != 1) {
+        free(made);
+        made = NULL;
+    }
+    if (made) {
+        made->groups_bytes = len;
+        memcpy(made->groups, groups, len);
+        int at = snprintf(made->id, sizeof(made->id), "X509SHA256=");
+        for (unsigned i = 0; i < digest_len && at + 3 <= (int)sizeof(made->id); i++)
+            at += snprintf(made->id + at, sizeof(made->id) - (size_t)at, "%02x", digest[i]);
+    }
+    ERR_clear_error();
+    return made;
 }
 
 static bool is_listed(const char *list, const char *name)

@@ -8,6 +8,7 @@
 #include "base/slice.h"
 #include "net/tls_options.h"
 
+struct http_certificate;
 struct x509_st;
 
 struct tls_names;
@@ -28,6 +29,9 @@ bool tls_names_allowed(const struct tls_names *names, struct x509_st *certificat
  * than a user's name may be, or it has a NUL in it. */
 enum { TLS_COMMON_NAME_BYTES_MAX = 1024 };
 char *tls_common_name(const struct x509_st *certificate);
+
+/* What else it says of its owner, which the caller frees; NULL: no memory. */
+struct http_certificate *tls_certificate_read(const struct x509_st *certificate);
 
 /* For the log: the names a certificate is for, with commas; cut at the end of text. */
 enum { TLS_NAMES_TEXT_BYTES = 512 };

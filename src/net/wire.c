@@ -84,6 +84,7 @@ static enum status open_connection(void *shared, struct protocol_hooks hooks, in
         .owner = hooks.owner,
         .secure = hooks.secure,
         .peer_name = hooks.peer_name,
+        .certificate = hooks.certificate,
     };
     struct wire_connection *connection;
     TRY(wire_connection_new(shared, wire_hooks, now_ns, &connection));

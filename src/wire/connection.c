@@ -97,7 +97,8 @@ static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_
     struct http2_hooks hooks = {.on_output = on_output,
                                 .owner = c,
                                 .secure = c->hooks.secure,
-                                .peer_name = c->hooks.peer_name};
+                                .peer_name = c->hooks.peer_name,
+                                .certificate = c->hooks.certificate};
     if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
                                         &c->http2) != ST_OK)
         return NULL;
@@ -149,7 +150,8 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     struct http1_hooks hooks = {.on_output = on_output,
                                 .owner = c,
                                 .secure = c->hooks.secure,
-                                .peer_name = c->hooks.peer_name};
+                                .peer_name = c->hooks.peer_name,
+                                .certificate = c->hooks.certificate};
     return http1_endpoint_new(&server->http1, hooks, now_ns, &c->http1);
 }
 

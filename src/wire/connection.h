@@ -36,6 +36,7 @@ struct wire_hooks {
     /* The common name of the client's certificate, which we trust; NULL without one. Lives as long
      * as the connection. */
     const char *peer_name;
+    const struct http_certificate *certificate; /* wire/http/certificate.h; NULL as the name */
 };
 
 MUST_CHECK

@@ -32,12 +32,12 @@ class Authority(Identity):
         self.count = int(time.time()) * 1000
 
     def sign(self, name, cn=None, names="DNS:localhost,IP:127.0.0.1",
-             usage="serverAuth,clientAuth", days=30, rsa=False):
+             usage="serverAuth,clientAuth", days=30, rsa=False, groups=()):
         """name is that of the files; days below 0 for one that has expired."""
         identity = Identity(self.directory / f"{name}.pem", self.directory / f"{name}.key")
         algorithm = ("rsa:2048",) if rsa else ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
-        request = openssl("req", "-newkey", *algorithm, "-nodes", "-keyout", identity.key,
-                          "-subj", f"/CN={cn or name}")
+        request = openssl("req", "-utf8", "-newkey", *algorithm, "-nodes", "-keyout", identity.key,
+                          "-subj", "".join(f"/O={group}" for group in groups) + f"/CN={cn or name}")
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(f"extendedKeyUsage={usage}\n" +
                               (f"subjectAltName={names}\n" if names else ""))

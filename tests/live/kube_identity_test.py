@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Who comes in to the Kubernetes face over TLS, and whom it takes one for: tokens, certificates, nobody."""
+import hashlib
 import http.client
 import json
 import os
@@ -77,12 +78,46 @@ class Identity(LiveTest):
         self.assertEqual(self.kubectl("get", "namespaces")[0], 0)
         self.assertEqual(self.review(), (201, {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}))
 
-    def test_a_certificate_says_who_one_is(self):
-        authority = Authority(self.scratch / "ca")
-        server, client = authority.sign("server"), authority.sign("mary")
+    def sign_in(self, authority):
+        server = authority.sign("server")
         self.serve(f"--cert-file={server.cert}", f"--key-file={server.key}", f"--trusted-ca-file={authority.cert}",
                    "--client-cert-auth")
-        self.assertEqual(self.review(cert=client)[1], {"username": "mary", "groups": ["system:authenticated"]})
+
+    def test_a_certificate_says_who_one_is(self):
+        authority = Authority(self.scratch / "ca")
+        client = authority.sign("mary")
+        self.sign_in(authority)
+        who = self.review(cert=client)[1]
+        self.assertEqual((who["username"], who["groups"]), ("mary", ["system:authenticated"]))
+        [credential] = who["extra"]["authentication.kubernetes.io/credential-id"]
+        der = subprocess.run(["openssl", "x509", "-in", client.cert, "-outform", "DER"], capture_output=True, check=True)
+        self.assertEqual(credential, "X509SHA256=" + hashlib.sha256(der.stdout).hexdigest())
+
+    def test_the_organizations_of_a_certificate_are_the_groups(self):
+        authority = Authority(self.scratch / "ca")
+        question = self.scratch / "question"
+        question.write_text("{}")
+        self.sign_in(authority)
+        for groups in (["system:masters"], ["dev", "ops, and more", "system:authenticated", "zoë"]):
+            client = authority.sign("mary", groups=groups)
+            expected = groups + [g for g in ["system:authenticated"] if g not in groups]
+            self.assertEqual(self.review(cert=client)[1]["groups"], expected)
+            code, said = self.kubectl("--token=", f"--server=https://127.0.0.1:{self.port}",
+                                      f"--certificate-authority={authority.cert}",
+                                      f"--client-certificate={client.cert}", f"--client-key={client.key}",
+                                      "create", f"--raw={REVIEW}", "-f", str(question))
+            self.assertEqual(code, 0, said)
+            self.assertEqual(json.loads(said)["status"]["userInfo"]["groups"], expected)
+
+    def test_more_groups_than_are_kept_are_left_out(self):
+        authority = Authority(self.scratch / "ca")
+        self.sign_in(authority)
+        many = [f"group-{i:03}-{'x' * 50}" for i in range(100)]
+        told = self.review(cert=authority.sign("mary", groups=many))[1]["groups"]
+        kept = told[:-1]
+        self.assertEqual((kept, told[-1]), (many[:len(kept)], "system:authenticated"))
+        self.assertLessEqual(sum(len(g) + 1 for g in kept), 4096)
+        self.assertGreater(len(kept), 60)
 
     def test_tokens_of_service_accounts_are_not_issued_and_it_says_so(self):
         self.serve("--auto-tls")

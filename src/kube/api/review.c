@@ -6,20 +6,7 @@
 #include "kube/api/change.h"
 #include "kube/api/tokens.h"
 #include "kube/api/write.h"
-
-/* Who asks: the name of a certificate, the user of a token, or whom everyone is without either. */
-static struct slice user_name(const struct kube_call *call, const struct http_request *request,
-                              const struct kube_user **ret_user)
-{
-    const struct kube_tokens *tokens = call->face->config->tokens;
-    struct slice field;
-    *ret_user = NULL;
-    if (request->peer_name)
-        return slice_from_text(request->peer_name);
-    if (tokens && http_request_get(request, SLICE_LITERAL("authorization"), &field))
-        *ret_user = kube_tokens_find(tokens, field);
-    return *ret_user ? (*ret_user)->name : SLICE_LITERAL("system:admin");
-}
+#include "wire/http/certificate.h"
 
 static bool set_object(struct kube_call *call, struct json_node *to, const char *key,
                        struct json_node *value)
@@ -50,50 +37,92 @@ static bool set_texts(struct kube_call *call, struct json_node *to, const char *
     return set_object(call, to, key, list);
 }
 
-/* The groups of a token's user, then the one of all who are known. */
-static bool set_groups(struct kube_call *call, struct json_node *info, struct slice groups)
+/* A user as the answers describe him. */
+struct person {
+    struct slice name, uid;
+    struct slice groups;    /* one behind the other, */
+    char between;           /* and this between them */
+    const char *credential; /* NULL: not told */
+};
+
+static bool add_group(struct kube_call *call, struct json_node *list, struct slice group)
 {
-    struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
-    struct slice all = SLICE_LITERAL("system:authenticated");
-    while (list && (groups.len || all.len)) {
-        const uint8_t *comma = groups.len ? memchr(groups.ptr, ',', groups.len) : NULL;
-        size_t len = comma ? (size_t)(comma - groups.ptr) : groups.len;
-        struct slice group = groups.len ? slice_sub(groups, 0, len) : all;
-        struct json_node *text = json_node_new_text(&call->arena, group);
-        if (!text)
-            return kube_fail_engine(&call->status, ST_NOMEM);
-        json_node_insert(list, NULL, text);
-        if (groups.len) {
-            size_t skip = comma ? len + 1 : len;
-            groups = slice_sub(groups, skip, groups.len - skip);
-        } else {
-            all = SLICE_EMPTY;
-        }
-    }
-    return set_object(call, info, "groups", list);
+    struct json_node *text = json_node_new_text(&call->arena, group);
+    if (!text)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    json_node_insert(list, NULL, text);
+    return true;
 }
 
-/* user NULL: there is none besides the name; groups: of the name. */
-static bool set_user(const struct kube_meta *meta, struct kube_call *call, struct slice name,
-                     const struct kube_user *user, struct slice groups, struct json_node *status,
-                     const char *key)
+/* His own, then the one of all who are known. */
+static bool set_groups(struct kube_call *call, struct json_node *info, const struct person *person)
 {
-    struct json_node *info;
-    return kube_meta_object(meta, status, key, &info) &&
-           kube_meta_set_text(meta, info, "username", name) &&
-           (!user || !user->uid.len || kube_meta_set_text(meta, info, "uid", user->uid)) &&
-           set_groups(call, info, groups);
+    struct slice all = SLICE_LITERAL("system:authenticated"), groups = person->groups;
+    struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
+    bool has_all = false;
+    if (!set_object(call, info, "groups", list))
+        return false;
+    while (groups.len) {
+        const uint8_t *end = memchr(groups.ptr, person->between, groups.len);
+        size_t len = end ? (size_t)(end - groups.ptr) : groups.len, skip = end ? len + 1 : len;
+        struct slice group = slice_sub(groups, 0, len);
+        has_all = has_all || slice_equal(group, all);
+        if (!add_group(call, list, group))
+            return false;
+        groups = slice_sub(groups, skip, groups.len - skip);
+    }
+    return has_all || add_group(call, list, all);
+}
+
+static bool set_person(const struct kube_meta *meta, struct kube_call *call,
+                       const struct person *person, struct json_node *status, const char *key)
+{
+    struct json_node *info, *extra;
+    if (!kube_meta_object(meta, status, key, &info) ||
+        !kube_meta_set_text(meta, info, "username", person->name) ||
+        (person->uid.len && !kube_meta_set_text(meta, info, "uid", person->uid)) ||
+        !set_groups(call, info, person))
+        return false;
+    return !person->credential ||
+           (kube_meta_object(meta, info, "extra", &extra) &&
+            set_texts(call, extra, "authentication.kubernetes.io/credential-id",
+                      &person->credential, 1));
+}
+
+static struct person person_of_user(const struct kube_user *user)
+{
+    return (struct person){
+        .name = user->name, .uid = user->uid, .groups = user->groups, .between = ','};
+}
+
+/* Who asks: whom the certificate names, the user of a token, or whom everyone is without either. */
+static struct person person_of(const struct kube_call *call, const struct http_request *request)
+{
+    const struct kube_tokens *tokens = call->face->config->tokens;
+    const struct http_certificate *certificate = request->certificate;
+    const struct kube_user *user = NULL;
+    struct slice field;
+    struct person person = {.name = SLICE_LITERAL("system:admin"),
+                            .groups = SLICE_LITERAL("system:masters"),
+                            .between = ','};
+    if (request->peer_name) {
+        person = (struct person){.name = slice_from_text(request->peer_name)};
+        if (certificate) {
+            person.groups = slice_of(certificate->groups, certificate->groups_bytes);
+            person.credential = certificate->id;
+        }
+        return person;
+    }
+    if (tokens && http_request_get(request, SLICE_LITERAL("authorization"), &field))
+        user = kube_tokens_find(tokens, field);
+    return user ? person_of_user(user) : person;
 }
 
 static bool review_self(const struct kube_meta *meta, struct kube_call *call,
                         const struct http_request *request, struct json_node *status)
 {
-    const struct kube_user *user;
-    struct slice name = user_name(call, request, &user);
-    struct slice groups = SLICE_LITERAL("system:masters"); /* of whom everyone is */
-    if (request->peer_name || user)
-        groups = user ? user->groups : SLICE_EMPTY;
-    return set_user(meta, call, name, user, groups, status, "userInfo");
+    struct person person = person_of(call, request);
+    return set_person(meta, call, &person, status, "userInfo");
 }
 
 static bool review_token(const struct kube_meta *meta, struct kube_call *call,
@@ -110,8 +139,9 @@ static bool review_token(const struct kube_meta *meta, struct kube_call *call,
     if (!user)
         return kube_meta_set_text(meta, status, "error",
                                   SLICE_LITERAL("[invalid bearer token, Token is unknown]"));
+    struct person person = person_of_user(user);
     return set_bool(call, status, "authenticated", true) &&
-           set_user(meta, call, user->name, user, user->groups, status, "user");
+           set_person(meta, call, &person, status, "user");
 }
 
 /* Every verb on everything. */

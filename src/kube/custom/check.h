@@ -27,6 +27,7 @@ struct check {
 
 /* Steps to a child; returns what check_leave takes back. */
 size_t check_enter(struct check *check, const char *format, ...) PRINTF_LIKE(2, 3);
+size_t check_enter_property(struct check *check, struct slice name);
 void check_leave(struct check *check, size_t before);
 
 /* At a child of where the walk stands; "" is the place itself. */

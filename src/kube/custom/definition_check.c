@@ -26,6 +26,16 @@ size_t check_enter(struct check *c, const char *format, ...)
     return before;
 }
 
+/* The step that is taken for every field of a schema. */
+size_t check_enter_property(struct check *c, struct slice name)
+{
+    size_t before = c->path.len;
+    if (buf_append_text(&c->path, ".properties[") != ST_OK || buf_append(&c->path, name) != ST_OK ||
+        buf_append_text(&c->path, "]") != ST_OK)
+        c->faults->no_memory = true;
+    return before;
+}
+
 void check_leave(struct check *c, size_t before)
 {
     c->path.len = before;

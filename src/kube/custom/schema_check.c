@@ -57,7 +57,7 @@ static void check_nested(struct check *c, struct json_node *node, bool skip_any_
         check_leave(c, before);
     }
     for (struct json_node *field = fields ? fields->first : NULL; field; field = field->next) {
-        size_t before = check_enter(c, ".properties[%.*s]", SLICE_ARGS(field->key));
+        size_t before = check_enter_property(c, field->key);
         check_nested(c, field, false);
         check_leave(c, before);
     }
@@ -206,7 +206,7 @@ static void check_structural(struct check *c, struct json_node *node, enum level
         check_leave(c, before);
     }
     for (struct json_node *field = fields ? fields->first : NULL; field; field = field->next) {
-        size_t before = check_enter(c, ".properties[%.*s]", SLICE_ARGS(field->key));
+        size_t before = check_enter_property(c, field->key);
         check_structural(c, field, LEVEL_FIELD);
         check_leave(c, before);
     }
@@ -361,7 +361,7 @@ static void check_openapi_fields(struct check *c, struct json_node *fields, bool
         for (size_t i = 0; root && i < COUNT_OF(metas); i++)
             if (slice_equal(field->key, slice_from_text(metas[i] + strlen("in top-level "))))
                 why = metas[i];
-        size_t before = check_enter(c, ".properties[%.*s]", SLICE_ARGS(field->key));
+        size_t before = check_enter_property(c, field->key);
         check_openapi(c, field, false, why);
         check_leave(c, before);
     }
@@ -429,7 +429,7 @@ static void check_defaults(struct check *c, const struct schema *schema)
         check_leave(c, before);
     }
     for (size_t i = 0; i < schema->property_count; i++) {
-        size_t before = check_enter(c, ".properties[%.*s]", SLICE_ARGS(schema->properties[i].name));
+        size_t before = check_enter_property(c, schema->properties[i].name);
         check_defaults(c, schema->properties[i].schema);
         check_leave(c, before);
     }

@@ -36,6 +36,7 @@ struct http_request {
     bool secure;          /* came over TLS */
     /* The common name of the client's certificate, which we trust; NULL without one. */
     const char *peer_name;
+    const struct http_certificate *certificate; /* wire/http/certificate.h; NULL as the name */
 };
 
 /* The first field of that name in any case, or false. */

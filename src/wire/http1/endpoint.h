@@ -27,6 +27,7 @@ struct http1_hooks {
     void *owner;
     bool secure;           /* it came over TLS */
     const char *peer_name; /* as http_request has it */
+    const struct http_certificate *certificate;
 };
 
 MUST_CHECK

@@ -264,6 +264,7 @@ static struct http_request request_of(const struct h2_headers *headers,
         .keep_alive = true,
         .secure = hooks->secure,
         .peer_name = hooks->peer_name,
+        .certificate = hooks->certificate,
     };
     http_split_target(headers->path, &request);
     if (!request.host.ptr)
