@@ -446,13 +446,13 @@ static void on_definition(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
     enum status status = op->status;
-    struct slice field, key = SLICE_EMPTY, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    struct slice field, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
     struct kube_kv kv = {0};
     if (status == ST_OK && engine_range_next(&call->range, &field))
         kv = kube_kv_of(field);
     if (status == ST_OK) {
         const struct pb_range_request *request = call->handler;
-        key = request->key;
+        struct slice key = request->key;
         kube_registry_take(call->face->registry, slice_sub(key, prefix.len, key.len - prefix.len),
                            kv);
     }

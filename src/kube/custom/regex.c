@@ -627,8 +627,8 @@ enum status regex_compile_within(struct arena *arena, struct slice pattern, size
 {
     _Alignas(ARENA_ALIGN) uint8_t first[4096];
     struct arena scratch;
-    struct parser p = {
-        .arena = arena, .scratch = &scratch, .left = steps, .pattern = pattern, .error = error};
+    struct parser p = {.arena = arena, .scratch = &scratch, .pattern = pattern, .error = error};
+    p.left = steps;
     arena_init(&scratch, first, sizeof(first), SCRATCH_BYTES_MAX);
     enum status status = parse(&p, ret_regex);
     arena_fini(&scratch);
