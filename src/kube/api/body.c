@@ -106,7 +106,7 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
 static struct slice take_fault(struct slice *faults)
 {
     static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \""};
-    size_t end = faults->len, skip = faults->len;
+    size_t end = faults->len, skip = end;
     for (size_t i = 0; i < COUNT_OF(joints); i++) {
         const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
         if (!at)
