@@ -38,6 +38,26 @@ function(vigil_layer name)
     add_custom_target(layer-${name} DEPENDS vigil_${name} ${programs})
 endfunction()
 
+# vigil_tool(PROGRAM LAYER SOURCE...): a program beside the tests, over one layer.
+function(vigil_tool program layer)
+    add_executable(${program} ${ARGN})
+    target_link_libraries(${program} PRIVATE vigil_${layer})
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
+endfunction()
+
+# vigil_corpus(LAYER NAME): what the fuzzer fuzz_LAYER_NAME has found interesting, as an ordinary test.
+function(vigil_corpus layer name)
+    set(program ${layer}_${name}_corpus)
+    vigil_tool(${program} ${layer} ${CMAKE_SOURCE_DIR}/fuzz/fuzz_${layer}_${name}.c ${CMAKE_SOURCE_DIR}/fuzz/run_corpus.c)
+    add_test(NAME ${layer}/${name}/corpus COMMAND ${program} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${layer}_${name})
+    set_property(GLOBAL APPEND PROPERTY vigil_tests_of_${layer} ${program})
+endfunction()
+
+# vigil_bench(LAYER): tests/LAYER_bench.c, built when asked for.
+function(vigil_bench layer)
+    vigil_tool(${layer}_bench ${layer} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/${layer}_bench.c)
+endfunction()
+
 # vigil_program(NAME MAIN): a program from the top layer, left in the build directory.
 function(vigil_program name main)
     if(EXISTS ${CMAKE_SOURCE_DIR}/${main})
