@@ -6,16 +6,13 @@ import json
 import pathlib
 import re
 import sys
-import tempfile
-import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-from apiserver_test import Apiserver, READY_SECONDS  # noqa: E402
+from beside import Beside  # noqa: E402
 from same_writes_test import JSON_PATCH, MERGE, STRATEGIC, Client, normal  # noqa: E402
-from server import Server, free_port  # noqa: E402
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAMPS = "/apis/example.com/v1/namespaces/default/lamps"
@@ -23,7 +20,6 @@ OLD_LAMPS = "/apis/example.com/v1beta1/namespaces/default/lamps"
 BOXES = "/apis/example.com/v1/boxes"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-WAIT_SECONDS = 30
 
 TEXT, NUMBER, WHOLE, FLAG = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}
 
@@ -374,62 +370,26 @@ def what_counts(answer):
     return code, body if code != 415 else body["reason"]
 
 
-class SameCustom(unittest.TestCase):
-    maxDiff = None
+class SameCustom(Beside):
+    client = Accepting
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.TemporaryDirectory()
-        root = pathlib.Path(cls.directory.name)
-        port = free_port()
-        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
-        cls.server.start()
-        cls.behind = Server(str(root / "behind"))
-        cls.behind.start()
-        cls.apiserver = Apiserver(root, cls.behind.url, ("--request-timeout=30s",))
-        cls.ours = Accepting(f"http://127.0.0.1:{port}")
-        cls.theirs = Accepting(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
-        cls.wait(lambda: cls.theirs.send("GET", CRDS)[0] == 200 and
-                 cls.theirs.send("GET", "/api/v1/namespaces/default")[0] == 200, READY_SECONDS)
+        super().setUpClass()
+        cls.wait_for(CRDS)
         for made in (LAMP, BOX):
-            plural = made["spec"]["names"]["plural"]
             for client in (cls.ours, cls.theirs):
                 code, body = client.send("POST", CRDS, made)
                 assert code == 201, body
-            cls.wait(lambda: cls.theirs.send("GET", f"/apis/example.com/v1/{plural}")[0] == 200, WAIT_SECONDS)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.apiserver.stop()
-        cls.server.stop()
-        cls.behind.stop()
-        cls.directory.cleanup()
-
-    @staticmethod
-    def wait(done, seconds):
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                if done():
-                    return
-            except OSError:
-                pass
-            if time.monotonic() > end:
-                raise AssertionError("the apiserver does not become ready")
-            time.sleep(0.2)
-
-    def compare(self, *case):
-        theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
-        with self.subTest(case=str(case)[:400]):
-            self.assertEqual(ours, theirs)
+            cls.wait_for(f"/apis/example.com/v1/{made['spec']['names']['plural']}")
 
     def test_bad_definitions_are_refused_alike(self):
         for bad in BAD_DEFINITIONS:
-            self.compare("POST", CRDS, bad)
+            self.compare(what_counts, "POST", CRDS, bad)
 
     def test_objects_are_answered_alike(self):
         for case in CASES:
-            self.compare(*case)
+            self.compare(what_counts, *case)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ import pathlib
 import re
 import ssl
 import sys
-import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -15,8 +13,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-from apiserver_test import Apiserver, READY_SECONDS  # noqa: E402
-from server import Server, free_port  # noqa: E402
+from beside import Beside  # noqa: E402
 
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 RECORD = re.compile(r"record \(\d+\)")
@@ -331,44 +328,12 @@ def what_counts(answer):
     return code, body
 
 
-class SameWrites(unittest.TestCase):
-    maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.directory = tempfile.TemporaryDirectory()
-        root = pathlib.Path(cls.directory.name)
-        port = free_port()
-        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
-        cls.server.start()
-        cls.behind = Server(str(root / "behind"))
-        cls.behind.start()
-        cls.apiserver = Apiserver(root, cls.behind.url, ("--request-timeout=30s",))
-        cls.ours = Client(f"http://127.0.0.1:{port}")
-        cls.theirs = Client(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
-        end = time.monotonic() + READY_SECONDS
-        while True:
-            try:
-                if cls.theirs.send("GET", "/api/v1/namespaces/default")[0] == 200:
-                    break
-            except OSError:
-                pass
-            if time.monotonic() > end:
-                raise AssertionError("the apiserver does not become ready")
-            time.sleep(0.2)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.apiserver.stop()
-        cls.server.stop()
-        cls.behind.stop()
-        cls.directory.cleanup()
+class SameWrites(Beside):
+    client = Client
 
     def test_every_answer_is_that_of_a_real_apiserver(self):
         for case in CASES:
-            theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
-            with self.subTest(case=str(case)[:160]):
-                self.assertEqual(ours, theirs)
+            self.compare(what_counts, *case)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -53,42 +52,13 @@ func hat(name, value string) *unstructured.Unstructured {
 
 // followHats is an informer over custom resources in one of their versions.
 func followHats(t *testing.T, s *server, version schema.GroupVersionResource) *follower {
-	f := &follower{values: map[string][]string{}}
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.client(), 0, "default", nil)
-	informer := factory.ForResource(version).Informer()
-	f.store = informer.GetStore()
-	note := func(what string, object any) {
-		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
-		u := object.(*unstructured.Unstructured)
+	return followAll(t, s, version, func(u *unstructured.Unstructured) string {
 		if u.GroupVersionKind() != version.GroupVersion().WithKind("Hat") {
 			t.Errorf("%s is a %v", u.GetName(), u.GroupVersionKind())
 		}
 		value, _, _ := unstructured.NestedString(u.Object, "spec", "v")
-		f.lock.Lock()
-		defer f.lock.Unlock()
-		f.values[u.GetName()] = append(f.values[u.GetName()], what+value)
-	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { note("+", object) },
-		UpdateFunc: func(before, after any) {
-			if before.(*unstructured.Unstructured).GetResourceVersion() != after.(*unstructured.Unstructured).GetResourceVersion() {
-				note("=", after)
-			}
-		},
-		DeleteFunc: func(object any) { note("-", object) },
+		return value
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	factory.Start(ctx.Done())
-	t.Cleanup(func() { cancel(); factory.Shutdown() })
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		t.Fatal("the informer does not sync")
-	}
-	return f
 }
 
 func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {

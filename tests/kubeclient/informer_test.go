@@ -180,16 +180,24 @@ type follower struct {
 }
 
 func follow(t *testing.T, s *server) *follower {
+	return followAll(t, s, configMaps, func(u *unstructured.Unstructured) string {
+		value, _, _ := unstructured.NestedString(u.Object, "data", "v")
+		return value
+	})
+}
+
+func followAll(t *testing.T, s *server, resource schema.GroupVersionResource,
+	valueOf func(u *unstructured.Unstructured) string) *follower {
 	f := &follower{values: map[string][]string{}}
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.client(), 0, "default", nil)
-	informer := factory.ForResource(configMaps).Informer()
+	informer := factory.ForResource(resource).Informer()
 	f.store = informer.GetStore()
 	note := func(what string, object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
 		u := object.(*unstructured.Unstructured)
-		value, _, _ := unstructured.NestedString(u.Object, "data", "v")
+		value := valueOf(u)
 		f.lock.Lock()
 		defer f.lock.Unlock()
 		f.values[u.GetName()] = append(f.values[u.GetName()], what+value)

@@ -1,0 +1,53 @@
+"""A real kube-apiserver and Vigil's own Kubernetes face beside each other, to be asked the same."""
+import pathlib
+import tempfile
+import time
+import unittest
+
+from apiserver_test import Apiserver, READY_SECONDS
+from server import Server, free_port
+
+
+class Beside(unittest.TestCase):
+    maxDiff = None
+    client = None  # makes a client of a URL and maybe a token; its send() gives a code and a body
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        root = pathlib.Path(cls.directory.name)
+        port = free_port()
+        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
+        cls.server.start()
+        cls.behind = Server(str(root / "behind"))
+        cls.behind.start()
+        cls.apiserver = Apiserver(root, cls.behind.url, ("--request-timeout=30s",))
+        cls.ours = cls.client(f"http://127.0.0.1:{port}")
+        cls.theirs = cls.client(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
+        cls.wait_for("/api/v1/namespaces/default")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.apiserver.stop()
+        cls.server.stop()
+        cls.behind.stop()
+        cls.directory.cleanup()
+
+    @classmethod
+    def wait_for(cls, path):
+        """Until the real one has it."""
+        end = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                if cls.theirs.send("GET", path)[0] == 200:
+                    return
+            except OSError:
+                pass
+            if time.monotonic() > end:
+                raise AssertionError(f"the apiserver has no {path}")
+            time.sleep(0.2)
+
+    def compare(self, what_counts, *case):
+        theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
+        with self.subTest(case=str(case)[:400]):
+            self.assertEqual(ours, theirs)
