@@ -13,6 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/kube"))
+import apiserver_test  # noqa: E402
 import same_writes_test  # noqa: E402
 from same_writes_test import LEASES, MERGE, normal  # noqa: E402
 
@@ -449,7 +450,7 @@ class SameApplies(same_writes_test.SameWrites):
         for client in (cls.ours, cls.theirs):
             code, body = client.send("POST", CRDS, CRD)
             assert code == 201, body
-            end = time.monotonic() + same_writes_test.READY_SECONDS
+            end = time.monotonic() + apiserver_test.READY_SECONDS
             while client.send("GET", THINGS)[0] != 200:
                 assert time.monotonic() < end, "the kind is not served"
                 time.sleep(0.05)

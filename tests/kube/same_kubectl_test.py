@@ -390,7 +390,7 @@ COMMANDS = [
     ("describe serviceaccount sa -n team", None),
     ("create secret generic s --from-literal=x=1 -n team", None),
     ("get secret s -n team", None),
-    ("describe secret s -n team", None, SPEC),
+    ("describe secret s -n team", None),
     ("create secret tls t --cert=/dev/null --key=/dev/null -n team", None),
     ("create secret docker-registry d --docker-username=u --docker-password=p -n team", None),
     ("create service clusterip svc --tcp=80:8080 -n team", None),
