@@ -67,6 +67,17 @@ static inline struct slice slice_trim(struct slice s)
     return s;
 }
 
+/* What stands before the separator, or all; *rest is what stands behind it. */
+static inline struct slice slice_cut(struct slice *rest, char separator)
+{
+    const uint8_t *at = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
+    size_t len = at ? (size_t)(at - rest->ptr) : rest->len;
+    struct slice part = slice_sub(*rest, 0, len);
+    size_t skip = at ? len + 1 : len;
+    *rest = slice_sub(*rest, skip, rest->len - skip);
+    return part;
+}
+
 /* True: it is a number of 1 to 18 digits and nothing else. */
 static inline bool slice_decimal(struct slice s, uint64_t *ret_number)
 {

@@ -7,17 +7,6 @@ static bool is(struct slice text, const char *word)
     return slice_equal(text, slice_from_text(word));
 }
 
-/* What stands before the separator; *rest is what stands behind it. */
-static struct slice cut(struct slice *rest, char separator)
-{
-    const uint8_t *at = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
-    size_t len = at ? (size_t)(at - rest->ptr) : rest->len;
-    struct slice part = slice_sub(*rest, 0, len);
-    size_t skip = at ? len + 1 : len;
-    *rest = slice_sub(*rest, skip, rest->len - skip);
-    return part;
-}
-
 static struct slice trim(struct slice text)
 {
     while (text.len && text.ptr[0] == ' ')
@@ -92,9 +81,9 @@ static void take_parameter(struct clause *clause, struct slice name, struct slic
 /* False: it is none. */
 static bool clause_parse(struct slice rest, struct clause *clause)
 {
-    struct slice both = cut(&rest, ';');
+    struct slice both = slice_cut(&rest, ';');
     *clause = (struct clause){.weight = 1000};
-    clause->type = trim(cut(&both, '/'));
+    clause->type = trim(slice_cut(&both, '/'));
     clause->subtype = trim(both);
     if (!both.len) {
         clause->subtype = SLICE_LITERAL("*");
@@ -104,8 +93,8 @@ static bool clause_parse(struct slice rest, struct clause *clause)
     if (memchr(both.ptr, '/', both.len))
         return false;
     while (rest.len) {
-        struct slice value = cut(&rest, ';');
-        struct slice name = trim(cut(&value, '='));
+        struct slice value = slice_cut(&rest, ';');
+        struct slice name = trim(slice_cut(&value, '='));
         if (value.len && !memchr(value.ptr, '=', value.len))
             take_parameter(clause, name, value);
     }
@@ -124,7 +113,7 @@ static size_t clauses_parse(struct slice accept, struct clause clauses[KUBE_ACCE
     size_t count = 0;
     while (accept.len && count < KUBE_ACCEPT_CLAUSES_MAX) {
         struct clause clause;
-        if (!clause_parse(trim(cut(&accept, ',')), &clause))
+        if (!clause_parse(trim(slice_cut(&accept, ',')), &clause))
             continue;
         size_t at = count++;
         for (; at && goes_before(&clause, &clauses[at - 1]); at--)
@@ -199,12 +188,12 @@ bool kube_accept_routes(struct slice accept)
 {
     bool routes = !accept.len;
     while (accept.len && !routes) {
-        struct slice clause = cut(&accept, ',');
-        struct slice type = trim(cut(&clause, ';'));
+        struct slice clause = slice_cut(&accept, ',');
+        struct slice type = trim(slice_cut(&clause, ';'));
         routes = is(type, "*/*");
         for (size_t i = 0; i < COUNT_OF(subtypes) && !routes; i++) {
             struct slice rest = type;
-            routes = is(cut(&rest, '/'), "application") && is(rest, subtypes[i]);
+            routes = is(slice_cut(&rest, '/'), "application") && is(rest, subtypes[i]);
         }
     }
     return routes;

@@ -47,17 +47,6 @@ enum status kube_percent_decode(struct arena *arena, struct slice text, bool que
     return ST_OK;
 }
 
-/* What stands before the separator; *rest is what stands behind it. */
-static struct slice cut(struct slice *rest, char separator)
-{
-    const uint8_t *at = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
-    size_t len = at ? (size_t)(at - rest->ptr) : rest->len;
-    struct slice part = slice_sub(*rest, 0, len);
-    size_t skip = at ? len + 1 : len;
-    *rest = slice_sub(*rest, skip, rest->len - skip);
-    return part;
-}
-
 static bool is(struct slice text, const char *word)
 {
     return slice_equal(text, slice_from_text(word));
@@ -73,7 +62,7 @@ static enum status path_parts(struct arena *arena, struct slice path, struct sli
 {
     size_t count = 0;
     while (path.len) {
-        struct slice part = cut(&path, '/');
+        struct slice part = slice_cut(&path, '/');
         if (!part.len)
             continue;
         if (count == PARTS_MAX)
@@ -238,8 +227,8 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
 {
     *ret_query = (struct kube_query){.grace_period_s = -1};
     while (query.len) {
-        struct slice value = cut(&query, '&');
-        struct slice name = cut(&value, '=');
+        struct slice value = slice_cut(&query, '&');
+        struct slice name = slice_cut(&value, '=');
         if (!name.len)
             continue;
         enum status decoded = kube_percent_decode(arena, name, true, &name);

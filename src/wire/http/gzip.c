@@ -4,17 +4,6 @@
 
 enum { GZIP_WINDOW_BITS = 15 + 16, MEMORY_LEVEL = 8 };
 
-/* Cuts up to the separator off the front; the separator goes too. */
-static struct slice cut(struct slice *rest, uint8_t separator)
-{
-    const uint8_t *end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
-    size_t len = end ? (size_t)(end - rest->ptr) : rest->len;
-    struct slice part = slice_sub(*rest, 0, len);
-    size_t used = size_min(len + 1, rest->len);
-    *rest = slice_sub(*rest, used, rest->len - used);
-    return slice_trim(part);
-}
-
 /* "q=0", "q=0.0", "q=0.000". */
 static bool is_zero_weight(struct slice weight)
 {
@@ -33,8 +22,8 @@ bool http_accepts_gzip(const struct http_request *request)
     if (!http_request_get(request, SLICE_LITERAL("accept-encoding"), &list))
         return false;
     while (list.len) {
-        struct slice weight = cut(&list, ',');
-        if (http_name_equal(cut(&weight, ';'), SLICE_LITERAL("gzip")))
+        struct slice weight = slice_cut(&list, ',');
+        if (http_name_equal(slice_trim(slice_cut(&weight, ';')), SLICE_LITERAL("gzip")))
             return !is_zero_weight(slice_trim(weight));
     }
     return false;
