@@ -187,15 +187,6 @@ bool change_field_is_sound(struct slice field, struct slice key)
     return field_read(field, &kv) && slice_equal(kv.key, key);
 }
 
-struct slice change_message_without_value(const struct change_head *head)
-{
-    struct slice message = change_message(head);
-    struct change_kv kv;
-    const uint8_t *after = key_and_numbers_read(message, &kv);
-    assert(after);
-    return slice_of(message.ptr, (size_t)(after - message.ptr));
-}
-
 enum status change_record_next(struct log_reader *reader, uint64_t last_index,
                                struct log_record *ret_record)
 {

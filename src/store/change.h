@@ -100,12 +100,6 @@ void change_read_kv(const struct change_head *head, struct change_kv *ret_kv);
 struct slice change_message(const struct change_head *head);
 
 /*
- * The part of the KeyValue up to its value: key, revisions and version, which stand first. It is
- * what keys_only sends.
- */
-struct slice change_message_without_value(const struct change_head *head);
-
-/*
  * The next record that changed keys, up to last_index. A long stretch of others, of leases that
  * come and go, is leapt over by the revision that they carry. ST_END; ST_DAMAGED.
  */

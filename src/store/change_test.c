@@ -54,17 +54,6 @@ static void what_was_written_reads_back(void **state)
     assert_true(slice_equal(kv.value, sample.value));
     assert_int_equal(kv.version, sample.version);
     assert_int_equal(kv.lease, sample.lease);
-
-    struct slice without = change_message_without_value(change_at(bytes));
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    struct pb_key_value decoded;
-    assert_int_equal(pb_decode(&pb_key_value_table, without, &arena, &decoded), ST_OK);
-    assert_true(slice_equal(decoded.key, sample.key));
-    assert_int_equal(decoded.version, sample.version);
-    assert_int_equal(decoded.value.len, 0);
-    assert_int_equal(decoded.lease, 0);
-    arena_fini(&arena);
 }
 
 static void bound_holds_for_the_largest_numbers(void **state)
