@@ -155,6 +155,16 @@ class Watch:
         self.connection.close()
 
 
+def answers_of(path, for_vigil):
+    """{case: answer} of a table that was written down; "… | Vigil: …" where the two are not the same."""
+    rows = {}
+    for line in path.read_text().splitlines():
+        case, _, answer = line.partition(" -> ")
+        theirs, differs, ours = answer.partition(" | Vigil: ")
+        rows[case] = ours if differs and for_vigil else theirs
+    return rows
+
+
 def names(answer):
     return [item["metadata"]["name"] for item in answer["items"]]
 

@@ -6,6 +6,8 @@ import json
 import pathlib
 import re
 
+from kube import answers_of
+
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
 CMS = "/api/v1/namespaces/default/configmaps"
 NAME = "asked"
@@ -103,10 +105,4 @@ def observe(connect, headers=None):
 
 
 def table(for_vigil):
-    """{title: answer} as written down; "… | Vigil: …" where the two differ."""
-    rows = {}
-    for line in TABLE.read_text().splitlines():
-        title, _, said = line.partition(" -> ")
-        theirs, differs, ours = said.partition(" | Vigil: ")
-        rows[title] = ours if differs and for_vigil else theirs
-    return rows
+    return answers_of(TABLE, for_vigil)

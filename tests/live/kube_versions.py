@@ -9,6 +9,8 @@ import pathlib
 import re
 import urllib.parse
 
+from kube import answers_of
+
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
 PATH = "/api/v1/namespaces/default/configmaps"
 WAIT_SECONDS = 60
@@ -189,13 +191,7 @@ def observe(world):
 
 
 def table(for_vigil):
-    """{case: answer} as written down. A line that is not the same for both has two answers: "… | Vigil: …"."""
-    rows = {}
-    for line in TABLE.read_text().splitlines():
-        case, _, answer = line.partition(" -> ")
-        theirs, differs, ours = answer.partition(" | Vigil: ")
-        rows[case] = ours if differs and for_vigil else theirs
-    return rows
+    return answers_of(TABLE, for_vigil)
 
 
 def plain_connection(port):
