@@ -28,7 +28,7 @@ static bool patch_fails(enum status fault, const struct error *error, struct kub
 }
 
 static bool patch(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
-                  struct json_node *change, struct json_node **ret_object,
+                  const struct json_node *change, struct json_node **ret_object,
                   struct kube_status *status)
 {
     char text[256];

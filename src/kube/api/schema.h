@@ -12,7 +12,7 @@
 struct kube_schema {
     /* Changes the object by a strategic merge patch; it may be changed on the way. */
     bool (*patch)(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
-                  struct json_node *patch, struct json_node **ret_object,
+                  const struct json_node *patch, struct json_node **ret_object,
                   struct kube_status *status);
     /* Reads "k8s\0" and what follows; texts may lie in the bytes. */
     bool (*read_protobuf)(struct arena *arena, const struct kube_kind *kind, struct slice bytes,

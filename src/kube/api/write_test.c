@@ -1,21 +1,45 @@
 /* Writes over an engine that completes at once, late or in any order, and to peers that leave. */
 #include "kube/api/bed_test.h"
 #include "kube/api/purge.h"
+#include "kube/api/schema.h"
 
 #include "engine/lease.h"
 
 /* -- Tests -- */
 
+/* How the body of a patch that sets data.kN is written, by its type. */
+static const struct {
+    const char *type, *format;
+} patches[] = {
+    {"application/merge-patch+json", "{\"data\":{\"k%d\":\"v\"}}"},
+    {"application/json-patch+json",
+     "[{\"op\":\"add\",\"path\":\"/data/k%d\",\"value\":\"v\"}]"},
+    {"application/strategic-merge-patch+json", "{\"data\":{\"k%d\":\"v\"}}"},
+    {"application/apply-patch+yaml",
+     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"},"
+     "\"data\":{\"k%d\":\"v\"}}"},
+};
+
+static void send_patches(size_t type, int count)
+{
+    char path[128], body[256];
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), CMS "/a?fieldManager=m%d", i);
+        snprintf(body, sizeof(body), patches[type].format, i);
+        send("PATCH", path, patches[type].type, body);
+    }
+}
+
+static size_t patch_type; /* of every_patch_arrives */
+
 static void every_patch_arrives(void)
 {
     char body[64];
+    bed->config.schema = &kube_builtin_schema;
     struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
     run();
     assert_answer(made, 201, "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"");
-    for (int i = 0; i < 20; i++) {
-        snprintf(body, sizeof(body), "{\"data\":{\"k%d\":\"v\"}}", i);
-        send_patch(CMS "/a", body);
-    }
+    send_patches(patch_type, 20);
     run();
     struct peer *got = send_json("GET", CMS "/a", "");
     run();
@@ -28,7 +52,8 @@ static void every_patch_arrives(void)
 static void patches_that_meet_are_all_applied(void **state)
 {
     (void)state;
-    for_each_seed(every_patch_arrives);
+    for (patch_type = 0; patch_type < COUNT_OF(patches); patch_type++)
+        for_each_seed(every_patch_arrives);
 }
 
 static void one_of_two(void)

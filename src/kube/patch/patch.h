@@ -28,8 +28,8 @@ enum status patch_json(struct arena *arena, struct json_node *object, struct jso
                        struct json_node **ret_object, struct error *error);
 
 /*
- * Changes the patch, too. What it puts in is without directives and nulls, as if Go's types had
- * been filled with it. Takes time in proportion to the object and the patch.
+ * What it puts in is without directives and nulls, as if Go's types had been filled with it. Takes
+ * time in proportion to the object and the patch.
  *
  * The error is in the words of apimachinery's strategicpatch. ST_MALFORMED: what Kubernetes answers
  * with 400, ST_INVALID: with 422, ST_WRONG_FORMAT: with 500, as it does for all that does not fit
@@ -37,7 +37,7 @@ enum status patch_json(struct arena *arena, struct json_node *object, struct jso
  */
 MUST_CHECK
 enum status patch_strategic(struct arena *arena, const struct kube_type *type,
-                            struct json_node *object, struct json_node *patch,
+                            struct json_node *object, const struct json_node *patch,
                             struct json_node **ret_object, struct error *error);
 
 #endif

@@ -605,13 +605,15 @@ static enum status merge_object(struct merging *m, struct json_node *object,
 }
 
 enum status patch_strategic(struct arena *arena, const struct kube_type *type,
-                            struct json_node *object, struct json_node *patch,
+                            struct json_node *object, const struct json_node *patch,
                             struct json_node **ret_object, struct error *error)
 {
     struct merging m = {.arena = arena, .error = error};
     struct known known = {.type = type};
     if (patch->type != JSON_TYPE_OBJECT || object->type != JSON_TYPE_OBJECT)
         return error_set(error, ST_MALFORMED, "invalid JSON document");
-    enum status status = merge_object(&m, object, patch, known, ret_object);
+    /* Merging moves values into the object, and the caller may need its patch again. */
+    struct json_node *own = json_node_copy(arena, patch);
+    enum status status = own ? merge_object(&m, object, own, known, ret_object) : ST_NOMEM;
     return status == ST_NOMEM ? error_set(error, status, "too large to be patched") : status;
 }
