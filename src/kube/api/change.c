@@ -51,6 +51,13 @@ static bool take_stored(struct kube_change *change, struct kube_kv kv)
     return !kv.mod_revision || arena_dup(&change->scratch, kv.value, &change->stored) == ST_OK;
 }
 
+static void finish(struct kube_change *change)
+{
+    if (change->follow && !change->dry_run)
+        change->follow(change);
+    change->done(change);
+}
+
 static void attempt(struct kube_change *change);
 
 static void on_written(struct engine_op *op)
@@ -71,7 +78,7 @@ static void on_written(struct engine_op *op)
     if (status != ST_OK)
         fail_engine(change, status);
     else if (held)
-        change->done(change);
+        finish(change);
     else if (unchanged && call->kind->flags & KUBE_CUSTOM)
         kube_custom_fail_changed(call);
     else
@@ -96,6 +103,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     struct kube_call *call = change->call;
     struct json_node *stored = NULL;
     struct error error;
+    change->follow = NULL;
     change->meta = kube_call_meta(call, &change->scratch);
     change->meta.namespace = change->namespace;
     change->meta.name = change->name;
@@ -138,7 +146,7 @@ static void attempt(struct kube_change *change)
         change->value = buf_slice(&change->encoded);
     }
     if (change->decision == KUBE_DECIDE_KEEP || change->dry_run)
-        change->done(change);
+        finish(change);
     else
         write_it(change);
 }

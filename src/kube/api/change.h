@@ -42,6 +42,7 @@ struct kube_change {
     struct slice key;
     struct kube_meta meta; /* its arena is that of the attempt */
     enum kube_decision decision;
+    void (*follow)(struct kube_change *change); /* set by decide: called right before done */
     int64_t revision;   /* of what is stored; in done, of what was written */
     struct slice value; /* in done: the object's bytes; empty: there was none */
 

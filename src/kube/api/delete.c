@@ -259,12 +259,24 @@ static enum kube_decision remove_now(struct kube_change *change, struct json_nod
     return KUBE_DECIDE_DELETE;
 }
 
+/* What was marked is emptied. */
+static void empty(struct kube_change *change)
+{
+    if (change->decision == KUBE_DECIDE_DELETE)
+        return;
+    if (kube_is_namespaces(change->call->kind))
+        kube_purge_start(change->call->face, change->name);
+    if (kube_is_definitions(change->call->kind))
+        kube_purge_definition(change->call->face, change->name);
+}
+
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
                                       struct json_node *stored, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
     bool namespaces = kube_is_namespaces(call->kind);
+    change->follow = empty;
     if ((namespaces && !may_be_deleted(call, change->name)) ||
         !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision))
         return KUBE_DECIDE_FAIL;
@@ -286,16 +298,6 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
         return KUBE_DECIDE_FAIL;
     *ret_object = object;
     return json_node_equal(stored, object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
-}
-
-void kube_delete_follow(struct kube_change *change)
-{
-    if (kube_is_namespaces(change->call->kind) && change->decision != KUBE_DECIDE_DELETE &&
-        !change->dry_run)
-        kube_purge_start(change->call->face, change->name);
-    if (kube_is_definitions(change->call->kind) && change->decision != KUBE_DECIDE_DELETE &&
-        !change->dry_run)
-        kube_purge_definition(change->call->face, change->name);
 }
 
 /* -- One object -- */
@@ -340,7 +342,6 @@ static void respond_success(struct kube_change *change)
 
 static void done(struct kube_change *change)
 {
-    kube_delete_follow(change);
     if (change->decision == KUBE_DECIDE_DELETE &&
         !(kube_strategy(change->call->kind) & KUBE_RETURNS_DELETED))
         respond_success(change);

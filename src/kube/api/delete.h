@@ -21,12 +21,10 @@ MUST_CHECK
 bool kube_delete_options_of(struct kube_call *call, struct json_node *options,
                             struct kube_delete_options *ret_options);
 
-/* What a change decides that deletes what is stored. */
+/* What a change decides that deletes what is stored. A namespace or definition that is marked by it
+ * is emptied from then on, whoever decides so. */
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
                                       struct json_node *stored, struct json_node **ret_object);
-
-/* After it was done: a namespace that was marked is emptied from now on. */
-void kube_delete_follow(struct kube_change *change);
 
 #endif

@@ -13,8 +13,6 @@
 #include "kube/api/delete.h"
 #include "kube/api/scope.h"
 #include "kube/api/write.h"
-#include "kube/selector/field.h"
-#include "kube/selector/label.h"
 
 #include <stdio.h>
 
@@ -23,8 +21,7 @@ enum { PAGE_KEYS = 100, ITEMS_BYTES_MAX = 16 << 20 };
 struct collection {
     struct kube_change change;
     struct kube_delete_options options;
-    const struct label_selector *labels;
-    const struct field_selector *fields;
+    struct kube_selection *selection; /* a reference */
     struct slice prefix, end;
     struct buf from; /* where the next page begins */
     struct pb_range_request request;
@@ -36,7 +33,7 @@ struct collection {
     int64_t revision;
     int64_t total;   /* of all keys from the first on */
     int64_t deleted; /* so far, up to the limit */
-    int64_t seen;    /* the revision of what is being deleted */
+    int64_t seen;    /* the revision of what is being deleted; 0: it is gone or not selected */
     struct deferred next;
 };
 
@@ -51,6 +48,8 @@ static void on_free(struct kube_change *change)
     arena_fini(&c->page);
     buf_fini(&c->from);
     buf_fini(&c->items);
+    kube_selection_unref(c->selection);
+    c->selection = NULL;
 }
 
 static void fail_engine(struct kube_call *call, enum status status)
@@ -91,10 +90,14 @@ static bool is_full(const struct collection *c)
 static enum status append_rest(struct collection *c, struct buf *to)
 {
     struct kube_call *call = c->change.call;
+    AUTO(buf_fini) struct buf after = {0};
     struct slice token;
     if (!is_full(c) || !(c->more || c->at < c->count))
         return ST_OK;
-    TRY(kube_continue_write(&call->arena, c->revision, c->change.name, &token));
+    /* Behind the last name, which may stay for its finalizers. */
+    TRY(buf_append(&after, c->change.name));
+    TRY(buf_append(&after, slice_of("", 1)));
+    TRY(kube_continue_write(&call->arena, c->revision, buf_slice(&after), &token));
     TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
     if (call->query.label_selector.len || call->query.field_selector.len)
         return ST_OK;
@@ -138,16 +141,21 @@ static void step_later(struct collection *c)
     loop_defer(call->face->loop, &c->next);
 }
 
-static bool matches(struct collection *c, struct kube_kv kv)
+/* What is no object matches nothing. */
+static enum status matches(struct collection *c, struct slice stored, int64_t revision,
+                           bool *ret_matches)
 {
     AUTO(buf_fini) struct buf converted = {0};
     struct kube_object object;
     struct slice value;
-    return kube_custom_convert(c->change.call->kind, kv.value, kv.mod_revision, &converted,
-                               &value) == ST_OK &&
-           kube_object_look(value, &object) == ST_OK &&
-           label_selector_matches(c->labels, object.labels) &&
-           field_selector_matches(c->fields, &object);
+    enum status status =
+        kube_custom_convert(c->change.call->kind, stored, revision, &converted, &value);
+    if (status == ST_OK)
+        status = kube_object_look(value, &object);
+    if (status != ST_OK && status != ST_MALFORMED)
+        return status;
+    *ret_matches = status == ST_OK && kube_selection_matches(c->selection, &object);
+    return ST_OK;
 }
 
 static enum status take_page(struct collection *c)
@@ -169,7 +177,9 @@ static enum status take_page(struct collection *c)
         TRY(buf_append(&c->from, kv.key));
         TRY(buf_append(&c->from, slice_of("", 1)));
         struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
-        if (matches(c, kv))
+        bool selected;
+        TRY(matches(c, kv.value, kv.mod_revision, &selected));
+        if (selected)
             TRY(arena_dup(&c->page, name, &c->names[c->count++]));
     }
     return range->op.status;
@@ -220,8 +230,15 @@ static enum kube_decision decide(struct kube_change *change, struct json_node *s
                                  struct json_node **ret_object)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
-    c->seen = change->revision;
-    if (!stored)
+    bool selected = false;
+    enum status status = stored ? matches(c, change->stored, change->revision, &selected) : ST_OK;
+    if (status != ST_OK) {
+        kube_fail_engine(&change->call->status, status);
+        return KUBE_DECIDE_FAIL;
+    }
+    /* Since the page was read it may have gone, or changed so that it is not selected any more. */
+    c->seen = selected ? change->revision : 0;
+    if (!selected)
         return KUBE_DECIDE_KEEP;
     return kube_delete_decide(change, &c->options, stored, ret_object);
 }
@@ -237,17 +254,6 @@ static void done(struct kube_change *change)
 }
 
 /* -- Beginning -- */
-
-static bool parse_selectors(struct kube_call *call, struct collection *c)
-{
-    struct error error = {0};
-    if (label_selector_parse(&call->arena, call->query.label_selector, &c->labels, &error) !=
-            ST_OK ||
-        field_selector_parse(&call->arena, call->query.field_selector, call->kind, &c->fields,
-                             &error) != ST_OK)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
-    return true;
-}
 
 /* After what a list has listed, or a delete like this one has deleted. */
 static bool go_on(struct kube_call *call, struct collection *c)
@@ -268,7 +274,7 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
     if ((namespaced && !call->path.namespace.len) || kube_is_namespaces(call->kind))
         return kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
                               "the server does not allow this method on the requested resource");
-    if (!parse_selectors(call, c) || !kube_delete_options_read(call, request, &c->options))
+    if (!kube_selectors_get(call, &c->selection) || !kube_delete_options_read(call, request, &c->options))
         return false;
     if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace, SLICE_EMPTY,
                       &c->prefix) != ST_OK ||
@@ -302,7 +308,7 @@ void kube_delete_collection(struct kube_call *call, const struct http_request *r
         kube_fail_engine(&call->status, ST_NOMEM);
     if (!c || !begin(call, request, c)) {
         if (c)
-            buf_fini(&c->from);
+            on_free(&c->change);
         kube_call_fail(call);
         return;
     }

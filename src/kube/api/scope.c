@@ -89,16 +89,21 @@ static bool set_revision(struct kube_scope *scope, struct kube_call *call, bool 
 
 /* -- Selectors -- */
 
-static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
+bool kube_selectors_get(struct kube_call *call, struct kube_selection **ret_selection)
 {
     struct error error;
     enum status status =
         kube_selection_get(&call->face->selections, call->query.label_selector,
-                           call->query.field_selector, call->kind, &scope->selection, &error);
+                           call->query.field_selector, call->kind, ret_selection, &error);
     if (status == ST_NOMEM)
         return kube_fail_engine(&call->status, status);
-    if (status != ST_OK)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+    return status == ST_OK || kube_fail(&call->status, KUBE_BAD_REQUEST, "%s", error.text);
+}
+
+static bool set_selectors(struct kube_scope *scope, struct kube_call *call)
+{
+    if (!kube_selectors_get(call, &scope->selection))
+        return false;
     struct slice name = call->path.name;
     return !name.len || field_selector_is_empty(scope->selection->fields) ||
            (field_selector_requires(scope->selection->fields, SLICE_LITERAL("metadata.name"),

@@ -21,6 +21,10 @@ struct kube_scope {
     size_t looked; /* bytes of what was looked at, as it is shown; its owner counts from 0 again */
 };
 
+/* The selectors of the query, as a reference. False: call->status says why. */
+MUST_CHECK
+bool kube_selectors_get(struct kube_call *call, struct kube_selection **ret_selection);
+
 /* False: call->status says why. */
 MUST_CHECK
 bool kube_scope_init(struct kube_scope *scope, struct kube_call *call, bool watch);

@@ -1,0 +1,116 @@
+/* Deleting many objects at once, while others change them. */
+#include "kube/api/bed_test.h"
+
+#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define HATS "/apis/example.com/v1/hats"
+
+enum { SEEDS = 40, OBJECTS = 12 };
+
+static struct peer *ask(const char *method, const char *path, const char *body, unsigned code)
+{
+    struct peer *peer = send_json(method, path, body);
+    run();
+    assert_answer(peer, code, NULL);
+    return peer;
+}
+
+static void make(const char *name, const char *more)
+{
+    char body[256];
+    snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"%s}}", name, more);
+    ask("POST", CMS, body, 201);
+}
+
+static void definitions_deleted_together_are_emptied_and_go(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    ask("POST", CRDS,
+        "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
+        "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
+        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
+        "\"type\":\"object\"}}}]}}",
+        201);
+    ask("POST", HATS,
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Hat\",\"metadata\":{\"name\":\"h\"}}", 201);
+    ask("DELETE", CRDS "?dryRun=All", "", 200);
+    ask("GET", HATS "/h", "", 200);
+    ask("DELETE", CRDS, "", 200);
+    ask("GET", CRDS "/hats.example.com", "", 404);
+    end();
+}
+
+/* Fills `token` with the continue token of an answer; false: it has none. */
+static bool find_token(struct peer *peer, char *token, size_t size)
+{
+    static const char key[] = "\"continue\":\"";
+    const char *at = memmem(peer->answer.ptr, peer->answer.len, key, strlen(key));
+    if (!at)
+        return false;
+    at += strlen(key);
+    snprintf(token, size, "%.*s", (int)strcspn(at, "\""), at);
+    return true;
+}
+
+static void pages_pass_objects_that_their_finalizers_hold(void **state)
+{
+    (void)state;
+    begin(2, 0);
+    char name[16], path[384] = CMS "?limit=1", token[256];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "c%d", i);
+        make(name, ",\"finalizers\":[\"example.com/x\"]");
+    }
+    int pages = 1;
+    struct peer *page = ask("DELETE", path, "", 200);
+    for (; find_token(page, token, sizeof(token)); pages++) {
+        assert_true(pages < 3);
+        snprintf(path, sizeof(path), CMS "?limit=1&continue=%s", token);
+        page = ask("DELETE", path, "", 200);
+        snprintf(name, sizeof(name), "c%d", pages);
+        assert_true(said(page, name));
+    }
+    assert_int_equal(pages, 3);
+    end();
+}
+
+/* An object that stops matching after the page was read is deleted before its change or not at
+ * all. */
+static void selectors_hold_for_an_object_at_the_moment_it_goes(void **state)
+{
+    (void)state;
+    unsigned kept = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        begin(seed, 0);
+        char name[16];
+        for (int i = 0; i < OBJECTS; i++) {
+            snprintf(name, sizeof(name), "c%02d", i);
+            make(name, ",\"labels\":{\"n\":\"1\"}");
+        }
+        struct peer *all = send_json("DELETE", CMS "?labelSelector=n%3D1", "");
+        for (uint64_t i = 0; i < seed; i++) {
+            loop_turn(bed->loop, 0);
+            (void)fake_step(bed->engine);
+        }
+        struct peer *change =
+            send_patch(CMS "/c11", "{\"metadata\":{\"labels\":{\"n\":\"2\"}}}");
+        run();
+        assert_answer(all, 200, NULL);
+        bool changed = change->code == 200;
+        kept += changed;
+        assert_true(said(all, "\"name\":\"c11\"") == !changed);
+        ask("GET", CMS "/c11", "", changed ? 200 : 404);
+        end();
+    }
+    assert_true(kept > 0 && kept < SEEDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
+        cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
+        cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
