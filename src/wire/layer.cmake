@@ -1,3 +1,5 @@
 # The connection's test makes each of our allocations fail in turn. Tests are made after this file.
 cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+
+vigil_corpus(wire gunzip)

@@ -6,6 +6,7 @@ import unittest
 
 import grpc
 
+import h2raw
 import protobuf as pb
 from server import LiveTest
 
@@ -23,8 +24,8 @@ class Grpcio(LiveTest):
         self.addCleanup(channel.close)
         return channel
 
-    def call(self, method, body, channel=None, **options):
-        return (channel or self.channel).unary_unary(method)(body, timeout=60, **options)
+    def call(self, method, body, channel=None, timeout=60, **options):
+        return (channel or self.channel).unary_unary(method)(body, timeout=timeout, **options)
 
     def error(self, method, body, **options):
         with self.assertRaises(grpc.RpcError) as caught:
@@ -126,6 +127,31 @@ class Grpcio(LiveTest):
             except grpc.RpcError as e:
                 self.assertEqual(e.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.call(KV + "Put", pb.put(b"a", b"2"))
+
+    def test_deadline_within_a_large_answer_is_a_deadline(self):
+        """A client that gives no window has half of the answer when its time is up. Trailers behind that would
+        tell it of a broken message."""
+        for i in range(20):
+            self.call(KV + "Put", pb.put(b"large%02d" % i, b"x" * 1_000_000))
+        with h2raw.Connection(self.vigil.port) as raw:
+            raw.send(h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, 1,
+                                 h2raw.request_headers(KV + "Range", [("grpc-timeout", "300m")])) +
+                     h2raw.frame(h2raw.DATA, h2raw.END_STREAM, 1,
+                                 pb.grpc_frame(pb.range_of(b"large", b"largf"))))
+            kinds = []
+            for kind, _, stream, payload in raw.frames():
+                if stream == 1:
+                    kinds.append(kind)
+                if kind == h2raw.RST_STREAM:
+                    self.assertEqual(payload, (8).to_bytes(4, "big"))  # CANCEL
+                    break
+        self.assertEqual((kinds.count(h2raw.HEADERS), kinds[-1]), (1, h2raw.RST_STREAM))
+        unlimited = self.connect(options=[("grpc.max_receive_message_length", -1)])
+        for timeout in [0.002 * i for i in range(1, 11)]:
+            try:
+                self.call(KV + "Range", pb.range_of(b"large", b"largf"), channel=unlimited, timeout=timeout)
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.DEADLINE_EXCEEDED, e)
 
 
 if __name__ == "__main__":

@@ -159,20 +159,45 @@ static bool is_stalled(struct grpc_call *call, int64_t now_ns)
     return now_ns - call->progress_ns >= call->server->limits->stall_ns;
 }
 
+/*
+ * A part of a message has left. Trailers behind it would make the client report a broken message
+ * instead of its deadline, so the stream is reset: clients take that for the deadline once their
+ * own has passed, and it has, because it began before ours. A watch only parks between messages.
+ */
+static bool is_half_sent(const struct grpc_call *call)
+{
+    if (!call->stream.head_sent)
+        return false;
+    if (call->source)
+        return !(call->method->parks && call->source_parked);
+    return call->first_chunk && call->first_chunk->sent > 0;
+}
+
+/* True: the call is gone. */
+static bool expire(struct grpc_call *call)
+{
+    bool half_sent = is_half_sent(call);
+    grpc_call_expire(call);
+    if (half_sent)
+        h2_stream_reset(&call->stream, H2_CANCEL);
+    return half_sent;
+}
+
 static void check_calls(struct grpc_endpoint *endpoint)
 {
     int64_t now_ns = endpoint->now_ns;
     int64_t next = INT64_MAX;
     struct grpc_call *call, *following;
     LIST_FOREACH_SAFE (call, following, &endpoint->timed, in_timed) {
-        if (!call->finished && call->deadline_ns <= now_ns)
-            grpc_call_expire(call);
-        if (is_stalled(call, now_ns)) {
+        bool gone = !call->finished && call->deadline_ns <= now_ns && expire(call);
+        if (!gone && is_stalled(call, now_ns)) {
             h2_stream_reset(&call->stream, H2_CANCEL);
-            if (h2_session_failed(endpoint->session))
-                return;
-            continue;
+            gone = true;
         }
+        if (h2_session_failed(endpoint->session))
+            return;
+        if (gone)
+            continue;
         next = earlier(next, check_at(call, now_ns));
         if (call->progress_ns && may_stall(call))
             next = earlier(next, call->progress_ns + call->server->limits->stall_ns);

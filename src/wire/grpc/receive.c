@@ -2,16 +2,22 @@
 #include "wire/grpc/gunzip.h"
 #include "wire/grpc/state.h"
 
-static void hand_over(struct grpc_call *call, struct slice message)
+/* Whether the caller may send this message at all: asked before any of it is kept or unpacked. */
+static bool admit(struct grpc_call *call)
 {
     const struct grpc_guard *guard = call->row->guard;
+    enum status status = guard ? guard->admit(guard->ctx, call, call->row) : ST_OK;
+    if (status == ST_OK)
+        return true;
+    grpc_call_fail(call, status);
+    return false;
+}
+
+/* Of a caller that was admitted. */
+static void hand_over(struct grpc_call *call, struct slice message)
+{
     grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
     grpc_call_count(call, GRPC_COUNT_RECEIVED_BYTES, message.len);
-    enum status status = guard ? guard->admit(guard->ctx, call, call->row) : ST_OK;
-    if (status != ST_OK) {
-        grpc_call_fail(call, status);
-        return;
-    }
     call->known = true;
     call->method->on_message(call, call->row->service, message);
 }
@@ -73,6 +79,10 @@ static bool unpack(struct grpc_call *call, struct slice message, struct buf *pla
 static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
 {
     AUTO(buf_fini) struct buf plain = {0};
+    if (!admit(call)) {
+        grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
+        return;
+    }
     if (call->prefix[0] == 1) {
         if (!unpack(call, message, &plain))
             return;
@@ -138,7 +148,7 @@ static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
     if (call->prefix_len < GRPC_PREFIX_BYTES)
         return bytes;
     call->message_len = h2_get32(call->prefix + 1);
-    if (check_prefix(call) && call->message_len > bytes.len)
+    if (check_prefix(call) && call->message_len > bytes.len && admit(call))
         h2_stream_expect(&call->stream, call->message_len - bytes.len);
     return bytes;
 }
@@ -199,18 +209,18 @@ static bool is_cut_off(const struct grpc_call *call)
 static void half_close_only(struct grpc_call *call)
 {
     bool streams = call->method->server_streams;
-    if (call->delivered && streams)
-        hand_over(call, call->request);
-    else if (call->delivered)
-        return;
-    else if (is_cut_off(call))
+    if (call->delivered) {
+        if (streams && admit(call))
+            hand_over(call, call->request);
+    } else if (is_cut_off(call)) {
         grpc_call_fail_format(call, streams ? GRPC_INTERNAL : GRPC_UNKNOWN, "unexpected EOF");
-    else if (streams)
+    } else if (streams) {
         grpc_call_fail_format(call, GRPC_INTERNAL,
                               "cardinality violation: received no request message from "
                               "non-client-streaming RPC");
-    else
+    } else {
         grpc_call_fail_format(call, GRPC_UNKNOWN, "EOF");
+    }
 }
 
 void grpc_call_on_half_close(struct h2_stream *stream)

@@ -1,0 +1,91 @@
+/* How time ends calls. */
+#include "wire/grpc/endpoint.h"
+
+#include "wire/grpc/fixture_test.h"
+
+#define DEADLINE_NS INT64_C(300000000)
+
+static void pass_deadline(struct fixture *f)
+{
+    f->now += DEADLINE_NS + H2_SECOND_NS;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+}
+
+/* Trailers behind half a message would tell the client that the message is broken. */
+static void deadline_within_a_message_resets_the_stream(void **state)
+{
+    struct fixture *f = *state;
+    f->service.source_bytes = 100000; /* more than the window */
+    test_call_with(&f->in, 1, "/t.T/List", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
+    pass_deadline(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+    assert_int_equal(test_count(buf_slice(&f->out), H2_HEADERS, 1), 1);
+    assert_int_equal(f->service.ends, 1);
+}
+
+/* Its client gives it up by itself; only the reading is late. */
+static void answer_that_was_whole_by_its_deadline_is_sent(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t bytes[100000];
+    test_call_with(&f->in, 1, "/t.T/Echo", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
+    exchange(f);
+    pass_deadline(f);
+    test_window(&f->in, 0, 1 << 20);
+    test_window(&f->in, 1, 1 << 20);
+    exchange(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), sizeof(bytes) + GRPC_PREFIX_BYTES);
+    assert_int_equal(status_of(f, 1), GRPC_OK);
+}
+
+static void deadline_between_messages_is_told_by_the_status(void **state)
+{
+    struct fixture *f = *state;
+    f->service.source_bytes = 100;
+    test_call_with(&f->in, 1, "/t.T/Watch", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 1, 0, SLICE_EMPTY);
+    test_call_with(&f->in, 3, "/t.T/Chat", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 3, 0, SLICE_LITERAL("hello"));
+    exchange(f);
+    pass_deadline(f);
+    assert_ended(f, 1, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+    assert_ended(f, 3, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+}
+
+static int64_t fresh_now(void *ctx)
+{
+    return ((struct fixture *)ctx)->now + H2_SECOND_NS;
+}
+
+static void no_slow_call(void *ctx, const struct grpc_call *call, int64_t took_ns)
+{
+    (void)ctx, (void)call, (void)took_ns;
+}
+
+static void deadline_counts_from_the_real_time(void **state)
+{
+    struct fixture *f = *state;
+    struct grpc_timing timing = {
+        .now_ns = fresh_now, .slow_ns = INT64_MAX, .on_slow = no_slow_call, .ctx = f};
+    grpc_services_time(f->services, &timing);
+    test_call_with(&f->in, 1, "/t.T/Wait", 0, EXTRA("grpc-timeout", "300m"));
+    test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
+    exchange(f); /* in a turn that began a second ago */
+    assert_int_equal(wire_connection_timeout(f->connection), f->now + H2_SECOND_NS + DEADLINE_NS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(deadline_within_a_message_resets_the_stream),
+        TEST(answer_that_was_whole_by_its_deadline_is_sent),
+        TEST(deadline_between_messages_is_told_by_the_status),
+        TEST(deadline_counts_from_the_real_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
