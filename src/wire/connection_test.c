@@ -261,10 +261,7 @@ static size_t run_corpus(const char *name, bool http2)
 {
     char path[1024];
     size_t count = 0;
-    const char *slash = strrchr(__FILE__, '/');
-    assert_non_null(slash);
-    snprintf(path, sizeof(path), "%.*s/../../fuzz/corpus/%s", (int)(slash - __FILE__), __FILE__,
-             name);
+    snprintf(path, sizeof(path), VIGIL_SOURCE_DIR "/fuzz/corpus/%s", name);
     DIR *dir = opendir(path);
     assert_non_null(dir);
     for (struct dirent *entry; (entry = readdir(dir));) {

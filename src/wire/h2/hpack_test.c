@@ -287,9 +287,7 @@ static void corpus_is_judged_as_nghttp2_judges_it(void **state)
     (void)state;
     char path[1024];
     size_t count = 0;
-    const char *slash = strrchr(__FILE__, '/');
-    int folder = snprintf(path, sizeof(path), "%.*s/../../../fuzz/corpus/wire_hpack/",
-                          (int)(slash - __FILE__), __FILE__);
+    int folder = snprintf(path, sizeof(path), VIGIL_SOURCE_DIR "/fuzz/corpus/wire_hpack/");
     DIR *dir = opendir(path);
     assert_non_null(dir);
     for (struct dirent *entry; (entry = readdir(dir));) {
