@@ -113,6 +113,7 @@ enum grpc_code {
     /* ours */                                                                                     \
     X(NOMEM, GRPC_RESOURCE_EXHAUSTED, "vigil: out of memory")                                      \
     X(LIMIT, GRPC_RESOURCE_EXHAUSTED, "vigil: a limit was reached")                                \
+    X(TOO_MANY_WATCHES, GRPC_RESOURCE_EXHAUSTED, "vigil: too many watches on this server")         \
     X(MALFORMED, GRPC_INTERNAL, "vigil: malformed bytes")                                          \
     X(UNIMPLEMENTED, GRPC_UNIMPLEMENTED, "vigil: not implemented")                                 \
     X(INTERNAL, GRPC_INTERNAL, "vigil: internal error")                                            \

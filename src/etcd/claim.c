@@ -177,13 +177,8 @@ static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room
     struct claim *c = CONTAINER_OF(source, struct claim, source);
     *ret_len = 0;
     /* Each look may wait for another key, whose first word must be taken for it to call again. */
-    enum look_news news = LOOK_AGAIN;
-    while (c->state == CLAIM_WAITING && (news = look_drain(&c->look)) == LOOK_AGAIN)
+    while (c->state == CLAIM_WAITING && look_drain(&c->look) == LOOK_AGAIN)
         look_again(c);
-    if (news == LOOK_REFUSED) {
-        claim_move(c, CLAIM_FAILED);
-        grpc_call_fail_text(c->call, GRPC_RESOURCE_EXHAUSTED, slice_from_text(look_refused_text));
-    }
     if (c->state != CLAIM_ANSWERED)
         return GRPC_FILL_PARKED;
     if (c->out.len == 0) {
@@ -202,8 +197,9 @@ static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room
 static void wait_for(struct claim *c, struct slice key)
 {
     enum status status = look_wait(&c->look, key, SLICE_EMPTY, false);
-    if (status != ST_OK) {
-        fail(c, status);
+    if (status != ST_OK) { /* a limit of ours, which etcd's client has no text for */
+        claim_move(c, CLAIM_FAILED);
+        grpc_call_fail(c->call, status);
         return;
     }
     claim_move(c, CLAIM_WAITING);

@@ -272,6 +272,121 @@ static void observer_sees_each_leader(void **state)
     peer_free(p);
 }
 
+/* A key that is the prefix itself leads like any other; the wait after it is for the prefix. */
+static void observer_waits_for_the_prefix_after_its_bare_key(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(8, 50, PEER_WINDOW);
+    struct pb_leader_request ask = {.name = SLICE_LITERAL("name")};
+    struct pb_leader_response leader;
+    struct pb_put_request put = {.key = SLICE_LITERAL("name/")};
+    struct pb_delete_range_request removal = {.key = put.key};
+    size_t at = 0;
+    peer_call(p, PB_KV_PUT_PATH, &pb_put_request_table, &put);
+    settle(p);
+    uint32_t observer = peer_call(p, PB_ELECTION_OBSERVE_PATH, &pb_leader_request_table, &ask);
+    settle(p);
+    assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
+    peer_call(p, PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table, &removal);
+    settle(p);
+    start_campaign(p, grant(p), "next");
+    settle(p);
+    assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
+    assert_true(slice_equal(leader.kv->value, SLICE_LITERAL("next")));
+    peer_reset(p, observer);
+    peer_free(p);
+}
+
+/* -- Compaction -- */
+
+/* The window of a call is closed until it is opened here: its watch stays unread until then. */
+static void open_call(struct peer *p, uint32_t call)
+{
+    peer_open_window(p, call, 1 << 20);
+    settle(p);
+}
+
+static void put(struct peer *p, int64_t lease, const char *value)
+{
+    char key[64];
+    snprintf(key, sizeof(key), "name/%llx", (unsigned long long)lease);
+    struct pb_put_request request = {
+        .key = slice_from_text(key), .value = slice_from_text(value), .lease = lease};
+    open_call(p, peer_call(p, PB_KV_PUT_PATH, &pb_put_request_table, &request));
+}
+
+/* Everything before now, after some changes of the key of the lease. */
+static void compact_past(struct peer *p, int64_t lease, const char *newest)
+{
+    struct pb_put_response done;
+    for (int i = 0; i < 5; i++)
+        put(p, lease, "passing");
+    put(p, lease, newest);
+    struct pb_put_request mark = {.key = SLICE_LITERAL("mark")};
+    uint32_t call = peer_call(p, PB_KV_PUT_PATH, &pb_put_request_table, &mark);
+    open_call(p, call);
+    assert_answers(p, call, &pb_put_response_table, &done);
+    struct pb_compaction_request request = {.revision = done.header->revision};
+    struct pb_compaction_response compacted;
+    call = peer_call(p, PB_KV_COMPACT_PATH, &pb_compaction_request_table, &request);
+    open_call(p, call);
+    assert_answers(p, call, &pb_compaction_response_table, &compacted);
+}
+
+static int64_t grant_closed(struct peer *p)
+{
+    struct pb_lease_grant_request request = {.ttl = 100};
+    struct pb_lease_grant_response response;
+    uint32_t call =
+        peer_call(p, PB_LEASE_LEASE_GRANT_PATH, &pb_lease_grant_request_table, &request);
+    open_call(p, call);
+    assert_answers(p, call, &pb_lease_grant_response_table, &response);
+    return response.id;
+}
+
+static void waiter_goes_on_after_a_compaction(void **state)
+{
+    (void)state;
+    for (int campaigns = 0; campaigns < 2; campaigns++) {
+        struct peer *p = peer_new(6, 50, 0);
+        int64_t first = grant_closed(p), second = grant_closed(p);
+        open_call(p, start_campaign(p, first, "first"));
+        uint32_t waits =
+            campaigns ? start_campaign(p, second, "second") : start_lock(p, second);
+        settle(p);
+        compact_past(p, first, "newest");
+        open_call(p, waits);
+        assert_false(peer_stream(p, waits)->ended);
+        open_call(p, start_unlock(p, first));
+        assert_true(answered(p, waits));
+        peer_free(p);
+    }
+}
+
+static void observer_goes_on_after_a_compaction(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(7, 50, 0);
+    struct pb_leader_request ask = {.name = SLICE_LITERAL("name")};
+    struct pb_leader_response leader;
+    size_t at = 0;
+    int64_t lease = grant_closed(p);
+    open_call(p, start_campaign(p, lease, "first"));
+    uint32_t observer = peer_call(p, PB_ELECTION_OBSERVE_PATH, &pb_leader_request_table, &ask);
+    settle(p);
+    compact_past(p, lease, "newest");
+    open_call(p, observer);
+    static const char *const values[] = {"first", "newest", "last"};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        if (i == 2)
+            put(p, lease, values[i]);
+        assert_true(next_message(p, observer, &at, &pb_leader_response_table, &leader));
+        assert_true(slice_equal(leader.kv->value, slice_from_text(values[i])));
+    }
+    peer_reset(p, observer);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +397,9 @@ int main(void)
         cmocka_unit_test(campaign_of_the_leader_proclaims),
         cmocka_unit_test(peers_leave_at_any_point),
         cmocka_unit_test(observer_sees_each_leader),
+        cmocka_unit_test(observer_waits_for_the_prefix_after_its_bare_key),
+        cmocka_unit_test(waiter_goes_on_after_a_compaction),
+        cmocka_unit_test(observer_goes_on_after_a_compaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,15 @@ static enum status observe_found(struct observe_call *o, const struct pb_leader_
     return observe_tell(o, response);
 }
 
+static void observe_next(struct observe_call *o, const struct pb_leader_response *response)
+{
+    enum status status = observe_found(o, response);
+    if (status != ST_OK)
+        grpc_call_fail(o->call, status);
+    else
+        grpc_call_wake(o->call); /* What came during the look is not told again. */
+}
+
 static void observe_done(struct look *look)
 {
     struct observe_call *o = CONTAINER_OF(look, struct observe_call, look);
@@ -208,16 +217,13 @@ static void observe_done(struct look *look)
         observe_over(o);
         return;
     }
-    if (status == ST_OK && o->follows) {
-        status = observe_found(o, &response);
-        /* What came during the look is not told again. */
-        grpc_call_wake(o->call);
-    }
     if (status != ST_OK)
         fail_text(o->call, status_text(status));
-    else if (!o->follows && look->found)
+    else if (o->follows)
+        observe_next(o, &response);
+    else if (look->found)
         etcd_call_reply(o->call, &pb_leader_response_table, &response);
-    else if (!o->follows)
+    else
         fail_text(o->call, no_leader);
 }
 
@@ -226,15 +232,8 @@ static enum grpc_fill observe_fill(struct grpc_source *source, uint8_t *dst, siz
 {
     struct observe_call *o = CONTAINER_OF(source, struct observe_call, source);
     /* Each look may wait for another key, whose first word must be taken for it to call again. */
-    enum look_news news = LOOK_AGAIN;
-    while (o->out_at == o->out.len && !o->look.pending &&
-           (news = look_drain(&o->look)) == LOOK_AGAIN)
+    while (o->out_at == o->out.len && !o->look.pending && look_drain(&o->look) == LOOK_AGAIN)
         look_oldest(&o->look, o->prefix, o->prefix_end);
-    if (news == LOOK_REFUSED) {
-        *ret_len = 0;
-        grpc_call_fail_text(o->call, GRPC_RESOURCE_EXHAUSTED, slice_from_text(look_refused_text));
-        return GRPC_FILL_PARKED;
-    }
     size_t n = size_min(room, o->out.len - o->out_at);
     if (n)
         memcpy(dst, o->out.ptr + o->out_at, n);

@@ -18,11 +18,16 @@ void look_init(struct look *look, struct grpc_call *call, struct etcd_face *face
     arena_init(&look->arena, NULL, 0, ANSWER_BYTES_MAX);
 }
 
+static void stop_waiting(struct look *look)
+{
+    watch_stream_free(look->stream);
+    look->stream = NULL;
+}
+
 void look_fini(struct look *look)
 {
     assert(!look->pending);
-    watch_stream_free(look->stream);
-    look->stream = NULL;
+    stop_waiting(look);
     buf_fini(&look->watched);
     arena_fini(&look->arena);
 }
@@ -135,60 +140,54 @@ static void wake(void *ctx)
     grpc_call_wake(look->call);
 }
 
+/* The stream will be woken again: it has a watcher, and no message was broken off. */
+static bool is_alive(const struct look *look)
+{
+    return watch_stream_watchers(look->stream) > 0 && watch_stream_status(look->stream) == ST_OK;
+}
+
+static bool waits_for(const struct look *look, struct slice key, struct slice end)
+{
+    return look->stream && is_alive(look) && look->wide == (end.len > 0) &&
+           slice_equal(buf_slice(&look->watched), key);
+}
+
 enum status look_wait(struct look *look, struct slice key, struct slice end, bool puts)
 {
-    if (look->stream && slice_equal(buf_slice(&look->watched), key))
+    if (waits_for(look, key, end))
         return ST_OK;
-    watch_stream_free(look->stream);
-    look->stream = NULL;
+    stop_waiting(look);
     buf_reset(&look->watched, SIZE_MAX);
     TRY(buf_append(&look->watched, key));
+    look->wide = end.len > 0;
     look->stream = watch_stream_new(engine_watch_hub(look->face->shard),
                                     (struct watch_stream_owner){.wake = wake, .ctx = look});
-    look->unread = true;
     struct watch_create create = {
         .key = key,
         .range_end = end,
         .start_revision = look->range.op.revision + 1,
         .no_put = !puts,
     };
-    return watch_stream_create(look->stream, &create);
-}
-
-const char look_refused_text[] = "vigil: too many watches on this server";
-
-/* The created response is the first on its stream, and short. */
-static bool refused(struct slice said)
-{
-    uint8_t first[512];
-    struct arena arena;
-    struct pb_watch_response response;
-    assert(said.len >= GRPC_PREFIX_BYTES);
-    size_t len = said.ptr[3] * 256u + said.ptr[4];
-    assert(said.len >= GRPC_PREFIX_BYTES + len); /* our own bytes */
-    arena_init(&arena, first, sizeof(first), DRAIN_BYTES);
-    enum status status = pb_decode(&pb_watch_response_table,
-                                   slice_sub(said, GRPC_PREFIX_BYTES, len), &arena, &response);
-    bool canceled = status != ST_OK || response.canceled;
-    arena_fini(&arena);
-    return canceled;
+    TRY(watch_stream_create(look->stream, &create));
+    if (is_alive(look))
+        return ST_OK;
+    stop_waiting(look);
+    return ST_TOO_MANY_WATCHES;
 }
 
 enum look_news look_drain(struct look *look)
 {
     uint8_t drop[DRAIN_BYTES];
     bool more = look->stream != NULL, some = false;
-    for (int i = 0; more && i < DRAINS_MAX; i++) {
-        size_t n = watch_stream_fill(look->stream, drop, sizeof(drop), &more);
-        if (n && look->unread && refused(slice_of(drop, n))) {
-            watch_stream_free(look->stream);
-            look->stream = NULL;
-            return LOOK_REFUSED;
-        }
-        look->unread &= n == 0;
-        some |= n > 0;
-    }
-    if (more)
+    for (int i = 0; more && i < DRAINS_MAX; i++)
+        some |= watch_stream_fill(look->stream, drop, sizeof(drop), &more) > 0;
+    if (more) {
         grpc_call_wake(look->call);
+    } else if (look->stream && !is_alive(look)) {
+        /* Its watcher was canceled, for instance by a compaction. Only another look can say what
+         * happened meanwhile, and it begins another wait. */
+        stop_waiting(look);
+        some = true;
+    }
     return some ? LOOK_AGAIN : LOOK_NOTHING;
 }

@@ -30,8 +30,8 @@ struct look {
     struct arena arena;
 
     struct watch_stream *stream; /* owned; NULL: nothing is waited for */
-    struct buf watched;          /* the key or prefix it is on */
-    bool unread;                 /* its first word, which says whether it was refused */
+    struct buf watched;          /* the key it is on, */
+    bool wide;                   /* or the first key of the range it is on */
 };
 
 void look_init(struct look *look, struct grpc_call *call, struct etcd_face *face,
@@ -48,18 +48,17 @@ void look_before(struct look *look, struct slice prefix, struct slice prefix_end
 
 /*
  * The call is woken when the key, or one in [key, end), changes after the revision of the latest
- * look: when it is deleted, or with `puts` for every change. Again for the same key: goes on.
+ * look: when it is deleted, or with `puts` for every change. A wait for the same key goes on.
+ * ST_TOO_MANY_WATCHES: the server has no room for another watch, and nothing is waited for.
  */
 MUST_CHECK
 enum status look_wait(struct look *look, struct slice key, struct slice end, bool puts);
 enum look_news {
     LOOK_NOTHING,
-    LOOK_AGAIN,   /* something happened, or the wait has only begun */
-    LOOK_REFUSED, /* there are too many watches; nothing is waited for */
+    LOOK_AGAIN, /* something happened, the wait has only begun, or it ended and must begin anew */
 };
-/* For the call's source, which alone may ask, and does so until there is nothing. */
+/* For the call's source, which alone may call it, and does so until it returns LOOK_NOTHING. */
 enum look_news look_drain(struct look *look);
-extern const char look_refused_text[];
 
 /* The first key after all that begin with the prefix, in the arena. prefix is not empty. */
 MUST_CHECK

@@ -114,7 +114,9 @@ void watch_stream_free(struct watch_stream *stream)
     list_remove(&stream->in_waiting);
     census_forget(hub, stream);
     heap_remove(&hub->ticks, &stream->tick);
-    /* Whoever finds its watchers in the index until they are gone leaves it alone. */
+    /* Its watchers are in the index until they are freed, and found there by events: nothing may
+     * reach the owner through them. */
+    stream->owner = (struct watch_stream_owner){0};
     stream->dying = stream->woken = stream->dirty = true;
     stream->stopped = stream->ticking = stream->hungry = false;
     stream->tick_bucket = 0;
@@ -288,6 +290,11 @@ size_t watch_stream_waiting(const struct watch_stream *stream)
     return stream->control_count;
 }
 
+size_t watch_stream_watchers(const struct watch_stream *stream)
+{
+    return stream->ids.count;
+}
+
 /* -- Requests -- */
 
 bool hub_take_one(struct watch_hub *hub)
@@ -317,7 +324,7 @@ static struct slice create_refusal(const struct watch_stream *stream,
     if (stream->ids.count >= stream->hub->options.watchers_max)
         return SLICE_LITERAL("vigil: too many watches on one stream");
     if (!hub_take_one(stream->hub))
-        return SLICE_LITERAL("vigil: too many watches on this server");
+        return slice_from_text(status_text(ST_TOO_MANY_WATCHES));
     return SLICE_EMPTY;
 }
 

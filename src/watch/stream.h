@@ -89,6 +89,12 @@ enum status watch_stream_status(const struct watch_stream *stream);
  * it. */
 size_t watch_stream_waiting(const struct watch_stream *stream);
 
+/*
+ * Watchers that may still send something; one whose past was compacted counts until its client was
+ * sent that. With none left the stream stays silent until the next create.
+ */
+size_t watch_stream_watchers(const struct watch_stream *stream);
+
 /* How many responses were made by all streams of its hub: for who counts those of a fill. */
 uint64_t watch_stream_responses(const struct watch_stream *stream);
 

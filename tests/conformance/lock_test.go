@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -369,4 +370,125 @@ func TestLockOfAHundred(t *testing.T) {
 			l.Fatalf("%d still wait", got.Count)
 		}
 	}
+}
+
+// compacting writes and compacts to the newest revision, again and again, while what it is given runs.
+func (f *fixture) compacting(while func(compactions *atomic.Int64)) {
+	f.Helper()
+	var compactions atomic.Int64
+	over := start(f, func(ctx context.Context) (int, error) {
+		for ctx.Err() == nil {
+			if put, err := f.client.Put(ctx, "passing", ""); err == nil {
+				f.client.Compact(ctx, put.Header.Revision)
+				compactions.Add(1)
+			}
+		}
+		return 0, nil
+	})
+	while(&compactions)
+	over.cancel()
+	_, err := over.get(f)
+	f.must(err)
+}
+
+// crowd makes keys that have the places before everybody who comes now: a look takes some turns.
+func (f *fixture) crowd(prefix string, keys int) {
+	f.Helper()
+	for at := 0; at < keys; {
+		var ops []clientv3.Op
+		for ; at < keys && len(ops) < 128; at++ {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("%scrowd-%06d", prefix, at), ""))
+		}
+		_, err := f.client.Txn(f.ctx).Then(ops...).Commit()
+		f.must(err)
+	}
+}
+
+// wantEachInTurn lets some wait behind a crowd while history is compacted under their looks. When
+// the crowd goes, each must get its turn: get waits for it, release gives it to the next.
+func wantEachInTurn[T any](f *fixture, prefix string, get func(lease int64) *later[T], release func(T) error) {
+	const crowd, waiters, compactions = 30000, 4, 50
+	f.Helper()
+	f.crowd(prefix, crowd)
+	var waiting []*later[T]
+	f.compacting(func(done *atomic.Int64) {
+		for range waiters {
+			lease := f.lease(100)
+			waiting = append(waiting, get(lease))
+			f.wantQueue(fmt.Sprintf("%s%x", prefix, lease), 1)
+		}
+		for before := done.Load(); done.Load() < before+compactions; time.Sleep(time.Millisecond) {
+			f.must(f.ctx.Err())
+		}
+	})
+	_, err := f.client.Delete(f.ctx, prefix+"crowd-", clientv3.WithPrefix())
+	f.must(err)
+	for _, next := range waiting {
+		got, err := next.get(f)
+		f.must(err)
+		f.must(release(got))
+	}
+}
+
+const etcdGivesUp = "etcd's calls fail when what they wait for is compacted"
+
+func TestLockWhoseLookSpansCompactions(t *testing.T) {
+	if harness.IsEtcd(harness.Subject()) {
+		t.Skip(etcdGivesUp)
+	}
+	l := newLocker(t)
+	get := func(lease int64) *later[*v3lockpb.LockResponse] { return l.lock("name", lease) }
+	wantEachInTurn(l.fixture, "name/", get, func(got *v3lockpb.LockResponse) error {
+		_, err := l.pb.Unlock(l.ctx, &v3lockpb.UnlockRequest{Key: got.Key})
+		return err
+	})
+}
+
+func TestCampaignWhoseLookSpansCompactions(t *testing.T) {
+	if harness.IsEtcd(harness.Subject()) {
+		t.Skip(etcdGivesUp)
+	}
+	e := newElector(t)
+	get := func(lease int64) *later[*v3electionpb.CampaignResponse] { return e.campaign("value", lease) }
+	wantEachInTurn(e.fixture, "e/", get, func(got *v3electionpb.CampaignResponse) error {
+		_, err := e.pb.Resign(e.ctx, &v3electionpb.ResignRequest{Leader: got.Leader})
+		return err
+	})
+}
+
+// The client reads nothing until more was proclaimed than fits into its window, and compacted.
+func TestObserveReadLateAfterACompaction(t *testing.T) {
+	if harness.IsEtcd(harness.Subject()) {
+		t.Skip(etcdGivesUp)
+	}
+	e := newElector(t)
+	led, err := e.campaign("first", e.lease(100)).get(e.fixture)
+	e.must(err)
+	stream, err := e.pb.Observe(e.ctx, &v3electionpb.LeaderRequest{Name: []byte("e")})
+	e.must(err)
+	var revision int64
+	proclaim := func(value string) {
+		e.Helper()
+		got, err := e.pb.Proclaim(e.ctx, &v3electionpb.ProclaimRequest{Leader: led.Leader, Value: []byte(value)})
+		e.must(err)
+		revision = got.Header.Revision
+	}
+	see := func(value string) {
+		e.Helper()
+		for seen := ""; seen != value; {
+			got, err := stream.Recv()
+			e.must(err)
+			seen = string(got.Kv.Value)
+		}
+	}
+	see("first")
+	for i := range 100 {
+		proclaim(strings.Repeat("x", 30000) + fmt.Sprint(i))
+	}
+	proclaim("newest")
+	_, err = e.client.Compact(e.ctx, revision)
+	e.must(err)
+	see("newest")
+	proclaim("last")
+	see("last")
 }
