@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { CURSORS = 6, CURSORS_MAX = 300, TEXT_BYTES = 32 };
+enum { CURSORS = 6, CURSORS_MAX = 300, WATCHERS_MAX = 3000, TEXT_BYTES = 32 };
 
 struct owner {
     struct watch_cursor *cursor;
@@ -50,7 +50,7 @@ static int setup(void **state)
         .fragment_bytes = 1 << 20,
         .watchers_max = 100,
         .watchers_all = &f->watchers,
-        .watchers_all_max = CURSORS_MAX,
+        .watchers_all_max = WATCHERS_MAX,
         .progress_interval_ns = 1000,
         .seed = 1,
     });
@@ -243,10 +243,45 @@ static void a_compacted_past_is_told(void **state)
 static void there_are_no_more_than_may_be(void **state)
 {
     struct fixture *f = *state;
-    f->watchers = CURSORS_MAX;
+    f->watchers = WATCHERS_MAX;
     struct watch_cursor_options options = {.key = SLICE_LITERAL("a"), .wake = wake};
     assert_null(watch_cursor_new(f->hub, &options));
     f->watchers = 0;
+}
+
+/* Touches its owner, as one does that is about to be woken. */
+static void soon(void *ctx)
+{
+    ((struct owner *)ctx)->given++;
+}
+
+/* The hub frees them some in a turn; their owners are gone at once and may not be looked at. */
+static void many_that_are_closed_together_are_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct owner **owners = xcalloc(WATCHERS_MAX, sizeof(owners[0]));
+    for (int i = 0; i < WATCHERS_MAX; i++) {
+        owners[i] = xcalloc(1, sizeof(*owners[i]));
+        owners[i]->cursor = watch_cursor_new(f->hub, &(struct watch_cursor_options){
+                                                         .key = SLICE_LITERAL("a"),
+                                                         .wake = wake,
+                                                         .soon = soon,
+                                                         .ctx = owners[i],
+                                                     });
+        assert_non_null(owners[i]->cursor);
+    }
+    for (int i = 0; i < WATCHERS_MAX; i++) {
+        watch_cursor_free(owners[i]->cursor);
+        free(owners[i]);
+    }
+    free(owners);
+    assert_int_not_equal(f->watchers, 0);
+    while (f->watchers) {
+        memory_put(&f->memory, "a", "x");
+        watch_hub_check(f->hub);
+        turn(f);
+        turn_end(f);
+    }
 }
 
 /* Both may be the same. */
@@ -633,6 +668,7 @@ int main(void)
         TEST(one_without_room_stands_where_it_is_and_holds_nobody),
         TEST(a_compacted_past_is_told),
         TEST(there_are_no_more_than_may_be),
+        TEST(many_that_are_closed_together_are_left_alone),
         TEST(a_tag_wakes_for_what_it_is_on_and_nothing_else),
         TEST(what_may_be_of_any_tag_is_given_to_all),
         TEST(many_tags_share_a_late_turn_without_looking_at_each_others_events),

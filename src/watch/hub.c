@@ -547,8 +547,11 @@ void watch_hub_check(const struct watch_hub *hub)
     LIST_FOREACH (stream, &hub->streams, in_hub)
         stream_check(stream, &counts);
     assert(counts.streams == hub->stats.streams);
-    LIST_FOREACH (stream, &hub->dying, in_hub)
+    LIST_FOREACH (stream, &hub->dying, in_hub) {
         stream_check(stream, &counts);
+        assert(stream->dying && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);
+        assert(list_empty(&stream->in_hungry) && list_empty(&stream->in_waiting));
+    }
     size_t indexed = range_index_check(&hub->index);
     assert(indexed == counts.indexed);
     assert(counts.live == hub->live);

@@ -55,7 +55,7 @@ struct watch_stream {
     bool live_hungry : 1, scan_hungry : 1, large_hungry : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */
-    bool dying : 1;  /* its owner is gone: never woken, and freed as the turns go */
+    bool dying : 1;  /* it has no owner any more: never woken, and freed as the turns go */
     uint8_t broken;  /* enum status */
     uint8_t scan_count, scans_waiting;
     struct watch_place place;

@@ -19,13 +19,13 @@ def settings(**values):
     return frame(SETTINGS, payload=b"".join(struct.pack(">HI", numbers[k], v) for k, v in values.items()))
 
 
-def request_headers(path="/etcdserverpb.KV/Range", extra=()):
-    """A header block without dynamic table entries, so that it can be sent on any stream."""
+def request_headers(path="/etcdserverpb.KV/Range", extra=(), method="POST"):
+    """A header block without dynamic table entries, so that it can be sent on any stream: of a gRPC call, or of a GET."""
     encoder = hpack.Encoder()
     encoder.header_table_size = 0
-    return encoder.encode([(":method", "POST"), (":scheme", "http"), (":path", path),
-                           (":authority", "x"), ("content-type", "application/grpc"),
-                           ("te", "trailers"), *extra])
+    grpc = [("content-type", "application/grpc"), ("te", "trailers")] if method == "POST" else []
+    return encoder.encode([(":method", method), (":scheme", "http"), (":path", path),
+                           (":authority", "localhost"), *grpc, *extra])
 
 
 def request(stream, body, path="/etcdserverpb.KV/Range"):

@@ -8,11 +8,13 @@ import socket
 import time
 import unittest
 
+import h2raw as h2
 from kube import WAIT_SECONDS, KubeServer, told
 from metrics_test import parse
 from server import LiveTest
 
 STOPPED = 1000
+ON_ONE_CONNECTION = 3000
 CHANGES, CHANGE_BYTES = 30, 10000
 # What a connection may hold of an answer, and what it takes itself under the address sanitizer. Queues would be 300 MB.
 MEMORY_KB_MAX = STOPPED * (64 + 40)
@@ -129,6 +131,24 @@ class Load(LiveTest):
             self.assertEqual(seen, expected[:len(seen)])
         self.wait_for("they are counted",
                       lambda: self.page(server)["vigil_kube_watches_expired_total", ""] == 20)
+        server.stop()
+
+    def test_thousands_of_watches_close_with_their_connection_while_their_resource_is_written(self):
+        server = self.serve()
+        path = "/api/v1/namespaces/default/configmaps"
+        start = server.put("configmaps", "first", kind="ConfigMap")
+        block = h2.request_headers(f"{path}?watch=1&resourceVersion={start}", method="GET")
+        streams = range(1, 2 * ON_ONE_CONNECTION, 2)
+        for _ in range(3):
+            with h2.Connection(server.kube_port, timeout=60) as connection:
+                self.assertTrue(connection.send(b"".join(
+                    h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, stream, block) for stream in streams)))
+                self.wait_for("watches", lambda: self.page(server)["vigil_kube_watches", 'state="live"']
+                              == ON_ONE_CONNECTION)
+                server.put("configmaps", "second", kind="ConfigMap")
+            for i in range(20):
+                server.put("configmaps", f"c{i}", kind="ConfigMap")
+            self.wait_for("they are gone", lambda: self.page(server)["etcd_debugging_mvcc_watcher_total", ""] == 0)
         server.stop()
 
     def send(self, server, method, path, body, kind="application/json"):
