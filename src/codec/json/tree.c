@@ -20,7 +20,7 @@ static inline struct json_node *node_new(struct arena *arena, uint8_t type)
 {
     struct json_node *node = arena_alloc(arena, sizeof(*node));
     if (node)
-        *node = (struct json_node){.type = type};
+        *node = (struct json_node){.type = type, .height = type >= JSON_TYPE_ARRAY};
     return node;
 }
 
@@ -71,9 +71,36 @@ static struct json_index *index_make(struct arena *arena, const struct json_node
 
 /* -- Lists -- */
 
+/* Whether the tree of a parent stays within the limit with this node in it. */
+static bool fits(const struct json_node *parent, const struct json_node *node)
+{
+    unsigned height = node->height;
+    for (; parent && parent->height <= height && height <= JSON_TREE_DEPTH_MAX;
+         parent = parent->parent)
+        height++;
+    return height <= JSON_TREE_DEPTH_MAX;
+}
+
+/* A parent is higher than what is in it; true: it was not yet. */
+static bool raise(struct json_node *parent, const struct json_node *node)
+{
+    if (parent->height > node->height)
+        return false;
+    parent->height = (uint16_t)(node->height + 1);
+    return true;
+}
+
+static void raise_parents(const struct json_node *node)
+{
+    while (node->parent && raise(node->parent, node))
+        node = node->parent;
+}
+
+/* The caller sees to the heights. */
 static void link_before(struct json_node *parent, struct json_node *before, struct json_node *node)
 {
     struct json_node *after = before ? before->prev : parent->last;
+    node->parent = parent;
     node->next = before;
     node->prev = after;
     *(after ? &after->next : &parent->first) = node;
@@ -85,19 +112,30 @@ static void take_out(struct json_node *parent, struct json_node *node)
 {
     *(node->prev ? &node->prev->next : &parent->first) = node->next;
     *(node->next ? &node->next->prev : &parent->last) = node->prev;
-    node->prev = node->next = NULL;
+    node->parent = node->prev = node->next = NULL;
     parent->count--;
 }
 
-void json_node_insert(struct json_node *array, struct json_node *before, struct json_node *item)
+enum status json_node_insert(struct json_node *array, struct json_node *before,
+                             struct json_node *item)
 {
     assert(array->type == JSON_TYPE_ARRAY);
+    if (!fits(array, item))
+        return ST_LIMIT;
+    if (item->parent)
+        json_node_remove(item->parent, item);
+    array->spans = NULL;
     link_before(array, before, item);
+    raise_parents(item);
+    return ST_OK;
 }
 
 void json_node_remove(struct json_node *parent, struct json_node *child)
 {
-    if (parent->type == JSON_TYPE_OBJECT && parent->index)
+    assert(child->parent == parent);
+    if (parent->type == JSON_TYPE_ARRAY)
+        parent->spans = NULL;
+    else if (parent->index)
         parent->index->slots[slot_of(parent->index, child->key)] = &left_behind;
     take_out(parent, child);
 }
@@ -295,6 +333,14 @@ static enum status read_open(struct reader *reader, struct json_node *node)
     return ST_OK;
 }
 
+/* Heights are found from below, so that each is written once. */
+static void close_one(struct reader *reader)
+{
+    struct json_node *node = reader->open[--reader->depth];
+    if (reader->depth)
+        raise(reader->open[reader->depth - 1], node);
+}
+
 static enum status read_value(struct reader *reader, enum json_token token)
 {
     static const uint8_t types[] = {
@@ -335,7 +381,7 @@ static enum status read_all(struct reader *reader)
             break;
         case JSON_OBJECT_END:
         case JSON_ARRAY_END:
-            reader->depth--;
+            close_one(reader);
             break;
         default:
             TRY(read_value(reader, token));
@@ -408,16 +454,17 @@ static struct json_node *copy_one(struct arena *arena, const struct json_node *n
 }
 
 /* Texts are shared: they do not change. */
-static struct json_node *copy_all(struct arena *arena, const struct json_node *node, unsigned depth)
+struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
 {
-    struct json_node *copy = depth ? copy_one(arena, node) : NULL;
+    struct json_node *copy = copy_one(arena, node);
     if (!copy || !is_parent(node))
         return copy;
     for (const struct json_node *child = node->first; child; child = child->next) {
-        struct json_node *child_copy = copy_all(arena, child, depth - 1);
+        struct json_node *child_copy = json_node_copy(arena, child);
         if (!child_copy)
             return NULL;
         link_before(copy, NULL, child_copy);
+        raise(copy, child_copy);
     }
     if (copy->type == JSON_TYPE_OBJECT && copy->count > FEW_MEMBERS) {
         copy->index = index_make(arena, copy);
@@ -427,21 +474,22 @@ static struct json_node *copy_all(struct arena *arena, const struct json_node *n
     return copy;
 }
 
-struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
-{
-    return copy_all(arena, node, JSON_TREE_DEPTH_MAX);
-}
-
 /* -- Changing -- */
 
 enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
                           struct json_node *value)
 {
-    assert(object->type == JSON_TYPE_OBJECT && !value->prev && !value->next);
+    assert(object->type == JSON_TYPE_OBJECT);
     bool repeats;
+    if (!fits(object, value))
+        return ST_LIMIT;
+    if (value->parent)
+        json_node_remove(value->parent, value);
     TRY(arena_dup(arena, key, &value->key));
     value->key_verbatim = false;
-    return add_member(arena, object, value, &repeats);
+    TRY(add_member(arena, object, value, &repeats));
+    raise_parents(value);
+    return ST_OK;
 }
 
 enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
@@ -475,6 +523,9 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
 {
     if (!a->escaped && !b->escaped)
         return slice_equal(a->text, b->text);
+    /* Six bytes may mean one, never more: so a short text is soon found to be no long one. */
+    if (a->text.len / 6 > b->text.len || b->text.len / 6 > a->text.len)
+        return false;
     struct arena arena;
     struct slice x, y;
     arena_init(&arena, NULL, 0, 2 * (a->text.len + b->text.len) + 8192);
@@ -484,38 +535,34 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
     return equal;
 }
 
-static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth);
-
 /* Mostly they stand in the same order: what is not next is looked for. */
-static bool objects_equal(struct json_node *a, struct json_node *b, unsigned depth)
+static bool objects_equal(struct json_node *a, struct json_node *b)
 {
     struct json_node *next = b->first;
     for (struct json_node *member = a->first; member; member = member->next) {
         struct json_node *same = next;
         if (!same || !slice_equal(same->key, member->key))
             same = json_node_member(b, member->key);
-        if (!all_equal(member, same, depth))
+        if (!json_node_equal(member, same))
             return false;
         next = same->next;
     }
     return true;
 }
 
-static bool arrays_equal(struct json_node *a, struct json_node *b, unsigned depth)
+static bool arrays_equal(struct json_node *a, struct json_node *b)
 {
     for (struct json_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
-        if (!all_equal(x, y, depth))
+        if (!json_node_equal(x, y))
             return false;
     }
     return true;
 }
 
-static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth)
+bool json_node_equal(struct json_node *a, struct json_node *b)
 {
     if (!a || !b || a->type != b->type)
         return a == b;
-    if (!depth)
-        return false;
     switch ((enum json_type)a->type) {
     case JSON_TYPE_NULL:
         return true;
@@ -526,16 +573,11 @@ static bool all_equal(struct json_node *a, struct json_node *b, unsigned depth)
     case JSON_TYPE_STRING:
         return texts_equal(a, b);
     case JSON_TYPE_ARRAY:
-        return a->count == b->count && arrays_equal(a, b, depth - 1);
+        return a->count == b->count && arrays_equal(a, b);
     case JSON_TYPE_OBJECT:
-        return a->count == b->count && objects_equal(a, b, depth - 1);
+        return a->count == b->count && objects_equal(a, b);
     }
     return false;
-}
-
-bool json_node_equal(struct json_node *a, struct json_node *b)
-{
-    return all_equal(a, b, JSON_TREE_DEPTH_MAX);
 }
 
 /* -- Writing -- */
@@ -564,9 +606,7 @@ static inline enum status write_byte(char byte, struct buf *to)
     return ST_OK;
 }
 
-static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to);
-
-static enum status write_children(const struct json_node *parent, unsigned depth, struct buf *to)
+static enum status write_children(const struct json_node *parent, struct buf *to)
 {
     bool object = parent->type == JSON_TYPE_OBJECT;
     TRY(write_byte(object ? '{' : '[', to));
@@ -577,15 +617,13 @@ static enum status write_children(const struct json_node *parent, unsigned depth
             TRY(write_text(child->key, child->key_verbatim, to));
             TRY(write_byte(':', to));
         }
-        TRY(write_node(child, depth - 1, to));
+        TRY(json_tree_write(child, to));
     }
     return write_byte(object ? '}' : ']', to);
 }
 
-static enum status write_node(const struct json_node *node, unsigned depth, struct buf *to)
+enum status json_tree_write(const struct json_node *node, struct buf *to)
 {
-    if (!depth)
-        return ST_LIMIT;
     switch ((enum json_type)node->type) {
     case JSON_TYPE_NULL:
         return buf_append_text(to, "null");
@@ -596,11 +634,6 @@ static enum status write_node(const struct json_node *node, unsigned depth, stru
     case JSON_TYPE_STRING:
         return write_text(node->text, node->verbatim || node->escaped, to);
     default:
-        return write_children(node, depth, to);
+        return write_children(node, to);
     }
-}
-
-enum status json_tree_write(const struct json_node *root, struct buf *to)
-{
-    return write_node(root, JSON_TREE_DEPTH_MAX, to);
 }

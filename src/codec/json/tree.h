@@ -6,8 +6,8 @@
  * Members of an object keep their order; of a key that comes twice the last value counts, as in Go.
  * Finding, setting and removing a member takes about the same time in an object of any size, so
  * that nobody can make a patch take long.
- * Bounds: memory at the arena's limit; nesting at JSON_TREE_DEPTH_MAX. Changes may make it deeper:
- * then it is not written or copied, and equals nothing. One owner, one thread.
+ * Bounds: memory at the arena's limit; nesting at JSON_TREE_DEPTH_MAX, whether a tree is read or
+ * changed, so that a function may call itself for every level of any tree. One owner, one thread.
  */
 #ifndef VIGIL_CODEC_JSON_TREE_H
 #define VIGIL_CODEC_JSON_TREE_H
@@ -28,20 +28,26 @@ enum json_type {
 };
 
 struct json_index;
+struct json_spans;
 
 /* Read freely; changed by the functions below. */
 struct json_node {
+    struct json_node *parent;      /* the array or object it is in, or NULL */
     struct json_node *prev, *next; /* in its array or object */
     struct slice key;              /* of a member, without escapes */
     union {
         struct {                            /* arrays and objects */
             struct json_node *first, *last; /* items or members */
             size_t count;
-            struct json_index *index; /* of an object with many members, once one was looked for */
+            union {
+                struct json_index *index; /* of an object with many members */
+                struct json_spans *spans; /* of a long array: codec/json/spans.h */
+            };
         };
         struct slice text; /* of a number its digits, of a string what is between its quotes */
     };
-    uint8_t type; /* enum json_type */
+    uint16_t height; /* levels of arrays and objects, this one included; at least as many as are */
+    uint8_t type;    /* enum json_type */
     bool truth;   /* of a bool */
     bool escaped; /* text is as in JSON and has escapes; else it is without and may need some */
     bool verbatim, key_verbatim; /* text, key: was read as it is, so it needs no escapes */
@@ -60,7 +66,7 @@ enum status json_tree_read_strict(struct arena *arena, struct slice text,
                                   struct json_node **ret_root, struct buf *repeats,
                                   struct error *error);
 
-/* Compact, members in their order. ST_LIMIT: it is nested too deeply. */
+/* Compact, members in their order. ST_NOMEM. */
 MUST_CHECK
 enum status json_tree_write(const struct json_node *root, struct buf *to);
 
@@ -83,16 +89,17 @@ bool json_node_int(const struct json_node *node, int64_t *ret_value);
 /* Members in any order; numbers and strings by what they mean. */
 bool json_node_equal(struct json_node *a, struct json_node *b);
 
-/* -- Making; NULL when the arena is full, or nesting too deep to copy -- */
+/* -- Making; NULL when the arena is full -- */
 
 struct json_node *json_node_new(struct arena *arena, enum json_type type);
 struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */
 struct json_node *json_node_new_int(struct arena *arena, int64_t value);
 struct json_node *json_node_copy(struct arena *arena, const struct json_node *node); /* deep */
 
-/* -- Changing; what is put in must not be in a tree already -- */
+/* -- Changing. What is put in is taken out of where it was. ST_LIMIT: the tree would be deeper than
+ * JSON_TREE_DEPTH_MAX, each part of it counted as deep as it ever was; nothing is changed. -- */
 
-/* In place of the member of that key, or as the last. The key is copied. ST_NOMEM. */
+/* In place of the member of that key, or as the last. The key is copied. ST_NOMEM, ST_LIMIT. */
 MUST_CHECK
 enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
                           struct json_node *value);
@@ -102,7 +109,9 @@ enum status json_node_set_first(struct arena *arena, struct json_node *object, s
                                 struct json_node *value);
 /* Takes it out of its array or object; it may be put in elsewhere. */
 void json_node_remove(struct json_node *parent, struct json_node *child);
-/* Into an array, before an item of it; NULL: at the end. */
-void json_node_insert(struct json_node *array, struct json_node *before, struct json_node *item);
+/* Into an array, before an item of it; NULL: at the end. ST_LIMIT. */
+MUST_CHECK
+enum status json_node_insert(struct json_node *array, struct json_node *before,
+                             struct json_node *item);
 
 #endif

@@ -128,8 +128,9 @@ static void changes_are_written(void **state)
         ST_OK);
     json_node_remove(root, json_node_named(root, "b"));
     json_node_remove(list, json_node_item(list, 1));
-    json_node_insert(list, list->first, json_node_new(arena, JSON_TYPE_NULL));
-    json_node_insert(list, NULL, json_node_new(arena, JSON_TYPE_OBJECT));
+    assert_int_equal(json_node_insert(list, list->first, json_node_new(arena, JSON_TYPE_NULL)),
+                     ST_OK);
+    assert_int_equal(json_node_insert(list, NULL, json_node_new(arena, JSON_TYPE_OBJECT)), ST_OK);
     assert_written(root, "{\"a\":-9223372036854775808,\"c\":[null,1,3,{}],\"d\\\"\":\"x\\\"y\"}");
     assert_int_equal(
         json_node_set_first(arena, root, SLICE_LITERAL("c"), json_node_new_int(arena, 1)), ST_OK);
@@ -194,6 +195,88 @@ static void faults_are_told_in_words(void **state)
     arena_fini(&small);
 }
 
+/* "[[[…]]]", so many levels. */
+static struct json_node *nested(struct arena *arena, size_t levels)
+{
+    struct json_node *root = json_node_new(arena, JSON_TYPE_ARRAY);
+    for (size_t i = 1; i < levels; i++) {
+        struct json_node *outer = json_node_new(arena, JSON_TYPE_ARRAY);
+        assert_int_equal(json_node_insert(outer, NULL, root), ST_OK);
+        root = outer;
+    }
+    assert_int_equal(root->height, levels);
+    return root;
+}
+
+/* Whichever way a tree grows, and whatever it is then taken apart into. */
+static void no_tree_becomes_deeper_than_the_limit(void **state)
+{
+    struct arena *arena = *state;
+    struct json_node *deep = nested(arena, JSON_TREE_DEPTH_MAX);
+    struct json_node *array = json_node_new(arena, JSON_TYPE_ARRAY);
+    struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
+    struct buf text = {0};
+    assert_int_equal(json_node_insert(array, NULL, deep), ST_LIMIT);
+    assert_int_equal(json_node_set(arena, object, SLICE_LITERAL("a"), deep), ST_LIMIT);
+    assert_int_equal(array->count + object->count, 0);
+    assert_null(deep->parent);
+    /* From above: the innermost takes a value, and no list. */
+    struct json_node *inner = deep;
+    while (inner->first)
+        inner = inner->first;
+    assert_int_equal(json_node_insert(inner, NULL, array), ST_LIMIT);
+    assert_int_equal(json_node_insert(inner, NULL, json_node_new_int(arena, 1)), ST_OK);
+    assert_int_equal(json_tree_write(deep, &text), ST_OK);
+    /* It can be read again, and its copy is as deep. */
+    struct json_node *again;
+    struct error error;
+    assert_int_equal(json_tree_read(arena, buf_slice(&text), &again, &error), ST_OK);
+    assert_int_equal(again->height, JSON_TREE_DEPTH_MAX);
+    assert_int_equal(json_node_copy(arena, again)->height, JSON_TREE_DEPTH_MAX);
+    assert_true(json_node_equal(again, deep));
+    buf_fini(&text);
+}
+
+/* Two halves fit; three do not, whichever is put together first. */
+static void depth_is_counted_over_all_parts(void **state)
+{
+    struct arena *arena = *state;
+    struct json_node *parts[3];
+    for (size_t i = 0; i < 3; i++)
+        parts[i] = nested(arena, JSON_TREE_DEPTH_MAX / 2);
+    struct json_node *inner = parts[0];
+    while (inner->first)
+        inner = inner->first;
+    assert_int_equal(json_node_insert(inner, NULL, parts[1]), ST_OK);
+    assert_int_equal(parts[0]->height, JSON_TREE_DEPTH_MAX);
+    assert_int_equal(json_node_insert(inner, NULL, parts[2]), ST_OK); /* beside the other */
+    while (inner->first)
+        inner = inner->first;
+    assert_int_equal(json_node_insert(inner, NULL, parts[2]), ST_LIMIT);
+    assert_ptr_equal(parts[2]->parent, parts[1]->parent);
+}
+
+/* A node is in one place: putting it in elsewhere takes it out. */
+static void a_node_put_elsewhere_leaves_its_place(void **state)
+{
+    struct arena *arena = *state;
+    struct json_node *root = read_json(arena, "{\"a\":{\"b\":1},\"c\":[2,3]}");
+    struct json_node *b = json_node_path(root, "a.b"), *list = json_node_named(root, "c");
+    assert_int_equal(json_node_insert(list, list->first, b), ST_OK);
+    assert_int_equal(json_node_set(arena, root, SLICE_LITERAL("d"), list->last), ST_OK);
+    assert_int_equal(json_node_insert(list, NULL, list->first), ST_OK);
+    assert_written(root, "{\"a\":{},\"c\":[2,1],\"d\":3}");
+}
+
+/* What is compared with a long text full of escapes costs as much as it is long itself. */
+static void a_short_text_is_soon_found_to_be_no_long_one(void **state)
+{
+    struct json_node *same = read_json(*state, "[\"\\u0061\\u0062\",\"ab\"]");
+    assert_true(json_node_equal(same->first, same->last));
+    struct json_node *other = read_json(*state, "[\"\\u0061\\u0062\\n\",\"a\"]");
+    assert_false(json_node_equal(other->first, other->last));
+}
+
 /* A large object against a plain array of what it should hold. */
 static void large_objects_keep_their_members_whatever_is_done(void **state)
 {
@@ -243,6 +326,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),
         cmocka_unit_test_setup_teardown(a_copy_lives_on_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(faults_are_told_in_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_tree_becomes_deeper_than_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(depth_is_counted_over_all_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_put_elsewhere_leaves_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_short_text_is_soon_found_to_be_no_long_one, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(large_objects_keep_their_members_whatever_is_done, setup,
                                         teardown),
     };

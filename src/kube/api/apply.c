@@ -521,9 +521,9 @@ static struct json_node *sorted(struct arena *arena, struct json_node *node)
         value = sorted(arena, members[i]);
         if (!value)
             return NULL;
-        if (node->type == JSON_TYPE_ARRAY)
-            json_node_insert(out, NULL, value);
-        else if (json_node_set(arena, out, members[i]->key, value) != ST_OK)
+        if ((node->type == JSON_TYPE_ARRAY
+                 ? json_node_insert(out, NULL, value)
+                 : json_node_set(arena, out, members[i]->key, value)) != ST_OK)
             return NULL;
     }
     return out;

@@ -75,9 +75,8 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
     if (item)
         json_node_remove(list, item);
     item = json_node_new(meta->arena, JSON_TYPE_OBJECT);
-    if (!item)
+    if (!item || json_node_insert(list, NULL, item) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
-    json_node_insert(list, NULL, item);
     kube_time_text(meta->now_s, now);
     return kube_meta_set_text(meta, item, "type", SLICE_LITERAL("PodScheduled")) &&
            kube_meta_set_text(meta, item, "status", SLICE_LITERAL("True")) &&

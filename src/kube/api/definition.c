@@ -108,9 +108,8 @@ static bool set_condition(const struct kube_meta *meta, struct json_node *status
     bool same = condition && json_node_is_text(json_node_named(condition, "status"), value);
     if (!condition) {
         condition = json_node_new(meta->arena, JSON_TYPE_OBJECT);
-        if (!condition)
+        if (!condition || json_node_insert(list, NULL, condition) != ST_OK)
             return no_memory(meta);
-        json_node_insert(list, NULL, condition);
     }
     kube_time_text(meta->now_s, now);
     return kube_meta_set_text(meta, condition, "type", slice_from_text(type)) &&
@@ -259,12 +258,10 @@ static bool settle_stored(const struct kube_meta *meta, struct json_node *object
     struct json_node *item = list->first;
     while (item && !json_node_equal(item, json_node_named(version, "name")))
         item = item->next;
-    struct json_node *added = item ? item : json_node_new_text(meta->arena, name);
-    if (!added)
-        return no_memory(meta);
-    if (!item)
-        json_node_insert(list, NULL, added);
-    return true;
+    if (item)
+        return true;
+    struct json_node *added = json_node_new_text(meta->arena, name);
+    return (added && json_node_insert(list, NULL, added) == ST_OK) || no_memory(meta);
 }
 
 bool kube_definition_settle(const struct kube_meta *meta, struct json_node *object,
@@ -343,9 +340,8 @@ bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object
     if (!kube_meta_has_finalizer(object, KUBE_CLEANUP_FINALIZER)) {
         struct json_node *ours =
             json_node_new_text(meta->arena, SLICE_LITERAL(KUBE_CLEANUP_FINALIZER));
-        if (!ours)
+        if (!ours || json_node_insert(finalizers, NULL, ours) != ST_OK)
             return no_memory(meta);
-        json_node_insert(finalizers, NULL, ours);
     }
     return set_condition(meta, status, "Terminating", true, "InstanceDeletionPending",
                          "CustomResourceDefinition marked for deletion; CustomResource deletion "

@@ -162,10 +162,8 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
             json_node_set(&change->scratch, metadata, SLICE_LITERAL("finalizers"), list) != ST_OK)
             return kube_fail_engine(&change->call->status, ST_NOMEM);
     }
-    if (!item)
-        return kube_fail_engine(&change->call->status, ST_NOMEM);
-    json_node_insert(list, NULL, item);
-    return true;
+    return (item && json_node_insert(list, NULL, item) == ST_OK) ||
+           kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
 static bool apply_policy(struct kube_change *change, struct json_node *object,

@@ -30,9 +30,8 @@ static bool set_texts(struct kube_call *call, struct json_node *to, const char *
     struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
     for (size_t i = 0; list && i < count; i++) {
         struct json_node *text = json_node_new_text(&call->arena, slice_from_text(texts[i]));
-        if (!text)
+        if (!text || json_node_insert(list, NULL, text) != ST_OK)
             return kube_fail_engine(&call->status, ST_NOMEM);
-        json_node_insert(list, NULL, text);
     }
     return set_object(call, to, key, list);
 }
@@ -48,10 +47,8 @@ struct person {
 static bool add_group(struct kube_call *call, struct json_node *list, struct slice group)
 {
     struct json_node *text = json_node_new_text(&call->arena, group);
-    if (!text)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    json_node_insert(list, NULL, text);
-    return true;
+    return (text && json_node_insert(list, NULL, text) == ST_OK) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 /* His own, then the one of all who are known. */
@@ -166,7 +163,8 @@ static bool set_rules(const struct kube_meta *meta, struct kube_call *call,
             if (!set_texts(call, rule, rules[i].fields[f], all, 1))
                 return false;
         }
-        json_node_insert(list, NULL, rule);
+        if (json_node_insert(list, NULL, rule) != ST_OK)
+            return kube_fail_engine(&call->status, ST_NOMEM);
     }
     return set_bool(call, status, "incomplete", false);
 }

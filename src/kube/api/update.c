@@ -70,6 +70,8 @@ static bool apply_json(struct kube_change *change, struct json_node *base, struc
     case ST_INVALID:
         return kube_fail_bare(status, KUBE_INVALID,
                               "the server rejected our request due to an error in our request");
+    case ST_LIMIT:
+        return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: %s", error.text);
     default:
         return kube_fail(
             status, KUBE_TOO_LARGE,

@@ -216,7 +216,7 @@ enum status managed_write(const struct managed *managed, struct json_node **ret_
     qsort(managed->entries, managed->count, sizeof(*managed->entries), entry_order);
     for (size_t i = 0; i < managed->count; i++) {
         TRY(write_entry(managed->arena, &managed->entries[i], &node));
-        json_node_insert(list, NULL, node);
+        TRY(json_node_insert(list, NULL, node));
     }
     *ret_list = list;
     return ST_OK;

@@ -114,7 +114,7 @@ static void more_managers_than_the_bound_are_refused(void **state)
     assert_int_equal(add(f, &managed, MANAGED_ENTRIES_MAX, true), ST_LIMIT);
     assert_int_equal(managed_write(&managed, &list), ST_OK);
     assert_int_equal(managed_read(&again, list), ST_OK);
-    json_node_insert(list, NULL, tree(f, "{}"));
+    assert_int_equal(json_node_insert(list, NULL, tree(f, "{}")), ST_OK);
     again.count = 0;
     assert_int_equal(managed_read(&again, list), ST_LIMIT);
 }

@@ -102,9 +102,7 @@ static enum status put(struct list_merge *m, struct json_node *live, struct json
 {
     struct json_node *merged = NULL;
     TRY(merge(m->typed, m->atom->item, live, config, &merged));
-    if (merged)
-        json_node_insert(m->out, NULL, merged);
-    return ST_OK;
+    return merged ? json_node_insert(m->out, NULL, merged) : ST_OK;
 }
 
 /* One that is in live more than once is not merged with any of them. */
@@ -211,7 +209,7 @@ static enum status without_items(const struct typed *typed, struct atom_type typ
             TRY(typed_without(typed, atom->item, items[i].node, entry->below, &kept));
         else
             TRY(copy(typed, items[i].node, &kept));
-        json_node_insert(out, NULL, kept);
+        TRY(json_node_insert(out, NULL, kept));
     }
     if (out->first)
         *ret_value = out;

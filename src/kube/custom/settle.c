@@ -188,7 +188,7 @@ static enum status default_items(struct arena *arena, const struct schema *items
             value = json_node_copy(arena, items->preset);
             if (!value)
                 return ST_NOMEM;
-            json_node_insert(array, item, value);
+            TRY(json_node_insert(array, item, value));
             json_node_remove(array, item);
         }
         TRY(schema_default(arena, items, value));

@@ -119,8 +119,8 @@ static bool create_namespace(const struct kube_meta *meta, struct json_node *obj
     has = list->first;
     while (has && !json_node_is_text(has, "kubernetes"))
         has = has->next;
-    if (!has)
-        json_node_insert(list, NULL, item);
+    if (!has && json_node_insert(list, NULL, item) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
     return set_phase(meta, object, "Active");
 }
 

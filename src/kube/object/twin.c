@@ -154,8 +154,7 @@ static enum status processor_store(struct arena *arena, struct json_node *object
             return ST_NOMEM;
         TRY(json_node_set(arena, part, slice_from_text(processor->metrics), metrics));
     }
-    json_node_insert(metrics, NULL, item);
-    return ST_OK;
+    return json_node_insert(metrics, NULL, item);
 }
 
 static enum status part_show(struct arena *arena, struct json_node *object, const struct kept *kept)

@@ -2,6 +2,7 @@
 #include "kube/patch/patch.h"
 
 #include "codec/json/number.h"
+#include "codec/json/spans.h"
 
 enum { TOKEN_BYTES_MAX = 4096 };
 
@@ -15,13 +16,13 @@ struct patching {
 struct place {
     struct json_node *parent; /* NULL: the root itself */
     struct slice key;
+    size_t index;           /* of the node, if the parent is an array */
     struct json_node *node; /* what is there, or NULL */
     struct slice path;      /* for errors */
 };
 
-/* The next step of a path, without its escapes, into room. */
-static enum status path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX],
-                             struct slice *ret_step)
+/* The next step of a path, without its escapes, into room. False: it is too long. */
+static bool path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX], struct slice *ret_step)
 {
     size_t at = 1, len = 0; /* behind the slash */
     for (; at < path->len && path->ptr[at] != '/'; at++) {
@@ -30,32 +31,37 @@ static enum status path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX],
             (path->ptr[at + 1] == '0' || path->ptr[at + 1] == '1'))
             c = path->ptr[++at] == '0' ? '~' : '/';
         if (len == TOKEN_BYTES_MAX)
-            return ST_LIMIT;
+            return false;
         room[len++] = c;
     }
     *path = slice_sub(*path, at, path->len - at);
     *ret_step = slice_of(room, len);
-    return ST_OK;
+    return true;
 }
 
 /* An index of RFC 6901, and negative ones, which the library takes as from the end. */
-static struct json_node *item_at(struct json_node *array, struct slice step, bool *ret_number)
+static bool read_index(struct slice step, size_t end, size_t *ret_index)
 {
     int64_t index;
-    *ret_number = json_number_valid(step) && json_number_i64(step, &index);
-    if (!*ret_number)
-        return NULL;
+    if (!json_number_valid(step) || !json_number_i64(step, &index))
+        return false;
     if (index < 0)
-        index += (int64_t)array->count;
-    return index < 0 ? NULL : json_node_item(array, (size_t)index);
+        index += (int64_t)end;
+    *ret_index = index < 0 ? SIZE_MAX : (size_t)index;
+    return true;
 }
 
-static struct json_node *child_of(struct json_node *parent, struct slice step)
+/* One step down, to a node that may not be there. */
+static enum status step_down(struct arena *arena, struct place *place, struct slice step)
 {
-    bool number;
+    struct json_node *parent = place->node;
+    place->parent = parent;
+    place->node = NULL;
     if (parent->type == JSON_TYPE_OBJECT)
-        return json_node_member(parent, step);
-    return parent->type == JSON_TYPE_ARRAY ? item_at(parent, step, &number) : NULL;
+        place->node = json_node_member(parent, step);
+    else if (read_index(step, parent->count, &place->index))
+        return json_spans_item(arena, parent, place->index, &place->node);
+    return ST_OK;
 }
 
 static enum status missing(const struct patching *p, const char *op, struct slice path)
@@ -75,9 +81,11 @@ static enum status find(const struct patching *p, const char *op, struct slice p
         struct json_node *parent = ret_place->node;
         if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)
             return missing(p, op, path);
-        TRY(path_step(&rest, room, &step));
-        ret_place->parent = parent;
-        ret_place->node = child_of(parent, step);
+        if (!path_step(&rest, room, &step))
+            return error_set(p->error, ST_LIMIT,
+                             "a step of a path in a JSON patch has at most %d bytes",
+                             TOKEN_BYTES_MAX);
+        TRY(step_down(p->arena, ret_place, step));
         if (!rest.len)
             TRY(arena_dup(p->arena, step, &ret_place->key));
     }
@@ -86,27 +94,30 @@ static enum status find(const struct patching *p, const char *op, struct slice p
 
 /* -- The operations -- */
 
+/* What became of putting a value into a tree. */
+static enum status put_in(const struct patching *p, enum status status)
+{
+    if (status != ST_LIMIT)
+        return status;
+    return error_set(p->error, status, "a JSON patch nests values at most %d levels deep",
+                     JSON_TREE_DEPTH_MAX);
+}
+
 static enum status add_item(const struct patching *p, const struct place *place,
                             struct json_node *value)
 {
     struct json_node *array = place->parent;
-    int64_t index;
-    if (slice_equal(place->key, SLICE_LITERAL("-"))) {
-        json_node_insert(array, NULL, value);
-        return ST_OK;
-    }
-    if (!json_number_valid(place->key) || !json_number_i64(place->key, &index))
+    size_t index = array->count;
+    bool last = slice_equal(place->key, SLICE_LITERAL("-"));
+    if (!last && !read_index(place->key, array->count + 1, &index))
         return error_set(p->error, ST_INVALID, "value was not a proper array index: '%.*s'",
                          SLICE_ARGS(place->key));
-    if (index < 0)
-        index += (int64_t)array->count + 1;
-    if (index < 0 || (size_t)index > array->count)
+    if (index > array->count)
         return error_set(p->error, ST_INVALID,
                          "add operation does not apply: doc is missing path: \"%.*s\": Unable to "
                          "access invalid index: %.*s: invalid index referenced",
                          SLICE_ARGS(place->path), SLICE_ARGS(place->key));
-    json_node_insert(array, json_node_item(array, (size_t)index), value);
-    return ST_OK;
+    return put_in(p, json_spans_insert(p->arena, array, index, value));
 }
 
 static enum status add_at(struct patching *p, const char *op, struct slice path,
@@ -120,7 +131,7 @@ static enum status add_at(struct patching *p, const char *op, struct slice path,
     TRY(find(p, op, path, &place));
     if (place.parent->type == JSON_TYPE_ARRAY)
         return add_item(p, &place, value);
-    return json_node_set(p->arena, place.parent, place.key, value);
+    return put_in(p, json_node_set(p->arena, place.parent, place.key, value));
 }
 
 static enum status remove_at(struct patching *p, const char *op, struct slice path,
@@ -130,8 +141,10 @@ static enum status remove_at(struct patching *p, const char *op, struct slice pa
     TRY(find(p, op, path, &place));
     if (!place.node || !place.parent)
         return missing(p, op, path);
-    json_node_remove(place.parent, place.node);
     *ret_removed = place.node;
+    if (place.parent->type == JSON_TYPE_ARRAY)
+        return json_spans_remove(p->arena, place.parent, place.index);
+    json_node_remove(place.parent, place.node);
     return ST_OK;
 }
 
@@ -146,10 +159,9 @@ static enum status replace_at(struct patching *p, struct slice path, struct json
         return ST_OK;
     }
     if (place.parent->type == JSON_TYPE_OBJECT)
-        return json_node_set(p->arena, place.parent, place.key, value);
-    json_node_insert(place.parent, place.node, value);
-    json_node_remove(place.parent, place.node);
-    return ST_OK;
+        return put_in(p, json_node_set(p->arena, place.parent, place.key, value));
+    TRY(json_spans_remove(p->arena, place.parent, place.index));
+    return put_in(p, json_spans_insert(p->arena, place.parent, place.index, value));
 }
 
 /* Whether `path` lies within `from`: a value cannot be moved into itself. */

@@ -102,21 +102,19 @@ static size_t at_of(const struct merge_list *list, struct slice key)
 }
 
 /* The server's items go in before the first ordered one that stands behind them on the server. */
-static void interleave(struct json_node *array, const struct place *left, size_t left_count,
+static enum status interleave(struct json_node *array, const struct place *left, size_t left_count,
                        const struct place *right, size_t right_count)
 {
     size_t i = 0, j = 0;
-    array->first = array->last = NULL;
-    array->count = 0;
     while (i < left_count || j < right_count) {
         bool takes_left = j == right_count;
         if (i < left_count && j < right_count)
             takes_left = left[i].server_at != SIZE_MAX && right[j].server_at != SIZE_MAX &&
                          left[i].server_at < right[j].server_at;
         struct json_node *node = takes_left ? left[i++].node : right[j++].node;
-        node->prev = node->next = NULL;
-        json_node_insert(array, NULL, node);
+        TRY(json_node_insert(array, NULL, node));
     }
+    return ST_OK;
 }
 
 enum status merge_list_sort(struct arena *arena, struct json_node *array, struct slice key,
@@ -143,6 +141,5 @@ enum status merge_list_sort(struct arena *arena, struct json_node *array, struct
     }
     qsort(left, left_count, sizeof(*left), compare);
     qsort(right, right_count, sizeof(*right), compare);
-    interleave(array, left, left_count, right, right_count);
-    return ST_OK;
+    return interleave(array, left, left_count, right, right_count);
 }

@@ -205,8 +205,7 @@ static enum status merge_scalars(struct merging *m, struct json_node *list, stru
         struct merge_item *item = &order.items[i];
         if (merge_list_find(&order, item->key) != item || merge_list_find(&server, item->key))
             continue;
-        json_node_remove(patch, item->node);
-        json_node_insert(list, NULL, item->node);
+        TRY(json_node_insert(list, NULL, item->node));
     }
     return merge_list_sort(m->arena, list, SLICE_EMPTY, &order, &server);
 }
@@ -230,7 +229,7 @@ static enum status take_special(struct merging *m, struct json_node *patch, stru
             return no_merge_key(m, item, key);
         json_node_remove(patch, item);
         if (deletes)
-            json_node_insert(gone, NULL, item);
+            TRY(json_node_insert(gone, NULL, item));
         else
             *ret_replaces = true;
     }
@@ -247,7 +246,7 @@ static enum status merge_item(struct merging *m, struct json_node *list, struct 
     void *replaced;
     json_node_remove(patch, item->node);
     if (!old) {
-        json_node_insert(list, NULL, item->node);
+        TRY(json_node_insert(list, NULL, item->node));
         struct merge_item *added = arena_calloc(m->arena, 1, sizeof(*added));
         if (!added)
             return ST_NOMEM;

@@ -239,7 +239,7 @@ static enum status schema_node(struct decoder *d, const struct kube_field *of, s
             TRY(of->value == KUBE_VALUE_SCHEMA_OR_STRINGS
                     ? text_node(d, field.bytes, &item)
                     : message(d, kube_field_type(of), field.bytes, &item));
-            json_node_insert(list, NULL, item);
+            TRY(json_node_insert(list, NULL, item));
         }
     }
     *ret_node = list->count ? list : schema;
@@ -298,7 +298,7 @@ static enum status wrapped_list(struct decoder *d, const struct kube_field *of, 
         if (field.number != 1)
             continue;
         TRY(value_node(d, of, &field, &item));
-        json_node_insert(*ret_node, NULL, item);
+        TRY(json_node_insert(*ret_node, NULL, item));
     }
     return ST_OK;
 }
@@ -338,8 +338,7 @@ static enum status add_value(struct decoder *d, const struct kube_field *of,
     if (!list)
         return map_entry(d, of, field->bytes, *node);
     TRY(value_node(d, of, field, &item));
-    json_node_insert(*node, NULL, item);
-    return ST_OK;
+    return json_node_insert(*node, NULL, item);
 }
 
 static bool is_struct(const struct kube_field *field)

@@ -280,7 +280,7 @@ static enum status check_field(struct strict *s, const struct kube_type *of,
 
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object)
 {
-    assert(s->depth + 2 < STEPS_MAX); /* a tree is not deeper */
+    assert(s->depth < JSON_TREE_DEPTH_MAX); /* a tree is not deeper */
     for (struct json_node *member = object->first, *next; member; member = next) {
         next = member->next;
         const struct kube_field *field = kube_type_field(type, member->key);

@@ -206,8 +206,7 @@ static enum status put(struct reader *r, struct json_node *node)
     }
     struct level *level = &r->levels[r->depth - 1];
     if (level->node->type == JSON_TYPE_ARRAY) {
-        json_node_insert(level->node, NULL, node);
-        return ST_OK;
+        return json_node_insert(level->node, NULL, node);
     }
     level->has_key = false;
     return json_node_set(r->arena, level->node, level->key, node);
@@ -229,10 +228,20 @@ static enum status open_level(struct reader *r, enum json_type type, const yaml_
     struct json_node *node = json_node_new(r->arena, type);
     if (r->depth == JSON_TREE_DEPTH_MAX)
         return ST_LIMIT;
-    TRY(put(r, node));
+    if (!node)
+        return ST_NOMEM;
     TRY(keep_anchor(r, anchor, node));
     r->levels[r->depth++] = (struct level){.node = node};
     return ST_OK;
+}
+
+/* Only now it becomes part of what it is in, so that heights are known from below. */
+static enum status close_level(struct reader *r)
+{
+    struct json_node *node = r->levels[--r->depth].node;
+    if (node->type == JSON_TYPE_OBJECT)
+        TRY(merge_keys(r, node));
+    return put(r, node);
 }
 
 static bool wants_key(const struct reader *r)
@@ -299,10 +308,8 @@ static enum status take_event(struct reader *r)
             return fault(r, "a key must be a scalar");
         return open_level(r, JSON_TYPE_OBJECT, r->event.data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
-        r->depth--;
-        return ST_OK;
     case YAML_MAPPING_END_EVENT:
-        return merge_keys(r, r->levels[--r->depth].node);
+        return close_level(r);
     default:
         return ST_OK;
     }
