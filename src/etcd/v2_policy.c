@@ -41,11 +41,11 @@ enum status v2_names_read(struct arena *arena, const struct json_node *node,
     return ST_OK;
 }
 
-enum status v2_rights_read(struct arena *arena, struct json_node *node,
+enum status v2_rights_read(struct arena *arena, const struct json_node *node,
                            struct v2_rights *ret_rights)
 {
     struct v2_rights rights = {0};
-    struct json_node *kv = NULL;
+    const struct json_node *kv = NULL;
     if (!is_nothing(node)) {
         if (node->type != JSON_TYPE_OBJECT)
             return ST_MALFORMED;
@@ -61,7 +61,8 @@ enum status v2_rights_read(struct arena *arena, struct json_node *node,
     return ST_OK;
 }
 
-static enum status read_user(struct arena *arena, struct json_node *node, struct v2_user *ret_user)
+static enum status read_user(struct arena *arena, const struct json_node *node,
+                             struct v2_user *ret_user)
 {
     if (node->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
@@ -70,7 +71,8 @@ static enum status read_user(struct arena *arena, struct json_node *node, struct
     return v2_names_read(arena, json_node_named(node, "roles"), &ret_user->roles);
 }
 
-static enum status read_role(struct arena *arena, struct json_node *node, struct v2_role *ret_role)
+static enum status read_role(struct arena *arena, const struct json_node *node,
+                             struct v2_role *ret_role)
 {
     if (node->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
@@ -92,16 +94,16 @@ static bool is_sorted(const struct v2_policy *policy)
     return true;
 }
 
-static enum status read_lists(struct arena *arena, struct json_node *users, struct json_node *roles,
-                              struct v2_policy *policy)
+static enum status read_lists(struct arena *arena, const struct json_node *users,
+                              const struct json_node *roles, struct v2_policy *policy)
 {
     policy->users = arena_calloc(arena, users->count, sizeof(*policy->users));
     policy->roles = arena_calloc(arena, roles->count, sizeof(*policy->roles));
     if ((users->count && !policy->users) || (roles->count && !policy->roles))
         return ST_NOMEM;
-    for (struct json_node *node = users->first; node; node = node->next)
+    for (const struct json_node *node = users->first; node; node = node->next)
         TRY(read_user(arena, node, &policy->users[policy->user_count++]));
-    for (struct json_node *node = roles->first; node; node = node->next)
+    for (const struct json_node *node = roles->first; node; node = node->next)
         TRY(read_role(arena, node, &policy->roles[policy->role_count++]));
     return is_sorted(policy) ? ST_OK : ST_MALFORMED;
 }
@@ -115,9 +117,9 @@ enum status v2_policy_read(struct arena *arena, struct slice text, struct v2_pol
         return ST_LIMIT;
     if (text.len) {
         TRY(json_tree_read(arena, text, &root, &error));
-        struct json_node *enabled = json_node_named(root, "enabled");
-        struct json_node *users = json_node_named(root, "users");
-        struct json_node *roles = json_node_named(root, "roles");
+        const struct json_node *enabled = json_node_named(root, "enabled");
+        const struct json_node *users = json_node_named(root, "users");
+        const struct json_node *roles = json_node_named(root, "roles");
         if (!enabled || enabled->type != JSON_TYPE_BOOL || !users ||
             users->type != JSON_TYPE_ARRAY || !roles || roles->type != JSON_TYPE_ARRAY)
             return ST_MALFORMED;

@@ -124,7 +124,7 @@ MUST_CHECK
 enum status v2_names_read(struct arena *arena, const struct json_node *node,
                           struct v2_names *ret_names);
 MUST_CHECK
-enum status v2_rights_read(struct arena *arena, struct json_node *node,
+enum status v2_rights_read(struct arena *arena, const struct json_node *node,
                            struct v2_rights *ret_rights);
 
 void v2_names_json(struct json_writer *w, const struct v2_names *names);

@@ -23,7 +23,7 @@ static enum status make(struct arena *arena, struct json_node *array)
         return ST_NOMEM;
     memset(spans->spans, 0, count * sizeof(spans->spans[0]));
     spans->count = count;
-    for (struct json_node *item = array->first; item; item = item->next, at++) {
+    for (struct json_node *item = json_node_first(array); item; item = json_node_next(item), at++) {
         struct span *span = &spans->spans[at / SPAN_ITEMS];
         if (!span->items++)
             span->first = item;
@@ -41,7 +41,7 @@ struct spot {
 static struct json_node *walk(struct json_node *item, size_t steps)
 {
     while (steps--)
-        item = item->next;
+        item = json_node_next(item);
     return item;
 }
 
@@ -52,7 +52,7 @@ static enum status find(struct arena *arena, struct json_node *array, size_t at,
     assert(array->type == JSON_TYPE_ARRAY && at <= array->count);
     *ret_spot = (struct spot){0};
     if (array->count <= SPAN_ITEMS) {
-        ret_spot->item = walk(array->first, at);
+        ret_spot->item = walk(json_node_first(array), at);
         return ST_OK;
     }
     if (!array->spans)
@@ -96,7 +96,7 @@ enum status json_spans_remove(struct arena *arena, struct json_node *array, size
     assert(at < array->count);
     TRY(find(arena, array, at, &spot));
     struct json_spans *spans = array->spans;
-    struct json_node *next = spot.item->next;
+    struct json_node *next = json_node_next(spot.item);
     json_node_remove(array, spot.item);
     if (!spot.span)
         return ST_OK;

@@ -30,12 +30,12 @@ struct json_index {
     struct hash_map hash; /* for its function and secret only */
     size_t capacity;      /* a power of two */
     size_t used;          /* slots that are not free, left ones too */
-    struct json_node **slots;
+    const struct json_node **slots;
     struct arena *arena;
 };
 
 /* What is left in the slot of a member that was removed. */
-static struct json_node left_behind;
+static const struct json_node left_behind;
 
 static size_t slot_of(const struct json_index *index, struct slice key)
 {
@@ -46,7 +46,7 @@ static size_t slot_of(const struct json_index *index, struct slice key)
     return at;
 }
 
-static void index_add(struct json_index *index, struct json_node *member)
+static void index_add(struct json_index *index, const struct json_node *member)
 {
     index->slots[slot_of(index, member->key)] = member;
     index->used++;
@@ -59,17 +59,23 @@ static struct json_index *index_make(struct arena *arena, const struct json_node
     size_t capacity = 64;
     while (capacity < 4 * object->count)
         capacity *= 2;
-    struct json_node **slots = arena_calloc(arena, capacity, sizeof(*slots));
+    const struct json_node **slots = arena_calloc(arena, capacity, sizeof(*slots));
     if (!index || !slots)
         return NULL;
     *index = (struct json_index){.capacity = capacity, .slots = slots, .arena = arena};
     hash_map_init(&index->hash, NULL, random_seed_system());
-    for (struct json_node *member = object->first; member; member = member->next)
+    for (const struct json_node *member = object->first; member; member = member->next)
         index_add(index, member);
     return index;
 }
 
 /* -- Lists -- */
+
+/* The parent or neighbour of a node that may be changed. */
+static struct json_node *own(const struct json_node *node)
+{
+    return (struct json_node *)node;
+}
 
 /* Whether the tree of a parent stays within the limit with this node in it. */
 static bool fits(const struct json_node *parent, const struct json_node *node)
@@ -92,38 +98,39 @@ static bool raise(struct json_node *parent, const struct json_node *node)
 
 static void raise_parents(const struct json_node *node)
 {
-    while (node->parent && raise(node->parent, node))
+    while (node->parent && raise(own(node->parent), node))
         node = node->parent;
 }
 
 /* The caller sees to the heights. */
-static void link_before(struct json_node *parent, struct json_node *before, struct json_node *node)
+static void link_before(struct json_node *parent, const struct json_node *before,
+                        struct json_node *node)
 {
-    struct json_node *after = before ? before->prev : parent->last;
+    const struct json_node *after = before ? before->prev : parent->last;
     node->parent = parent;
     node->next = before;
     node->prev = after;
-    *(after ? &after->next : &parent->first) = node;
-    *(before ? &before->prev : &parent->last) = node;
+    *(after ? &own(after)->next : &parent->first) = node;
+    *(before ? &own(before)->prev : &parent->last) = node;
     parent->count++;
 }
 
 static void take_out(struct json_node *parent, struct json_node *node)
 {
-    *(node->prev ? &node->prev->next : &parent->first) = node->next;
-    *(node->next ? &node->next->prev : &parent->last) = node->prev;
+    *(node->prev ? &own(node->prev)->next : &parent->first) = node->next;
+    *(node->next ? &own(node->next)->prev : &parent->last) = node->prev;
     node->parent = node->prev = node->next = NULL;
     parent->count--;
 }
 
-enum status json_node_insert(struct json_node *array, struct json_node *before,
+enum status json_node_insert(struct json_node *array, const struct json_node *before,
                              struct json_node *item)
 {
     assert(array->type == JSON_TYPE_ARRAY);
     if (!fits(array, item))
         return ST_LIMIT;
     if (item->parent)
-        json_node_remove(item->parent, item);
+        json_node_remove(own(item->parent), item);
     array->spans = NULL;
     link_before(array, before, item);
     raise_parents(item);
@@ -142,15 +149,15 @@ void json_node_remove(struct json_node *parent, struct json_node *child)
 
 /* -- Looking -- */
 
-static struct json_node *look_through(const struct json_node *object, struct slice key)
+static const struct json_node *look_through(const struct json_node *object, struct slice key)
 {
-    struct json_node *member = object->first;
+    const struct json_node *member = object->first;
     while (member && !slice_equal(member->key, key))
         member = member->next;
     return member;
 }
 
-struct json_node *json_node_member(struct json_node *object, struct slice key)
+const struct json_node *json_look_member(const struct json_node *object, struct slice key)
 {
     if (!object || object->type != JSON_TYPE_OBJECT)
         return NULL;
@@ -159,12 +166,7 @@ struct json_node *json_node_member(struct json_node *object, struct slice key)
     return object->index->slots[slot_of(object->index, key)];
 }
 
-struct json_node *json_node_named(struct json_node *object, const char *key)
-{
-    return json_node_member(object, slice_from_text(key));
-}
-
-struct json_node *json_node_path(struct json_node *root, const char *path)
+const struct json_node *json_look_path(const struct json_node *root, const char *path)
 {
     while (root && path) {
         const char *dot = strchr(path, '.');
@@ -175,11 +177,11 @@ struct json_node *json_node_path(struct json_node *root, const char *path)
     return root;
 }
 
-struct json_node *json_node_item(struct json_node *array, size_t index)
+const struct json_node *json_look_item(const struct json_node *array, size_t index)
 {
     if (!array || array->type != JSON_TYPE_ARRAY || index >= array->count)
         return NULL;
-    struct json_node *item = array->first;
+    const struct json_node *item = array->first;
     while (index--)
         item = item->next;
     return item;
@@ -288,7 +290,7 @@ static enum status add_member(struct arena *arena, struct json_node *object,
     struct json_node *same = json_node_member(object, member->key);
     *ret_repeats = same;
     if (same) {
-        struct json_node *before = same->next;
+        const struct json_node *before = same->next;
         if (object->index)
             object->index->slots[slot_of(object->index, member->key)] = member;
         take_out(object, same);
@@ -484,7 +486,7 @@ enum status json_node_set(struct arena *arena, struct json_node *object, struct 
     if (!fits(object, value))
         return ST_LIMIT;
     if (value->parent)
-        json_node_remove(value->parent, value);
+        json_node_remove(own(value->parent), value);
     TRY(arena_dup(arena, key, &value->key));
     value->key_verbatim = false;
     TRY(add_member(arena, object, value, &repeats));
@@ -536,11 +538,11 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
 }
 
 /* Mostly they stand in the same order: what is not next is looked for. */
-static bool objects_equal(struct json_node *a, struct json_node *b)
+static bool objects_equal(const struct json_node *a, const struct json_node *b)
 {
-    struct json_node *next = b->first;
-    for (struct json_node *member = a->first; member; member = member->next) {
-        struct json_node *same = next;
+    const struct json_node *next = b->first;
+    for (const struct json_node *member = a->first; member; member = member->next) {
+        const struct json_node *same = next;
         if (!same || !slice_equal(same->key, member->key))
             same = json_node_member(b, member->key);
         if (!json_node_equal(member, same))
@@ -550,16 +552,16 @@ static bool objects_equal(struct json_node *a, struct json_node *b)
     return true;
 }
 
-static bool arrays_equal(struct json_node *a, struct json_node *b)
+static bool arrays_equal(const struct json_node *a, const struct json_node *b)
 {
-    for (struct json_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
+    for (const struct json_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
         if (!json_node_equal(x, y))
             return false;
     }
     return true;
 }
 
-bool json_node_equal(struct json_node *a, struct json_node *b)
+bool json_node_equal(const struct json_node *a, const struct json_node *b)
 {
     if (!a || !b || a->type != b->type)
         return a == b;

@@ -30,14 +30,18 @@ enum json_type {
 struct json_index;
 struct json_spans;
 
-/* Read freely; changed by the functions below. */
+/*
+ * Read freely; changed by the functions below. A tree is const as a whole: whatever a const node
+ * leads to is const, so a function that is given `const struct json_node *` cannot change any part
+ * of it. A tree that is one's own is walked with json_node_first and json_node_next.
+ */
 struct json_node {
-    struct json_node *parent;      /* the array or object it is in, or NULL */
-    struct json_node *prev, *next; /* in its array or object */
-    struct slice key;              /* of a member, without escapes */
+    const struct json_node *parent;      /* the array or object it is in, or NULL */
+    const struct json_node *prev, *next; /* in its array or object */
+    struct slice key;                    /* of a member, without escapes */
     union {
-        struct {                            /* arrays and objects */
-            struct json_node *first, *last; /* items or members */
+        struct {                                  /* arrays and objects */
+            const struct json_node *first, *last; /* items or members */
             size_t count;
             union {
                 struct json_index *index; /* of an object with many members */
@@ -48,8 +52,8 @@ struct json_node {
     };
     uint16_t height; /* levels of arrays and objects, this one included; at least as many as are */
     uint8_t type;    /* enum json_type */
-    bool truth;   /* of a bool */
-    bool escaped; /* text is as in JSON and has escapes; else it is without and may need some */
+    bool truth;      /* of a bool */
+    bool escaped;    /* text is as in JSON and has escapes; else it is without and may need some */
     bool verbatim, key_verbatim; /* text, key: was read as it is, so it needs no escapes */
 };
 
@@ -72,11 +76,24 @@ enum status json_tree_write(const struct json_node *root, struct buf *to);
 
 /* -- Looking; a node that is not there is NULL, and may be passed in -- */
 
-struct json_node *json_node_member(struct json_node *object, struct slice key);
-struct json_node *json_node_named(struct json_node *object, const char *key);
+const struct json_node *json_look_member(const struct json_node *object, struct slice key);
+const struct json_node *json_look_path(const struct json_node *root, const char *path);
+const struct json_node *json_look_item(const struct json_node *array, size_t index);
+
+/* What is found in a const tree is const; in one's own it may be changed. */
+#define JSON_FOUND(in, found) \
+    _Generic((in), const struct json_node * \
+             : (found), struct json_node * \
+             : (struct json_node *)(found))
+#define json_node_member(object, key) JSON_FOUND(object, json_look_member(object, key))
+#define json_node_named(object, key) \
+    JSON_FOUND(object, json_look_member(object, slice_from_text(key)))
 /* "metadata.labels": through objects; a dot always parts. */
-struct json_node *json_node_path(struct json_node *root, const char *path);
-struct json_node *json_node_item(struct json_node *array, size_t index);
+#define json_node_path(root, path) JSON_FOUND(root, json_look_path(root, path))
+#define json_node_item(array, index) JSON_FOUND(array, json_look_item(array, index))
+/* Of an array or object its first child, and the one behind a child; neither may be NULL. */
+#define json_node_first(parent) JSON_FOUND(parent, (parent)->first)
+#define json_node_next(child) JSON_FOUND(child, (child)->next)
 /* A string's text without escapes, made in the arena where it has any; else empty. ST_NOMEM. */
 MUST_CHECK
 enum status json_node_text(const struct json_node *node, struct arena *arena,
@@ -87,7 +104,7 @@ bool json_node_is_text(const struct json_node *node, const char *text);
 MUST_CHECK
 bool json_node_int(const struct json_node *node, int64_t *ret_value);
 /* Members in any order; numbers and strings by what they mean. */
-bool json_node_equal(struct json_node *a, struct json_node *b);
+bool json_node_equal(const struct json_node *a, const struct json_node *b);
 
 /* -- Making; NULL when the arena is full -- */
 
@@ -111,7 +128,7 @@ enum status json_node_set_first(struct arena *arena, struct json_node *object, s
 void json_node_remove(struct json_node *parent, struct json_node *child);
 /* Into an array, before an item of it; NULL: at the end. ST_LIMIT. */
 MUST_CHECK
-enum status json_node_insert(struct json_node *array, struct json_node *before,
+enum status json_node_insert(struct json_node *array, const struct json_node *before,
                              struct json_node *item);
 
 #endif

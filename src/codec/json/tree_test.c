@@ -87,7 +87,7 @@ static void members_are_found_by_name_and_path(void **state)
     assert_true(json_node_int(json_node_item(json_node_named(root, "a"), 1), &value));
     assert_int_equal(value, 20);
     assert_null(json_node_item(json_node_named(root, "a"), 2));
-    assert_null(json_node_named(NULL, "a"));
+    assert_null(json_node_named((const struct json_node *)NULL, "a"));
     assert_false(json_node_int(json_node_named(root, "m"), &value));
 }
 
@@ -158,13 +158,32 @@ static void equality_is_that_of_meaning(void **state)
             cases[i].equal);
 }
 
+#define IS_CONST(node) _Generic((node), const struct json_node * : 1, struct json_node * : 0)
+
+/* The compiler refuses to change any part of a tree that was handed on as const. */
+static void a_const_tree_is_const_in_all_its_parts(void **state)
+{
+    struct json_node *own = read_json(*state, "{\"a\":[1,2]}");
+    const struct json_node *lent = own;
+    _Static_assert(IS_CONST(lent->first) && IS_CONST(lent->last), "children");
+    _Static_assert(IS_CONST(lent->next) && IS_CONST(lent->prev), "neighbours");
+    _Static_assert(IS_CONST(json_node_named(lent, "a")), "a member");
+    _Static_assert(IS_CONST(json_node_path(lent, "a")), "what a path leads to");
+    _Static_assert(IS_CONST(json_node_item(lent, 0)), "an item");
+    _Static_assert(IS_CONST(json_node_first(lent)) && IS_CONST(json_node_next(lent)), "a walk");
+    _Static_assert(!IS_CONST(json_node_named(own, "a")) && !IS_CONST(json_node_first(own)), "own");
+    assert_ptr_equal(json_node_named(lent, "a"), json_node_first(own));
+    assert_ptr_equal(json_node_item(json_node_named(lent, "a"), 1),
+                     json_node_next(json_node_first(json_node_named(own, "a"))));
+}
+
 static void a_copy_lives_on_its_own(void **state)
 {
     struct json_node *root = read_json(*state, "{\"a\":{\"b\":[1]}}");
     struct json_node *copy = json_node_copy(*state, root);
     assert_true(json_node_equal(root, copy));
     struct json_node *list = json_node_path(copy, "a.b");
-    json_node_remove(list, list->first);
+    json_node_remove(list, json_node_first(list));
     assert_written(root, "{\"a\":{\"b\":[1]}}");
     assert_written(copy, "{\"a\":{\"b\":[]}}");
 }
@@ -223,7 +242,7 @@ static void no_tree_becomes_deeper_than_the_limit(void **state)
     /* From above: the innermost takes a value, and no list. */
     struct json_node *inner = deep;
     while (inner->first)
-        inner = inner->first;
+        inner = json_node_first(inner);
     assert_int_equal(json_node_insert(inner, NULL, array), ST_LIMIT);
     assert_int_equal(json_node_insert(inner, NULL, json_node_new_int(arena, 1)), ST_OK);
     assert_int_equal(json_tree_write(deep, &text), ST_OK);
@@ -245,13 +264,13 @@ static void depth_is_counted_over_all_parts(void **state)
     for (size_t i = 0; i < 3; i++)
         parts[i] = nested(arena, JSON_TREE_DEPTH_MAX / 2);
     struct json_node *inner = parts[0];
-    while (inner->first)
-        inner = inner->first;
+    while (json_node_first(inner))
+        inner = json_node_first(inner);
     assert_int_equal(json_node_insert(inner, NULL, parts[1]), ST_OK);
     assert_int_equal(parts[0]->height, JSON_TREE_DEPTH_MAX);
     assert_int_equal(json_node_insert(inner, NULL, parts[2]), ST_OK); /* beside the other */
-    while (inner->first)
-        inner = inner->first;
+    while (json_node_first(inner))
+        inner = json_node_first(inner);
     assert_int_equal(json_node_insert(inner, NULL, parts[2]), ST_LIMIT);
     assert_ptr_equal(parts[2]->parent, parts[1]->parent);
 }
@@ -262,9 +281,9 @@ static void a_node_put_elsewhere_leaves_its_place(void **state)
     struct arena *arena = *state;
     struct json_node *root = read_json(arena, "{\"a\":{\"b\":1},\"c\":[2,3]}");
     struct json_node *b = json_node_path(root, "a.b"), *list = json_node_named(root, "c");
-    assert_int_equal(json_node_insert(list, list->first, b), ST_OK);
+    assert_int_equal(json_node_insert(list, json_node_first(list), b), ST_OK);
     assert_int_equal(json_node_set(arena, root, SLICE_LITERAL("d"), list->last), ST_OK);
-    assert_int_equal(json_node_insert(list, NULL, list->first), ST_OK);
+    assert_int_equal(json_node_insert(list, NULL, json_node_first(list)), ST_OK);
     assert_written(root, "{\"a\":{},\"c\":[2,1],\"d\":3}");
 }
 
@@ -324,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_key_gets_the_escapes_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_const_tree_is_const_in_all_its_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_copy_lives_on_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(faults_are_told_in_words, setup, teardown),
         cmocka_unit_test_setup_teardown(no_tree_becomes_deeper_than_the_limit, setup, teardown),

@@ -147,10 +147,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
 
 /* -- managedFields in an object -- */
 
-static struct json_node *list_of(struct json_node *object)
-{
-    return json_node_path(object, "metadata.managedFields");
-}
+#define list_of(object) json_node_path(object, "metadata.managedFields")
 
 static void take_list(struct json_node *object)
 {
@@ -189,10 +186,11 @@ static bool zero_object(struct job *job, struct json_node **ret_zero)
 /* -- Updates -- */
 
 /* Those of the request unless it cannot, or must not, say them; else those that are stored. */
-static enum status read_managed(struct job *job, struct json_node *stored, struct json_node *sent)
+static enum status read_managed(struct job *job, const struct json_node *stored,
+                                const struct json_node *sent)
 {
     struct managed *managed = &job->managed;
-    struct json_node *list = job->call->path.subresource.len ? NULL : list_of(sent);
+    const struct json_node *list = job->call->path.subresource.len ? NULL : list_of(sent);
     /* Custom resources have no types there by which an empty list is other than none. */
     if (job->call->kind->flags & KUBE_CUSTOM && list && !list->first)
         list = NULL;
@@ -239,7 +237,8 @@ static bool scale_is_owned(const struct job *job)
     return false;
 }
 
-static enum status update(struct job *job, struct json_node *stored, struct json_node *object)
+static enum status update(struct job *job, const struct json_node *stored,
+                          const struct json_node *object)
 {
     struct slice id;
     if (!kube_is_scale(job->call))
@@ -253,10 +252,11 @@ static enum status update(struct job *job, struct json_node *stored, struct json
 }
 
 bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
-                      struct json_node *stored, struct json_node *sent, struct json_node *object)
+                      const struct json_node *stored, const struct json_node *sent,
+                      struct json_node *object)
 {
     struct job job;
-    struct json_node *list;
+    struct json_node *live;
     if (!list_of(stored) && !list_of(sent)) {
         take_list(object);
         return true;
@@ -265,17 +265,15 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
         return false;
     enum status status = read_managed(&job, stored, sent);
     take_list(object);
-    list = list_of(stored);
     if (status != ST_OK)
         return fail(&job, status);
     if (!job.managed.count)
         return true;
-    if (list)
-        json_node_remove(json_node_named(stored, "metadata"), list);
-    status = update(&job, stored, object);
-    if (list && json_node_set(meta->arena, json_node_named(stored, "metadata"),
-                              SLICE_LITERAL("managedFields"), list) != ST_OK)
+    live = json_node_copy(meta->arena, stored);
+    if (!live)
         return no_memory(&job);
+    take_list(live);
+    status = update(&job, live, object);
     /* Who owns what is not worth failing for: then nobody does, as in Kubernetes. */
     if (status != ST_OK)
         job.managed.count = 0;
@@ -284,26 +282,28 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
 
 /* -- Times -- */
 
-static bool same_but_time(struct json_node *a, struct json_node *b)
+static bool same_but_time(const struct json_node *a, const struct json_node *b)
 {
     static const char *const members[] = {"manager",    "operation", "apiVersion",
                                           "fieldsType", "fieldsV1",  "subresource"};
     for (size_t i = 0; i < COUNT_OF(members); i++) {
-        struct json_node *m = json_node_named(a, members[i]), *n = json_node_named(b, members[i]);
+        const struct json_node *m = json_node_named(a, members[i]),
+                               *n = json_node_named(b, members[i]);
         if (!m != !n || (m && !json_node_equal(m, n)))
             return false;
     }
     return true;
 }
 
-bool kube_apply_keep_times(const struct kube_meta *meta, struct json_node *stored,
+bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node *stored,
                            struct json_node *object)
 {
-    struct json_node *was = list_of(stored), *is = list_of(object), *old;
+    const struct json_node *was = list_of(stored);
+    struct json_node *is = list_of(object), *old;
     struct json_node *metadata = json_node_named(object, "metadata");
     if (!was || !is || was->type != JSON_TYPE_ARRAY || was->count != is->count)
         return true;
-    struct json_node *m = was->first, *n = is->first;
+    const struct json_node *m = was->first, *n = is->first;
     for (; m; m = m->next, n = n->next)
         if (!same_but_time(m, n))
             return true;
@@ -318,7 +318,7 @@ bool kube_apply_keep_times(const struct kube_meta *meta, struct json_node *store
 
 /* -- The configuration -- */
 
-static struct slice text_of(struct job *job, struct json_node *object, const char *path)
+static struct slice text_of(struct job *job, const struct json_node *object, const char *path)
 {
     struct slice text = SLICE_EMPTY;
     (void)!json_node_text(json_node_path(object, path), job->meta->arena, &text);
@@ -326,7 +326,7 @@ static struct slice text_of(struct job *job, struct json_node *object, const cha
 }
 
 /* "/v1, Kind=Pod" */
-static void print_kind(struct job *job, struct json_node *config, char to[VERSION_BYTES])
+static void print_kind(struct job *job, const struct json_node *config, char to[VERSION_BYTES])
 {
     struct slice version = text_of(job, config, "apiVersion"), kind = text_of(job, config, "kind");
     bool grouped = version.len && memchr(version.ptr, '/', version.len);
@@ -335,10 +335,10 @@ static void print_kind(struct job *job, struct json_node *config, char to[VERSIO
              (int)size_min(kind.len, 200), (const char *)kind.ptr);
 }
 
-static bool check_kind(struct job *job, struct json_node *config)
+static bool check_kind(struct job *job, const struct json_node *config)
 {
     char shown[VERSION_BYTES];
-    struct json_node *list = list_of(config);
+    const struct json_node *list = list_of(config);
     if (!slice_equal(text_of(job, config, "apiVersion"), slice_from_text(job->api_version)) ||
         !slice_equal(text_of(job, config, "kind"), slice_from_text(job->call->kind->kind))) {
         print_kind(job, config, shown);
@@ -350,7 +350,7 @@ static bool check_kind(struct job *job, struct json_node *config)
     return true;
 }
 
-static bool check_types(struct job *job, struct json_node *config)
+static bool check_types(struct job *job, const struct json_node *config)
 {
     AUTO(buf_fini) struct buf faults = {0}, text = {0};
     char shown[VERSION_BYTES];
@@ -417,13 +417,13 @@ static void drop_lost(struct atom_type type, struct json_node *value)
     if (type.kind == ATOM_UNTYPED || type.kind == ATOM_DEDUCED)
         return;
     if (value->type == JSON_TYPE_ARRAY)
-        for (struct json_node *item = value->first; item; item = item->next)
+        for (struct json_node *item = json_node_first(value); item; item = json_node_next(item))
             drop_lost(atom.item, item);
     if (value->type != JSON_TYPE_OBJECT)
         return;
-    for (struct json_node *node = value->first; node; node = next) {
+    for (struct json_node *node = json_node_first(value); node; node = next) {
         struct atom_type member = atom_member(type, &atom, node->key, &named);
-        next = node->next;
+        next = json_node_next(node);
         if (is_lost(member, node))
             json_node_remove(value, node);
         else
@@ -432,7 +432,7 @@ static void drop_lost(struct atom_type type, struct json_node *value)
 }
 
 /* What clients in Go could not read is refused, as a server in Go could not store it. */
-static bool check_go(struct job *job, struct json_node *config, struct json_node *object)
+static bool check_go(struct job *job, const struct json_node *config, struct json_node *object)
 {
     AUTO(buf_fini) struct buf unknown = {0};
     char shown[VERSION_BYTES];
@@ -498,25 +498,25 @@ static bool by_kubectl(const struct job *job)
 
 static int member_order(const void *a, const void *b)
 {
-    return slice_compare((*(struct json_node *const *)a)->key,
-                         (*(struct json_node *const *)b)->key);
+    return slice_compare((*(const struct json_node *const *)a)->key,
+                         (*(const struct json_node *const *)b)->key);
 }
 
 /* Members by their names, as Go writes maps. */
-static struct json_node *sorted(struct arena *arena, struct json_node *node)
+static struct json_node *sorted(struct arena *arena, const struct json_node *node)
 {
     struct json_node *out, *value;
     if (node->type != JSON_TYPE_OBJECT && node->type != JSON_TYPE_ARRAY)
         return json_node_copy(arena, node);
     out = json_node_new(arena, (enum json_type)node->type);
-    struct json_node **members = arena_calloc(arena, node->count + 1, sizeof(struct json_node *));
+    const struct json_node **members = arena_calloc(arena, node->count + 1, sizeof(*members));
     size_t count = 0;
     if (!out || !members)
         return NULL;
-    for (struct json_node *member = node->first; member; member = member->next)
+    for (const struct json_node *member = node->first; member; member = member->next)
         members[count++] = member;
     if (node->type == JSON_TYPE_OBJECT)
-        qsort(members, count, sizeof(struct json_node *), member_order);
+        qsort(members, count, sizeof(*members), member_order);
     for (size_t i = 0; i < count; i++) {
         value = sorted(arena, members[i]);
         if (!value)
@@ -529,7 +529,8 @@ static struct json_node *sorted(struct arena *arena, struct json_node *node)
     return out;
 }
 
-static bool set_annotation(struct job *job, struct json_node *config, struct json_node *object)
+static bool set_annotation(struct job *job, const struct json_node *config,
+                           struct json_node *object)
 {
     struct arena *arena = job->meta->arena;
     AUTO(buf_fini) struct buf text = {0};
@@ -564,7 +565,7 @@ static enum status own_before(struct job *job, struct json_node *live)
 }
 
 static enum status attempt(struct job *job, struct json_node *live, struct json_node *list,
-                           struct json_node *config, struct json_node **ret_object,
+                           const struct json_node *config, struct json_node **ret_object,
                            struct apply_conflicts *conflicts)
 {
     job->managed.count = 0;
@@ -579,7 +580,7 @@ static enum status attempt(struct job *job, struct json_node *live, struct json_
 
 /* True: no conflicts are left but those that kubectl may take over, and it did. */
 static bool settle_conflicts(struct job *job, struct json_node *live, struct json_node *list,
-                             struct json_node *config, struct apply_conflicts *conflicts,
+                             const struct json_node *config, struct apply_conflicts *conflicts,
                              struct json_node **ret_object)
 {
     const struct field_set *allowed = NULL;
@@ -594,7 +595,7 @@ static bool settle_conflicts(struct job *job, struct json_node *live, struct jso
 }
 
 static bool run(struct job *job, struct json_node *live, struct json_node *list,
-                struct json_node *config, struct json_node **ret_object)
+                const struct json_node *config, struct json_node **ret_object)
 {
     struct apply_conflicts conflicts;
     enum status status = attempt(job, live, list, config, ret_object, &conflicts);
@@ -604,7 +605,7 @@ static bool run(struct job *job, struct json_node *live, struct json_node *list,
 }
 
 bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct json_node *stored,
-                struct json_node *config, struct json_node **ret_object)
+                const struct json_node *config, struct json_node **ret_object)
 {
     struct job job;
     struct json_node *live = stored, *list = list_of(stored), *object;

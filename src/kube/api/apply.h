@@ -12,7 +12,7 @@
  * NULL: there is none) and the configuration. In meta's arena. */
 MUST_CHECK
 bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct json_node *stored,
-                struct json_node *config, struct json_node **ret_object);
+                const struct json_node *config, struct json_node **ret_object);
 
 /*
  * The managedFields of an object that is about to be written otherwise: those that the client sent
@@ -21,11 +21,12 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
  */
 MUST_CHECK
 bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
-                      struct json_node *stored, struct json_node *sent, struct json_node *object);
+                      const struct json_node *stored, const struct json_node *sent,
+                      struct json_node *object);
 
 /* If nothing is different but times in managedFields, they are as they were. */
 MUST_CHECK
-bool kube_apply_keep_times(const struct kube_meta *meta, struct json_node *stored,
+bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node *stored,
                            struct json_node *object);
 
 #endif

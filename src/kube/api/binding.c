@@ -11,7 +11,7 @@
 
 struct posting {
     struct kube_change change;
-    struct json_node *body;
+    const struct json_node *body;
     struct kube_delete_options options; /* of an eviction */
 };
 
@@ -36,10 +36,10 @@ static void respond(struct kube_change *change)
 /* -- Bindings -- */
 
 /* It waits for a node, and for nothing else. */
-static bool may_bind(struct kube_change *change, struct json_node *pod)
+static bool may_bind(struct kube_change *change, const struct json_node *pod)
 {
-    struct json_node *node = json_node_path(pod, "spec.nodeName");
-    struct json_node *gates = json_node_path(pod, "spec.schedulingGates");
+    const struct json_node *node = json_node_path(pod, "spec.nodeName");
+    const struct json_node *gates = json_node_path(pod, "spec.schedulingGates");
     char why[512] = "";
     int len = (int)size_min(change->name.len, 253);
     const char *name = (const char *)change->name.ptr;
@@ -69,9 +69,9 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
         if (!list || json_node_set(meta->arena, status, SLICE_LITERAL("conditions"), list) != ST_OK)
             return kube_fail_engine(meta->status, ST_NOMEM);
     }
-    item = list->first;
+    item = json_node_first(list);
     while (item && !json_node_is_text(json_node_named(item, "type"), "PodScheduled"))
-        item = item->next;
+        item = json_node_next(item);
     if (item)
         json_node_remove(list, item);
     item = json_node_new(meta->arena, JSON_TYPE_OBJECT);
@@ -86,13 +86,14 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
 /* A binding's annotations become the pod's. */
 static bool add_annotations(struct kube_change *change, struct json_node *pod)
 {
-    struct json_node *from = json_node_path(posting_of(change)->body, "metadata.annotations"), *to;
+    const struct json_node *from = json_node_path(posting_of(change)->body, "metadata.annotations");
+    struct json_node *to;
     struct slice text;
     if (!from || from->type != JSON_TYPE_OBJECT || !from->first)
         return true;
     if (!kube_meta_object(&change->meta, json_node_named(pod, "metadata"), "annotations", &to))
         return false;
-    for (struct json_node *one = from->first; one; one = one->next) {
+    for (const struct json_node *one = from->first; one; one = one->next) {
         struct json_node *value = NULL;
         if (json_node_text(one, change->meta.arena, &text) == ST_OK)
             value = json_node_new_text(change->meta.arena, text);
@@ -102,10 +103,11 @@ static bool add_annotations(struct kube_change *change, struct json_node *pod)
     return true;
 }
 
-static enum kube_decision bind(struct kube_change *change, struct json_node *stored,
+static enum kube_decision bind(struct kube_change *change, const struct json_node *stored,
                                struct json_node **ret_object)
 {
-    struct json_node *body = posting_of(change)->body, *pod, *spec;
+    const struct json_node *body = posting_of(change)->body;
+    struct json_node *pod, *spec;
     struct slice node;
     bool fine =
         stored ? may_bind(change, stored) &&
@@ -129,10 +131,10 @@ static enum kube_decision bind(struct kube_change *change, struct json_node *sto
     return KUBE_DECIDE_PUT;
 }
 
-static bool check_target(struct kube_call *call, struct json_node *body, struct slice pod)
+static bool check_target(struct kube_call *call, const struct json_node *body, struct slice pod)
 {
-    struct json_node *kind = json_node_path(body, "target.kind");
-    struct json_node *name = json_node_path(body, "target.name");
+    const struct json_node *kind = json_node_path(body, "target.kind");
+    const struct json_node *name = json_node_path(body, "target.name");
     char message[192];
     if (kind && kind->type == JSON_TYPE_STRING && kind->text.len &&
         !json_node_is_text(kind, "Node")) {
@@ -149,7 +151,7 @@ static bool check_target(struct kube_call *call, struct json_node *body, struct 
 
 /* -- Evictions -- */
 
-static enum kube_decision evict(struct kube_change *change, struct json_node *stored,
+static enum kube_decision evict(struct kube_change *change, const struct json_node *stored,
                                 struct json_node **ret_object)
 {
     if (stored)
@@ -186,8 +188,10 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
                     struct posting *posting)
 {
     bool binds = !slice_equal(call->path.subresource, SLICE_LITERAL("eviction"));
-    if (!kube_body_read(call, request, &posting->body))
+    struct json_node *body;
+    if (!kube_body_read(call, request, &body))
         return false;
+    posting->body = body;
     if (!posting->body)
         return kube_fail(&call->status, KUBE_BAD_REQUEST,
                          "the object provided is unrecognized (must be of type %s): couldn't get "
@@ -204,7 +208,7 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
         posting->change.dry_run = call->query.dry_run;
         return check_target(call, posting->body, posting->change.name);
     }
-    struct json_node *options = json_node_named(posting->body, "deleteOptions");
+    const struct json_node *options = json_node_named(posting->body, "deleteOptions");
     if (!kube_delete_options_of(call, options, &posting->options))
         return false;
     posting->change.dry_run = posting->options.dry_run;

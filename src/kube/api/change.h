@@ -32,7 +32,7 @@ struct kube_change {
     struct slice namespace;
     /* stored NULL: there is none. Called again for each attempt; must not change `stored`'s
      * meaning for KEEP. */
-    enum kube_decision (*decide)(struct kube_change *change, struct json_node *stored,
+    enum kube_decision (*decide)(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object);
     void (*done)(struct kube_change *change);
     void (*on_free)(struct kube_change *change); /* of the caller; may be NULL */

@@ -61,7 +61,7 @@ bool kube_custom_default(struct kube_call *call, struct arena *arena, struct jso
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-static void tell_access(const char *field, struct json_node *node, const char *wanted,
+static void tell_access(const char *field, const struct json_node *node, const char *wanted,
                         struct kube_faults *faults)
 {
     char shown[PRINT_BYTES];
@@ -71,11 +71,12 @@ static void tell_access(const char *field, struct json_node *node, const char *w
 }
 
 /* A number that scale reads must be one. */
-static void check_replicas(struct json_node *object, const char *path, struct kube_faults *faults)
+static void check_replicas(const struct json_node *object, const char *path,
+                           struct kube_faults *faults)
 {
     char field[512];
     int64_t replicas;
-    struct json_node *node = object;
+    const struct json_node *node = object;
     const char *rest = path;
     snprintf(field, sizeof(field), ".%s", path ? path : "");
     while (rest && node && node->type == JSON_TYPE_OBJECT) {
@@ -100,8 +101,8 @@ static void check_replicas(struct json_node *object, const char *path, struct ku
 }
 
 static void check_all(const struct kube_custom *custom, const struct schema *schema,
-                      struct arena *arena, struct json_node *object, struct json_node *old,
-                      struct kube_faults *faults)
+                      struct arena *arena, const struct json_node *object,
+                      const struct json_node *old, struct kube_faults *faults)
 {
     schema_validate(schema, object, old, SLICE_EMPTY, arena, faults);
     check_replicas(object, custom->replicas_path, faults);
@@ -111,11 +112,11 @@ static void check_all(const struct kube_custom *custom, const struct schema *sch
 
 /* Only status is written: what else may be wrong is nobody's fault now. */
 static void check_status(const struct kube_custom *custom, const struct schema *schema,
-                         struct arena *arena, struct json_node *object, struct json_node *old,
-                         struct kube_faults *faults)
+                         struct arena *arena, const struct json_node *object,
+                         const struct json_node *old, struct kube_faults *faults)
 {
     const struct schema *of = schema_property(schema, SLICE_LITERAL("status"));
-    struct json_node *status = json_node_named(object, "status");
+    const struct json_node *status = json_node_named(object, "status");
     if (of && status)
         schema_validate(of, status, old ? json_node_named(old, "status") : NULL,
                         SLICE_LITERAL("status"), arena, faults);
@@ -123,18 +124,18 @@ static void check_status(const struct kube_custom *custom, const struct schema *
 }
 
 /* Finalizers of custom resources may be called anything; who adds one without a domain is told. */
-static void warn_of_finalizers(struct kube_call *call, struct json_node *object,
-                               struct json_node *old)
+static void warn_of_finalizers(struct kube_call *call, const struct json_node *object,
+                               const struct json_node *old)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
-    struct json_node *list = json_node_path(object, "metadata.finalizers");
-    struct json_node *had = json_node_path(old, "metadata.finalizers");
+    const struct json_node *list = json_node_path(object, "metadata.finalizers");
+    const struct json_node *had = json_node_path(old, "metadata.finalizers");
     char text[512];
     if (call->warned_of_finalizers) /* it is tried again */
         return;
     call->warned_of_finalizers = true;
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
-        struct json_node *same = had ? had->first : NULL;
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+        const struct json_node *same = had ? had->first : NULL;
         bool fine = !item->text.len || memchr(item->text.ptr, '/', item->text.len);
         for (size_t i = 0; i < COUNT_OF(standard); i++)
             fine = fine || json_node_is_text(item, standard[i]);
@@ -151,8 +152,9 @@ static void warn_of_finalizers(struct kube_call *call, struct json_node *object,
     }
 }
 
-bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct json_node *object,
-                          struct json_node *old, struct slice name)
+bool kube_custom_validate(struct kube_call *call, struct arena *arena,
+                          const struct json_node *object, const struct json_node *old,
+                          struct slice name)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
     struct kube_faults faults = {.arena = &call->arena};

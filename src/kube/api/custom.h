@@ -20,8 +20,9 @@ bool kube_custom_default(struct kube_call *call, struct arena *arena, struct jso
 /* It is as its schema says. old NULL: it is new. What was wrong before and has not changed may stay
  * so, as in Kubernetes. */
 MUST_CHECK
-bool kube_custom_validate(struct kube_call *call, struct arena *arena, struct json_node *object,
-                          struct json_node *old, struct slice name);
+bool kube_custom_validate(struct kube_call *call, struct arena *arena,
+                          const struct json_node *object, const struct json_node *old,
+                          struct slice name);
 /* In the version that is stored. */
 MUST_CHECK
 bool kube_custom_store(struct kube_call *call, struct arena *arena, struct json_node *object);

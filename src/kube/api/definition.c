@@ -33,7 +33,7 @@ static bool set(const struct kube_meta *meta, struct json_node *object, const ch
 
 static struct json_node *first_of(struct json_node *list)
 {
-    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    return list && list->type == JSON_TYPE_ARRAY ? json_node_first(list) : NULL;
 }
 
 /* -- Defaults -- */
@@ -79,7 +79,7 @@ static struct json_node *find_condition(struct json_node *list, const char *type
 {
     struct json_node *item = first_of(list);
     while (item && !json_node_is_text(json_node_named(item, "type"), type))
-        item = item->next;
+        item = json_node_next(item);
     return item;
 }
 
@@ -201,11 +201,11 @@ static bool settle_short_names(struct settling *s)
     struct json_node *had = json_node_named(s->accepted, "shortNames");
     bool fine = true;
     for (struct json_node *item = first_of(json_node_named(s->wanted, "shortNames")); item;
-         item = item->next) {
+         item = json_node_next(item)) {
         struct json_node *same = first_of(had);
         struct slice name;
         while (same && !json_node_equal(same, item))
-            same = same->next;
+            same = json_node_next(same);
         if (!text_of(s->meta, item, &name))
             return false;
         if (!same && is_used(s->kinds, s->own, s->group, name, false)) {
@@ -247,7 +247,7 @@ static bool settle_stored(const struct kube_meta *meta, struct json_node *object
 {
     struct json_node *list, *version = first_of(json_node_path(object, "spec.versions"));
     struct slice name;
-    for (; version; version = version->next) {
+    for (; version; version = json_node_next(version)) {
         const struct json_node *storage = json_node_named(version, "storage");
         if (storage && storage->type == JSON_TYPE_BOOL && storage->truth)
             break;
@@ -255,9 +255,9 @@ static bool settle_stored(const struct kube_meta *meta, struct json_node *object
     if (!version || !array_at(meta, status, "storedVersions", &list) ||
         !text_of(meta, json_node_named(version, "name"), &name))
         return !version;
-    struct json_node *item = list->first;
+    struct json_node *item = json_node_first(list);
     while (item && !json_node_equal(item, json_node_named(version, "name")))
-        item = item->next;
+        item = json_node_next(item);
     if (item)
         return true;
     struct json_node *added = json_node_new_text(meta->arena, name);
@@ -279,8 +279,8 @@ bool kube_definition_settle(const struct kube_meta *meta, struct json_node *obje
 
 /* -- Writing -- */
 
-static bool check(struct kube_call *call, struct json_node *object, struct json_node *old,
-                  struct slice name)
+static bool check(struct kube_call *call, const struct json_node *object,
+                  const struct json_node *old, struct slice name)
 {
     struct arena arena;
     AUTO(buf_fini) struct buf warning = {0};
@@ -316,7 +316,7 @@ bool kube_definition_default(struct kube_call *call, const struct kube_meta *met
 }
 
 bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
-                            struct json_node *object, struct json_node *stored)
+                            struct json_node *object, const struct json_node *stored)
 {
     if (!kube_is_definitions(call->kind) || call->path.subresource.len)
         return true;
@@ -353,7 +353,7 @@ bool kube_definition_release(const struct kube_meta *meta, struct json_node *obj
     struct json_node *list = json_node_path(object, "metadata.finalizers"), *status;
     struct json_node *item = first_of(list);
     while (item && !json_node_is_text(item, KUBE_CLEANUP_FINALIZER))
-        item = item->next;
+        item = json_node_next(item);
     if (item)
         json_node_remove(list, item);
     *ret_held = kube_meta_has_finalizers(object);

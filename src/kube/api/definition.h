@@ -23,7 +23,7 @@ bool kube_definition_default(struct kube_call *call, const struct kube_meta *met
 /* After kube_definition_default. */
 MUST_CHECK
 bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta,
-                            struct json_node *object, struct json_node *stored);
+                            struct json_node *object, const struct json_node *stored);
 /* The first request to delete it: it goes when no object of its kind is left. */
 MUST_CHECK
 bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object);

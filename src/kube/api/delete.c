@@ -59,7 +59,7 @@ static bool set_orphan(struct kube_call *call, bool given, bool truth, struct sl
     return invalid_option(call, "FieldValueInvalid", "propagationPolicy", message);
 }
 
-static bool unknown_dry_run(struct kube_call *call, struct json_node *list)
+static bool unknown_dry_run(struct kube_call *call, const struct json_node *list)
 {
     AUTO(buf_fini) struct buf text = {0};
     char message[192];
@@ -70,10 +70,10 @@ static bool unknown_dry_run(struct kube_call *call, struct json_node *list)
     return invalid_option(call, "FieldValueNotSupported", "dryRun", message);
 }
 
-static bool set_dry_run(struct kube_call *call, struct json_node *list,
+static bool set_dry_run(struct kube_call *call, const struct json_node *list,
                         struct kube_delete_options *options)
 {
-    struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     for (; item; item = item->next) {
         if (!json_node_is_text(item, "All"))
             return unknown_dry_run(call, list);
@@ -82,12 +82,12 @@ static bool set_dry_run(struct kube_call *call, struct json_node *list,
     return true;
 }
 
-static bool read_body(struct kube_call *call, struct json_node *body,
+static bool read_body(struct kube_call *call, const struct json_node *body,
                       struct kube_delete_options *options)
 {
-    struct json_node *kind = json_node_named(body, "kind");
-    struct json_node *grace = json_node_named(body, "gracePeriodSeconds");
-    struct json_node *orphan = json_node_named(body, "orphanDependents");
+    const struct json_node *kind = json_node_named(body, "kind");
+    const struct json_node *grace = json_node_named(body, "gracePeriodSeconds");
+    const struct json_node *orphan = json_node_named(body, "orphanDependents");
     struct slice policy;
     struct slice name, version;
     if (json_node_text(kind, &call->arena, &name) != ST_OK ||
@@ -115,7 +115,7 @@ static bool read_body(struct kube_call *call, struct json_node *body,
            set_dry_run(call, json_node_named(body, "dryRun"), options);
 }
 
-bool kube_delete_options_of(struct kube_call *call, struct json_node *options,
+bool kube_delete_options_of(struct kube_call *call, const struct json_node *options,
                             struct kube_delete_options *ret_options)
 {
     *ret_options = (struct kube_delete_options){.grace_s = call->query.grace_period_s,
@@ -149,9 +149,9 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
     if (kube_meta_has_finalizer(object, text) == wanted)
         return true;
     if (!wanted) {
-        struct json_node *item = list->first;
+        struct json_node *item = json_node_first(list);
         while (!json_node_is_text(item, text))
-            item = item->next;
+            item = json_node_next(item);
         json_node_remove(list, item);
         return true;
     }
@@ -190,7 +190,7 @@ static bool may_be_deleted(struct kube_call *call, struct slice name)
     return true;
 }
 
-static bool has_items(struct json_node *list)
+static bool has_items(const struct json_node *list)
 {
     return list && list->type == JSON_TYPE_ARRAY && list->first;
 }
@@ -270,7 +270,7 @@ static void empty(struct kube_change *change)
 
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
-                                      struct json_node *stored, struct json_node **ret_object)
+                                      const struct json_node *stored, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
     bool namespaces = kube_is_namespaces(call->kind);
@@ -306,7 +306,7 @@ struct delete
     struct kube_delete_options options;
 };
 
-static enum kube_decision decide(struct kube_change *change, struct json_node *stored,
+static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object)
 {
     struct kube_call *call = change->call;

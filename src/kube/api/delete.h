@@ -8,7 +8,7 @@
 struct kube_delete_options {
     int64_t grace_s; /* -1: not said */
     enum { KUBE_POLICY_UNSET, KUBE_BACKGROUND, KUBE_FOREGROUND, KUBE_ORPHAN } policy;
-    struct json_node *preconditions; /* NULL: none */
+    const struct json_node *preconditions; /* NULL: none */
     bool dry_run;
 };
 
@@ -18,13 +18,14 @@ bool kube_delete_options_read(struct kube_call *call, const struct http_request 
 
 /* The same of the options in an eviction; NULL: it has none. */
 MUST_CHECK
-bool kube_delete_options_of(struct kube_call *call, struct json_node *options,
+bool kube_delete_options_of(struct kube_call *call, const struct json_node *options,
                             struct kube_delete_options *ret_options);
 
 /* What a change decides that deletes what is stored. A namespace or definition that is marked by it
  * is emptied from then on, whoever decides so. */
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
-                                      struct json_node *stored, struct json_node **ret_object);
+                                      const struct json_node *stored,
+                                      struct json_node **ret_object);
 
 #endif

@@ -226,7 +226,7 @@ static void on_next(struct deferred *deferred)
 
 /* -- One object -- */
 
-static enum kube_decision decide(struct kube_change *change, struct json_node *stored,
+static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);

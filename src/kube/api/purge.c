@@ -162,9 +162,9 @@ static bool plan_namespace(struct kube_purge *purge, const struct kube_meta *met
                            struct json_node *object, struct step *step)
 {
     struct json_node *list = json_node_path(object, "spec.finalizers");
-    struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? json_node_first(list) : NULL;
     while (item && !json_node_is_text(item, "kubernetes"))
-        item = item->next;
+        item = json_node_next(item);
     bool ours = item;
     if (ours)
         json_node_remove(list, item);

@@ -69,14 +69,14 @@ struct story {
     size_t count;
 };
 
-static void text_of(struct arena *arena, struct json_node *node, char *to, size_t room)
+static void text_of(struct arena *arena, const struct json_node *node, char *to, size_t room)
 {
     struct slice text;
     assert_int_equal(json_node_text(node, arena, &text), ST_OK);
     snprintf(to, room, "%.*s", SLICE_ARGS(text));
 }
 
-static struct told told_of(struct arena *arena, const char *type, struct json_node *object)
+static struct told told_of(struct arena *arena, const char *type, const struct json_node *object)
 {
     struct told told = {0};
     char revision[24];
@@ -124,7 +124,8 @@ static struct story *story_of_list(const struct peer *peer)
     struct arena arena;
     arena_init(&arena, NULL, 0, 1 << 20);
     struct json_node *list = parse(&arena, buf_slice(&peer->answer));
-    for (struct json_node *item = json_node_named(list, "items")->first; item; item = item->next)
+    for (const struct json_node *item = json_node_named(list, "items")->first; item;
+         item = item->next)
         story->told[story->count++] = told_of(&arena, "ADDED", item);
     story->told[story->count++] = told_of(&arena, "BOOKMARK", list);
     arena_fini(&arena);

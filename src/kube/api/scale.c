@@ -5,13 +5,14 @@
 #include <stdio.h>
 
 /* spec.selector as a text: "a=b,c=d"; matchExpressions have no short form that kubectl needs. */
-static bool selector_text(struct arena *arena, struct json_node *object, struct buf *to)
+static bool selector_text(struct arena *arena, const struct json_node *object, struct buf *to)
 {
-    struct json_node *selector = json_node_path(object, "spec.selector");
-    struct json_node *labels = json_node_named(selector, "matchLabels");
+    const struct json_node *selector = json_node_path(object, "spec.selector");
+    const struct json_node *labels = json_node_named(selector, "matchLabels");
     if (!labels)
         labels = selector;
-    struct json_node *label = labels && labels->type == JSON_TYPE_OBJECT ? labels->first : NULL;
+    const struct json_node *label =
+        labels && labels->type == JSON_TYPE_OBJECT ? labels->first : NULL;
     for (; label; label = label->next) {
         struct slice value;
         if (label->type != JSON_TYPE_STRING)
@@ -30,7 +31,7 @@ static bool set_member(struct arena *arena, struct json_node *to, const char *ke
     return value && json_node_set(arena, to, slice_from_text(key), value) == ST_OK;
 }
 
-static bool set_replicas(struct arena *arena, struct json_node *to, struct json_node *from,
+static bool set_replicas(struct arena *arena, struct json_node *to, const struct json_node *from,
                          int64_t or_else)
 {
     int64_t replicas;
@@ -39,16 +40,16 @@ static bool set_replicas(struct arena *arena, struct json_node *to, struct json_
     return set_member(arena, to, "replicas", json_node_new_int(arena, replicas));
 }
 
-static bool set_metadata(struct arena *arena, struct json_node *scale, struct json_node *object,
-                         int64_t revision)
+static bool set_metadata(struct arena *arena, struct json_node *scale,
+                         const struct json_node *object, int64_t revision)
 {
     static const char *const members[] = {"name", "namespace", "uid", "creationTimestamp"};
     struct json_node *metadata = json_node_new(arena, JSON_TYPE_OBJECT);
-    struct json_node *from = json_node_named(object, "metadata");
+    const struct json_node *from = json_node_named(object, "metadata");
     char version[24];
     snprintf(version, sizeof(version), "%lld", (long long)revision);
     for (size_t i = 0; metadata && i < COUNT_OF(members); i++) {
-        struct json_node *value = json_node_named(from, members[i]);
+        const struct json_node *value = json_node_named(from, members[i]);
         if (value && !set_member(arena, metadata, members[i], json_node_copy(arena, value)))
             return false;
     }
@@ -61,11 +62,12 @@ static bool set_metadata(struct arena *arena, struct json_node *scale, struct js
 /* Where a custom resource has what a workload has in spec.replicas, status.replicas and a selector
  * as a text. */
 static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
-                        struct json_node *object, struct json_node *spec, struct json_node *status)
+                        const struct json_node *object, struct json_node *spec,
+                        struct json_node *status)
 {
     struct slice selector = SLICE_EMPTY;
-    struct json_node *replicas = json_node_path(object, custom->replicas_path);
-    struct json_node *text =
+    const struct json_node *replicas = json_node_path(object, custom->replicas_path);
+    const struct json_node *text =
         custom->selector_path ? json_node_path(object, custom->selector_path) : NULL;
     return json_node_text(text, arena, &selector) == ST_OK &&
            (!replicas || set_replicas(arena, spec, replicas, 0)) &&
@@ -74,8 +76,8 @@ static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
             set_member(arena, status, "selector", json_node_new_text(arena, selector)));
 }
 
-static bool fill_builtin(struct arena *arena, struct json_node *object, struct json_node *spec,
-                         struct json_node *status, struct buf *selector)
+static bool fill_builtin(struct arena *arena, const struct json_node *object,
+                         struct json_node *spec, struct json_node *status, struct buf *selector)
 {
     return set_replicas(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
            set_replicas(arena, status, json_node_path(object, "status.replicas"), 0) &&
@@ -84,8 +86,9 @@ static bool fill_builtin(struct arena *arena, struct json_node *object, struct j
             set_member(arena, status, "selector", json_node_new_text(arena, buf_slice(selector))));
 }
 
-static bool fill(struct arena *arena, const struct kube_custom *custom, struct json_node *object,
-                 int64_t revision, struct json_node *scale, struct buf *selector)
+static bool fill(struct arena *arena, const struct kube_custom *custom,
+                 const struct json_node *object, int64_t revision, struct json_node *scale,
+                 struct buf *selector)
 {
     struct json_node *spec = json_node_new(arena, JSON_TYPE_OBJECT);
     struct json_node *status = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -99,8 +102,9 @@ static bool fill(struct arena *arena, const struct kube_custom *custom, struct j
            set_member(arena, scale, "spec", spec) && set_member(arena, scale, "status", status);
 }
 
-bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
-                     int64_t revision, struct json_node **ret_scale, struct kube_status *status)
+bool kube_scale_make(struct arena *arena, const struct kube_kind *kind,
+                     const struct json_node *object, int64_t revision, struct json_node **ret_scale,
+                     struct kube_status *status)
 {
     const struct kube_custom *custom = kube_custom_of(kind);
     struct json_node *scale = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -113,7 +117,7 @@ bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct j
     return true;
 }
 
-static enum kube_decision look(struct kube_change *change, struct json_node *stored,
+static enum kube_decision look(struct kube_change *change, const struct json_node *stored,
                                struct json_node **ret_object)
 {
     struct kube_call *call = change->call;

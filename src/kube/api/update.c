@@ -17,11 +17,10 @@
 
 struct update {
     struct kube_change change;
-    struct json_node *body; /* the object of a PUT, or the patch; not changed */
+    const struct json_node *body; /* the object of a PUT, or the patch: for each attempt */
     bool patches;
     enum kube_patch_type patch_type;
-    bool creates;              /* it was not there: done goes on with creating it */
-    struct json_node *created; /* by an apply; in the call's arena */
+    struct json_node *created; /* it was not there and is to be created; in the call's arena */
 };
 
 static bool no_memory(struct kube_change *change)
@@ -30,16 +29,17 @@ static bool no_memory(struct kube_change *change)
 }
 
 /* A member of `from` in place of that of `to`, or none. */
-static bool replace(struct kube_change *change, struct json_node *to, struct json_node *from,
+static bool replace(struct kube_change *change, struct json_node *to, const struct json_node *from,
                     const char *key)
 {
-    struct json_node *value = json_node_named(from, key), *had = json_node_named(to, key);
-    if (!value) {
+    const struct json_node *wanted = json_node_named(from, key);
+    struct json_node *had = json_node_named(to, key);
+    if (!wanted) {
         if (had)
             json_node_remove(to, had);
         return true;
     }
-    value = json_node_copy(&change->scratch, value);
+    struct json_node *value = json_node_copy(&change->scratch, wanted);
     if (value && json_node_set(&change->scratch, to, slice_from_text(key), value) == ST_OK)
         return true;
     return no_memory(change);
@@ -47,8 +47,8 @@ static bool replace(struct kube_change *change, struct json_node *to, struct jso
 
 /* -- Patches -- */
 
-static bool apply_json(struct kube_change *change, struct json_node *base, struct json_node *patch,
-                       struct json_node **ret_object)
+static bool apply_json(struct kube_change *change, struct json_node *base,
+                       const struct json_node *patch, struct json_node **ret_object)
 {
     struct kube_status *status = &change->call->status;
     struct error error = {0};
@@ -106,7 +106,8 @@ static bool applies(const struct update *update)
 }
 
 /* What the client sees, to be patched: the object with its resourceVersion, or its scale. */
-static bool make_base(struct update *update, struct json_node *stored, struct json_node **ret_base)
+static bool make_base(struct update *update, const struct json_node *stored,
+                      struct json_node **ret_base)
 {
     struct kube_change *change = &update->change;
     char version[24];
@@ -123,7 +124,7 @@ static bool make_base(struct update *update, struct json_node *stored, struct js
 }
 
 /* What shall be there, as the client says it. */
-static bool make_wanted(struct update *update, struct json_node *stored,
+static bool make_wanted(struct update *update, const struct json_node *stored,
                         struct json_node **ret_wanted)
 {
     struct kube_change *change = &update->change;
@@ -147,7 +148,7 @@ static bool make_wanted(struct update *update, struct json_node *stored,
 /* -- Subresources -- */
 
 /* The stored object with these members of the wanted one's metadata. */
-static bool with_identity(struct kube_change *change, struct json_node *stored,
+static bool with_identity(struct kube_change *change, const struct json_node *stored,
                           struct json_node *wanted, struct json_node **ret_object)
 {
     static const struct {
@@ -176,8 +177,8 @@ static bool with_identity(struct kube_change *change, struct json_node *stored,
     return true;
 }
 
-static bool take_spec(struct kube_change *change, struct json_node *object, struct json_node *from,
-                      const char *key)
+static bool take_spec(struct kube_change *change, struct json_node *object,
+                      const struct json_node *from, const char *key)
 {
     struct json_node *spec;
     return kube_meta_object(&change->meta, object, "spec", &spec) &&
@@ -198,8 +199,8 @@ static bool set_replicas(struct kube_change *change, struct json_node *object, i
     return kube_meta_set_int(&change->meta, object, path, replicas);
 }
 
-static bool scaled(struct kube_change *change, struct json_node *stored, struct json_node *wanted,
-                   struct json_node **ret_object)
+static bool scaled(struct kube_change *change, const struct json_node *stored,
+                   struct json_node *wanted, struct json_node **ret_object)
 {
     int64_t replicas = 0;
     struct json_node *node = json_node_path(wanted, "spec.replicas");
@@ -225,7 +226,7 @@ static bool scaled(struct kube_change *change, struct json_node *stored, struct 
 }
 
 /* The object as it would be stored, but for the rules of metadata. */
-static bool make_object(struct kube_change *change, struct json_node *stored,
+static bool make_object(struct kube_change *change, const struct json_node *stored,
                         struct json_node *wanted, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
@@ -261,8 +262,8 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
 
 /* An apply has said who owns what; any other write changes it where there is something to change.
  */
-static bool keep_owners(struct update *update, struct json_node *stored, struct json_node *wanted,
-                        struct json_node *object)
+static bool keep_owners(struct update *update, const struct json_node *stored,
+                        struct json_node *wanted, struct json_node *object)
 {
     struct kube_change *change = &update->change;
     if (!applies(update))
@@ -332,25 +333,30 @@ static enum kube_decision missing(struct update *update)
     struct kube_call *call = update->change.call;
     if (applies(update) && apply_new(update) == KUBE_DECIDE_FAIL)
         return KUBE_DECIDE_FAIL;
-    if (applies(update) && !call->path.subresource.len) {
-        update->creates = true;
+    if (applies(update) && !call->path.subresource.len)
         return KUBE_DECIDE_KEEP;
+    update->created = NULL;
+    if (!update->patches && !kube_is_scale(call)) {
+        struct kube_meta meta = kube_call_meta(call, &call->arena);
+        struct json_node *object = json_node_copy(&call->arena, update->body);
+        if (!object) {
+            no_memory(&update->change);
+            return KUBE_DECIDE_FAIL;
+        }
+        if (!kube_meta_named(&meta, object))
+            return KUBE_DECIDE_FAIL;
+        if (!call->path.subresource.len && !json_node_path(object, "metadata.uid") &&
+            kube_strategy(call->kind) & KUBE_CREATES_ON_PUT) {
+            update->created = object;
+            return KUBE_DECIDE_KEEP;
+        }
     }
-    struct json_node *metadata = json_node_named(update->body, "metadata");
-    struct json_node *uid = json_node_named(metadata, "uid");
-    struct kube_meta meta = kube_call_meta(call, &call->arena); /* in which the body lies */
-    if (!update->patches && !kube_is_scale(call) && !kube_meta_named(&meta, update->body))
-        return KUBE_DECIDE_FAIL;
-    update->creates = !update->patches && !call->path.subresource.len && !uid &&
-                      kube_strategy(call->kind) & KUBE_CREATES_ON_PUT;
-    if (update->creates)
-        return KUBE_DECIDE_KEEP;
     kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
                         slice_from_text(call->kind->plural), call->path.name);
     return KUBE_DECIDE_FAIL;
 }
 
-static enum kube_decision decide(struct kube_change *change, struct json_node *stored,
+static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object)
 {
     struct update *update = CONTAINER_OF(change, struct update, change);
@@ -404,17 +410,16 @@ static void taken(struct kube_call *call, void *ctx)
     struct update *update = ctx;
     call->on_free(call);
     update->created = NULL;
-    update->creates = false;
     kube_change_start(&update->change);
 }
 
 static void done(struct kube_change *change)
 {
     struct update *update = CONTAINER_OF(change, struct update, change);
-    if (update->created)
+    if (update->created && update->patches)
         kube_create_applied(change->call, update->created, taken, update);
-    else if (update->creates)
-        kube_create_object(change->call, update->body);
+    else if (update->created)
+        kube_create_object(change->call, update->created);
     else if (kube_is_scale(change->call))
         respond_scale(change);
     else
@@ -456,19 +461,24 @@ static bool read_object(struct kube_call *call, const struct http_request *reque
 void kube_update(struct kube_call *call, const struct http_request *request)
 {
     struct update *update = update_new(call);
-    if (update && read_object(call, request, &update->body))
-        kube_change_start(&update->change);
-    else
+    struct json_node *body;
+    if (!update || !read_object(call, request, &body)) {
         kube_call_fail(call);
+        return;
+    }
+    update->body = body;
+    kube_change_start(&update->change);
 }
 
 void kube_patch(struct kube_call *call, const struct http_request *request)
 {
     struct update *update = update_new(call);
-    if (!update || !kube_body_read_patch(call, request, &update->patch_type, &update->body)) {
+    struct json_node *patch;
+    if (!update || !kube_body_read_patch(call, request, &update->patch_type, &patch)) {
         kube_call_fail(call);
         return;
     }
+    update->body = patch;
     update->patches = true;
     kube_change_start(&update->change);
 }

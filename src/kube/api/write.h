@@ -29,8 +29,9 @@ void kube_scale_get(struct kube_call *call);
  * arena. With resourceVersion, so that it can be patched and sent back.
  */
 MUST_CHECK
-bool kube_scale_make(struct arena *arena, const struct kube_kind *kind, struct json_node *object,
-                     int64_t revision, struct json_node **ret_scale, struct kube_status *status);
+bool kube_scale_make(struct arena *arena, const struct kube_kind *kind,
+                     const struct json_node *object, int64_t revision, struct json_node **ret_scale,
+                     struct kube_status *status);
 
 /* The path leads to a part of an object that there is not: answers so. */
 void kube_no_subresource(struct kube_call *call);

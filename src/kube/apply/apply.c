@@ -63,8 +63,9 @@ struct difference {
     const struct field_set *removed; /* not there any more */
 };
 
-static enum status find_difference(const struct apply *apply, struct json_node *live,
-                                   struct json_node *object, struct difference *ret_difference)
+static enum status find_difference(const struct apply *apply, const struct json_node *live,
+                                   const struct json_node *object,
+                                   struct difference *ret_difference)
 {
     const struct field_set *marked;
     struct arena *arena = apply->typed.arena;
@@ -130,8 +131,8 @@ static enum status take_from_others(const struct apply *apply, struct managed *m
 
 /* -- Updating -- */
 
-enum status apply_update(const struct apply *apply, struct json_node *live,
-                         struct json_node *object, struct managed *managed)
+enum status apply_update(const struct apply *apply, const struct json_node *live,
+                         const struct json_node *object, struct managed *managed)
 {
     struct difference difference;
     struct managed_entry *entry;
@@ -156,7 +157,7 @@ enum status apply_update(const struct apply *apply, struct json_node *live,
 
 struct pruning {
     const struct apply *apply;
-    struct json_node *merged;
+    const struct json_node *merged;
     const struct field_set *merged_fields; /* with those of types that lead to others */
 };
 
@@ -167,7 +168,7 @@ static enum status named(const struct apply *apply, const struct field_set *set,
 }
 
 /* What of the merged object is not in the pruned one. */
-static enum status missing(const struct pruning *p, struct json_node *pruned,
+static enum status missing(const struct pruning *p, const struct json_node *pruned,
                            const struct field_set **ret_set)
 {
     const struct field_set *set;
@@ -186,7 +187,7 @@ static enum status without(const struct pruning *p, const struct field_set *set,
  * Takes out what the manager applied the last time and does not now; what others own stays, and
  * what hangs on what goes without having been the manager's comes back.
  */
-static enum status prune(const struct apply *apply, struct json_node *merged,
+static enum status prune(const struct apply *apply, const struct json_node *merged,
                          const struct managed *managed, const struct field_set *last,
                          struct json_node **ret_object)
 {
@@ -212,7 +213,7 @@ static enum status prune(const struct apply *apply, struct json_node *merged,
  * Nothing would go: what the manager said the last time is still its, and all else is somebody's.
  * Then what pruning takes out it puts back, for much more memory.
  */
-static enum status nothing_goes(const struct apply *apply, struct json_node *merged,
+static enum status nothing_goes(const struct apply *apply, const struct json_node *merged,
                                 const struct managed *managed, const struct field_set *last,
                                 const struct field_set *now, bool *ret_nothing)
 {
@@ -231,8 +232,8 @@ static enum status nothing_goes(const struct apply *apply, struct json_node *mer
     return ST_OK;
 }
 
-static enum status merge(const struct apply *apply, struct json_node *live,
-                         struct json_node *config, struct managed *managed, struct slice id,
+static enum status merge(const struct apply *apply, const struct json_node *live,
+                         const struct json_node *config, struct managed *managed, struct slice id,
                          struct json_node **ret_object)
 {
     struct managed_entry *entry = managed_find(managed, id);
@@ -250,8 +251,8 @@ static enum status merge(const struct apply *apply, struct json_node *live,
     return prune(apply, *ret_object, managed, last, ret_object);
 }
 
-enum status apply_config(const struct apply *apply, struct json_node *live,
-                         struct json_node *config, struct managed *managed,
+enum status apply_config(const struct apply *apply, const struct json_node *live,
+                         const struct json_node *config, struct managed *managed,
                          struct json_node **ret_object, struct apply_conflicts *ret_conflicts)
 {
     struct difference difference;

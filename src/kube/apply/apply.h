@@ -43,13 +43,13 @@ struct apply_conflicts {
  * ST_LIMIT, ST_NOMEM.
  */
 MUST_CHECK
-enum status apply_config(const struct apply *apply, struct json_node *live,
-                         struct json_node *config, struct managed *managed,
+enum status apply_config(const struct apply *apply, const struct json_node *live,
+                         const struct json_node *config, struct managed *managed,
                          struct json_node **ret_object, struct apply_conflicts *ret_conflicts);
 
 /* live NULL: it is new. */
 MUST_CHECK
-enum status apply_update(const struct apply *apply, struct json_node *live,
-                         struct json_node *object, struct managed *managed);
+enum status apply_update(const struct apply *apply, const struct json_node *live,
+                         const struct json_node *object, struct managed *managed);
 
 #endif

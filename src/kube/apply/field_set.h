@@ -24,9 +24,9 @@ enum field_step {
 
 struct field_element {
     enum field_step step;
-    struct slice name;       /* FIELD_NAME */
-    struct json_node *value; /* FIELD_KEY: an object of scalars, by name; FIELD_VALUE: a scalar */
-    int64_t index;           /* FIELD_INDEX */
+    struct slice name;             /* FIELD_NAME */
+    const struct json_node *value; /* FIELD_KEY: scalars by name; FIELD_VALUE: a scalar */
+    int64_t index;                 /* FIELD_INDEX */
 };
 
 /* A set has but FIELD_MEMBER; a comparison marks what it found. */

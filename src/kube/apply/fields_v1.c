@@ -17,7 +17,8 @@ struct json_node *field_scalar(struct arena *arena, const struct json_node *node
 
 /* -- Reading -- */
 
-static enum status read_value(struct arena *arena, struct slice text, struct json_node **ret_value)
+static enum status read_value(struct arena *arena, struct slice text,
+                              const struct json_node **ret_value)
 {
     struct error error;
     struct json_node *node;
@@ -32,20 +33,20 @@ static enum status read_value(struct arena *arena, struct slice text, struct jso
 
 static int key_order(const void *a, const void *b)
 {
-    return slice_compare((*(struct json_node *const *)a)->key,
-                         (*(struct json_node *const *)b)->key);
+    return slice_compare((*(const struct json_node *const *)a)->key,
+                         (*(const struct json_node *const *)b)->key);
 }
 
 /* The members of a key by their names, without escapes. */
 static enum status sort_key(struct arena *arena, const struct json_node *from,
-                            struct json_node **ret_key)
+                            const struct json_node **ret_key)
 {
-    struct json_node *members[FIELD_KEY_MEMBERS_MAX];
+    const struct json_node *members[FIELD_KEY_MEMBERS_MAX];
     size_t count = 0;
     struct json_node *key = json_node_new(arena, JSON_TYPE_OBJECT);
     if (from->count > FIELD_KEY_MEMBERS_MAX)
         return ST_MALFORMED;
-    for (struct json_node *member = from->first; member; member = member->next)
+    for (const struct json_node *member = from->first; member; member = member->next)
         members[count++] = member;
     qsort(members, count, sizeof(members[0]), key_order);
     for (size_t i = 0; key && i < count; i++) {
@@ -60,7 +61,8 @@ static enum status sort_key(struct arena *arena, const struct json_node *from,
     return key ? ST_OK : ST_NOMEM;
 }
 
-static enum status read_key(struct arena *arena, struct slice text, struct json_node **ret_key)
+static enum status read_key(struct arena *arena, struct slice text,
+                            const struct json_node **ret_key)
 {
     struct error error;
     struct json_node *node;
@@ -106,14 +108,14 @@ static enum status read_element(struct arena *arena, struct slice text,
     }
 }
 
-static enum status read_level(struct arena *arena, struct json_node *tree, size_t *budget,
+static enum status read_level(struct arena *arena, const struct json_node *tree, size_t *budget,
                               const struct field_set **ret_set, bool *ret_member)
 {
     struct field_builder builder = {.arena = arena};
     if (tree->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
     *ret_member = false;
-    for (struct json_node *node = tree->first; node; node = node->next) {
+    for (const struct json_node *node = tree->first; node; node = node->next) {
         struct field_element element;
         const struct field_set *below;
         bool member;
@@ -135,7 +137,7 @@ static enum status read_level(struct arena *arena, struct json_node *tree, size_
     return ST_OK;
 }
 
-enum status fields_v1_read(struct arena *arena, struct json_node *tree, size_t *budget,
+enum status fields_v1_read(struct arena *arena, const struct json_node *tree, size_t *budget,
                            const struct field_set **ret_set)
 {
     bool member;

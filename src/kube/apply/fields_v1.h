@@ -22,7 +22,7 @@ struct json_node *field_scalar(struct arena *arena, const struct json_node *node
  * ST_NOMEM. Kinds of steps that nobody knows are left out. Texts stay in the tree.
  */
 MUST_CHECK
-enum status fields_v1_read(struct arena *arena, struct json_node *tree, size_t *budget,
+enum status fields_v1_read(struct arena *arena, const struct json_node *tree, size_t *budget,
                            const struct field_set **ret_set);
 /* ST_NOMEM. */
 MUST_CHECK

@@ -91,7 +91,7 @@ enum status managed_set(struct managed *managed, const struct managed_who *who,
 
 /* -- Reading -- */
 
-static enum status get_text(struct arena *arena, struct json_node *object, const char *key,
+static enum status get_text(struct arena *arena, const struct json_node *object, const char *key,
                             struct slice *ret_text)
 {
     const struct json_node *node = json_node_named(object, key);
@@ -104,7 +104,8 @@ static enum status get_text(struct arena *arena, struct json_node *object, const
 }
 
 /* In UTC by the second, so that texts sort by time. */
-static enum status read_time(struct arena *arena, struct json_node *node, struct slice *ret_time)
+static enum status read_time(struct arena *arena, const struct json_node *node,
+                             struct slice *ret_time)
 {
     struct slice text;
     int64_t seconds;
@@ -119,12 +120,12 @@ static enum status read_time(struct arena *arena, struct json_node *node, struct
     return arena_dup(arena, slice_from_text(utc), ret_time);
 }
 
-static enum status read_entry(struct arena *arena, struct json_node *node, size_t *budget,
+static enum status read_entry(struct arena *arena, const struct json_node *node, size_t *budget,
                               struct managed_entry *entry)
 {
     struct slice operation, type;
     struct managed_who *who = &entry->who;
-    struct json_node *fields = json_node_named(node, "fieldsV1");
+    const struct json_node *fields = json_node_named(node, "fieldsV1");
     TRY(get_text(arena, node, "manager", &who->manager));
     TRY(get_text(arena, node, "apiVersion", &who->api_version));
     TRY(get_text(arena, node, "subresource", &who->subresource));
@@ -140,7 +141,7 @@ static enum status read_entry(struct arena *arena, struct json_node *node, size_
     return managed_id(arena, who, &entry->id);
 }
 
-enum status managed_read(struct managed *managed, struct json_node *list)
+enum status managed_read(struct managed *managed, const struct json_node *list)
 {
     size_t budget = FIELDS_V1_STEPS_MAX;
     if (!list || list->type == JSON_TYPE_NULL)
@@ -149,7 +150,7 @@ enum status managed_read(struct managed *managed, struct json_node *list)
         return ST_MALFORMED;
     if (list->count > MANAGED_ENTRIES_MAX)
         return ST_LIMIT;
-    for (struct json_node *node = list->first; node; node = node->next) {
+    for (const struct json_node *node = list->first; node; node = node->next) {
         struct managed_entry entry = {0};
         if (node->type != JSON_TYPE_OBJECT)
             return ST_MALFORMED;

@@ -40,7 +40,7 @@ enum status managed_id(struct arena *arena, const struct managed_who *who, struc
 /* list: an array of JSON, or NULL. ST_MALFORMED: it is none of managedFields; ST_LIMIT; ST_NOMEM.
  */
 MUST_CHECK
-enum status managed_read(struct managed *managed, struct json_node *list);
+enum status managed_read(struct managed *managed, const struct json_node *list);
 /* Sorted as Kubernetes does. *ret_list NULL: there are none. ST_NOMEM. */
 MUST_CHECK
 enum status managed_write(const struct managed *managed, struct json_node **ret_list);

@@ -8,14 +8,14 @@ struct found {
 };
 
 static enum status fields_of(const struct typed *typed, struct atom_type type,
-                             struct json_node *value, struct found *found);
+                             const struct json_node *value, struct found *found);
 
 static enum status fields_of_map(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, struct json_node *map,
+                                 const struct atom *atom, const struct json_node *map,
                                  const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
-    for (struct json_node *node = map->first; node; node = node->next) {
+    for (const struct json_node *node = map->first; node; node = node->next) {
         struct found found = {0};
         bool named;
         struct atom_type member = atom_member(type, atom, node->key, &named);
@@ -31,7 +31,7 @@ static enum status fields_of_map(const struct typed *typed, struct atom_type typ
 /* An item that is there more than once is owned as a whole. One that is no item of such a list is
  * what pruning has left of one: it is nobody's, but the list is there. */
 static enum status fields_of_list(const struct typed *typed, struct atom_type type,
-                                  const struct atom *atom, struct json_node *list,
+                                  const struct atom *atom, const struct json_node *list,
                                   const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
@@ -52,7 +52,7 @@ static enum status fields_of_list(const struct typed *typed, struct atom_type ty
 }
 
 static enum status fields_of(const struct typed *typed, struct atom_type type,
-                             struct json_node *value, struct found *found)
+                             const struct json_node *value, struct found *found)
 {
     struct atom atom = atom_of(type);
     unsigned forms = atom_forms(&atom, value);
@@ -68,8 +68,8 @@ static enum status fields_of(const struct typed *typed, struct atom_type type,
     return ST_OK;
 }
 
-enum status typed_fields(const struct typed *typed, struct atom_type type, struct json_node *value,
-                         const struct field_set **ret_set)
+enum status typed_fields(const struct typed *typed, struct atom_type type,
+                         const struct json_node *value, const struct field_set **ret_set)
 {
     struct found found = {0};
     TRY(fields_of(typed, type, value, &found));
@@ -86,10 +86,11 @@ struct compared {
 };
 
 static enum status compare(const struct typed *typed, struct atom_type type,
-                           struct json_node *before, struct json_node *after,
+                           const struct json_node *before, const struct json_node *after,
                            struct compared *ret_compared);
 
-static void compare_leaf(struct json_node *before, struct json_node *after, struct compared *out)
+static void compare_leaf(const struct json_node *before, const struct json_node *after,
+                         struct compared *out)
 {
     if (out->leaf)
         return;
@@ -103,8 +104,8 @@ static void compare_leaf(struct json_node *before, struct json_node *after, stru
 }
 
 static enum status compare_member(const struct typed *typed, struct atom_type type,
-                                  const struct atom *atom, struct json_node *before,
-                                  struct json_node *after, struct field_builder *builder)
+                                  const struct atom *atom, const struct json_node *before,
+                                  const struct json_node *after, struct field_builder *builder)
 {
     struct compared compared = {0};
     struct slice key = before ? before->key : after->key;
@@ -115,16 +116,16 @@ static enum status compare_member(const struct typed *typed, struct atom_type ty
 }
 
 static enum status compare_maps(const struct typed *typed, struct atom_type type,
-                                const struct atom *atom, struct json_node *before,
-                                struct json_node *after, const struct field_set **ret_set)
+                                const struct atom *atom, const struct json_node *before,
+                                const struct json_node *after, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     bool was = typed_has(before, JSON_TYPE_OBJECT), is = typed_has(after, JSON_TYPE_OBJECT);
-    for (struct json_node *node = was ? before->first : NULL; node; node = node->next) {
-        struct json_node *other = is ? json_node_member(after, node->key) : NULL;
+    for (const struct json_node *node = was ? before->first : NULL; node; node = node->next) {
+        const struct json_node *other = is ? json_node_member(after, node->key) : NULL;
         TRY(compare_member(typed, type, atom, node, other, &builder));
     }
-    for (struct json_node *node = is ? after->first : NULL; node; node = node->next) {
+    for (const struct json_node *node = is ? after->first : NULL; node; node = node->next) {
         if (!was || !json_node_member(before, node->key))
             TRY(compare_member(typed, type, atom, NULL, node, &builder));
     }
@@ -153,8 +154,8 @@ static enum status compare_twins(const struct typed *typed, const struct atom *a
     struct compared compared = {0};
     const struct field_element *element =
         twins->before_count ? &twins->before->element : &twins->after->element;
-    struct json_node *before = twins->before_count ? twins->before->node : NULL;
-    struct json_node *after = twins->after_count ? twins->after->node : NULL;
+    const struct json_node *before = twins->before_count ? twins->before->node : NULL;
+    const struct json_node *after = twins->after_count ? twins->after->node : NULL;
     if (twins->before_count <= 1 && twins->after_count <= 1) {
         TRY(compare(typed, atom->item, before, after, &compared));
     } else if (twins->before_count > 1 && twins->after_count > 1) {
@@ -180,8 +181,8 @@ static size_t same_from(const struct typed_item *sorted, size_t count, size_t fr
 }
 
 static enum status compare_lists(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, struct json_node *before,
-                                 struct json_node *after, const struct field_set **ret_set)
+                                 const struct atom *atom, const struct json_node *before,
+                                 const struct json_node *after, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     struct typed_item *items, *was, *is;
@@ -209,8 +210,9 @@ static enum status compare_lists(const struct typed *typed, struct atom_type typ
 }
 
 static enum status compare_as(const struct typed *typed, struct atom_type type,
-                              const struct atom *atom, unsigned forms, struct json_node *before,
-                              struct json_node *after, struct compared *out)
+                              const struct atom *atom, unsigned forms,
+                              const struct json_node *before, const struct json_node *after,
+                              struct compared *out)
 {
     const struct field_set *below = NULL;
     bool map = forms & ATOM_MAP, scalar = !map && forms & ATOM_SCALAR;
@@ -229,7 +231,7 @@ static enum status compare_as(const struct typed *typed, struct atom_type type,
 
 /* A value that changes its form is compared as what it was and as what it is. */
 static enum status compare(const struct typed *typed, struct atom_type type,
-                           struct json_node *before, struct json_node *after,
+                           const struct json_node *before, const struct json_node *after,
                            struct compared *ret_compared)
 {
     struct atom atom = atom_of(type);
@@ -249,7 +251,7 @@ static enum status compare(const struct typed *typed, struct atom_type type,
 }
 
 enum status typed_compare(const struct typed *typed, struct atom_type type,
-                          struct json_node *before, struct json_node *after,
+                          const struct json_node *before, const struct json_node *after,
                           const struct field_set **ret_marked)
 {
     struct compared compared = {0};

@@ -19,24 +19,26 @@ struct typed {
 
 /* Every field that is there. */
 MUST_CHECK
-enum status typed_fields(const struct typed *typed, struct atom_type type, struct json_node *value,
-                         const struct field_set **ret_set);
+enum status typed_fields(const struct typed *typed, struct atom_type type,
+                         const struct json_node *value, const struct field_set **ret_set);
 
 /* What of `after` is not as in `before`, marked as added, modified or removed. */
 MUST_CHECK
 enum status typed_compare(const struct typed *typed, struct atom_type type,
-                          struct json_node *before, struct json_node *after,
+                          const struct json_node *before, const struct json_node *after,
                           const struct field_set **ret_marked);
 
 /* `live` with all that `config` says. NULL: there is nothing. */
 MUST_CHECK
-enum status typed_merge(const struct typed *typed, struct atom_type type, struct json_node *live,
-                        struct json_node *config, struct json_node **ret_merged);
+enum status typed_merge(const struct typed *typed, struct atom_type type,
+                        const struct json_node *live, const struct json_node *config,
+                        struct json_node **ret_merged);
 
 /* A copy without these fields and items; what a container has lost all of becomes null. */
 MUST_CHECK
-enum status typed_without(const struct typed *typed, struct atom_type type, struct json_node *value,
-                          const struct field_set *fields, struct json_node **ret_value);
+enum status typed_without(const struct typed *typed, struct atom_type type,
+                          const struct json_node *value, const struct field_set *fields,
+                          struct json_node **ret_value);
 
 /* With the fields of types that only lead to members as members themselves. */
 MUST_CHECK
@@ -54,27 +56,27 @@ enum status typed_settled(const struct typed *typed, struct atom_type type,
  */
 enum { TYPED_FAULTS_MAX = 64 };
 MUST_CHECK
-enum status typed_validate(struct arena *arena, struct atom_type type, struct json_node *value,
-                           struct buf *faults, size_t *ret_count);
+enum status typed_validate(struct arena *arena, struct atom_type type,
+                           const struct json_node *value, struct buf *faults, size_t *ret_count);
 
 /* -- For typed*.c: the items of a list by what tells them apart -- */
 
 struct typed_item {
     struct field_element element;
-    struct json_node *node;
+    const struct json_node *node;
     size_t at; /* its number in the list */
 };
 
 /* ST_INVALID with why; the text has no place in it. */
 MUST_CHECK
 enum status typed_element(struct arena *arena, struct atom_type list, const struct atom *atom,
-                          struct json_node *item, struct field_element *ret_element,
+                          const struct json_node *item, struct field_element *ret_element,
                           struct error *why);
 /* In the order of the list. list may be NULL, or no list: there are none. Items that have no place
  * in it are an error if that is to be told; else they are [-1], which no other is. */
 MUST_CHECK
 enum status typed_items(const struct typed *typed, struct atom_type type, const struct atom *atom,
-                        struct json_node *list, bool told, struct typed_item **ret_items,
+                        const struct json_node *list, bool told, struct typed_item **ret_items,
                         size_t *ret_count);
 /* The same items by element, those of the same element in their order. */
 MUST_CHECK

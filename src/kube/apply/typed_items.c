@@ -22,15 +22,18 @@ static enum status omits_keys(struct atom_type list, struct error *why)
 }
 
 static enum status key_value(struct arena *arena, const struct atom_key *key,
-                             struct json_node *item, struct json_node **ret_value)
+                             const struct json_node *item, struct json_node **ret_value)
 {
     struct error error;
-    struct json_node *value = json_node_member(item, key->name);
+    const struct json_node *value = json_node_member(item, key->name);
+    struct json_node *preset;
     *ret_value = NULL;
     if (!value)
         value = key->preset_node;
-    if (!value && key->preset.len)
-        TRY(json_tree_read(arena, key->preset, &value, &error));
+    if (!value && key->preset.len) {
+        TRY(json_tree_read(arena, key->preset, &preset, &error));
+        value = preset;
+    }
     if (!value)
         return ST_OK;
     if (value->type == JSON_TYPE_ARRAY || value->type == JSON_TYPE_OBJECT)
@@ -47,7 +50,7 @@ static enum status put_key(struct arena *arena, struct json_node *to, struct sli
     size_t count = 0;
     if (to->count >= FIELD_KEY_MEMBERS_MAX)
         return ST_LIMIT;
-    for (struct json_node *member = to->first; member; member = member->next) {
+    for (struct json_node *member = json_node_first(to); member; member = json_node_next(member)) {
         if (slice_compare(member->key, name) > 0)
             next[count++] = member;
     }
@@ -59,7 +62,7 @@ static enum status put_key(struct arena *arena, struct json_node *to, struct sli
     return ST_OK;
 }
 
-static enum status keyed(struct arena *arena, struct atom_type list, struct json_node *item,
+static enum status keyed(struct arena *arena, struct atom_type list, const struct json_node *item,
                          struct field_element *ret_element, struct error *why)
 {
     struct json_node *keys = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -86,7 +89,7 @@ static enum status keyed(struct arena *arena, struct atom_type list, struct json
 }
 
 enum status typed_element(struct arena *arena, struct atom_type list, const struct atom *atom,
-                          struct json_node *item, struct field_element *ret_element,
+                          const struct json_node *item, struct field_element *ret_element,
                           struct error *why)
 {
     if (atom->list_keyed)
@@ -106,7 +109,7 @@ enum status typed_element(struct arena *arena, struct atom_type list, const stru
 }
 
 enum status typed_items(const struct typed *typed, struct atom_type type, const struct atom *atom,
-                        struct json_node *list, bool told, struct typed_item **ret_items,
+                        const struct json_node *list, bool told, struct typed_item **ret_items,
                         size_t *ret_count)
 {
     *ret_items = NULL;
@@ -117,7 +120,7 @@ enum status typed_items(const struct typed *typed, struct atom_type type, const 
     if (!items)
         return ST_NOMEM;
     size_t at = 0;
-    for (struct json_node *node = list->first; node; node = node->next, at++) {
+    for (const struct json_node *node = list->first; node; node = node->next, at++) {
         struct error why = {0};
         struct typed_item *item = &items[at];
         enum status status = typed_element(typed->arena, type, atom, node, &item->element, &why);

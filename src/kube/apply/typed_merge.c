@@ -3,8 +3,9 @@
 
 /* -- Merging -- */
 
-static enum status merge(const struct typed *typed, struct atom_type type, struct json_node *live,
-                         struct json_node *config, struct json_node **ret_out);
+static enum status merge(const struct typed *typed, struct atom_type type,
+                         const struct json_node *live, const struct json_node *config,
+                         struct json_node **ret_out);
 
 static enum status copy(const struct typed *typed, const struct json_node *node,
                         struct json_node **ret_copy)
@@ -14,8 +15,8 @@ static enum status copy(const struct typed *typed, const struct json_node *node,
 }
 
 static enum status merge_member(const struct typed *typed, struct atom_type type,
-                                const struct atom *atom, struct json_node *live,
-                                struct json_node *config, struct json_node *out)
+                                const struct atom *atom, const struct json_node *live,
+                                const struct json_node *config, struct json_node *out)
 {
     struct slice key = live ? live->key : config->key;
     struct json_node *merged = NULL;
@@ -25,18 +26,18 @@ static enum status merge_member(const struct typed *typed, struct atom_type type
 }
 
 static enum status merge_maps(const struct typed *typed, struct atom_type type,
-                              const struct atom *atom, struct json_node *live,
-                              struct json_node *config, struct json_node **ret_out)
+                              const struct atom *atom, const struct json_node *live,
+                              const struct json_node *config, struct json_node **ret_out)
 {
     bool has = typed_has(live, JSON_TYPE_OBJECT), says = typed_has(config, JSON_TYPE_OBJECT);
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_OBJECT);
     if (!out)
         return ST_NOMEM;
-    for (struct json_node *node = has ? live->first : NULL; node; node = node->next) {
-        struct json_node *other = says ? json_node_member(config, node->key) : NULL;
+    for (const struct json_node *node = has ? live->first : NULL; node; node = node->next) {
+        const struct json_node *other = says ? json_node_member(config, node->key) : NULL;
         TRY(merge_member(typed, type, atom, node, other, out));
     }
-    for (struct json_node *node = says ? config->first : NULL; node; node = node->next) {
+    for (const struct json_node *node = says ? config->first : NULL; node; node = node->next) {
         if (!has || !json_node_member(live, node->key))
             TRY(merge_member(typed, type, atom, NULL, node, out));
     }
@@ -98,7 +99,8 @@ static void advance_shared(struct list_merge *m, size_t from)
         m->next_shared++;
 }
 
-static enum status put(struct list_merge *m, struct json_node *live, struct json_node *config)
+static enum status put(struct list_merge *m, const struct json_node *live,
+                       const struct json_node *config)
 {
     struct json_node *merged = NULL;
     TRY(merge(m->typed, m->atom->item, live, config, &merged));
@@ -108,7 +110,7 @@ static enum status put(struct list_merge *m, struct json_node *live, struct json
 /* One that is in live more than once is not merged with any of them. */
 static enum status put_config(struct list_merge *m, size_t at)
 {
-    struct json_node *live = NULL;
+    const struct json_node *live = NULL;
     m->merged[at] = true;
     if (m->of_config[at] != NONE && !m->twice[at])
         live = m->live[m->of_config[at]].node;
@@ -151,8 +153,8 @@ static enum status merge_in_order(struct list_merge *m)
 }
 
 static enum status merge_lists(const struct typed *typed, struct atom_type type,
-                               const struct atom *atom, struct json_node *live,
-                               struct json_node *config, struct json_node **ret_out)
+                               const struct atom *atom, const struct json_node *live,
+                               const struct json_node *config, struct json_node **ret_out)
 {
     struct list_merge m = {.typed = typed, .atom = atom};
     TRY(typed_items(typed, type, atom, config, true, &m.config, &m.config_count));
@@ -170,8 +172,9 @@ static enum status merge_lists(const struct typed *typed, struct atom_type type,
     return ST_OK;
 }
 
-static enum status merge(const struct typed *typed, struct atom_type type, struct json_node *live,
-                         struct json_node *config, struct json_node **ret_out)
+static enum status merge(const struct typed *typed, struct atom_type type,
+                         const struct json_node *live, const struct json_node *config,
+                         struct json_node **ret_out)
 {
     struct atom atom = atom_of(type);
     unsigned forms = atom_forms(&atom, config ? config : live);
@@ -183,8 +186,9 @@ static enum status merge(const struct typed *typed, struct atom_type type, struc
     return (map ? merge_maps : merge_lists)(typed, type, &atom, live, config, ret_out);
 }
 
-enum status typed_merge(const struct typed *typed, struct atom_type type, struct json_node *live,
-                        struct json_node *config, struct json_node **ret_merged)
+enum status typed_merge(const struct typed *typed, struct atom_type type,
+                        const struct json_node *live, const struct json_node *config,
+                        struct json_node **ret_merged)
 {
     return merge(typed, type, live, config, ret_merged);
 }
@@ -192,7 +196,7 @@ enum status typed_merge(const struct typed *typed, struct atom_type type, struct
 /* -- Removing -- */
 
 static enum status without_items(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, struct json_node *list,
+                                 const struct atom *atom, const struct json_node *list,
                                  const struct field_set *fields, struct json_node **ret_value)
 {
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_ARRAY), *kept;
@@ -217,13 +221,13 @@ static enum status without_items(const struct typed *typed, struct atom_type typ
 }
 
 static enum status without_members(const struct typed *typed, struct atom_type type,
-                                   const struct atom *atom, struct json_node *map,
+                                   const struct atom *atom, const struct json_node *map,
                                    const struct field_set *fields, struct json_node **ret_value)
 {
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_OBJECT), *kept;
     if (!out)
         return ST_NOMEM;
-    for (struct json_node *node = map->first; node; node = node->next) {
+    for (const struct json_node *node = map->first; node; node = node->next) {
         struct field_element element = field_name(node->key);
         const struct field_entry *entry = field_set_find(fields, &element);
         bool named;
@@ -241,8 +245,9 @@ static enum status without_members(const struct typed *typed, struct atom_type t
     return ST_OK;
 }
 
-enum status typed_without(const struct typed *typed, struct atom_type type, struct json_node *value,
-                          const struct field_set *fields, struct json_node **ret_value)
+enum status typed_without(const struct typed *typed, struct atom_type type,
+                          const struct json_node *value, const struct field_set *fields,
+                          struct json_node **ret_value)
 {
     struct atom atom = atom_of(type);
     unsigned forms = atom_forms(&atom, value);

@@ -11,7 +11,7 @@ struct check {
     size_t count;
 };
 
-static enum status check(struct check *c, struct atom_type type, struct json_node *value);
+static enum status check(struct check *c, struct atom_type type, const struct json_node *value);
 
 static enum status tell(struct check *c, const char *text)
 {
@@ -23,7 +23,7 @@ static enum status tell(struct check *c, const char *text)
     return buf_append_text(c->faults, text);
 }
 
-static enum status tell_type(struct check *c, const char *wanted, struct json_node *value)
+static enum status tell_type(struct check *c, const char *wanted, const struct json_node *value)
 {
     char text[PRINT_BYTES + 64], shown[PRINT_BYTES];
     snprintf(text, sizeof(text), "expected %s, got &{%s}", wanted, print_go(value, shown));
@@ -31,7 +31,7 @@ static enum status tell_type(struct check *c, const char *wanted, struct json_no
 }
 
 /* As Go writes it with all that it is: &value.valueUnstructured{Value:1}. */
-static enum status tell_string(struct check *c, struct json_node *value)
+static enum status tell_string(struct check *c, const struct json_node *value)
 {
     char text[PRINT_BYTES + 96], shown[PRINT_BYTES];
     const char *type = value->type == JSON_TYPE_OBJECT  ? "map[string]interface {}"
@@ -43,7 +43,8 @@ static enum status tell_string(struct check *c, struct json_node *value)
     return tell(c, text);
 }
 
-static enum status check_scalar(struct check *c, const struct atom *atom, struct json_node *value)
+static enum status check_scalar(struct check *c, const struct atom *atom,
+                                const struct json_node *value)
 {
     char text[96];
     if (value->type == JSON_TYPE_NULL)
@@ -65,10 +66,10 @@ static enum status check_scalar(struct check *c, const struct atom *atom, struct
 }
 
 static enum status check_members(struct check *c, struct atom_type type, const struct atom *atom,
-                                 struct json_node *map)
+                                 const struct json_node *map)
 {
     size_t len = c->path.len;
-    for (struct json_node *node = map->first; node; node = node->next) {
+    for (const struct json_node *node = map->first; node; node = node->next) {
         struct field_element element = field_name(node->key);
         bool named;
         struct atom_type member = atom_member(type, atom, node->key, &named);
@@ -109,13 +110,13 @@ static enum status check_twice(struct check *c, const struct typed_item *items, 
 }
 
 static enum status check_items(struct check *c, struct atom_type type, const struct atom *atom,
-                               struct json_node *list)
+                               const struct json_node *list)
 {
     size_t len = c->path.len, at = 0;
     struct typed_item *items = arena_calloc(c->arena, list->count + 1, sizeof(*items));
     if (!items)
         return ST_NOMEM;
-    for (struct json_node *node = list->first; node; node = node->next, at++) {
+    for (const struct json_node *node = list->first; node; node = node->next, at++) {
         struct error why = {0};
         struct field_element *element = &items[at].element;
         items[at].at = at;
@@ -132,7 +133,7 @@ static enum status check_items(struct check *c, struct atom_type type, const str
     return atom->list_atomic ? ST_OK : check_twice(c, items, at);
 }
 
-static enum status check(struct check *c, struct atom_type type, struct json_node *value)
+static enum status check(struct check *c, struct atom_type type, const struct json_node *value)
 {
     struct atom atom = atom_of(type);
     unsigned forms = atom_forms(&atom, value);
@@ -152,8 +153,8 @@ static enum status check(struct check *c, struct atom_type type, struct json_nod
     return check_items(c, type, &atom, value);
 }
 
-enum status typed_validate(struct arena *arena, struct atom_type type, struct json_node *value,
-                           struct buf *faults, size_t *ret_count)
+enum status typed_validate(struct arena *arena, struct atom_type type,
+                           const struct json_node *value, struct buf *faults, size_t *ret_count)
 {
     struct check c = {.arena = arena, .faults = faults};
     enum status status = check(&c, type, value);

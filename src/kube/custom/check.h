@@ -11,8 +11,9 @@
 
 /* old NULL: it is new. `warning` is what clients are to be told although it is fine; it may stay
  * empty. */
-void kube_definition_check(struct arena *arena, struct json_node *object, struct json_node *old,
-                           struct kube_faults *faults, struct buf *warning);
+void kube_definition_check(struct arena *arena, const struct json_node *object,
+                           const struct json_node *old, struct kube_faults *faults,
+                           struct buf *warning);
 
 /* -- Between the two -- */
 
@@ -34,17 +35,17 @@ void check_leave(struct check *check, size_t before);
 void check_required(struct check *check, const char *child, const char *why);
 void check_forbidden(struct check *check, const char *child, const char *why);
 /* value: as it is shown; NULL: "". */
-void check_invalid(struct check *check, const char *child, struct json_node *value,
+void check_invalid(struct check *check, const char *child, const struct json_node *value,
                    const char *why);
-void check_unsupported(struct check *check, const char *child, struct json_node *value,
+void check_unsupported(struct check *check, const char *child, const struct json_node *value,
                        const char *supported);
 
-bool check_is_true(struct json_node *node, const char *key);
-struct json_node *check_array(struct json_node *node, const char *key);
-bool check_has(struct json_node *node, const char *key); /* and it is not null */
+bool check_is_true(const struct json_node *node, const char *key);
+const struct json_node *check_array(const struct json_node *node, const char *key);
+bool check_has(const struct json_node *node, const char *key); /* and it is not null */
 
 /* The schema of a version where the walk stands: "spec.validation". */
-void check_schema(struct check *check, struct json_node *schema, bool has_status,
+void check_schema(struct check *check, const struct json_node *schema, bool has_status,
                   struct buf *warning);
 
 #endif

@@ -32,37 +32,37 @@ static const char *make_text(struct maker *m, struct slice text)
 }
 
 /* "" where there is no text. */
-static const char *get_text(struct maker *m, struct json_node *node, const char *key)
+static const char *get_text(struct maker *m, const struct json_node *node, const char *key)
 {
     struct slice text = SLICE_EMPTY;
     m->no_memory |= json_node_text(json_node_named(node, key), m->scratch, &text) != ST_OK;
     return make_text(m, text);
 }
 
-static const char *get_optional(struct maker *m, struct json_node *node, const char *key)
+static const char *get_optional(struct maker *m, const struct json_node *node, const char *key)
 {
     const char *text = get_text(m, node, key);
     return text[0] ? text : NULL;
 }
 
-static bool get_bool(struct json_node *node, const char *key)
+static bool get_bool(const struct json_node *node, const char *key)
 {
     const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_BOOL && member->truth;
 }
 
-static struct json_node *get_array(struct json_node *node, const char *key)
+static const struct json_node *get_array(const struct json_node *node, const char *key)
 {
-    struct json_node *member = json_node_named(node, key);
+    const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
 }
 
-static struct kube_names get_names(struct maker *m, struct json_node *node, const char *key)
+static struct kube_names get_names(struct maker *m, const struct json_node *node, const char *key)
 {
-    struct json_node *list = get_array(node, key);
+    const struct json_node *list = get_array(node, key);
     const char **names = make(m, list ? list->count : 0, sizeof(*names));
     size_t count = 0;
-    for (struct json_node *item = names ? list->first : NULL; item; item = item->next) {
+    for (const struct json_node *item = names ? list->first : NULL; item; item = item->next) {
         struct slice text;
         m->no_memory |= json_node_text(item, m->scratch, &text) != ST_OK;
         names[count++] = make_text(m, text);
@@ -70,10 +70,10 @@ static struct kube_names get_names(struct maker *m, struct json_node *node, cons
     return (struct kube_names){names, count};
 }
 
-static bool has_condition(struct json_node *object, const char *type)
+static bool has_condition(const struct json_node *object, const char *type)
 {
-    struct json_node *list = get_array(json_node_named(object, "status"), "conditions");
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
+    const struct json_node *list = get_array(json_node_named(object, "status"), "conditions");
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next)
         if (json_node_is_text(json_node_named(item, "type"), type))
             return json_node_is_text(json_node_named(item, "status"), "True");
     return false;
@@ -146,11 +146,12 @@ static void set_age(struct maker *m, struct kube_custom_column *column)
         jsonpath_parse(&m->definition->arena, slice_from_text(path), &column->path) == ST_NOMEM;
 }
 
-static void set_columns(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_columns(struct maker *m, struct kube_custom *custom,
+                        const struct json_node *version)
 {
-    struct json_node *list = get_array(version, "additionalPrinterColumns");
+    const struct json_node *list = get_array(version, "additionalPrinterColumns");
     size_t count = list ? size_min(list->count, KUBE_COLUMNS_MAX) : 0;
-    struct json_node *item = list ? list->first : NULL;
+    const struct json_node *item = list ? list->first : NULL;
     custom->columns = make(m, count ? count : 1, sizeof(*custom->columns));
     if (!count && custom->columns)
         set_age(m, &custom->columns[custom->column_count++]);
@@ -172,12 +173,12 @@ static void set_columns(struct maker *m, struct kube_custom *custom, struct json
 }
 
 /* ".spec.color" is selected by as "spec.color". */
-static void set_fields(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_fields(struct maker *m, struct kube_custom *custom, const struct json_node *version)
 {
-    struct json_node *list = get_array(version, "selectableFields");
+    const struct json_node *list = get_array(version, "selectableFields");
     size_t count = list ? size_min(list->count, KUBE_SELECTABLE_MAX) : 0;
     const char **names = make(m, count, sizeof(*names));
-    struct json_node *item = list ? list->first : NULL;
+    const struct json_node *item = list ? list->first : NULL;
     for (size_t i = 0; names && i < count; i++, item = item->next) {
         names[i] = get_text(m, item, "jsonPath");
         names[i] += names[i][0] == '.';
@@ -185,17 +186,18 @@ static void set_fields(struct maker *m, struct kube_custom *custom, struct json_
     custom->kind.fields = (struct kube_names){names, names ? count : 0};
 }
 
-static const char *scale_path(struct maker *m, struct json_node *scale, const char *key)
+static const char *scale_path(struct maker *m, const struct json_node *scale, const char *key)
 {
     const char *path = get_optional(m, scale, key);
     return path && path[0] == '.' ? path + 1 : path;
 }
 
-static void set_subresources(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_subresources(struct maker *m, struct kube_custom *custom,
+                             const struct json_node *version)
 {
-    struct json_node *all = json_node_named(version, "subresources");
+    const struct json_node *all = json_node_named(version, "subresources");
     const struct json_node *status = json_node_named(all, "status");
-    struct json_node *scale = json_node_named(all, "scale");
+    const struct json_node *scale = json_node_named(all, "scale");
     if (status && status->type == JSON_TYPE_OBJECT)
         custom->kind.flags |= KUBE_HAS_STATUS;
     if (!scale || scale->type != JSON_TYPE_OBJECT)
@@ -206,7 +208,8 @@ static void set_subresources(struct maker *m, struct kube_custom *custom, struct
     custom->selector_path = scale_path(m, scale, "labelSelectorPath");
 }
 
-static void set_warning(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_warning(struct maker *m, struct kube_custom *custom,
+                        const struct json_node *version)
 {
     const struct kube_definition *d = m->definition;
     char text[512];
@@ -263,7 +266,7 @@ static void set_version(struct maker *m, struct kube_custom *custom, struct json
 static enum status set_versions(struct maker *m, struct json_node *spec)
 {
     struct kube_definition *d = m->definition;
-    struct json_node *list = get_array(spec, "versions");
+    struct json_node *list = json_node_named(spec, "versions");
     char text[512];
     if (!list || !list->count)
         return ST_MALFORMED;
@@ -271,7 +274,8 @@ static enum status set_versions(struct maker *m, struct json_node *spec)
     if (list->count > KUBE_VERSIONS_MAX)
         return ST_LIMIT;
     d->versions = make(m, list->count, sizeof(*d->versions));
-    for (struct json_node *item = d->versions ? list->first : NULL; item; item = item->next) {
+    struct json_node *item = d->versions ? json_node_first(list) : NULL;
+    for (; item; item = json_node_next(item)) {
         struct kube_custom *custom = &d->versions[d->version_count++];
         set_version(m, custom, item);
         snprintf(text, sizeof(text), "%.400s/%.64s", d->group, custom->kind.version);
@@ -296,12 +300,12 @@ static bool is_builtin_group(const char *group)
     return false;
 }
 
-static void set_names(struct maker *m, struct json_node *object)
+static void set_names(struct maker *m, const struct json_node *object)
 {
     struct kube_definition *d = m->definition;
-    struct json_node *spec = json_node_named(object, "spec");
-    struct json_node *wanted = json_node_named(spec, "names");
-    struct json_node *accepted = json_node_path(object, "status.acceptedNames");
+    const struct json_node *spec = json_node_named(object, "spec");
+    const struct json_node *wanted = json_node_named(spec, "names");
+    const struct json_node *accepted = json_node_path(object, "status.acceptedNames");
     d->group = get_text(m, spec, "group");
     d->names = (struct kube_definition_names){
         .plural = get_text(m, wanted, "plural"),

@@ -65,7 +65,7 @@ void check_forbidden(struct check *c, const char *child, const char *why)
 }
 
 static void add_value(struct check *c, const char *reason, const char *child, const char *what,
-                      struct json_node *value, const char *why)
+                      const struct json_node *value, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
     enum status status =
@@ -76,12 +76,13 @@ static void add_value(struct check *c, const char *reason, const char *child, co
         add(c, reason, child, what, buf_slice(&text), why);
 }
 
-void check_invalid(struct check *c, const char *child, struct json_node *value, const char *why)
+void check_invalid(struct check *c, const char *child, const struct json_node *value,
+                   const char *why)
 {
     add_value(c, "FieldValueInvalid", child, "Invalid value", value, why);
 }
 
-void check_unsupported(struct check *c, const char *child, struct json_node *value,
+void check_unsupported(struct check *c, const char *child, const struct json_node *value,
                        const char *supported)
 {
     char why[256];
@@ -89,19 +90,19 @@ void check_unsupported(struct check *c, const char *child, struct json_node *val
     add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
 }
 
-bool check_is_true(struct json_node *node, const char *key)
+bool check_is_true(const struct json_node *node, const char *key)
 {
     const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_BOOL && member->truth;
 }
 
-struct json_node *check_array(struct json_node *node, const char *key)
+const struct json_node *check_array(const struct json_node *node, const char *key)
 {
-    struct json_node *member = json_node_named(node, key);
+    const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
 }
 
-bool check_has(struct json_node *node, const char *key)
+bool check_has(const struct json_node *node, const char *key)
 {
     const struct json_node *member = json_node_named(node, key);
     return member && member->type != JSON_TYPE_NULL;
@@ -109,7 +110,7 @@ bool check_has(struct json_node *node, const char *key)
 
 /* -- Names -- */
 
-static struct slice text_of(struct check *c, struct json_node *node)
+static struct slice text_of(struct check *c, const struct json_node *node)
 {
     struct slice text = SLICE_EMPTY;
     if (json_node_text(node, c->arena, &text) != ST_OK)
@@ -136,7 +137,8 @@ static const char *label_fault(struct slice text)
     return text.len > 63 ? "must be no more than 63 characters" : LABEL_RULE;
 }
 
-static void check_label(struct check *c, const char *child, struct json_node *node, bool any_case)
+static void check_label(struct check *c, const char *child, const struct json_node *node,
+                        bool any_case)
 {
     struct slice text = text_of(c, node);
     char why[640];
@@ -148,18 +150,18 @@ static void check_label(struct check *c, const char *child, struct json_node *no
     check_invalid(c, child, node, why);
 }
 
-static void check_label_list(struct check *c, struct json_node *names, const char *key)
+static void check_label_list(struct check *c, const struct json_node *names, const char *key)
 {
-    struct json_node *list = check_array(names, key);
+    const struct json_node *list = check_array(names, key);
     char child[64];
     size_t at = 0;
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next) {
         snprintf(child, sizeof(child), "%s[%zu]", key, at++);
         check_label(c, child, item, false);
     }
 }
 
-static void check_names(struct check *c, struct json_node *names)
+static void check_names(struct check *c, const struct json_node *names)
 {
     static const char *const keys[] = {"plural", "singular", "kind", "listKind"};
     size_t before = check_enter(c, ".names");
@@ -170,7 +172,7 @@ static void check_names(struct check *c, struct json_node *names)
         if (text_of(c, json_node_named(names, keys[i])).len)
             check_label(c, keys[i], json_node_named(names, keys[i]), i >= 2);
     check_label_list(c, names, "shortNames");
-    struct json_node *kind = json_node_named(names, "kind"),
+    const struct json_node *kind = json_node_named(names, "kind"),
                      *list = json_node_named(names, "listKind");
     if (kind && list && kind->text.len && json_node_equal(kind, list))
         check_invalid(c, "listKind", list, "kind and listKind may not be the same");
@@ -178,9 +180,9 @@ static void check_names(struct check *c, struct json_node *names)
     check_leave(c, before);
 }
 
-static void check_group(struct check *c, struct json_node *spec)
+static void check_group(struct check *c, const struct json_node *spec)
 {
-    struct json_node *node = json_node_named(spec, "group");
+    const struct json_node *node = json_node_named(spec, "group");
     struct slice group = text_of(c, node);
     char why[NAME_FAULT_BYTES];
     if (!group.len)
@@ -191,9 +193,9 @@ static void check_group(struct check *c, struct json_node *spec)
         check_invalid(c, "group", node, "should be a domain with at least one dot");
 }
 
-static void check_scope(struct check *c, struct json_node *spec)
+static void check_scope(struct check *c, const struct json_node *spec)
 {
-    struct json_node *scope = json_node_named(spec, "scope");
+    const struct json_node *scope = json_node_named(spec, "scope");
     if (!text_of(c, scope).len)
         check_required(c, "scope", "");
     else if (!json_node_is_text(scope, "Cluster") && !json_node_is_text(scope, "Namespaced"))
@@ -203,20 +205,20 @@ static void check_scope(struct check *c, struct json_node *spec)
 /* -- Versions -- */
 
 /* All versions have the same: then it is told of once, where v1beta1 had it. */
-static bool is_shared(struct json_node *versions, const char *key)
+static bool is_shared(const struct json_node *versions, const char *key)
 {
     if (!versions->first)
         return false;
-    struct json_node *first = json_node_named(versions->first, key);
-    for (struct json_node *version = versions->first; version; version = version->next) {
-        struct json_node *own = json_node_named(version, key);
+    const struct json_node *first = json_node_named(versions->first, key);
+    for (const struct json_node *version = versions->first; version; version = version->next) {
+        const struct json_node *own = json_node_named(version, key);
         if (!own || own->type == JSON_TYPE_NULL || !json_node_equal(own, first))
             return false;
     }
     return true;
 }
 
-static void check_path(struct check *c, const char *child, struct json_node *node,
+static void check_path(struct check *c, const char *child, const struct json_node *node,
                        const char *under, const char *or_under, const char *why)
 {
     struct slice path = text_of(c, node);
@@ -228,7 +230,7 @@ static void check_path(struct check *c, const char *child, struct json_node *nod
         check_invalid(c, child, node, why);
 }
 
-static void check_scale(struct check *c, struct json_node *scale)
+static void check_scale(struct check *c, const struct json_node *scale)
 {
     static const struct {
         const char *key, *under, *or_under, *why;
@@ -240,7 +242,7 @@ static void check_scale(struct check *c, struct json_node *scale)
          "should be a json path under either .spec or .status", false},
     };
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        struct json_node *node = json_node_named(scale, paths[i].key);
+        const struct json_node *node = json_node_named(scale, paths[i].key);
         char child[64];
         snprintf(child, sizeof(child), "scale.%s", paths[i].key);
         if (text_of(c, node).len)
@@ -250,7 +252,7 @@ static void check_scale(struct check *c, struct json_node *scale)
     }
 }
 
-static bool is_among(struct json_node *node, const char *const *texts, size_t count)
+static bool is_among(const struct json_node *node, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (json_node_is_text(node, texts[i]))
@@ -258,15 +260,15 @@ static bool is_among(struct json_node *node, const char *const *texts, size_t co
     return false;
 }
 
-static void check_columns(struct check *c, struct json_node *columns)
+static void check_columns(struct check *c, const struct json_node *columns)
 {
     static const char *const types[] = {"boolean", "date", "integer", "number", "string"};
     static const char *const formats[] = {"byte",  "date",  "date-time", "double",
                                           "float", "int32", "int64",     "password"};
     size_t at = 0;
-    for (struct json_node *item = columns->first; item; item = item->next, at++) {
+    for (const struct json_node *item = columns->first; item; item = item->next, at++) {
         size_t before = check_enter(c, ".additionalPrinterColumns[%zu]", at);
-        struct json_node *type = json_node_named(item, "type"),
+        const struct json_node *type = json_node_named(item, "type"),
                          *format = json_node_named(item, "format"),
                          *path = json_node_named(item, "jsonPath");
         if (!text_of(c, json_node_named(item, "name")).len)
@@ -289,7 +291,7 @@ static void check_columns(struct check *c, struct json_node *columns)
 }
 
 /* Through properties; NULL: there is no such field. */
-static struct json_node *schema_at(struct json_node *schema, struct slice path)
+static const struct json_node *schema_at(const struct json_node *schema, struct slice path)
 {
     while (schema && path.len) {
         path = slice_sub(path, 1, path.len - 1);
@@ -301,15 +303,17 @@ static struct json_node *schema_at(struct json_node *schema, struct slice path)
     return schema;
 }
 
-static void check_selectable(struct check *c, struct json_node *list, struct json_node *schema)
+static void check_selectable(struct check *c, const struct json_node *list,
+                             const struct json_node *schema)
 {
     static const char *const types[] = {"string", "boolean", "integer"};
     size_t at = 0;
-    for (struct json_node *item = list->first; item; item = item->next, at++) {
+    for (const struct json_node *item = list->first; item; item = item->next, at++) {
         size_t before = check_enter(c, ".selectableFields[%zu]", at);
-        struct json_node *node = json_node_named(item, "jsonPath");
+        const struct json_node *node = json_node_named(item, "jsonPath");
         struct slice path = text_of(c, node);
-        struct json_node *field = path.len && path.ptr[0] == '.' ? schema_at(schema, path) : NULL;
+        const struct json_node *field =
+            path.len && path.ptr[0] == '.' ? schema_at(schema, path) : NULL;
         if (!path.len)
             check_required(c, "jsonPath", "");
         else if (!field)
@@ -331,14 +335,14 @@ static void check_selectable(struct check *c, struct json_node *list, struct jso
 }
 
 /* Each part of a version; only: that is shared with the others, or is not. */
-static void check_parts(struct check *c, struct json_node *versions, struct json_node *version,
-                        bool shared, struct buf *warning)
+static void check_parts(struct check *c, const struct json_node *versions,
+                        const struct json_node *version, bool shared, struct buf *warning)
 {
-    struct json_node *schema = json_node_path(version, "schema.openAPIV3Schema");
-    struct json_node *subresources = json_node_named(version, "subresources");
-    struct json_node *scale = json_node_named(subresources, "scale");
-    struct json_node *columns = check_array(version, "additionalPrinterColumns");
-    struct json_node *fields = check_array(version, "selectableFields");
+    const struct json_node *schema = json_node_path(version, "schema.openAPIV3Schema");
+    const struct json_node *subresources = json_node_named(version, "subresources");
+    const struct json_node *scale = json_node_named(subresources, "scale");
+    const struct json_node *columns = check_array(version, "additionalPrinterColumns");
+    const struct json_node *fields = check_array(version, "selectableFields");
     size_t before;
     if (schema && is_shared(versions, "schema") == shared) {
         before = check_enter(c, shared ? ".validation" : ".schema");
@@ -356,11 +360,11 @@ static void check_parts(struct check *c, struct json_node *versions, struct json
         check_selectable(c, fields, schema);
 }
 
-static void check_version(struct check *c, struct json_node *versions, struct json_node *version,
-                          size_t at, struct buf *warning)
+static void check_version(struct check *c, const struct json_node *versions,
+                          const struct json_node *version, size_t at, struct buf *warning)
 {
     size_t before = check_enter(c, ".versions[%zu]", at);
-    struct json_node *name = json_node_named(version, "name");
+    const struct json_node *name = json_node_named(version, "name");
     struct slice text = text_of(c, name);
     if (!is_label(text, false))
         check_invalid(c, "name", name, label_fault(text));
@@ -369,11 +373,11 @@ static void check_version(struct check *c, struct json_node *versions, struct js
 }
 
 /* The list as Go shows it. */
-static void tell_versions(struct check *c, struct json_node *versions, const char *why)
+static void tell_versions(struct check *c, const struct json_node *versions, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
     bool made = buf_append_text(&text, "[") == ST_OK;
-    for (struct json_node *v = versions->first; v && made; v = v->next)
+    for (const struct json_node *v = versions->first; v && made; v = v->next)
         made = buf_append_format(
                    &text,
                    "%s{\"Name\":\"%.*s\",\"Served\":%s,\"Storage\":%s,\"Deprecated\":%s,"
@@ -389,11 +393,11 @@ static void tell_versions(struct check *c, struct json_node *versions, const cha
         c->faults->no_memory = true;
 }
 
-static void check_versions(struct check *c, struct json_node *versions, struct buf *warning)
+static void check_versions(struct check *c, const struct json_node *versions, struct buf *warning)
 {
     size_t at = 0, stored = 0;
     bool unique = true;
-    for (struct json_node *v = versions->first; v; v = v->next) {
+    for (const struct json_node *v = versions->first; v; v = v->next) {
         if (!json_node_path(v, "schema.openAPIV3Schema")) {
             char child[64];
             snprintf(child, sizeof(child), "versions[%zu].schema.openAPIV3Schema", at);
@@ -401,13 +405,13 @@ static void check_versions(struct check *c, struct json_node *versions, struct b
         }
         stored += check_is_true(v, "storage");
         at++;
-        for (struct json_node *other = v->next; other && at <= KUBE_VERSIONS_MAX;
+        for (const struct json_node *other = v->next; other && at <= KUBE_VERSIONS_MAX;
              other = other->next)
             unique = unique && !slice_equal(text_of(c, json_node_named(v, "name")),
                                             text_of(c, json_node_named(other, "name")));
     }
     at = 0;
-    for (struct json_node *v = versions->first; v && at < KUBE_VERSIONS_MAX; v = v->next)
+    for (const struct json_node *v = versions->first; v && at < KUBE_VERSIONS_MAX; v = v->next)
         check_version(c, versions, v, at++, warning);
     if (versions->count > KUBE_VERSIONS_MAX)
         check_forbidden(c, "versions", "there are more than 32");
@@ -416,14 +420,15 @@ static void check_versions(struct check *c, struct json_node *versions, struct b
     if (stored != 1)
         tell_versions(c, versions, "must have exactly one version marked as storage version");
     /* What was "version" is the first of them. */
-    struct json_node *first = versions->first ? json_node_named(versions->first, "name") : NULL;
+    const struct json_node *first =
+        versions->first ? json_node_named(versions->first, "name") : NULL;
     if (first && text_of(c, first).len && !is_label(text_of(c, first), false))
         check_invalid(c, "version", first, label_fault(text_of(c, first)));
 }
 
-static struct json_node *stored_version(struct json_node *spec)
+static const struct json_node *stored_version(const struct json_node *spec)
 {
-    struct json_node *list = check_array(spec, "versions"), *v = list ? list->first : NULL;
+    const struct json_node *list = check_array(spec, "versions"), *v = list ? list->first : NULL;
     while (v && !check_is_true(v, "storage"))
         v = v->next;
     return v ? json_node_named(v, "name") : NULL;
@@ -431,10 +436,10 @@ static struct json_node *stored_version(struct json_node *spec)
 
 /* Only the version that is stored is served (definition.c); it may not become another one, since
  * nobody would convert what there is. */
-static void check_webhook(struct check *c, struct json_node *spec, struct json_node *old,
-                          struct buf *warning)
+static void check_webhook(struct check *c, const struct json_node *spec,
+                          const struct json_node *old, struct buf *warning)
 {
-    struct json_node *now = stored_version(spec), *then = stored_version(old);
+    const struct json_node *now = stored_version(spec), *then = stored_version(old);
     if (then && (!now || !json_node_equal(now, then)))
         check_forbidden(c, "strategy",
                         "conversion by webhooks is not done by this server: the version that is "
@@ -447,11 +452,11 @@ static void check_webhook(struct check *c, struct json_node *spec, struct json_n
 }
 
 /* old NULL: it is new. */
-static void check_conversion(struct check *c, struct json_node *spec, struct json_node *old,
-                             struct buf *warning)
+static void check_conversion(struct check *c, const struct json_node *spec,
+                             const struct json_node *old, struct buf *warning)
 {
-    struct json_node *conversion = json_node_named(spec, "conversion");
-    struct json_node *strategy = json_node_named(conversion, "strategy");
+    const struct json_node *conversion = json_node_named(spec, "conversion");
+    const struct json_node *strategy = json_node_named(conversion, "strategy");
     if (!conversion || json_node_is_text(strategy, "None"))
         return;
     size_t before = check_enter(c, ".conversion");
@@ -466,15 +471,15 @@ static void check_conversion(struct check *c, struct json_node *spec, struct jso
 
 /* -- Against what was -- */
 
-static void check_same(struct check *c, struct json_node *spec, struct json_node *old,
+static void check_same(struct check *c, const struct json_node *spec, const struct json_node *old,
                        const char *path)
 {
-    struct json_node *now = json_node_path(spec, path), *then = json_node_path(old, path);
+    const struct json_node *now = json_node_path(spec, path), *then = json_node_path(old, path);
     if (!now || !then || !json_node_equal(now, then))
         check_invalid(c, path, now, "field is immutable");
 }
 
-static void check_update(struct check *c, struct json_node *spec, struct json_node *old,
+static void check_update(struct check *c, const struct json_node *spec, const struct json_node *old,
                          bool established)
 {
     if (established) {
@@ -486,16 +491,17 @@ static void check_update(struct check *c, struct json_node *spec, struct json_no
 }
 
 /* Go takes a version off its list when it comes, so that the second of the same name is missing. */
-static void check_is_stored(struct check *c, struct json_node *version, struct json_node *stored)
+static void check_is_stored(struct check *c, const struct json_node *version,
+                            const struct json_node *stored)
 {
-    struct json_node *name = json_node_named(version, "name"), *item = stored->first;
+    const struct json_node *name = json_node_named(version, "name"), *item = stored->first;
     char why[128];
     if (!check_is_true(version, "storage"))
         return;
     while (item && !json_node_equal(item, name))
         item = item->next;
     bool twice = false;
-    for (struct json_node *before = version->prev; before; before = before->prev)
+    for (const struct json_node *before = version->prev; before; before = before->prev)
         twice = twice || json_node_equal(json_node_named(before, "name"), name);
     struct slice text = text_of(c, name);
     snprintf(why, sizeof(why), "must have the storage version %.*s", (int)size_min(text.len, 64),
@@ -504,17 +510,21 @@ static void check_is_stored(struct check *c, struct json_node *version, struct j
         check_invalid(c, "status.storedVersions", stored, why);
 }
 
-static void check_stored(struct check *c, struct json_node *object, struct json_node *versions)
+static void check_stored(struct check *c, const struct json_node *object,
+                         const struct json_node *versions)
 {
-    struct json_node *stored = check_array(json_node_named(object, "status"), "storedVersions");
+    const struct json_node *stored =
+        check_array(json_node_named(object, "status"), "storedVersions");
     size_t at = 0;
     if (!stored || !stored->first)
         add(c, "FieldValueInvalid", "status.storedVersions", "Invalid value", SLICE_LITERAL("null"),
             "must have at least one stored version");
-    for (struct json_node *v = stored && stored->first ? versions->first : NULL; v; v = v->next)
+    for (const struct json_node *v = stored && stored->first ? versions->first : NULL; v;
+         v = v->next)
         check_is_stored(c, v, stored);
-    for (struct json_node *item = stored ? stored->first : NULL; item; item = item->next, at++) {
-        struct json_node *same = versions->first;
+    for (const struct json_node *item = stored ? stored->first : NULL; item;
+         item = item->next, at++) {
+        const struct json_node *same = versions->first;
         char child[64], why[512];
         struct slice name = text_of(c, item);
         while (same && !json_node_equal(json_node_named(same, "name"), item))
@@ -532,10 +542,10 @@ static void check_stored(struct check *c, struct json_node *object, struct json_
     }
 }
 
-static bool is_established(struct json_node *object)
+static bool is_established(const struct json_node *object)
 {
-    struct json_node *list = check_array(json_node_named(object, "status"), "conditions");
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next)
+    const struct json_node *list = check_array(json_node_named(object, "status"), "conditions");
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next)
         if (json_node_is_text(json_node_named(item, "type"), "Established"))
             return json_node_is_text(json_node_named(item, "status"), "True");
     return false;
@@ -543,10 +553,11 @@ static bool is_established(struct json_node *object)
 
 /* -- The whole -- */
 
-static void check_own_name(struct check *c, struct json_node *object, struct json_node *spec)
+static void check_own_name(struct check *c, const struct json_node *object,
+                           const struct json_node *spec)
 {
     AUTO(buf_fini) struct buf wanted = {0};
-    struct json_node *name = json_node_path(object, "metadata.name");
+    const struct json_node *name = json_node_path(object, "metadata.name");
     if (buf_append(&wanted, text_of(c, json_node_path(spec, "names.plural"))) != ST_OK ||
         buf_append_text(&wanted, ".") != ST_OK ||
         buf_append(&wanted, text_of(c, json_node_named(spec, "group"))) != ST_OK)
@@ -556,7 +567,7 @@ static void check_own_name(struct check *c, struct json_node *object, struct jso
 }
 
 /* Groups of Kubernetes' own are for what it has agreed to. */
-static void check_approval(struct check *c, struct json_node *object, struct slice group)
+static void check_approval(struct check *c, const struct json_node *object, struct slice group)
 {
     static const char key[] = "api-approved.kubernetes.io";
     static const char *const domains[] = {".k8s.io", ".kubernetes.io"};
@@ -567,7 +578,7 @@ static void check_approval(struct check *c, struct json_node *object, struct sli
         ours = ours || (group.len > domain.len &&
                         slice_equal(slice_sub(group, group.len - domain.len, domain.len), domain));
     }
-    struct json_node *notes = json_node_path(object, "metadata.annotations");
+    const struct json_node *notes = json_node_path(object, "metadata.annotations");
     if (ours && !text_of(c, json_node_named(notes, key)).len)
         check_required(c, "metadata.annotations[api-approved.kubernetes.io]",
                        "protected groups must have approval annotation "
@@ -575,8 +586,8 @@ static void check_approval(struct check *c, struct json_node *object, struct sli
                        "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
-static void check_spec(struct check *c, struct json_node *spec, struct json_node *old,
-                       struct json_node *versions, struct buf *warning)
+static void check_spec(struct check *c, const struct json_node *spec, const struct json_node *old,
+                       const struct json_node *versions, struct buf *warning)
 {
     check_group(c, spec);
     check_scope(c, spec);
@@ -591,13 +602,14 @@ static void check_spec(struct check *c, struct json_node *spec, struct json_node
                       "spec.versions[*].schema instead");
 }
 
-void kube_definition_check(struct arena *arena, struct json_node *object, struct json_node *old,
-                           struct kube_faults *faults, struct buf *warning)
+void kube_definition_check(struct arena *arena, const struct json_node *object,
+                           const struct json_node *old, struct kube_faults *faults,
+                           struct buf *warning)
 {
     struct check c = {.arena = arena, .faults = faults, .steps = SCHEMA_STEPS_MAX};
     struct json_node none = {.type = JSON_TYPE_ARRAY};
-    struct json_node *spec = json_node_named(object, "spec");
-    struct json_node *versions = check_array(spec, "versions");
+    const struct json_node *spec = json_node_named(object, "spec");
+    const struct json_node *versions = check_array(spec, "versions");
     if (!versions)
         versions = &none;
     patterns_init(&c.patterns, arena);

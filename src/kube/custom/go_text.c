@@ -59,14 +59,14 @@ const char *go_float(double number, char text[GO_FLOAT_BYTES])
     return text;
 }
 
-static enum status append_json(struct json_node *value, struct buf *to)
+static enum status append_json(const struct json_node *value, struct buf *to)
 {
     AUTO(buf_fini) struct buf text = {0};
     TRY(json_tree_write(value, &text));
     return buf_append(to, slice_sub(buf_slice(&text), 0, size_min(text.len, GO_SHOWN_BYTES_MAX)));
 }
 
-enum status go_value_append(struct json_node *value, struct arena *arena, struct buf *to)
+enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to)
 {
     struct slice text;
     char number[GO_FLOAT_BYTES], digits[64];

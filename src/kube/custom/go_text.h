@@ -13,7 +13,7 @@ enum status go_quote(struct slice text, struct buf *to);
 
 /* As a bad value in a cause: a string quoted, a number or bool plain, others as JSON. */
 MUST_CHECK
-enum status go_value_append(struct json_node *value, struct arena *arena, struct buf *to);
+enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to);
 
 /* %v of a float64: 1.5, 3, 1e+21. Returns text. */
 enum { GO_FLOAT_BYTES = 40 };

@@ -168,9 +168,11 @@ enum status jsonpath_parse(struct arena *arena, struct slice text, const struct 
 
 /* -- Finding -- */
 
-static struct json_node *find(const struct jsonpath *path, size_t at, struct json_node *node);
+static const struct json_node *find(const struct jsonpath *path, size_t at,
+                                    const struct json_node *node);
 
-static bool passes(const struct jsonpath *path, const struct step *filter, struct json_node *item)
+static bool passes(const struct jsonpath *path, const struct step *filter,
+                   const struct json_node *item)
 {
     for (size_t i = 0; i < filter->count; i++)
         item = json_node_member(item, path->inner[filter->from + i].key);
@@ -187,21 +189,22 @@ static bool passes(const struct jsonpath *path, const struct step *filter, struc
     return equal != filter->differs;
 }
 
-static struct json_node *find_among(const struct jsonpath *path, size_t at, struct json_node *node,
-                                    const struct step *step)
+static const struct json_node *find_among(const struct jsonpath *path, size_t at,
+                                          const struct json_node *node, const struct step *step)
 {
     bool many = node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT;
-    for (struct json_node *item = many ? node->first : NULL; item; item = item->next) {
+    for (const struct json_node *item = many ? node->first : NULL; item; item = item->next) {
         if (step->kind == STEP_FILTER && !passes(path, step, item))
             continue;
-        struct json_node *found = find(path, at + 1, item);
+        const struct json_node *found = find(path, at + 1, item);
         if (found)
             return found;
     }
     return NULL;
 }
 
-static struct json_node *find(const struct jsonpath *path, size_t at, struct json_node *node)
+static const struct json_node *find(const struct jsonpath *path, size_t at,
+                                    const struct json_node *node)
 {
     if (!node || at == path->count)
         return node;
@@ -221,7 +224,7 @@ static struct json_node *find(const struct jsonpath *path, size_t at, struct jso
     }
 }
 
-struct json_node *jsonpath_find(const struct jsonpath *path, struct json_node *root)
+const struct json_node *jsonpath_find(const struct jsonpath *path, const struct json_node *root)
 {
     return find(path, 0, root);
 }

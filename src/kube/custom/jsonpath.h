@@ -21,6 +21,6 @@ enum status jsonpath_parse(struct arena *arena, struct slice text,
                            const struct jsonpath **ret_path);
 
 /* The first match; NULL: there is none. */
-struct json_node *jsonpath_find(const struct jsonpath *path, struct json_node *root);
+const struct json_node *jsonpath_find(const struct jsonpath *path, const struct json_node *root);
 
 #endif

@@ -20,7 +20,7 @@ static char *find(const char *path)
     arena_init(&arena, NULL, 0, 1 << 20);
     assert_int_equal(json_tree_read(&arena, slice_from_text(document), &root, &error), ST_OK);
     assert_int_equal(jsonpath_parse(&arena, slice_from_text(path), &parsed), ST_OK);
-    struct json_node *found = jsonpath_find(parsed, root);
+    const struct json_node *found = jsonpath_find(parsed, root);
     if (found) {
         assert_int_equal(json_tree_write(found, &text), ST_OK);
         assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);

@@ -7,18 +7,18 @@
 
 enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
 
-static struct json_node *object_of(struct json_node *node, const char *key)
+static const struct json_node *object_of(const struct json_node *node, const char *key)
 {
-    struct json_node *member = json_node_named(node, key);
+    const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_OBJECT ? member : NULL;
 }
 
-static bool has_type(struct json_node *node, const char *type)
+static bool has_type(const struct json_node *node, const char *type)
 {
     return json_node_is_text(json_node_named(node, "type"), type);
 }
 
-static bool is_empty_text(struct json_node *node, const char *key)
+static bool is_empty_text(const struct json_node *node, const char *key)
 {
     const struct json_node *member = json_node_named(node, key);
     return !member || member->type != JSON_TYPE_STRING || !member->text.len;
@@ -30,11 +30,11 @@ static const char *const extensions[] = {"x-kubernetes-preserve-unknown-fields",
 
 /* -- Structural: the type of everything is known without looking at values -- */
 
-static void check_values(struct check *c, struct json_node *node, bool skip_any_of,
+static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
                          bool skip_first_all_of);
 
 /* What stands below allOf, anyOf, oneOf and not says nothing of types. */
-static void check_nested(struct check *c, struct json_node *node, bool skip_any_of)
+static void check_nested(struct check *c, const struct json_node *node, bool skip_any_of)
 {
     static const struct {
         const char *key, *why;
@@ -49,14 +49,16 @@ static void check_nested(struct check *c, struct json_node *node, bool skip_any_
         {"x-kubernetes-map-type", "must be undefined to be structural"},
         {"x-kubernetes-validations", "must be empty to be structural"},
     };
-    struct json_node *items = object_of(node, "items"), *fields = object_of(node, "properties");
+    const struct json_node *items = object_of(node, "items"),
+                           *fields = object_of(node, "properties");
     check_values(c, node, skip_any_of, false);
     if (items) {
         size_t before = check_enter(c, ".items");
         check_nested(c, items, false);
         check_leave(c, before);
     }
-    for (struct json_node *field = fields ? fields->first : NULL; field; field = field->next) {
+    for (const struct json_node *field = fields ? fields->first : NULL; field;
+         field = field->next) {
         size_t before = check_enter_property(c, field->key);
         check_nested(c, field, false);
         check_leave(c, before);
@@ -73,20 +75,21 @@ static void check_nested(struct check *c, struct json_node *node, bool skip_any_
         check_forbidden(c, "properties[metadata]", "must not be specified in a nested context");
 }
 
-static void check_each(struct check *c, struct json_node *node, const char *key, bool skip_first)
+static void check_each(struct check *c, const struct json_node *node, const char *key,
+                       bool skip_first)
 {
-    struct json_node *list = check_array(node, key);
+    const struct json_node *list = check_array(node, key);
     size_t at = 0;
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
         size_t before = check_enter(c, ".%s[%zu]", key, at);
         check_nested(c, item, skip_first && at == 0);
         check_leave(c, before);
     }
 }
 
-static void check_pattern(struct check *c, struct json_node *node)
+static void check_pattern(struct check *c, const struct json_node *node)
 {
-    struct json_node *pattern = json_node_named(node, "pattern");
+    const struct json_node *pattern = json_node_named(node, "pattern");
     const struct regex *regex;
     struct slice text;
     struct error error = {0};
@@ -107,10 +110,10 @@ static void check_pattern(struct check *c, struct json_node *node)
     }
 }
 
-static void check_values(struct check *c, struct json_node *node, bool skip_any_of,
+static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
                          bool skip_first_all_of)
 {
-    struct json_node *not = object_of(node, "not");
+    const struct json_node *not = object_of(node, "not");
     if (!skip_any_of)
         check_each(c, node, "anyOf", false);
     check_each(c, node, "allOf", skip_first_all_of);
@@ -124,16 +127,16 @@ static void check_values(struct check *c, struct json_node *node, bool skip_any_
 }
 
 /* anyOf: [{type: integer}, {type: string}], as it may stand beside x-kubernetes-int-or-string. */
-static bool is_int_or_string(struct json_node *node)
+static bool is_int_or_string(const struct json_node *node)
 {
-    struct json_node *list = check_array(node, "anyOf");
+    const struct json_node *list = check_array(node, "anyOf");
     if (!list || list->count != 2)
         return false;
     return list->first->count == 1 && has_type(list->first, "integer") && list->last->count == 1 &&
            has_type(list->last, "string");
 }
 
-static void check_type_given(struct check *c, struct json_node *node, enum level level)
+static void check_type_given(struct check *c, const struct json_node *node, enum level level)
 {
     static const char *const why[] = {
         [LEVEL_ROOT] = "must not be empty at the root",
@@ -156,14 +159,14 @@ static void check_type_given(struct check *c, struct json_node *node, enum level
 }
 
 /* Metadata is what it is; of its own only the names may be restricted. */
-static void check_root_metadata(struct check *c, struct json_node *metadata)
+static void check_root_metadata(struct check *c, const struct json_node *metadata)
 {
-    struct json_node *fields = object_of(metadata, "properties");
+    const struct json_node *fields = object_of(metadata, "properties");
     bool fine = true;
-    for (struct json_node *field = fields ? fields->first : NULL; field; field = field->next)
+    for (const struct json_node *field = fields ? fields->first : NULL; field; field = field->next)
         fine = fine && (slice_equal(field->key, SLICE_LITERAL("name")) ||
                         slice_equal(field->key, SLICE_LITERAL("generateName")));
-    for (struct json_node *member = metadata->first; member; member = member->next)
+    for (const struct json_node *member = metadata->first; member; member = member->next)
         fine = fine && (slice_equal(member->key, SLICE_LITERAL("type")) ||
                         slice_equal(member->key, SLICE_LITERAL("properties")) ||
                         slice_equal(member->key, SLICE_LITERAL("default")));
@@ -173,17 +176,18 @@ static void check_root_metadata(struct check *c, struct json_node *metadata)
                         "is implicitly specified");
 }
 
-static void check_meta(struct check *c, struct json_node *fields, enum level level, bool embedded)
+static void check_meta(struct check *c, const struct json_node *fields, enum level level,
+                       bool embedded)
 {
     static const char *const names[] = {"kind", "apiVersion", "metadata"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct json_node *field = json_node_named(fields, names[i]);
+        const struct json_node *field = json_node_named(fields, names[i]);
         if (!field)
             continue;
         size_t before = check_enter(c, ".properties[%s]", names[i]);
         const char *type = i < 2 ? "string" : "object";
         if ((level == LEVEL_ROOT || embedded) && !has_type(field, type)) {
-            struct json_node *given = json_node_named(field, "type");
+            const struct json_node *given = json_node_named(field, "type");
             check_invalid(c, "type", given, i < 2 ? "must be string" : "must be object");
         }
         if (level == LEVEL_ROOT && i == 2)
@@ -192,10 +196,11 @@ static void check_meta(struct check *c, struct json_node *fields, enum level lev
     }
 }
 
-static void check_structural(struct check *c, struct json_node *node, enum level level)
+static void check_structural(struct check *c, const struct json_node *node, enum level level)
 {
-    struct json_node *items = object_of(node, "items"), *fields = object_of(node, "properties");
-    struct json_node *additional = json_node_named(node, "additionalProperties");
+    const struct json_node *items = object_of(node, "items"),
+                           *fields = object_of(node, "properties");
+    const struct json_node *additional = json_node_named(node, "additionalProperties");
     bool embedded = check_is_true(node, "x-kubernetes-embedded-resource");
     bool either = check_is_true(node, "x-kubernetes-int-or-string");
     if (has_type(node, "array") && !check_has(node, "items"))
@@ -205,7 +210,8 @@ static void check_structural(struct check *c, struct json_node *node, enum level
         check_structural(c, items, LEVEL_ITEM);
         check_leave(c, before);
     }
-    for (struct json_node *field = fields ? fields->first : NULL; field; field = field->next) {
+    for (const struct json_node *field = fields ? fields->first : NULL; field;
+         field = field->next) {
         size_t before = check_enter_property(c, field->key);
         check_structural(c, field, LEVEL_FIELD);
         check_leave(c, before);
@@ -221,7 +227,7 @@ static void check_structural(struct check *c, struct json_node *node, enum level
         if (either && check_is_true(node, extensions[i]))
             check_invalid(c, extensions[i], json_node_named(node, extensions[i]),
                           "must be false if x-kubernetes-int-or-string is true");
-    struct json_node *all_of = check_array(node, "allOf");
+    const struct json_node *all_of = check_array(node, "allOf");
     check_values(c, node, is_int_or_string(node),
                  all_of && all_of->first && is_int_or_string(all_of->first));
     check_type_given(c, node, level);
@@ -239,7 +245,7 @@ static void check_structural(struct check *c, struct json_node *node, enum level
 
 /* -- Keywords -- */
 
-static void check_keywords(struct check *c, struct json_node *node)
+static void check_keywords(struct check *c, const struct json_node *node)
 {
     static const char *const types[] = {"array",  "boolean", "integer",
                                         "number", "object",  "string"};
@@ -274,14 +280,15 @@ static void check_keywords(struct check *c, struct json_node *node)
                       "must be true or undefined");
 }
 
-static void check_list_keys(struct check *c, struct json_node *node, struct json_node *items)
+static void check_list_keys(struct check *c, const struct json_node *node,
+                            const struct json_node *items)
 {
-    struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
-    struct json_node *fields = object_of(items, "properties");
-    struct json_node *required = check_array(items, "required");
-    for (struct json_node *key = keys ? keys->first : NULL; key; key = key->next) {
-        struct json_node *field = json_node_member(fields, key->text);
-        struct json_node *same = required ? required->first : NULL;
+    const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
+    const struct json_node *fields = object_of(items, "properties");
+    const struct json_node *required = check_array(items, "required");
+    for (const struct json_node *key = keys ? keys->first : NULL; key; key = key->next) {
+        const struct json_node *field = json_node_member(fields, key->text);
+        const struct json_node *same = required ? required->first : NULL;
         if (!field) {
             check_invalid(c, "x-kubernetes-list-map-keys", keys,
                           "entries must all be names of item properties");
@@ -305,11 +312,11 @@ static void check_list_keys(struct check *c, struct json_node *node, struct json
     }
 }
 
-static void check_list(struct check *c, struct json_node *node)
+static void check_list(struct check *c, const struct json_node *node)
 {
     static const char key[] = "x-kubernetes-list-type";
-    struct json_node *type = json_node_named(node, key), *items = object_of(node, "items");
-    struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
+    const struct json_node *type = json_node_named(node, key), *items = object_of(node, "items");
+    const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
     bool map = json_node_is_text(type, "map"), set = json_node_is_text(type, "set");
     if (type && !has_type(node, "array")) {
         static const char why[] = "must be array if x-kubernetes-list-type is specified";
@@ -336,27 +343,27 @@ static void check_list(struct check *c, struct json_node *node)
                             : "cannot be nullable when x-kubernetes-list-type is set");
 }
 
-static void check_openapi(struct check *c, struct json_node *node, bool root,
+static void check_openapi(struct check *c, const struct json_node *node, bool root,
                           const char *no_default);
 
-static void check_openapi_each(struct check *c, struct json_node *node, const char *key,
+static void check_openapi_each(struct check *c, const struct json_node *node, const char *key,
                                const char *no_default)
 {
-    struct json_node *list = check_array(node, key);
+    const struct json_node *list = check_array(node, key);
     size_t at = 0;
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
         size_t before = check_enter(c, ".%s[%zu]", key, at);
         check_openapi(c, item, false, no_default);
         check_leave(c, before);
     }
 }
 
-static void check_openapi_fields(struct check *c, struct json_node *fields, bool root,
+static void check_openapi_fields(struct check *c, const struct json_node *fields, bool root,
                                  const char *no_default)
 {
     static const char *const metas[] = {"in top-level metadata", "in top-level kind",
                                         "in top-level apiVersion"};
-    for (struct json_node *field = fields->first; field; field = field->next) {
+    for (const struct json_node *field = fields->first; field; field = field->next) {
         const char *why = no_default;
         for (size_t i = 0; root && i < COUNT_OF(metas); i++)
             if (slice_equal(field->key, slice_from_text(metas[i] + strlen("in top-level "))))
@@ -368,11 +375,11 @@ static void check_openapi_fields(struct check *c, struct json_node *fields, bool
 }
 
 /* no_default: why there may be none; NULL: there may be. */
-static void check_openapi(struct check *c, struct json_node *node, bool root,
+static void check_openapi(struct check *c, const struct json_node *node, bool root,
                           const char *no_default)
 {
-    struct json_node *fields = object_of(node, "properties");
-    struct json_node *additional = json_node_named(node, "additionalProperties");
+    const struct json_node *fields = object_of(node, "properties");
+    const struct json_node *additional = json_node_named(node, "additionalProperties");
     static const char *const below[] = {"items", "not", "additionalProperties"};
     check_keywords(c, node);
     if (no_default && check_has(node, "default")) {
@@ -387,7 +394,7 @@ static void check_openapi(struct check *c, struct json_node *node, bool root,
     if (fields)
         check_openapi_fields(c, fields, root, no_default);
     for (size_t i = 0; i < COUNT_OF(below); i++) {
-        struct json_node *child = object_of(node, below[i]);
+        const struct json_node *child = object_of(node, below[i]);
         if (!child)
             continue;
         size_t before = check_enter(c, ".%s", below[i]);
@@ -438,7 +445,7 @@ static void check_defaults(struct check *c, const struct schema *schema)
 /* -- The whole -- */
 
 /* With a status of its own the root may say little. */
-static void check_root(struct check *c, struct json_node *schema)
+static void check_root(struct check *c, const struct json_node *schema)
 {
     static const char *const never[] = {"default", "enum",  "maxProperties", "minProperties",
                                         "allOf",   "oneOf", "anyOf",         "not"};
@@ -490,7 +497,7 @@ static void add_warning(struct check *c, struct buf *warning, const char *text, 
         c->faults->no_memory = true;
 }
 
-static void check_compiled(struct check *c, struct json_node *schema, struct buf *warning)
+static void check_compiled(struct check *c, const struct json_node *schema, struct buf *warning)
 {
     const struct schema *compiled;
     struct schema_traits traits = {0};
@@ -513,7 +520,8 @@ static void check_compiled(struct check *c, struct json_node *schema, struct buf
         add_warning(c, warning, "unrecognized format ", traits.odd_format);
 }
 
-void check_schema(struct check *c, struct json_node *schema, bool has_status, struct buf *warning)
+void check_schema(struct check *c, const struct json_node *schema, bool has_status,
+                  struct buf *warning)
 {
     size_t before = check_enter(c, ".openAPIV3Schema");
     struct kube_fault *last = c->faults->last;

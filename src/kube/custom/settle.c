@@ -75,7 +75,7 @@ static enum status prune_items(struct pruner *p, const struct schema *schema,
     const struct schema *items = schema ? schema->items : NULL;
     if (keep && !items)
         return ST_OK;
-    for (struct json_node *item = array->first; item; item = item->next) {
+    for (struct json_node *item = json_node_first(array); item; item = json_node_next(item)) {
         struct step step = {.up = up, .index = at, .is_item = true};
         TRY(prune(p, items, item, &step, keep ? MODE_KEEP : MODE_PLAIN));
         at++;
@@ -104,8 +104,8 @@ static enum status prune(struct pruner *p, const struct schema *schema, struct j
         return prune_items(p, schema, value, up, keep);
     if (value->type != JSON_TYPE_OBJECT)
         return ST_OK;
-    for (struct json_node *member = value->first; member; member = next) {
-        next = member->next;
+    for (struct json_node *member = json_node_first(value); member; member = next) {
+        next = json_node_next(member);
         if (is_stray_null(schema, member))
             json_node_remove(value, member);
         else
@@ -164,9 +164,9 @@ static enum status default_members(struct arena *arena, const struct schema *sch
         if (is_default_due(p->schema, json_node_member(object, p->name)))
             TRY(put_default(arena, p->schema, object, p->name));
     }
-    for (struct json_node *member = object->first, *next; member; member = next) {
+    for (struct json_node *member = json_node_first(object), *next; member; member = next) {
         const struct schema *of = schema_property(schema, member->key);
-        next = member->next;
+        next = json_node_next(member);
         struct slice key = member->key;
         if (!of)
             of = schema->additional;
@@ -181,8 +181,8 @@ static enum status default_members(struct arena *arena, const struct schema *sch
 static enum status default_items(struct arena *arena, const struct schema *items,
                                  struct json_node *array)
 {
-    for (struct json_node *item = array->first, *next; item; item = next) {
-        next = item->next;
+    for (struct json_node *item = json_node_first(array), *next; item; item = next) {
+        next = json_node_next(item);
         struct json_node *value = item;
         if (is_default_due(items, item)) {
             value = json_node_copy(arena, items->preset);

@@ -20,7 +20,7 @@ struct compiler {
 
 struct piece {
     struct slice bytes;
-    struct json_node *node; /* of a text that was read as JSON */
+    const struct json_node *node; /* of a text that was read as JSON */
 };
 
 /* What most schemas say beyond their type. */
@@ -73,35 +73,38 @@ static enum status keep_text(struct compiler *c, struct slice text, struct slice
 }
 
 /* A value of the tree, with texts of its own: the tree goes. */
-static enum status keep_value(struct compiler *c, struct json_node *node,
-                              struct json_node **ret_value)
+static enum status keep_value(struct compiler *c, const struct json_node *node,
+                              const struct json_node **ret_value)
 {
     AUTO(buf_fini) struct buf json = {0};
     struct piece *piece;
     TRY(json_tree_write(node, &json));
     TRY(find_piece(c, buf_slice(&json), &piece));
-    if (!piece->node)
-        TRY(json_tree_read(c->arena, piece->bytes, &piece->node, c->error));
+    if (!piece->node) {
+        struct json_node *read;
+        TRY(json_tree_read(c->arena, piece->bytes, &read, c->error));
+        piece->node = read;
+    }
     *ret_value = piece->node;
     return ST_OK;
 }
 
 /* -- Small parts -- */
 
-static bool get_bool(struct json_node *node, const char *key)
+static bool get_bool(const struct json_node *node, const char *key)
 {
     const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_BOOL && member->truth;
 }
 
-static int64_t get_int(struct json_node *node, const char *key)
+static int64_t get_int(const struct json_node *node, const char *key)
 {
     int64_t value;
     return json_node_int(json_node_named(node, key), &value) && value >= 0 ? value : -1;
 }
 
 /* Digits of a number are short in what was checked; longer ones mean nothing. */
-static bool get_number(struct json_node *node, const char *key, double *ret_number)
+static bool get_number(const struct json_node *node, const char *key, double *ret_number)
 {
     char digits[64];
     const struct json_node *member = json_node_named(node, key);
@@ -113,7 +116,7 @@ static bool get_number(struct json_node *node, const char *key, double *ret_numb
     return true;
 }
 
-static enum status get_text(struct compiler *c, struct json_node *node, const char *key,
+static enum status get_text(struct compiler *c, const struct json_node *node, const char *key,
                             struct slice *ret_text)
 {
     struct slice text = SLICE_EMPTY;
@@ -121,29 +124,29 @@ static enum status get_text(struct compiler *c, struct json_node *node, const ch
     return keep_text(c, text, ret_text);
 }
 
-static struct json_node *get_array(struct json_node *node, const char *key)
+static const struct json_node *get_array(const struct json_node *node, const char *key)
 {
-    struct json_node *member = json_node_named(node, key);
+    const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
 }
 
-static struct json_node *get_object(struct json_node *node, const char *key)
+static const struct json_node *get_object(const struct json_node *node, const char *key)
 {
-    struct json_node *member = json_node_named(node, key);
+    const struct json_node *member = json_node_named(node, key);
     return member && member->type == JSON_TYPE_OBJECT ? member : NULL;
 }
 
-static enum status get_names(struct compiler *c, struct json_node *node, const char *key,
+static enum status get_names(struct compiler *c, const struct json_node *node, const char *key,
                              struct schema_names *ret_names)
 {
-    struct json_node *list = get_array(node, key);
+    const struct json_node *list = get_array(node, key);
     if (!list || !list->count)
         return ST_OK;
     struct slice *names = arena_alloc(&c->scratch, list->count * sizeof(*names)), text;
     const void *kept;
     if (!names)
         return ST_NOMEM;
-    for (struct json_node *item = list->first; item; item = item->next) {
+    for (const struct json_node *item = list->first; item; item = item->next) {
         if (item->type != JSON_TYPE_STRING)
             continue;
         TRY(json_node_text(item, &c->scratch, &text));
@@ -164,7 +167,7 @@ static const struct {
     {"boolean", SCHEMA_BOOLEAN}, {"array", SCHEMA_ARRAY},   {"object", SCHEMA_OBJECT},
 };
 
-static void set_types(struct schema *s, struct json_node *node)
+static void set_types(struct schema *s, const struct json_node *node)
 {
     const struct json_node *type = json_node_named(node, "type");
     for (size_t i = 0; i < COUNT_OF(types); i++)
@@ -175,9 +178,10 @@ static void set_types(struct schema *s, struct json_node *node)
         s->types = SCHEMA_INTEGER | SCHEMA_STRING;
 }
 
-static enum status set_pattern(struct compiler *c, struct schema_more *more, struct json_node *node)
+static enum status set_pattern(struct compiler *c, struct schema_more *more,
+                               const struct json_node *node)
 {
-    struct json_node *pattern = json_node_named(node, "pattern");
+    const struct json_node *pattern = json_node_named(node, "pattern");
     struct slice text = SLICE_EMPTY;
     TRY(json_node_text(pattern, &c->scratch, &text));
     if (!text.len)
@@ -193,7 +197,7 @@ static bool is_one_of(struct slice text, const char *a, const char *b)
 }
 
 static enum status set_format(struct compiler *c, const struct schema *s, struct schema_more *more,
-                              struct json_node *node)
+                              const struct json_node *node)
 {
     struct slice format, shape;
     TRY(get_text(c, node, "format", &format));
@@ -218,7 +222,7 @@ static enum status set_format(struct compiler *c, const struct schema *s, struct
                         c->error);
 }
 
-static void set_bounds(struct schema_more *more, struct json_node *node)
+static void set_bounds(struct schema_more *more, const struct json_node *node)
 {
     more->has_minimum = get_number(node, "minimum", &more->minimum);
     more->has_maximum = get_number(node, "maximum", &more->maximum);
@@ -233,7 +237,8 @@ static void set_bounds(struct schema_more *more, struct json_node *node)
     more->max_properties = get_int(node, "maxProperties");
 }
 
-static enum status set_extensions(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status set_extensions(struct compiler *c, struct schema *s,
+                                  const struct json_node *node)
 {
     const struct json_node *list = json_node_named(node, "x-kubernetes-list-type");
     const struct json_node *rules = json_node_named(node, "x-kubernetes-validations");
@@ -247,7 +252,7 @@ static enum status set_extensions(struct compiler *c, struct schema *s, struct j
                    : json_node_is_text(list, "map") ? SCHEMA_LIST_MAP
                                                     : SCHEMA_LIST_ATOMIC;
     s->preset = NULL;
-    struct json_node *preset = json_node_named(node, "default");
+    const struct json_node *preset = json_node_named(node, "default");
     if (preset && (preset->type != JSON_TYPE_NULL || s->nullable))
         TRY(keep_value(c, preset, &s->preset));
     c->traits->has_defaults |= s->preset != NULL;
@@ -256,20 +261,20 @@ static enum status set_extensions(struct compiler *c, struct schema *s, struct j
 
 /* -- The tree -- */
 
-static enum status compile(struct compiler *c, struct json_node *node,
+static enum status compile(struct compiler *c, const struct json_node *node,
                            const struct schema **ret_schema);
 
-static enum status compile_list(struct compiler *c, struct json_node *node, const char *key,
+static enum status compile_list(struct compiler *c, const struct json_node *node, const char *key,
                                 struct schema_list *ret_list)
 {
-    struct json_node *list = get_array(node, key);
+    const struct json_node *list = get_array(node, key);
     if (!list || !list->count)
         return ST_OK;
     const struct schema **schemas = arena_alloc(&c->scratch, list->count * sizeof(*schemas));
     const void *kept;
     if (!schemas)
         return ST_NOMEM;
-    for (struct json_node *item = list->first; item; item = item->next)
+    for (const struct json_node *item = list->first; item; item = item->next)
         TRY(compile(c, item, &schemas[ret_list->count++]));
     TRY(keep(c, schemas, ret_list->count * sizeof(*schemas), &kept));
     ret_list->schemas = kept;
@@ -282,9 +287,10 @@ static int property_order(const void *a, const void *b)
                          ((const struct schema_property *)b)->name);
 }
 
-static enum status compile_properties(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status compile_properties(struct compiler *c, struct schema *s,
+                                      const struct json_node *node)
 {
-    struct json_node *object = get_object(node, "properties");
+    const struct json_node *object = get_object(node, "properties");
     const void *kept;
     if (!object || !object->count)
         return ST_OK;
@@ -292,7 +298,7 @@ static enum status compile_properties(struct compiler *c, struct schema *s, stru
         arena_alloc(&c->scratch, object->count * sizeof(*properties));
     if (!properties)
         return ST_NOMEM;
-    for (struct json_node *member = object->first; member; member = member->next) {
+    for (const struct json_node *member = object->first; member; member = member->next) {
         struct schema_property *property = &properties[s->property_count++];
         TRY(keep_text(c, member->key, &property->name));
         TRY(compile(c, member, &property->schema));
@@ -303,9 +309,10 @@ static enum status compile_properties(struct compiler *c, struct schema *s, stru
     return ST_OK;
 }
 
-static enum status compile_additional(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status compile_additional(struct compiler *c, struct schema *s,
+                                      const struct json_node *node)
 {
-    struct json_node *additional = json_node_named(node, "additionalProperties");
+    const struct json_node *additional = json_node_named(node, "additionalProperties");
     if (!additional)
         return ST_OK;
     s->additional_given = true;
@@ -313,11 +320,11 @@ static enum status compile_additional(struct compiler *c, struct schema *s, stru
     return additional->type == JSON_TYPE_OBJECT ? compile(c, additional, &s->additional) : ST_OK;
 }
 
-static enum status compile_more(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status compile_more(struct compiler *c, struct schema *s, const struct json_node *node)
 {
     struct schema_more more;
     const void *kept;
-    struct json_node *not = get_object(node, "not"), *values = get_array(node, "enum");
+    const struct json_node *not = get_object(node, "not"), *values = get_array(node, "enum");
     memcpy(&more, &nothing_more, sizeof(more));
     set_bounds(&more, node);
     TRY(set_pattern(c, &more, node));
@@ -339,15 +346,16 @@ static enum status compile_more(struct compiler *c, struct schema *s, struct jso
     return ST_OK;
 }
 
-static enum status compile_children(struct compiler *c, struct schema *s, struct json_node *node)
+static enum status compile_children(struct compiler *c, struct schema *s,
+                                    const struct json_node *node)
 {
-    struct json_node *items = get_object(node, "items");
+    const struct json_node *items = get_object(node, "items");
     TRY(compile_properties(c, s, node));
     TRY(compile_additional(c, s, node));
     return items ? compile(c, items, &s->items) : ST_OK;
 }
 
-static enum status compile(struct compiler *c, struct json_node *node,
+static enum status compile(struct compiler *c, const struct json_node *node,
                            const struct schema **ret_schema)
 {
     struct schema s;
@@ -363,9 +371,9 @@ static enum status compile(struct compiler *c, struct json_node *node,
     return ST_OK;
 }
 
-enum status schema_compile(struct arena *arena, struct patterns *patterns, struct json_node *node,
-                           const struct schema **ret_schema, struct schema_traits *traits,
-                           struct error *error)
+enum status schema_compile(struct arena *arena, struct patterns *patterns,
+                           const struct json_node *node, const struct schema **ret_schema,
+                           struct schema_traits *traits, struct error *error)
 {
     struct compiler c = {.arena = arena, .patterns = patterns, .traits = traits, .error = error};
     arena_init(&c.scratch, NULL, 0, arena->limit_bytes);

@@ -59,7 +59,7 @@ struct schema_more {
     double minimum, maximum, multiple_of;
     int64_t min_length, max_length, min_items, max_items, min_properties, max_properties;
     struct schema_names list_keys;
-    struct json_node *values;           /* enum: an array; NULL: none */
+    const struct json_node *values;           /* enum: an array; NULL: none */
     struct slice pattern;               /* as written */
     const struct regex *regex;          /* NULL: none, or one that is not known here */
     struct slice format;                /* empty: none, or one that means nothing */
@@ -83,7 +83,7 @@ struct schema {
     const struct schema_property *properties; /* by name */
     const struct schema *items, *additional;  /* NULL: none */
     struct schema_names required;
-    struct json_node *preset; /* default; NULL: none */
+    const struct json_node *preset; /* default; NULL: none */
     const struct schema_more *more;
 };
 
@@ -98,9 +98,9 @@ struct schema_traits {
 /* ST_INVALID: with an error for people; ST_LIMIT, ST_NOMEM. `patterns` use the same arena. A node
  * that is no object is an empty schema. */
 MUST_CHECK
-enum status schema_compile(struct arena *arena, struct patterns *patterns, struct json_node *node,
-                           const struct schema **ret_schema, struct schema_traits *traits,
-                           struct error *error);
+enum status schema_compile(struct arena *arena, struct patterns *patterns,
+                           const struct json_node *node, const struct schema **ret_schema,
+                           struct schema_traits *traits, struct error *error);
 
 /* NULL: there is none. */
 const struct schema *schema_property(const struct schema *schema, struct slice name);
@@ -125,14 +125,15 @@ enum status schema_default(struct arena *arena, const struct schema *schema,
  * as it was in `old` is not looked at; NULL: there was nothing. `arena` holds what is needed
  * meanwhile.
  */
-void schema_validate(const struct schema *schema, struct json_node *value, struct json_node *old,
-                     struct slice path, struct arena *arena, struct kube_faults *faults);
+void schema_validate(const struct schema *schema, const struct json_node *value,
+                     const struct json_node *old, struct slice path, struct arena *arena,
+                     struct kube_faults *faults);
 /* The same, for one of many: takes what it costs from *steps; SCHEMA_STEPS_MAX to begin with. */
-void schema_validate_within(const struct schema *schema, struct json_node *value,
-                            struct json_node *old, struct slice path, struct arena *arena,
+void schema_validate_within(const struct schema *schema, const struct json_node *value,
+                            const struct json_node *old, struct slice path, struct arena *arena,
                             int64_t *steps, struct kube_faults *faults);
 /* Lists that are sets and maps have no item twice, and embedded resources say what they are. */
-void schema_validate_lists(const struct schema *schema, struct json_node *value,
+void schema_validate_lists(const struct schema *schema, const struct json_node *value,
                            struct arena *arena, struct kube_faults *faults);
 
 #endif

@@ -16,7 +16,7 @@ struct place {
     struct slice key;
     size_t index;
     bool is_item;
-    struct json_node *old; /* what was there; NULL: nothing, or nobody knows which */
+    const struct json_node *old; /* what was there; NULL: nothing, or nobody knows which */
 };
 
 struct run {
@@ -30,7 +30,7 @@ struct run {
 
 enum { FAULT_STEPS = 64 };
 
-static void validate(struct run *r, const struct schema *s, struct json_node *value,
+static void validate(struct run *r, const struct schema *s, const struct json_node *value,
                      const struct place *at);
 
 /* -- Telling -- */
@@ -73,7 +73,7 @@ static void tell(struct run *r, const struct place *at, const char *reason, stru
         kube_faults_add(r->faults, reason, buf_slice(&field), "%.*s", SLICE_ARGS(said));
 }
 
-static void tell_invalid(struct run *r, const struct place *at, struct json_node *value,
+static void tell_invalid(struct run *r, const struct place *at, const struct json_node *value,
                          const char *text)
 {
     AUTO(buf_fini) struct buf said = {0};
@@ -179,7 +179,7 @@ static void check_type(struct run *r, const struct schema *s, const struct json_
 /* -- Several schemas for one value -- */
 
 /* Validates apart; what was found is in *ret_faults. Returns how many checks were made. */
-static size_t try_schema(struct run *r, const struct schema *s, struct json_node *value,
+static size_t try_schema(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at, struct kube_faults *ret_faults)
 {
     struct kube_faults *outer = r->faults;
@@ -214,7 +214,7 @@ struct best {
     bool set;
 };
 
-static void check_any_of(struct run *r, const struct schema *s, struct json_node *value,
+static void check_any_of(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     struct best best = {0};
@@ -232,7 +232,7 @@ static void check_any_of(struct run *r, const struct schema *s, struct json_node
     merge(r, &best.faults, best.matches);
 }
 
-static void check_one_of(struct run *r, const struct schema *s, struct json_node *value,
+static void check_one_of(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     struct best best = {0};
@@ -261,7 +261,7 @@ static void check_one_of(struct run *r, const struct schema *s, struct json_node
         merge(r, &best.faults, best.matches);
 }
 
-static void check_all_of(struct run *r, const struct schema *s, struct json_node *value,
+static void check_all_of(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     size_t valid = 0;
@@ -277,7 +277,7 @@ static void check_all_of(struct run *r, const struct schema *s, struct json_node
                              : "must validate all the schemas (allOf). None validated");
 }
 
-static void check_composites(struct run *r, const struct schema *s, struct json_node *value,
+static void check_composites(struct run *r, const struct schema *s, const struct json_node *value,
                              const struct place *at)
 {
     if (s->more->any_of.count)
@@ -297,7 +297,7 @@ static void check_composites(struct run *r, const struct schema *s, struct json_
 
 /* -- Strings -- */
 
-static void tell_pattern(struct run *r, const struct schema *s, struct json_node *value,
+static void tell_pattern(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -333,7 +333,7 @@ static void tell_too_long(struct run *r, const struct place *at, int64_t max)
     tell(r, at, "FieldValueTooLong", slice_from_text(said), NULL);
 }
 
-static void check_string(struct run *r, const struct schema *s, struct json_node *value,
+static void check_string(struct run *r, const struct schema *s, const struct json_node *value,
                          struct slice text, const struct place *at)
 {
     char said[96];
@@ -387,7 +387,7 @@ static double number_of(const struct json_node *value)
     return strtod(digits, NULL);
 }
 
-static void tell_bound(struct run *r, struct json_node *value, const struct place *at,
+static void tell_bound(struct run *r, const struct json_node *value, const struct place *at,
                        const char *what, double bound)
 {
     char text[128], number[GO_FLOAT_BYTES];
@@ -423,7 +423,7 @@ static void tell_range(struct run *r, const struct schema *s, const struct place
                         SLICE_ARGS(s->more->format), SLICE_ARGS(buf_slice(&place)));
 }
 
-static void check_number(struct run *r, const struct schema *s, struct json_node *value,
+static void check_number(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     double number = number_of(value);
@@ -456,12 +456,12 @@ static void tell_too_many(struct run *r, const struct place *at, size_t has, int
     tell(r, at, "FieldValueTooMany", slice_from_text(said), NULL);
 }
 
-static void check_array(struct run *r, const struct schema *s, struct json_node *value,
+static void check_array(struct run *r, const struct schema *s, const struct json_node *value,
                         const struct place *at)
 {
     char text[96];
     size_t index = 0;
-    for (struct json_node *item = value->first; s->items && item && !r->gave_up;
+    for (const struct json_node *item = value->first; s->items && item && !r->gave_up;
          item = item->next) {
         struct place place = {.up = at, .index = index, .is_item = true};
         validate(r, s->items, item, &place);
@@ -477,7 +477,7 @@ static void check_array(struct run *r, const struct schema *s, struct json_node 
     r->matches++;
 }
 
-static void check_required(struct run *r, const struct schema *s, struct json_node *object,
+static void check_required(struct run *r, const struct schema *s, const struct json_node *object,
                            const struct place *at)
 {
     r->steps -= (int64_t)s->required.count;
@@ -488,7 +488,7 @@ static void check_required(struct run *r, const struct schema *s, struct json_no
     }
 }
 
-static void tell_forbidden(struct run *r, struct json_node *member, const struct place *at)
+static void tell_forbidden(struct run *r, const struct json_node *member, const struct place *at)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
@@ -503,10 +503,11 @@ static void tell_forbidden(struct run *r, struct json_node *member, const struct
                         SLICE_ARGS(member->key));
 }
 
-static void check_members(struct run *r, const struct schema *s, struct json_node *object,
+static void check_members(struct run *r, const struct schema *s, const struct json_node *object,
                           const struct place *at)
 {
-    for (struct json_node *member = object->first; member && !r->gave_up; member = member->next) {
+    for (const struct json_node *member = object->first; member && !r->gave_up;
+         member = member->next) {
         struct place place = {
             .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
         const struct schema *property = schema_property(s, member->key);
@@ -520,7 +521,7 @@ static void check_members(struct run *r, const struct schema *s, struct json_nod
     }
 }
 
-static void check_object(struct run *r, const struct schema *s, struct json_node *value,
+static void check_object(struct run *r, const struct schema *s, const struct json_node *value,
                          const struct place *at)
 {
     char text[96];
@@ -535,13 +536,13 @@ static void check_object(struct run *r, const struct schema *s, struct json_node
     check_required(r, s, value, at);
 }
 
-static enum status append_supported(struct run *r, const struct schema *s, struct json_node *value,
-                                    struct buf *to)
+static enum status append_supported(struct run *r, const struct schema *s,
+                                    const struct json_node *value, struct buf *to)
 {
     TRY(buf_append_text(to, "Unsupported value: "));
     TRY(go_value_append(value, r->arena, to));
     TRY(buf_append_text(to, ": supported values: "));
-    for (struct json_node *item = s->more->values->first; item; item = item->next) {
+    for (const struct json_node *item = s->more->values->first; item; item = item->next) {
         AUTO(buf_fini) struct buf text = {0};
         struct slice plain;
         TRY(buf_append_text(to, item->prev ? ", " : ""));
@@ -555,14 +556,14 @@ static enum status append_supported(struct run *r, const struct schema *s, struc
     return ST_OK;
 }
 
-static void check_enum(struct run *r, const struct schema *s, struct json_node *value,
+static void check_enum(struct run *r, const struct schema *s, const struct json_node *value,
                        const struct place *at)
 {
     AUTO(buf_fini) struct buf said = {0};
     r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
         return; /* it is told at the end */
-    for (struct json_node *item = s->more->values->first; item; item = item->next)
+    for (const struct json_node *item = s->more->values->first; item; item = item->next)
         if (json_node_equal(item, value))
             return;
     if (append_supported(r, s, value, &said) != ST_OK)
@@ -573,7 +574,7 @@ static void check_enum(struct run *r, const struct schema *s, struct json_node *
 
 /* -- The whole -- */
 
-static void check_text(struct run *r, const struct schema *s, struct json_node *value,
+static void check_text(struct run *r, const struct schema *s, const struct json_node *value,
                        const struct place *at)
 {
     struct slice text;
@@ -586,7 +587,7 @@ static void check_text(struct run *r, const struct schema *s, struct json_node *
         check_format(r, s, text, at);
 }
 
-static void validate(struct run *r, const struct schema *s, struct json_node *value,
+static void validate(struct run *r, const struct schema *s, const struct json_node *value,
                      const struct place *at)
 {
     if (--r->steps <= 0)
@@ -616,8 +617,8 @@ static void validate(struct run *r, const struct schema *s, struct json_node *va
     r->matches++;
 }
 
-void schema_validate_within(const struct schema *schema, struct json_node *value,
-                            struct json_node *old, struct slice path, struct arena *arena,
+void schema_validate_within(const struct schema *schema, const struct json_node *value,
+                            const struct json_node *old, struct slice path, struct arena *arena,
                             int64_t *steps, struct kube_faults *faults)
 {
     struct run r = {.arena = arena, .root = path, .faults = faults, .steps = *steps};
@@ -630,8 +631,9 @@ void schema_validate_within(const struct schema *schema, struct json_node *value
                         "its definition");
 }
 
-void schema_validate(const struct schema *schema, struct json_node *value, struct json_node *old,
-                     struct slice path, struct arena *arena, struct kube_faults *faults)
+void schema_validate(const struct schema *schema, const struct json_node *value,
+                     const struct json_node *old, struct slice path, struct arena *arena,
+                     struct kube_faults *faults)
 {
     int64_t steps = SCHEMA_STEPS_MAX;
     schema_validate_within(schema, value, old, path, arena, &steps, faults);

@@ -16,7 +16,7 @@ struct run {
     struct kube_faults *faults;
 };
 
-static void walk(struct run *r, const struct schema *s, struct json_node *value,
+static void walk(struct run *r, const struct schema *s, const struct json_node *value,
                  const struct place *at);
 
 static enum status append_place(const struct place *at, struct buf *to)
@@ -61,12 +61,12 @@ static int place_order(const void *a, const void *b)
 }
 
 /* {"name":"a","port":80}: of the keys that it has. */
-static enum status append_keys(const struct schema *s, struct json_node *item, struct buf *to)
+static enum status append_keys(const struct schema *s, const struct json_node *item, struct buf *to)
 {
     bool first = true;
     TRY(buf_append_text(to, "{"));
     for (size_t i = 0; i < s->more->list_keys.count; i++) {
-        struct json_node *key = json_node_member(item, s->more->list_keys.names[i]);
+        const struct json_node *key = json_node_member(item, s->more->list_keys.names[i]);
         if (!key)
             continue;
         TRY(buf_append_format(to, "%s\"%.*s\":", first ? "" : ",",
@@ -78,7 +78,7 @@ static enum status append_keys(const struct schema *s, struct json_node *item, s
 }
 
 /* What tells an item from others, as it is shown. */
-static enum status make_key(struct run *r, const struct schema *s, struct json_node *item,
+static enum status make_key(struct run *r, const struct schema *s, const struct json_node *item,
                             struct slice *ret_key)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -104,12 +104,12 @@ static void tell_twice(struct run *r, const struct place *at, const struct entry
 }
 
 /* Of each that comes more than once the second is told, in the order of the list. */
-static void check_unique(struct run *r, const struct schema *s, struct json_node *array,
+static void check_unique(struct run *r, const struct schema *s, const struct json_node *array,
                          const struct place *at)
 {
     struct entry *entries = arena_calloc(r->arena, array->count, sizeof(*entries));
     size_t count = 0, twice = 0;
-    for (struct json_node *item = array->first; entries && item; item = item->next, count++) {
+    for (const struct json_node *item = array->first; entries && item; item = item->next, count++) {
         entries[count].at = count;
         if (make_key(r, s, item, &entries[count].key) != ST_OK)
             entries = NULL;
@@ -131,7 +131,7 @@ static void check_unique(struct run *r, const struct schema *s, struct json_node
 
 /* -- Resources within resources -- */
 
-static void check_embedded(struct run *r, struct json_node *object, const struct place *at)
+static void check_embedded(struct run *r, const struct json_node *object, const struct place *at)
 {
     static const char *const names[] = {"apiVersion", "kind"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -147,12 +147,12 @@ static void check_embedded(struct run *r, struct json_node *object, const struct
 
 /* -- The tree -- */
 
-static void walk_object(struct run *r, const struct schema *s, struct json_node *object,
+static void walk_object(struct run *r, const struct schema *s, const struct json_node *object,
                         const struct place *at)
 {
     if (s->embedded)
         check_embedded(r, object, at);
-    for (struct json_node *member = object->first; member; member = member->next) {
+    for (const struct json_node *member = object->first; member; member = member->next) {
         struct place place = {.up = at, .key = member->key};
         const struct schema *property = schema_property(s, member->key);
         place.kind = property ? PLACE_MEMBER : PLACE_ENTRY;
@@ -163,7 +163,7 @@ static void walk_object(struct run *r, const struct schema *s, struct json_node 
     }
 }
 
-static void walk(struct run *r, const struct schema *s, struct json_node *value,
+static void walk(struct run *r, const struct schema *s, const struct json_node *value,
                  const struct place *at)
 {
     size_t index = 0;
@@ -173,14 +173,14 @@ static void walk(struct run *r, const struct schema *s, struct json_node *value,
         return;
     if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
         check_unique(r, s, value, at);
-    for (struct json_node *item = value->first; s->items && item; item = item->next) {
+    for (const struct json_node *item = value->first; s->items && item; item = item->next) {
         struct place place = {.up = at, .index = index, .kind = PLACE_ITEM};
         walk(r, s->items, item, &place);
         index++;
     }
 }
 
-void schema_validate_lists(const struct schema *schema, struct json_node *value,
+void schema_validate_lists(const struct schema *schema, const struct json_node *value,
                            struct arena *arena, struct kube_faults *faults)
 {
     struct run r = {.arena = arena, .faults = faults};

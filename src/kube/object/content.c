@@ -11,7 +11,8 @@ static bool is(const struct kube_kind *kind, const char *group, const char *plur
 
 /* -- Secrets -- */
 
-static bool put_text(const struct kube_meta *meta, struct json_node *data, struct json_node *text)
+static bool put_text(const struct kube_meta *meta, struct json_node *data,
+                     const struct json_node *text)
 {
     struct slice bytes;
     if (json_node_text(text, meta->arena, &bytes) != ST_OK)
@@ -42,7 +43,7 @@ bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
     if (texts->type == JSON_TYPE_OBJECT && texts->first) {
         if (!kube_meta_object(meta, object, "data", &data))
             return false;
-        for (struct json_node *text = texts->first; text; text = text->next) {
+        for (const struct json_node *text = texts->first; text; text = text->next) {
             if (!put_text(meta, data, text))
                 return false;
         }
@@ -54,22 +55,22 @@ bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
 /* -- What does not change -- */
 
 /* Nothing said, null and nothing in it are the same. */
-static bool same(struct json_node *a, struct json_node *b)
+static bool same(const struct json_node *a, const struct json_node *b)
 {
     a = a && a->type != JSON_TYPE_NULL ? a : NULL;
     b = b && b->type != JSON_TYPE_NULL ? b : NULL;
     return a && b ? json_node_equal(a, b) : a == b;
 }
 
-static bool is_true(struct json_node *object, const char *key)
+static bool is_true(const struct json_node *object, const char *key)
 {
-    struct json_node *node = json_node_named(object, key);
+    const struct json_node *node = json_node_named(object, key);
     return node && node->type == JSON_TYPE_BOOL && node->truth;
 }
 
 /* A config map or secret that has said so. */
-static void check_immutable(const struct kube_meta *meta, struct json_node *old,
-                            struct json_node *object)
+static void check_immutable(const struct kube_meta *meta, const struct json_node *old,
+                            const struct json_node *object)
 {
     static const char *const members[] = {"data", "binaryData"};
     static const char *const why = "Forbidden: field is immutable when `immutable` is set";
@@ -96,7 +97,7 @@ static const struct {
 };
 
 static bool changed(const struct kube_meta *meta, const char *path, const char *why,
-                    struct json_node *node)
+                    const struct json_node *node)
 {
     AUTO(buf_fini) struct buf value = {0};
     char message[640];
@@ -110,10 +111,10 @@ static bool changed(const struct kube_meta *meta, const char *path, const char *
 }
 
 /* Whether a namespace goes is said by a delete, and its phase says the same. */
-static void check_phase(const struct kube_meta *meta, struct json_node *old,
-                        struct json_node *object)
+static void check_phase(const struct kube_meta *meta, const struct json_node *old,
+                        const struct json_node *object)
 {
-    struct json_node *phase = json_node_path(object, "status.phase");
+    const struct json_node *phase = json_node_path(object, "status.phase");
     bool deleting = kube_meta_is_deleting(old);
     const char *wanted = deleting ? "Terminating" : "Active";
     char message[192];
@@ -126,12 +127,12 @@ static void check_phase(const struct kube_meta *meta, struct json_node *old,
     kube_status_cause(meta->status, "FieldValueInvalid", "status.Phase", message);
 }
 
-bool kube_content_keeps(const struct kube_meta *meta, struct json_node *old,
-                        struct json_node *object)
+bool kube_content_keeps(const struct kube_meta *meta, const struct json_node *old,
+                        const struct json_node *object)
 {
     meta->status->cause_count = 0;
     for (size_t i = 0; i < COUNT_OF(fixed); i++) {
-        struct json_node *node;
+        const struct json_node *node;
         if (!is(meta->kind, fixed[i].group, fixed[i].plural))
             continue;
         node = json_node_path(object, fixed[i].path);

@@ -13,7 +13,7 @@ bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
 
 /* False: what may not change has changed, and *status says what, as Kubernetes would. */
 MUST_CHECK
-bool kube_content_keeps(const struct kube_meta *meta, struct json_node *old,
-                        struct json_node *object);
+bool kube_content_keeps(const struct kube_meta *meta, const struct json_node *old,
+                        const struct json_node *object);
 
 #endif

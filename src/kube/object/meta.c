@@ -60,7 +60,7 @@ static void drop(struct json_node *object, const char *key)
         json_node_remove(object, member);
 }
 
-static bool get_text(const struct kube_meta *meta, struct json_node *object, const char *key,
+static bool get_text(const struct kube_meta *meta, const struct json_node *object, const char *key,
                      struct slice *ret_text)
 {
     if (json_node_text(json_node_named(object, key), meta->arena, ret_text) == ST_OK)
@@ -69,20 +69,17 @@ static bool get_text(const struct kube_meta *meta, struct json_node *object, con
 }
 
 /* In place of object's member that of old, or none. */
-static bool take_from(const struct kube_meta *meta, struct json_node *object, struct json_node *old,
-                      const char *key)
+static bool take_from(const struct kube_meta *meta, struct json_node *object,
+                      const struct json_node *old, const char *key)
 {
-    struct json_node *value = json_node_named(old, key);
+    const struct json_node *value = json_node_named(old, key);
     if (value)
         return set(meta, object, key, json_node_copy(meta->arena, value));
     drop(object, key);
     return true;
 }
 
-static struct json_node *metadata_of(struct json_node *object)
-{
-    return json_node_named(object, "metadata");
-}
+#define metadata_of(object) json_node_named(object, "metadata")
 
 void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES])
 {
@@ -92,22 +89,22 @@ void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES])
     strftime(to, KUBE_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-bool kube_meta_is_deleting(struct json_node *object)
+bool kube_meta_is_deleting(const struct json_node *object)
 {
-    struct json_node *at = json_node_path(object, "metadata.deletionTimestamp");
+    const struct json_node *at = json_node_path(object, "metadata.deletionTimestamp");
     return at && at->type == JSON_TYPE_STRING;
 }
 
-bool kube_meta_has_finalizers(struct json_node *object)
+bool kube_meta_has_finalizers(const struct json_node *object)
 {
-    struct json_node *list = json_node_path(object, "metadata.finalizers");
+    const struct json_node *list = json_node_path(object, "metadata.finalizers");
     return list && list->type == JSON_TYPE_ARRAY && list->first;
 }
 
-bool kube_meta_has_finalizer(struct json_node *object, const char *finalizer)
+bool kube_meta_has_finalizer(const struct json_node *object, const char *finalizer)
 {
-    struct json_node *list = json_node_path(object, "metadata.finalizers");
-    struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *list = json_node_path(object, "metadata.finalizers");
+    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     while (item && !json_node_is_text(item, finalizer))
         item = item->next;
     return item;
@@ -217,8 +214,8 @@ static bool conflict(const struct kube_meta *meta, const char *why)
                               slice_from_text(meta->kind->plural), meta->name, why);
 }
 
-static bool check_uid(const struct kube_meta *meta, struct json_node *old, struct slice wanted,
-                      struct slice key)
+static bool check_uid(const struct kube_meta *meta, const struct json_node *old,
+                      struct slice wanted, struct slice key)
 {
     struct slice has;
     char why[KUBE_MESSAGE_BYTES];
@@ -254,14 +251,14 @@ static bool differs_from(const struct kube_meta *meta, const char *what, struct 
                               slice_from_text(meta->kind->kind), meta->name, why);
 }
 
-static bool is_said(struct json_node *object, const char *key)
+static bool is_said(const struct json_node *object, const char *key)
 {
-    struct json_node *node = json_node_named(object, key);
+    const struct json_node *node = json_node_named(object, key);
     return node && node->type != JSON_TYPE_NULL;
 }
 
-bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old,
-                             struct json_node *preconditions, int64_t revision)
+bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_node *old,
+                             const struct json_node *preconditions, int64_t revision)
 {
     struct slice uid, version, has;
     char now[24];
@@ -311,7 +308,7 @@ static bool check_identity(const struct kube_meta *meta, struct json_node *metad
 }
 
 static bool check_version(const struct kube_meta *meta, struct json_node *metadata,
-                          struct json_node *old, int64_t revision, struct slice key)
+                          const struct json_node *old, int64_t revision, struct slice key)
 {
     struct slice text, uid;
     int64_t version = 0;
@@ -323,7 +320,8 @@ static bool check_version(const struct kube_meta *meta, struct json_node *metada
 }
 
 /* Something outside metadata and status is different. */
-static bool differs(const struct kube_kind *kind, struct json_node *old, struct json_node *object)
+static bool differs(const struct kube_kind *kind, const struct json_node *old,
+                    struct json_node *object)
 {
     static const char *const apart[] = {"kind", "apiVersion", "metadata", "status"};
     /* A custom resource without a status of its own has a member of that name like any other. */
@@ -331,13 +329,13 @@ static bool differs(const struct kube_kind *kind, struct json_node *old, struct 
     size_t apart_count = COUNT_OF(apart) - plain, counted = 0, had = old->count;
     for (size_t i = 0; i < apart_count; i++)
         had -= json_node_named(old, apart[i]) ? 1 : 0;
-    for (struct json_node *member = object->first; member; member = member->next) {
+    for (const struct json_node *member = object->first; member; member = member->next) {
         bool counts = true;
         for (size_t i = 0; i < apart_count; i++)
             counts = counts && !slice_equal(member->key, slice_from_text(apart[i]));
         if (!counts)
             continue;
-        struct json_node *same = json_node_member(old, member->key);
+        const struct json_node *same = json_node_member(old, member->key);
         if (!same || !json_node_equal(same, member))
             return true;
         counted++;
@@ -345,16 +343,16 @@ static bool differs(const struct kube_kind *kind, struct json_node *old, struct 
     return counted != had;
 }
 
-static bool annotations_differ(struct json_node *old, struct json_node *object)
+static bool annotations_differ(const struct json_node *old, struct json_node *object)
 {
-    struct json_node *had = json_node_path(old, "metadata.annotations");
+    const struct json_node *had = json_node_path(old, "metadata.annotations");
     struct json_node *has = json_node_path(object, "metadata.annotations");
     if (!had || !has)
         return (had && had->first) || (has && has->first);
     return !json_node_equal(had, has);
 }
 
-static bool count_generation(const struct kube_meta *meta, struct json_node *old,
+static bool count_generation(const struct kube_meta *meta, const struct json_node *old,
                              struct json_node *object)
 {
     int64_t generation = 0;
@@ -392,7 +390,7 @@ static bool is_empty(const struct json_node *node)
 }
 
 /* Only a delete says when an object goes; what is marked stays so, whatever is written. */
-static bool check_deletion(const struct kube_meta *meta, struct json_node *old,
+static bool check_deletion(const struct kube_meta *meta, const struct json_node *old,
                            struct json_node *metadata)
 {
     static const char *const names[] = {"deletionTimestamp", "deletionGracePeriodSeconds"};
@@ -413,12 +411,13 @@ static bool check_deletion(const struct kube_meta *meta, struct json_node *old,
                              slice_from_text(meta->kind->kind), meta->name);
 }
 
-bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struct json_node *object,
-                      int64_t revision, struct slice key)
+bool kube_meta_update(const struct kube_meta *meta, const struct json_node *old,
+                      struct json_node *object, int64_t revision, struct slice key)
 {
     static const char *const kept[] = {"uid", "creationTimestamp", "generation",
                                        "deletionTimestamp", "deletionGracePeriodSeconds"};
-    struct json_node *metadata = metadata_of(object), *was = metadata_of(old);
+    struct json_node *metadata = metadata_of(object);
+    const struct json_node *was = metadata_of(old);
     if (!check_identity(meta, metadata) || !check_version(meta, metadata, old, revision, key))
         return false;
     if (!check_deletion(meta, old, metadata))

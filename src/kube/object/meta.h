@@ -52,13 +52,13 @@ bool kube_meta_rename(const struct kube_meta *meta, struct json_node *object);
  * a resourceVersion or uid in object that is not old's is a conflict. `key` is for its text.
  */
 MUST_CHECK
-bool kube_meta_update(const struct kube_meta *meta, struct json_node *old, struct json_node *object,
-                      int64_t revision, struct slice key);
+bool kube_meta_update(const struct kube_meta *meta, const struct json_node *old,
+                      struct json_node *object, int64_t revision, struct slice key);
 
 /* Preconditions as a delete has them: {"uid":…,"resourceVersion":…}; may be NULL. */
 MUST_CHECK
-bool kube_meta_preconditions(const struct kube_meta *meta, struct json_node *old,
-                             struct json_node *preconditions, int64_t revision);
+bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_node *old,
+                             const struct json_node *preconditions, int64_t revision);
 
 /* deletionTimestamp and deletionGracePeriodSeconds, and a generation of its own. */
 MUST_CHECK
@@ -71,10 +71,10 @@ bool kube_meta_order(const struct kube_meta *meta, struct json_node *object);
 
 /* -- Small things that many ask -- */
 
-bool kube_meta_is_deleting(struct json_node *object);
+bool kube_meta_is_deleting(const struct json_node *object);
 /* metadata.finalizers has some, or this one. */
-bool kube_meta_has_finalizers(struct json_node *object);
-bool kube_meta_has_finalizer(struct json_node *object, const char *finalizer);
+bool kube_meta_has_finalizers(const struct json_node *object);
+bool kube_meta_has_finalizer(const struct json_node *object, const char *finalizer);
 
 /* Sets a text or number; false: no memory, and *status says so. */
 MUST_CHECK
@@ -97,7 +97,7 @@ void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES]);
 
 /* For meta.c: labels, annotations, names, finalizers and owners; in meta_check.c. */
 MUST_CHECK
-bool kube_meta_validate(const struct kube_meta *meta, struct json_node *object,
-                        struct json_node *old);
+bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
+                        const struct json_node *old);
 
 #endif

@@ -37,8 +37,8 @@ static bool wrong_type(const struct kube_meta *meta, const struct json_node *nod
 static void drop_nulls(struct json_node *object)
 {
     struct json_node *next;
-    for (struct json_node *member = object->first; member; member = next) {
-        next = member->next;
+    for (struct json_node *member = json_node_first(object); member; member = next) {
+        next = json_node_next(member);
         if (member->type == JSON_TYPE_NULL)
             json_node_remove(object, member);
     }
@@ -47,7 +47,7 @@ static void drop_nulls(struct json_node *object)
 /* Go's maps of strings have the key all the same. */
 static void empty_nulls(struct json_node *map)
 {
-    for (struct json_node *member = map->first; member; member = member->next) {
+    for (struct json_node *member = json_node_first(map); member; member = json_node_next(member)) {
         if (member->type != JSON_TYPE_NULL)
             continue;
         member->type = JSON_TYPE_STRING;
@@ -92,7 +92,7 @@ static bool check_field(const struct kube_meta *meta, struct json_node *metadata
         return true;
     if (field->type == JSON_TYPE_OBJECT)
         empty_nulls(node);
-    for (struct json_node *item = node->first; item; item = item->next) {
+    for (const struct json_node *item = node->first; item; item = item->next) {
         if (item->type != field->items)
             return wrong_type(meta, item, "ObjectMeta.metadata", field->name, field->items_go_type);
     }
@@ -165,7 +165,7 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
 
 /* Custom resources say of which kind they are; here it is the handler that speaks, and not Go's
  * types. */
-static bool check_custom_kind(const struct kube_meta *meta, struct json_node *object,
+static bool check_custom_kind(const struct kube_meta *meta, const struct json_node *object,
                               struct slice kind, struct slice version, struct slice expected)
 {
     struct slice name;
@@ -232,7 +232,7 @@ static void invalid(const struct kube_meta *meta, const char *field, struct slic
     }
 }
 
-static bool validate_name(const struct kube_meta *meta, struct json_node *metadata)
+static bool validate_name(const struct kube_meta *meta, const struct json_node *metadata)
 {
     struct slice name, base;
     char why[NAME_FAULT_BYTES];
@@ -253,10 +253,10 @@ static bool validate_name(const struct kube_meta *meta, struct json_node *metada
     return true;
 }
 
-static bool validate_labels(const struct kube_meta *meta, struct json_node *labels)
+static bool validate_labels(const struct kube_meta *meta, const struct json_node *labels)
 {
     char why[NAME_FAULT_BYTES];
-    struct json_node *label = labels ? labels->first : NULL;
+    const struct json_node *label = labels ? labels->first : NULL;
     for (; label; label = label->next) {
         struct slice value;
         if (json_node_text(label, meta->arena, &value) != ST_OK)
@@ -280,11 +280,11 @@ static bool annotation_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
     return label_key_valid(slice_of(lower, key.len), why);
 }
 
-static void validate_annotations(const struct kube_meta *meta, struct json_node *annotations)
+static void validate_annotations(const struct kube_meta *meta, const struct json_node *annotations)
 {
     char why[NAME_FAULT_BYTES];
     size_t bytes = 0;
-    struct json_node *annotation = annotations ? annotations->first : NULL;
+    const struct json_node *annotation = annotations ? annotations->first : NULL;
     for (; annotation; annotation = annotation->next) {
         bytes += annotation->key.len + annotation->text.len;
         if (!annotation_key_valid(annotation->key, why))
@@ -318,15 +318,15 @@ static void validate_finalizer(const struct kube_meta *meta, struct slice name, 
                 "name is neither a standard finalizer name nor is it fully qualified");
 }
 
-static void validate_finalizers(const struct kube_meta *meta, struct json_node *object,
-                                struct json_node *old)
+static void validate_finalizers(const struct kube_meta *meta, const struct json_node *object,
+                                const struct json_node *old)
 {
     char message[320];
     size_t at = 0;
-    struct json_node *list = json_node_path(object, "metadata.finalizers");
-    struct json_node *had = old ? json_node_path(old, "metadata.finalizers") : NULL;
-    for (struct json_node *item = list ? list->first : NULL; item; item = item->next) {
-        struct json_node *same = had ? had->first : NULL;
+    const struct json_node *list = json_node_path(object, "metadata.finalizers");
+    const struct json_node *had = old ? json_node_path(old, "metadata.finalizers") : NULL;
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+        const struct json_node *same = had ? had->first : NULL;
         while (same && !json_node_equal(same, item))
             same = same->next;
         validate_finalizer(meta, item->text, at++);
@@ -341,8 +341,8 @@ static void validate_finalizers(const struct kube_meta *meta, struct json_node *
 }
 
 /* The value as JSON, as Kubernetes shows what is no text. */
-static void invalid_value(const struct kube_meta *meta, const char *field, struct json_node *value,
-                          const char *why)
+static void invalid_value(const struct kube_meta *meta, const char *field,
+                          const struct json_node *value, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
     char message[640];
@@ -353,24 +353,25 @@ static void invalid_value(const struct kube_meta *meta, const char *field, struc
     kube_status_cause(meta->status, "FieldValueInvalid", field, message);
 }
 
-static bool is_controller(struct json_node *owner)
+static bool is_controller(const struct json_node *owner)
 {
-    struct json_node *controller = json_node_named(owner, "controller");
+    const struct json_node *controller = json_node_named(owner, "controller");
     return controller && controller->type == JSON_TYPE_BOOL && controller->truth;
 }
 
-static struct slice text_of(struct json_node *owner, const char *key)
+static struct slice text_of(const struct json_node *owner, const char *key)
 {
-    struct json_node *node = json_node_named(owner, key);
+    const struct json_node *node = json_node_named(owner, key);
     return node && node->type == JSON_TYPE_STRING ? node->text : SLICE_EMPTY;
 }
 
 /* Events own nothing, and nothing has two controllers. */
-static void validate_ownership(const struct kube_meta *meta, struct json_node *owners)
+static void validate_ownership(const struct kube_meta *meta, const struct json_node *owners)
 {
-    struct json_node *controller = NULL;
+    const struct json_node *controller = NULL;
     char why[200];
-    for (struct json_node *owner = owners ? owners->first : NULL; owner; owner = owner->next) {
+    for (const struct json_node *owner = owners ? owners->first : NULL; owner;
+         owner = owner->next) {
         if (json_node_is_text(json_node_named(owner, "apiVersion"), "v1") &&
             json_node_is_text(json_node_named(owner, "kind"), "Event"))
             invalid_value(meta, "metadata.ownerReferences", owner,
@@ -394,7 +395,7 @@ static void validate_ownership(const struct kube_meta *meta, struct json_node *o
     }
 }
 
-static void validate_owners(const struct kube_meta *meta, struct json_node *owners)
+static void validate_owners(const struct kube_meta *meta, const struct json_node *owners)
 {
     static const char *const needed[][2] = {
         {"metadata.ownerReferences.apiVersion", "version must not be empty"},
@@ -402,17 +403,17 @@ static void validate_owners(const struct kube_meta *meta, struct json_node *owne
         {"metadata.ownerReferences.name", "must not be empty"},
         {"metadata.ownerReferences.uid", "must not be empty"},
     };
-    struct json_node *owner = owners ? owners->first : NULL;
+    const struct json_node *owner = owners ? owners->first : NULL;
     for (; owner; owner = owner->next) {
         for (size_t i = 0; i < COUNT_OF(needed); i++) {
-            struct json_node *text = json_node_named(owner, strrchr(needed[i][0], '.') + 1);
+            const struct json_node *text = json_node_named(owner, strrchr(needed[i][0], '.') + 1);
             if (!text || text->type != JSON_TYPE_STRING || !text->text.len)
                 invalid(meta, needed[i][0], SLICE_LITERAL(""), needed[i][1]);
         }
     }
 }
 
-static bool few_items(const struct kube_meta *meta, struct json_node *list, const char *field)
+static bool few_items(const struct kube_meta *meta, const struct json_node *list, const char *field)
 {
     if (!list || list->count <= KUBE_META_ITEMS_MAX)
         return true;
@@ -424,11 +425,11 @@ static bool few_items(const struct kube_meta *meta, struct json_node *list, cons
     return false;
 }
 
-bool kube_meta_validate(const struct kube_meta *meta, struct json_node *object,
-                        struct json_node *old)
+bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
+                        const struct json_node *old)
 {
-    struct json_node *metadata = json_node_named(object, "metadata");
-    struct json_node *owners = json_node_named(metadata, "ownerReferences");
+    const struct json_node *metadata = json_node_named(object, "metadata");
+    const struct json_node *owners = json_node_named(metadata, "ownerReferences");
     struct slice name;
     meta->status->cause_count = 0;
     if ((!old && !validate_name(meta, metadata)) ||

@@ -116,9 +116,9 @@ static bool create_namespace(const struct kube_meta *meta, struct json_node *obj
     if (!list || !item ||
         json_node_set(meta->arena, spec, SLICE_LITERAL("finalizers"), list) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
-    has = list->first;
+    has = json_node_first(list);
     while (has && !json_node_is_text(has, "kubernetes"))
-        has = has->next;
+        has = json_node_next(has);
     if (!has && json_node_insert(list, NULL, item) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
     return set_phase(meta, object, "Active");
@@ -138,11 +138,11 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
     return kube_content_settle(meta, object);
 }
 
-int64_t kube_strategy_grace_s(const struct kube_kind *kind, struct json_node *object,
+int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_node *object,
                               int64_t asked_s)
 {
-    struct json_node *node = json_node_path(object, "spec.nodeName");
-    struct json_node *phase = json_node_path(object, "status.phase");
+    const struct json_node *node = json_node_path(object, "spec.nodeName");
+    const struct json_node *phase = json_node_path(object, "status.phase");
     int64_t grace_s = 30;
     if (!is_core(kind, "pods") || !node || node->type != JSON_TYPE_STRING || !node->text.len ||
         json_node_is_text(phase, "Failed") || json_node_is_text(phase, "Succeeded"))

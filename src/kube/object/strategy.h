@@ -37,7 +37,7 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
 
 /* How long a pod stays after a delete: as asked (-1: not said), or as its spec says; 0: any other
  * kind, and pods that no node has. */
-int64_t kube_strategy_grace_s(const struct kube_kind *kind, struct json_node *object,
+int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_node *object,
                               int64_t asked_s);
 
 #endif

@@ -91,8 +91,8 @@ static const struct processor processors[] = {
 
 static struct json_node *find_processor(struct json_node *metrics, const char *target)
 {
-    struct json_node *item = is_array(metrics) ? metrics->first : NULL;
-    for (; item; item = item->next) {
+    struct json_node *item = is_array(metrics) ? json_node_first(metrics) : NULL;
+    for (; item; item = json_node_next(item)) {
         struct json_node *resource = json_node_named(item, "resource");
         struct json_node *value = json_node_named(resource, target);
         if (json_node_is_text(json_node_named(item, "type"), "Resource") &&

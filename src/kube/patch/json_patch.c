@@ -189,7 +189,8 @@ static enum status copy(struct patching *p, struct slice from, struct slice path
     return value ? add_at(p, "copy", path, value) : ST_NOMEM;
 }
 
-static enum status test(const struct patching *p, struct slice path, struct json_node *expected)
+static enum status test(const struct patching *p, struct slice path,
+                        const struct json_node *expected)
 {
     struct place place;
     TRY(find(p, "test", path, &place));
@@ -202,15 +203,15 @@ static enum status test(const struct patching *p, struct slice path, struct json
                      SLICE_ARGS(path));
 }
 
-static enum status value_of(const struct patching *p, struct json_node *operation,
+static enum status value_of(const struct patching *p, const struct json_node *operation,
                             struct json_node **ret_value)
 {
-    struct json_node *value = json_node_named(operation, "value");
+    const struct json_node *value = json_node_named(operation, "value");
     *ret_value = value ? json_node_copy(p->arena, value) : json_node_new(p->arena, JSON_TYPE_NULL);
     return *ret_value ? ST_OK : ST_NOMEM;
 }
 
-static enum status apply(struct patching *p, struct json_node *operation)
+static enum status apply(struct patching *p, const struct json_node *operation)
 {
     struct slice op, path, from;
     struct json_node *value;
@@ -233,7 +234,7 @@ static enum status apply(struct patching *p, struct json_node *operation)
     return error_set(p->error, ST_INVALID, "Unexpected kind: %.*s", SLICE_ARGS(op));
 }
 
-enum status patch_json(struct arena *arena, struct json_node *object, struct json_node *patch,
+enum status patch_json(struct arena *arena, struct json_node *object, const struct json_node *patch,
                        struct json_node **ret_object, struct error *error)
 {
     struct patching p = {.arena = arena, .root = object, .error = error};
@@ -243,7 +244,7 @@ enum status patch_json(struct arena *arena, struct json_node *object, struct jso
         return error_set(error, ST_LIMIT,
                          "The allowed maximum operations in a JSON patch is %d, got %zu",
                          PATCH_OPERATIONS_MAX, patch->count);
-    for (struct json_node *operation = patch->first; operation; operation = operation->next) {
+    for (const struct json_node *operation = patch->first; operation; operation = operation->next) {
         if (operation->type != JSON_TYPE_OBJECT)
             return error_set(error, ST_MALFORMED, "an operation of a JSON patch is an object");
         TRY(apply(&p, operation));

@@ -1,7 +1,7 @@
 #include "kube/patch/patch.h"
 
 /* What a patch puts where nothing was: itself, without the nulls that would remove something. */
-static enum status without_nulls(struct arena *arena, struct json_node *patch,
+static enum status without_nulls(struct arena *arena, const struct json_node *patch,
                                  struct json_node **ret_value)
 {
     struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -9,7 +9,7 @@ static enum status without_nulls(struct arena *arena, struct json_node *patch,
 }
 
 static enum status merge_member(struct arena *arena, struct json_node *object,
-                                struct json_node *change)
+                                const struct json_node *change)
 {
     struct json_node *member = json_node_member(object, change->key);
     if (change->type == JSON_TYPE_NULL) {
@@ -24,8 +24,8 @@ static enum status merge_member(struct arena *arena, struct json_node *object,
     return json_node_set(arena, object, change->key, merged);
 }
 
-enum status patch_merge(struct arena *arena, struct json_node *object, struct json_node *patch,
-                        struct json_node **ret_object)
+enum status patch_merge(struct arena *arena, struct json_node *object,
+                        const struct json_node *patch, struct json_node **ret_object)
 {
     if (patch->type != JSON_TYPE_OBJECT) {
         *ret_object = json_node_copy(arena, patch);
@@ -33,7 +33,7 @@ enum status patch_merge(struct arena *arena, struct json_node *object, struct js
     }
     if (!object || object->type != JSON_TYPE_OBJECT)
         return without_nulls(arena, patch, ret_object);
-    for (struct json_node *change = patch->first; change; change = change->next)
+    for (const struct json_node *change = patch->first; change; change = change->next)
         TRY(merge_member(arena, object, change));
     *ret_object = object;
     return ST_OK;

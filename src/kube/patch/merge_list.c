@@ -68,7 +68,8 @@ enum status merge_list_make(struct arena *arena, struct json_node *array, struct
     ret_list->items = arena_calloc(arena, count + 1, sizeof(*ret_list->items));
     if (!ret_list->items)
         return ST_NOMEM;
-    for (struct json_node *node = count ? array->first : NULL; node; node = node->next)
+    for (struct json_node *node = count ? json_node_first(array) : NULL; node;
+         node = json_node_next(node))
         TRY(add_item(arena, node, key, ret_list));
     return ST_OK;
 }
@@ -103,7 +104,7 @@ static size_t at_of(const struct merge_list *list, struct slice key)
 
 /* The server's items go in before the first ordered one that stands behind them on the server. */
 static enum status interleave(struct json_node *array, const struct place *left, size_t left_count,
-                       const struct place *right, size_t right_count)
+                              const struct place *right, size_t right_count)
 {
     size_t i = 0, j = 0;
     while (i < left_count || j < right_count) {

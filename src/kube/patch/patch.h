@@ -16,15 +16,15 @@ enum { PATCH_OPERATIONS_MAX = 10000 }; /* of a JSON patch, as in Kubernetes */
 
 /* ST_NOMEM. */
 MUST_CHECK
-enum status patch_merge(struct arena *arena, struct json_node *object, struct json_node *patch,
-                        struct json_node **ret_object);
+enum status patch_merge(struct arena *arena, struct json_node *object,
+                        const struct json_node *patch, struct json_node **ret_object);
 
 /*
  * ST_INVALID: an operation cannot be done, the error says which and why, in the words of the
  * library that Kubernetes uses. ST_MALFORMED: the document is no JSON patch. ST_LIMIT, ST_NOMEM.
  */
 MUST_CHECK
-enum status patch_json(struct arena *arena, struct json_node *object, struct json_node *patch,
+enum status patch_json(struct arena *arena, struct json_node *object, const struct json_node *patch,
                        struct json_node **ret_object, struct error *error);
 
 /*

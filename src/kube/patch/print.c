@@ -24,15 +24,15 @@ static int by_key(const void *a, const void *b)
                          (*(struct json_node *const *)b)->key);
 }
 
-static void print(struct printer *p, struct json_node *node);
+static void print(struct printer *p, const struct json_node *node);
 
-static void print_map(struct printer *p, struct json_node *map)
+static void print_map(struct printer *p, const struct json_node *map)
 {
-    struct json_node *members[MEMBERS_MAX];
+    const struct json_node *members[MEMBERS_MAX];
     size_t count = 0;
-    for (struct json_node *m = map->first; m && count < MEMBERS_MAX; m = m->next)
+    for (const struct json_node *m = map->first; m && count < MEMBERS_MAX; m = m->next)
         members[count++] = m;
-    qsort(members, count, sizeof(struct json_node *), by_key);
+    qsort(members, count, sizeof(const struct json_node *), by_key);
     add(p, SLICE_LITERAL("map["));
     for (size_t i = 0; i < count; i++) {
         add(p, i ? SLICE_LITERAL(" ") : SLICE_EMPTY);
@@ -43,10 +43,10 @@ static void print_map(struct printer *p, struct json_node *map)
     add(p, SLICE_LITERAL("]"));
 }
 
-static void print_list(struct printer *p, struct json_node *list)
+static void print_list(struct printer *p, const struct json_node *list)
 {
     add(p, SLICE_LITERAL("["));
-    for (struct json_node *item = list->first; item && p->len < PRINT_BYTES - 1;
+    for (const struct json_node *item = list->first; item && p->len < PRINT_BYTES - 1;
          item = item->next) {
         print(p, item);
         add(p, item->next ? SLICE_LITERAL(" ") : SLICE_EMPTY);
@@ -54,7 +54,7 @@ static void print_list(struct printer *p, struct json_node *list)
     add(p, SLICE_LITERAL("]"));
 }
 
-static void print(struct printer *p, struct json_node *node)
+static void print(struct printer *p, const struct json_node *node)
 {
     if (p->len >= PRINT_BYTES - 1)
         return;
@@ -78,7 +78,7 @@ static void print(struct printer *p, struct json_node *node)
     }
 }
 
-const char *print_go(struct json_node *node, char text[PRINT_BYTES])
+const char *print_go(const struct json_node *node, char text[PRINT_BYTES])
 {
     struct printer p = {.text = text};
     print(&p, node);
@@ -86,7 +86,7 @@ const char *print_go(struct json_node *node, char text[PRINT_BYTES])
     return text;
 }
 
-const char *print_go_type(struct json_node *node)
+const char *print_go_type(const struct json_node *node)
 {
     static const char *const names[] = {
         [JSON_TYPE_NULL] = "%!s(<nil>)",      [JSON_TYPE_BOOL] = "bool",

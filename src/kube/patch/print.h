@@ -7,9 +7,9 @@
 enum { PRINT_BYTES = 192 };
 
 /* Returns text. */
-const char *print_go(struct json_node *node, char text[PRINT_BYTES]);
+const char *print_go(const struct json_node *node, char text[PRINT_BYTES]);
 
 /* "map[string]interface {}" */
-const char *print_go_type(struct json_node *node);
+const char *print_go_type(const struct json_node *node);
 
 #endif

@@ -32,21 +32,21 @@ static enum status merge_object(struct merging *m, struct json_node *object,
 
 /* -- Errors -- */
 
-static enum status bad_type(struct merging *m, const char *expected, struct json_node *actual)
+static enum status bad_type(struct merging *m, const char *expected, const struct json_node *actual)
 {
     return error_set(m->error, ST_WRONG_FORMAT, "expected a %s, but received a %s", expected,
                      print_go_type(actual));
 }
 
-static enum status no_merge_key(struct merging *m, struct json_node *map, struct slice key)
+static enum status no_merge_key(struct merging *m, const struct json_node *map, struct slice key)
 {
     char text[PRINT_BYTES];
     return error_set(m->error, ST_WRONG_FORMAT, "map: %s does not contain declared merge key: %.*s",
                      print_go(map, text), SLICE_ARGS(key));
 }
 
-static enum status bad_patch_type(struct merging *m, struct json_node *directive,
-                                  struct json_node *map)
+static enum status bad_patch_type(struct merging *m, const struct json_node *directive,
+                                  const struct json_node *map)
 {
     char type[PRINT_BYTES], text[PRINT_BYTES];
     return error_set(m->error, ST_WRONG_FORMAT, "unknown patch type: %s in map: %s",
@@ -61,7 +61,7 @@ static bool is_directive(struct slice key)
            slice_has_prefix(key, set_order) || slice_has_prefix(key, delete_from);
 }
 
-static bool has_patch_directive(struct json_node *node)
+static bool has_patch_directive(const struct json_node *node)
 {
     return node->type == JSON_TYPE_OBJECT && json_node_member(node, patch_directive);
 }
@@ -71,8 +71,8 @@ static void clean(struct json_node *node, bool drops)
 {
     if (node->type < JSON_TYPE_ARRAY)
         return;
-    for (struct json_node *child = node->first, *next; child; child = next) {
-        next = child->next;
+    for (struct json_node *child = json_node_first(node), *next; child; child = next) {
+        next = json_node_next(child);
         bool member = node->type == JSON_TYPE_OBJECT;
         if ((drops && has_patch_directive(child)) ||
             (member && (child->type == JSON_TYPE_NULL || is_directive(child->key))))
@@ -135,7 +135,7 @@ static enum status find_rule(struct merging *m, struct known known, struct slice
 /* -- Lists -- */
 
 /* Go's types of JSON values. */
-static int go_type(struct json_node *node)
+static int go_type(const struct json_node *node)
 {
     int64_t whole;
     if (node->type == JSON_TYPE_NUMBER && !json_node_int(node, &whole))
@@ -144,13 +144,13 @@ static int go_type(struct json_node *node)
 }
 
 /* All items of both are of one type, which is left in *ret_type; either may be NULL. */
-static enum status item_type(struct merging *m, struct json_node *a, struct json_node *b,
-                             int *ret_type)
+static enum status item_type(struct merging *m, const struct json_node *a,
+                             const struct json_node *b, int *ret_type)
 {
-    struct json_node *lists[] = {a, b};
+    const struct json_node *lists[] = {a, b};
     *ret_type = -1;
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
-        struct json_node *item = lists[i] ? lists[i]->first : NULL;
+        const struct json_node *item = lists[i] ? lists[i]->first : NULL;
         for (; item; item = item->next) {
             int type = go_type(item);
             if (type == JSON_TYPE_ARRAY && *ret_type < 0)
@@ -214,8 +214,8 @@ static enum status merge_scalars(struct merging *m, struct json_node *list, stru
 static enum status take_special(struct merging *m, struct json_node *patch, struct slice key,
                                 struct json_node *gone, bool *ret_replaces)
 {
-    for (struct json_node *item = patch->first, *next; item; item = next) {
-        next = item->next;
+    for (struct json_node *item = json_node_first(patch), *next; item; item = next) {
+        next = json_node_next(item);
         struct json_node *directive = json_node_member(item, patch_directive);
         if (!directive)
             continue;
@@ -275,7 +275,7 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
     TRY(take_special(m, patch, key, deleted, &replaces));
     if (replaces) {
         while (list->first)
-            json_node_remove(list, list->first);
+            json_node_remove(list, json_node_first(list));
     }
     TRY(merge_list_make(m->arena, deleted, key, &gone));
     TRY(merge_list_make(m->arena, list, key, &server));
@@ -311,7 +311,7 @@ static enum status merge_lists(struct merging *m, struct json_node *list, struct
 
 /* -- $setElementOrder -- */
 
-static bool is_deletion(struct json_node *node)
+static bool is_deletion(const struct json_node *node)
 {
     return has_patch_directive(node) &&
            json_node_is_text(json_node_member(node, patch_directive), "delete");
@@ -328,7 +328,7 @@ static enum status check_item(struct merging *m, const struct merge_item *item, 
 }
 
 /* The patch's items stand in the list that gives the order, and stand in it as in the patch. */
-static enum status check_order(struct merging *m, struct json_node *patch,
+static enum status check_order(struct merging *m, const struct json_node *patch,
                                const struct merge_list *items, const struct merge_list *order,
                                struct slice key)
 {
@@ -400,7 +400,7 @@ static enum status directive_key(struct merging *m, struct slice key, struct sli
     return ST_OK;
 }
 
-static enum status list_or_none(struct merging *m, struct json_node *node)
+static enum status list_or_none(struct merging *m, const struct json_node *node)
 {
     return !node || node->type == JSON_TYPE_ARRAY ? ST_OK : bad_type(m, "[]interface {}", node);
 }
@@ -483,14 +483,14 @@ static enum status apply_order(struct merging *m, struct json_node *object, stru
 static enum status apply_orders(struct merging *m, struct json_node *object,
                                 struct json_node *patch, struct known known)
 {
-    struct json_node *member = patch->first;
+    struct json_node *member = json_node_first(patch);
     while (member) {
         if (!slice_has_prefix(member->key, set_order)) {
-            member = member->next;
+            member = json_node_next(member);
             continue;
         }
         TRY(apply_order(m, object, patch, known, member));
-        member = patch->first; /* it took its list out, too; directives are few */
+        member = json_node_first(patch); /* it took its list out, too; directives are few */
     }
     return ST_OK;
 }
@@ -507,23 +507,23 @@ static enum status apply_retain_keys(struct merging *m, struct json_node *object
     json_node_remove(patch, directive);
     if (!kept)
         return ST_NOMEM;
-    for (struct json_node *key = directive->type == JSON_TYPE_ARRAY ? directive->first : NULL; key;
-         key = key->next) {
+    for (const struct json_node *key = directive->type == JSON_TYPE_ARRAY ? directive->first : NULL;
+         key; key = key->next) {
         struct json_node *mark = json_node_new(m->arena, JSON_TYPE_NULL);
         struct slice text;
         TRY(json_node_text(key, m->arena, &text));
         TRY(mark ? json_node_set(m->arena, kept, text, mark) : ST_NOMEM);
     }
     bool fits = directive->type == JSON_TYPE_ARRAY;
-    for (struct json_node *member = patch->first; member; member = member->next) {
+    for (const struct json_node *member = patch->first; member; member = member->next) {
         if (member->type != JSON_TYPE_NULL && !slice_has_prefix(member->key, set_order) &&
             !slice_has_prefix(member->key, delete_from) && !json_node_member(kept, member->key))
             fits = false;
     }
     if (!fits)
         return error_set(m->error, ST_MALFORMED, "invalid patch format of retainKeys");
-    for (struct json_node *member = object->first, *next; member; member = next) {
-        next = member->next;
+    for (struct json_node *member = json_node_first(object), *next; member; member = next) {
+        next = json_node_next(member);
         if (!json_node_member(kept, member->key))
             json_node_remove(object, member);
     }
@@ -595,8 +595,8 @@ static enum status merge_object(struct merging *m, struct json_node *object,
         return apply_directive(m, directive, patch, ret_object);
     TRY(apply_retain_keys(m, object, patch));
     TRY(apply_orders(m, object, patch, known));
-    for (struct json_node *change = patch->first, *next; change; change = next) {
-        next = change->next;
+    for (struct json_node *change = json_node_first(patch), *next; change; change = next) {
+        next = json_node_next(change);
         TRY(merge_member(m, object, patch, change, known));
     }
     *ret_object = object;

@@ -37,17 +37,17 @@ enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
  * way.
  */
 MUST_CHECK
-enum status kube_protobuf_encode(struct arena *arena, struct json_node *object, struct buf *out,
-                                 struct error *error);
+enum status kube_protobuf_encode(struct arena *arena, const struct json_node *object,
+                                 struct buf *out, struct error *error);
 /* A frame of a watch: four bytes of length, then a WatchEvent around the object. */
 MUST_CHECK
 enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
-                                       struct json_node *object, struct buf *out,
+                                       const struct json_node *object, struct buf *out,
                                        struct error *error);
 /* One item of a list field, or a message: a part of something larger. */
 MUST_CHECK
 enum status kube_protobuf_encode_field(struct arena *arena, const struct kube_field *field,
-                                       struct json_node *value, struct buf *out,
+                                       const struct json_node *value, struct buf *out,
                                        struct error *error);
 /* What stands before a message of that length, and after it. ST_NOMEM. */
 MUST_CHECK

@@ -379,7 +379,7 @@ static bool is_empty(const struct kube_field *of, const struct json_node *node)
 static enum status move_members(struct decoder *d, struct json_node *from, struct json_node *to)
 {
     while (from->first) {
-        struct json_node *member = from->first;
+        struct json_node *member = json_node_first(from);
         struct slice key = member->key;
         json_node_remove(from, member);
         if (json_node_set(d->arena, to, key, member) != ST_OK)

@@ -78,7 +78,7 @@ static enum status put_uint(struct encoder *e, uint32_t number, uint64_t value)
 /* -- Values -- */
 
 static enum status put_message(struct encoder *e, const struct kube_type *type,
-                               struct json_node *object);
+                               const struct json_node *object);
 
 static enum status put_text(struct encoder *e, uint32_t number, const struct json_node *node)
 {
@@ -183,14 +183,14 @@ static enum status put_raw(struct encoder *e, uint32_t number, const struct json
 }
 
 static enum status put_schema(struct encoder *e, const struct kube_field *field, uint32_t number,
-                              struct json_node *node)
+                              const struct json_node *node)
 {
     size_t from = e->len;
     bool or_bool = field->value == KUBE_VALUE_SCHEMA_OR_BOOL;
     if (node->type == JSON_TYPE_BOOL && or_bool) {
         TRY(put_uint(e, 1, node->truth));
     } else if (node->type == JSON_TYPE_ARRAY && !or_bool) {
-        for (struct json_node *item = node->last; item; item = item->prev) {
+        for (const struct json_node *item = node->last; item; item = item->prev) {
             size_t item_from = e->len;
             if (field->value == KUBE_VALUE_SCHEMA_OR_STRINGS) {
                 TRY(put_text(e, 2, item));
@@ -209,7 +209,7 @@ static enum status put_schema(struct encoder *e, const struct kube_field *field,
 }
 
 static enum status put_value(struct encoder *e, const struct kube_field *field, uint32_t number,
-                             struct json_node *node)
+                             const struct json_node *node)
 {
     size_t from = e->len;
     switch ((enum kube_value)field->value) {
@@ -247,7 +247,7 @@ static enum status put_value(struct encoder *e, const struct kube_field *field, 
 
 /* A null in a list is Go's zero value: an empty message is one of anything but a number. */
 static enum status put_item(struct encoder *e, const struct kube_field *field, uint32_t number,
-                            struct json_node *item)
+                            const struct json_node *item)
 {
     if (item->type != JSON_TYPE_NULL)
         return put_value(e, field, number, item);
@@ -257,20 +257,21 @@ static enum status put_item(struct encoder *e, const struct kube_field *field, u
 }
 
 static enum status put_list(struct encoder *e, const struct kube_field *field, uint32_t number,
-                            struct json_node *list)
+                            const struct json_node *list)
 {
     if (list->type != JSON_TYPE_ARRAY)
         return invalid(e, field);
-    for (struct json_node *item = list->last; item; item = item->prev)
+    for (const struct json_node *item = list->last; item; item = item->prev)
         TRY(put_item(e, field, number, item));
     return ST_OK;
 }
 
-static enum status put_map(struct encoder *e, const struct kube_field *field, struct json_node *map)
+static enum status put_map(struct encoder *e, const struct kube_field *field,
+                           const struct json_node *map)
 {
     if (map->type != JSON_TYPE_OBJECT)
         return invalid(e, field);
-    for (struct json_node *member = map->last; member; member = member->prev) {
+    for (const struct json_node *member = map->last; member; member = member->prev) {
         size_t from = e->len;
         if (field->shape == KUBE_SHAPE_MAP_OF_LISTS) {
             TRY(put_list(e, field, 1, member));
@@ -287,7 +288,7 @@ static enum status put_map(struct encoder *e, const struct kube_field *field, st
 /* -- Messages -- */
 
 static enum status put_field(struct encoder *e, const struct kube_field *field,
-                             struct json_node *object)
+                             const struct json_node *object)
 {
     size_t from = e->len;
     if (!field->number)
@@ -296,7 +297,7 @@ static enum status put_field(struct encoder *e, const struct kube_field *field,
         TRY(put_message(e, kube_field_type(field), object));
         return e->len == from ? ST_OK : put_head(e, field->number, from);
     }
-    struct json_node *node = json_node_member(object, kube_field_name(field));
+    const struct json_node *node = json_node_member(object, kube_field_name(field));
     if (!node || node->type == JSON_TYPE_NULL)
         return ST_OK;
     if (field->shape == KUBE_SHAPE_ONE)
@@ -310,7 +311,7 @@ static enum status put_field(struct encoder *e, const struct kube_field *field,
 }
 
 static enum status put_message(struct encoder *e, const struct kube_type *type,
-                               struct json_node *object)
+                               const struct json_node *object)
 {
     const struct kube_field *fields = kube_type_fields(type);
     if (object->type != JSON_TYPE_OBJECT)
@@ -336,7 +337,7 @@ static enum status put_types(struct encoder *e, struct slice version, struct sli
     return put(e, slice_of("k8s\0", 4));
 }
 
-static enum status put_object(struct encoder *e, struct json_node *object)
+static enum status put_object(struct encoder *e, const struct json_node *object)
 {
     struct slice version, kind;
     TRY(json_node_text(json_node_named(object, "apiVersion"), e->arena, &version));
@@ -351,7 +352,7 @@ static enum status put_object(struct encoder *e, struct json_node *object)
     return put_types(e, version, kind);
 }
 
-static enum status put_event(struct encoder *e, const char *type, struct json_node *object)
+static enum status put_event(struct encoder *e, const char *type, const struct json_node *object)
 {
     TRY(put_object(e, object));
     TRY(put_head(e, 1, 0));
@@ -372,15 +373,15 @@ static enum status finish(struct encoder *e, enum status status, struct buf *out
     return status;
 }
 
-enum status kube_protobuf_encode(struct arena *arena, struct json_node *object, struct buf *out,
-                                 struct error *error)
+enum status kube_protobuf_encode(struct arena *arena, const struct json_node *object,
+                                 struct buf *out, struct error *error)
 {
     struct encoder e = {.arena = arena, .error = error};
     return finish(&e, put_object(&e, object), out);
 }
 
 enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
-                                       struct json_node *object, struct buf *out,
+                                       const struct json_node *object, struct buf *out,
                                        struct error *error)
 {
     struct encoder e = {.arena = arena, .error = error};
@@ -388,7 +389,7 @@ enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
 }
 
 enum status kube_protobuf_encode_field(struct arena *arena, const struct kube_field *field,
-                                       struct json_node *value, struct buf *out,
+                                       const struct json_node *value, struct buf *out,
                                        struct error *error)
 {
     struct encoder e = {.arena = arena, .error = error};

@@ -231,7 +231,7 @@ static enum status check_items(struct strict *s, const struct kube_type *of,
         return wrong_type(s, of, field, list, true);
     struct step *step = &s->steps[s->depth++];
     *step = (struct step){.item = true};
-    for (struct json_node *item = list->first; item; item = item->next) {
+    for (struct json_node *item = json_node_first(list); item; item = json_node_next(item)) {
         TRY(check_value(s, of, field, item));
         step->index++;
     }
@@ -255,7 +255,7 @@ static enum status check_map(struct strict *s, const struct kube_type *of,
 {
     if (map->type != JSON_TYPE_OBJECT)
         return wrong_type(s, of, field, map, true);
-    for (struct json_node *member = map->first; member; member = member->next) {
+    for (struct json_node *member = json_node_first(map); member; member = json_node_next(member)) {
         s->steps[s->depth++] = (struct step){.key = member->key, .entry = true};
         zero_null(field, member);
         if (field->shape == KUBE_SHAPE_MAP)
@@ -281,8 +281,8 @@ static enum status check_field(struct strict *s, const struct kube_type *of,
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object)
 {
     assert(s->depth < JSON_TREE_DEPTH_MAX); /* a tree is not deeper */
-    for (struct json_node *member = object->first, *next; member; member = next) {
-        next = member->next;
+    for (struct json_node *member = json_node_first(object), *next; member; member = next) {
+        next = json_node_next(member);
         const struct kube_field *field = kube_type_field(type, member->key);
         if (!field) {
             TRY(tell_unknown(s, member->key));

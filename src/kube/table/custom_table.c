@@ -41,7 +41,7 @@ static void print_integer(struct kube_cells *cells, const struct json_node *valu
     json_i64(cells->w, number > -9e18 && number < 9e18 ? (int64_t)number : 0);
 }
 
-static void print_date(struct kube_cells *cells, struct json_node *value)
+static void print_date(struct kube_cells *cells, const struct json_node *value)
 {
     char text[KUBE_DURATION_BYTES];
     struct slice date;
@@ -57,7 +57,7 @@ static void print_date(struct kube_cells *cells, struct json_node *value)
 }
 
 /* Strings as they are; what is none as JSON, as Kubernetes' JSONPath prints it. */
-static void print_text(struct kube_cells *cells, struct json_node *value)
+static void print_text(struct kube_cells *cells, const struct json_node *value)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct slice plain;
@@ -92,7 +92,7 @@ static bool is(const struct kube_custom_column *column, const char *type)
 
 static void print_cell(struct kube_cells *cells, const struct kube_custom_column *column)
 {
-    struct json_node *value =
+    const struct json_node *value =
         column->path && cells->object ? jsonpath_find(column->path, cells->object) : NULL;
     if (!value || value->type == JSON_TYPE_NULL)
         json_null(cells->w);

@@ -9,9 +9,9 @@
 
 /* -- Printers of one kind that are short -- */
 
-static struct json_node *items_of(struct kube_cells *cells, const char *path)
+static const struct json_node *items_of(struct kube_cells *cells, const char *path)
 {
-    struct json_node *node = json_node_path(cells->object, path);
+    const struct json_node *node = json_node_path(cells->object, path);
     return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
 }
 
@@ -32,7 +32,7 @@ static void print_node_status(struct kube_cells *cells, const struct kube_column
     struct kube_joined joined = {0};
     bool known = false;
     (void)column;
-    for (struct json_node *at = items_of(cells, "status.conditions"); at; at = at->next)
+    for (const struct json_node *at = items_of(cells, "status.conditions"); at; at = at->next)
         known |= json_node_is_text(json_node_named(at, "type"), "Ready");
     kube_joined_add(&joined, !known                                ? SLICE_LITERAL("Unknown")
                              : kube_cell_condition(cells, "Ready") ? SLICE_LITERAL("Ready")
@@ -47,10 +47,10 @@ static void print_node_roles(struct kube_cells *cells, const struct kube_column 
 {
     struct slice prefix = SLICE_LITERAL("node-role.kubernetes.io/"), role;
     struct kube_joined joined = {0};
-    struct json_node *labels = json_node_path(cells->object, "metadata.labels");
+    const struct json_node *labels = json_node_path(cells->object, "metadata.labels");
     (void)column;
-    for (struct json_node *at = labels && labels->type == JSON_TYPE_OBJECT ? labels->first : NULL;
-         at; at = at->next) {
+    const struct json_node *at = labels && labels->type == JSON_TYPE_OBJECT ? labels->first : NULL;
+    for (; at; at = at->next) {
         if (at->key.len > prefix.len && slice_equal(slice_sub(at->key, 0, prefix.len), prefix))
             kube_joined_add(&joined, slice_sub(at->key, prefix.len, at->key.len - prefix.len));
         else if (slice_equal(at->key, SLICE_LITERAL("kubernetes.io/role")) &&
@@ -64,7 +64,7 @@ static void print_node_roles(struct kube_cells *cells, const struct kube_column 
 static void print_node_address(struct kube_cells *cells, const struct kube_column *column)
 {
     struct slice address = SLICE_LITERAL("<none>");
-    for (struct json_node *at = items_of(cells, "status.addresses"); at; at = at->next)
+    for (const struct json_node *at = items_of(cells, "status.addresses"); at; at = at->next)
         if (json_node_is_text(json_node_named(at, "type"), column->path)) {
             address = kube_cell_text(cells, at, "address");
             break;
@@ -78,7 +78,8 @@ static void print_gates(struct kube_cells *cells, const struct kube_column *colu
     char text[64] = "<none>";
     size_t met = 0, all = 0;
     (void)column;
-    for (struct json_node *at = items_of(cells, "spec.readinessGates"); at; at = at->next, all++) {
+    for (const struct json_node *at = items_of(cells, "spec.readinessGates"); at;
+         at = at->next, all++) {
         char type[320];
         struct slice name = kube_cell_text(cells, at, "conditionType");
         snprintf(type, sizeof(type), "%.*s", SLICE_ARGS(name));
@@ -102,7 +103,7 @@ static void print_pod_ip(struct kube_cells *cells, const struct kube_column *col
 static void print_ports(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
-    for (struct json_node *at = items_of(cells, column->path); at; at = at->next) {
+    for (const struct json_node *at = items_of(cells, column->path); at; at = at->next) {
         char text[96], node_port[32] = "";
         struct slice protocol = kube_cell_text(cells, at, "protocol");
         if (kube_cell_int(at, "nodePort"))
@@ -117,7 +118,7 @@ static void print_ports(struct kube_cells *cells, const struct kube_column *colu
 
 static void add_texts(struct kube_cells *cells, struct kube_joined *joined, const char *path)
 {
-    for (struct json_node *at = items_of(cells, path); at; at = at->next) {
+    for (const struct json_node *at = items_of(cells, path); at; at = at->next) {
         struct slice text;
         if (json_node_text(at, &cells->arena, &text) == ST_OK && text.len)
             kube_joined_add(joined, text);
@@ -130,8 +131,8 @@ static void print_external_ip(struct kube_cells *cells, const struct kube_column
     struct slice type = kube_cell_text(cells, cells->object, "spec.type");
     bool balanced = slice_equal(type, SLICE_LITERAL("LoadBalancer"));
     (void)column;
-    for (struct json_node *at = balanced ? items_of(cells, "status.loadBalancer.ingress") : NULL;
-         at; at = at->next) {
+    const struct json_node *at = balanced ? items_of(cells, "status.loadBalancer.ingress") : NULL;
+    for (; at; at = at->next) {
         struct slice ip = kube_cell_text(cells, at, "ip");
         kube_joined_add(&joined, ip.len ? ip : kube_cell_text(cells, at, "hostname"));
     }

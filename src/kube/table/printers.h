@@ -9,7 +9,7 @@
 
 /* One row while it is printed. */
 struct kube_cells {
-    struct json_node *object; /* NULL: it could not be read */
+    const struct json_node *object; /* NULL: it could not be read */
     struct json_writer *w;
     struct arena arena;
     int64_t now_s;
@@ -67,9 +67,10 @@ void kube_print_pod_restarts(struct kube_cells *cells, const struct kube_column 
 /* -- For printers -- */
 
 /* A string without its escapes; empty when there is none. */
-struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, const char *path);
+struct slice kube_cell_text(struct kube_cells *cells, const struct json_node *node,
+                            const char *path);
 /* A whole number; 0 when there is none. */
-int64_t kube_cell_int(struct json_node *node, const char *path);
+int64_t kube_cell_int(const struct json_node *node, const char *path);
 /* status.conditions has one of that type with status True. */
 bool kube_cell_condition(struct kube_cells *cells, const char *type);
 /* Joins parts; the text is written by kube_joined_write. */

@@ -47,7 +47,8 @@ bool kube_time_parse(struct slice text, int64_t *ret_s)
     return true;
 }
 
-struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, const char *path)
+struct slice kube_cell_text(struct kube_cells *cells, const struct json_node *node,
+                            const char *path)
 {
     struct slice text = SLICE_EMPTY;
     if (json_node_text(json_node_path(node, path), &cells->arena, &text) != ST_OK)
@@ -55,7 +56,7 @@ struct slice kube_cell_text(struct kube_cells *cells, struct json_node *node, co
     return text;
 }
 
-int64_t kube_cell_int(struct json_node *node, const char *path)
+int64_t kube_cell_int(const struct json_node *node, const char *path)
 {
     int64_t value;
     return json_node_int(json_node_path(node, path), &value) ? value : 0;
@@ -66,15 +67,15 @@ static struct slice text_at(struct kube_cells *cells, const char *path)
     return kube_cell_text(cells, cells->object, path);
 }
 
-static struct json_node *first_of(struct json_node *node, enum json_type type)
+static const struct json_node *first_of(const struct json_node *node, enum json_type type)
 {
     return node && node->type == type ? node->first : NULL;
 }
 
 bool kube_cell_condition(struct kube_cells *cells, const char *type)
 {
-    struct json_node *conditions = json_node_path(cells->object, "status.conditions");
-    for (struct json_node *at = first_of(conditions, JSON_TYPE_ARRAY); at; at = at->next)
+    const struct json_node *conditions = json_node_path(cells->object, "status.conditions");
+    for (const struct json_node *at = first_of(conditions, JSON_TYPE_ARRAY); at; at = at->next)
         if (json_node_is_text(json_node_named(at, "type"), type))
             return json_node_is_text(json_node_named(at, "status"), "True");
     return false;
@@ -143,8 +144,8 @@ static void print_members(struct kube_cells *cells, const struct kube_column *co
                           const char *member)
 {
     struct kube_joined joined = {0};
-    struct json_node *items = json_node_path(cells->object, column->path);
-    for (struct json_node *at = first_of(items, JSON_TYPE_ARRAY); at; at = at->next)
+    const struct json_node *items = json_node_path(cells->object, column->path);
+    for (const struct json_node *at = first_of(items, JSON_TYPE_ARRAY); at; at = at->next)
         kube_joined_add(&joined, kube_cell_text(cells, at, member));
     kube_joined_write(&joined, cells, column->fallback);
 }
@@ -162,8 +163,8 @@ void kube_print_images(struct kube_cells *cells, const struct kube_column *colum
 void kube_print_labels(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
-    struct json_node *labels = json_node_path(cells->object, column->path);
-    for (struct json_node *at = first_of(labels, JSON_TYPE_OBJECT); at; at = at->next) {
+    const struct json_node *labels = json_node_path(cells->object, column->path);
+    for (const struct json_node *at = first_of(labels, JSON_TYPE_OBJECT); at; at = at->next) {
         struct buf part = {0};
         struct slice value = SLICE_EMPTY;
         if (json_node_text(at, &cells->arena, &value) != ST_OK ||

@@ -8,22 +8,23 @@
 
 enum { SHOWN_MAX = 3, METRICS_SHOWN_MAX = 2, CELL_BYTES = 640 };
 
-static struct json_node *first_in(struct json_node *node, const char *path)
+static const struct json_node *first_in(const struct json_node *node, const char *path)
 {
-    struct json_node *list = json_node_path(node, path);
+    const struct json_node *list = json_node_path(node, path);
     bool has = list && (list->type == JSON_TYPE_ARRAY || list->type == JSON_TYPE_OBJECT);
     return has ? list->first : NULL;
 }
 
-static bool is_true(struct json_node *node)
+static bool is_true(const struct json_node *node)
 {
     return node && node->type == JSON_TYPE_BOOL && node->truth;
 }
 
 /* A string, a number or a quantity, as text. */
-static struct slice value_at(struct kube_cells *cells, struct json_node *node, const char *path)
+static struct slice value_at(struct kube_cells *cells, const struct json_node *node,
+                             const char *path)
 {
-    struct json_node *value = json_node_path(node, path);
+    const struct json_node *value = json_node_path(node, path);
     if (value && value->type == JSON_TYPE_NUMBER)
         return value->text;
     return kube_cell_text(cells, node, path);
@@ -39,7 +40,7 @@ static void print_value(struct kube_cells *cells, const struct kube_column *colu
 static void print_texts(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
         struct slice text;
         if (json_node_text(at, &cells->arena, &text) == ST_OK)
             kube_joined_add(&joined, text);
@@ -52,7 +53,7 @@ static void print_pair(struct kube_cells *cells, const struct kube_column *colum
                        const char *first, const char *between, const char *second)
 {
     char text[CELL_BYTES];
-    struct json_node *node = json_node_path(cells->object, column->path);
+    const struct json_node *node = json_node_path(cells->object, column->path);
     struct slice a = kube_cell_text(cells, node, first), b = kube_cell_text(cells, node, second);
     snprintf(text, sizeof(text), "%.*s%s%.*s", (int)size_min(a.len, 300), a.ptr, between,
              (int)size_min(b.len, 300), b.ptr);
@@ -74,7 +75,7 @@ static void print_class_name(struct kube_cells *cells, const struct kube_column 
 {
     char text[CELL_BYTES];
     struct slice name = kube_cell_text(cells, cells->object, column->path);
-    struct json_node *at = first_in(cells->object, "metadata.annotations");
+    const struct json_node *at = first_in(cells->object, "metadata.annotations");
     while (at && !slice_equal(at->key, slice_from_text(column->fallback)))
         at = at->next;
     snprintf(text, sizeof(text), "%.*s%s", (int)size_min(name.len, 300), name.ptr,
@@ -88,7 +89,7 @@ static void print_class_name(struct kube_cells *cells, const struct kube_column 
 static void print_subjects(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.separator = ", "};
-    for (struct json_node *at = first_in(cells->object, "subjects"); at; at = at->next) {
+    for (const struct json_node *at = first_in(cells->object, "subjects"); at; at = at->next) {
         struct slice name = kube_cell_text(cells, at, "name");
         struct slice space = kube_cell_text(cells, at, "namespace");
         char text[CELL_BYTES];
@@ -104,7 +105,7 @@ static void print_subjects(struct kube_cells *cells, const struct kube_column *c
 static void print_hosts(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.shown_max = SHOWN_MAX};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
         struct slice host = kube_cell_text(cells, at, "host");
         if (host.len)
             kube_joined_add(&joined, host);
@@ -115,7 +116,7 @@ static void print_hosts(struct kube_cells *cells, const struct kube_column *colu
 static void print_addresses(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
         struct slice ip = kube_cell_text(cells, at, "ip");
         struct slice text = ip.len ? ip : kube_cell_text(cells, at, "hostname");
         if (text.len)
@@ -129,10 +130,10 @@ static void print_ingress_ports(struct kube_cells *cells, const struct kube_colu
     json_text(cells->w, first_in(cells->object, column->path) ? "80, 443" : "80");
 }
 
-static void add_endpoints(struct kube_cells *cells, struct json_node *subset,
-                          struct json_node *port, struct kube_joined *joined)
+static void add_endpoints(struct kube_cells *cells, const struct json_node *subset,
+                          const struct json_node *port, struct kube_joined *joined)
 {
-    for (struct json_node *at = first_in(subset, "addresses"); at; at = at->next) {
+    for (const struct json_node *at = first_in(subset, "addresses"); at; at = at->next) {
         char text[CELL_BYTES];
         int64_t number = 0;
         struct slice ip = kube_cell_text(cells, at, "ip");
@@ -150,8 +151,8 @@ static void add_endpoints(struct kube_cells *cells, struct json_node *subset,
 static void print_endpoints(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.shown_max = SHOWN_MAX};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
-        struct json_node *port = first_in(at, "ports");
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+        const struct json_node *port = first_in(at, "ports");
         if (!port)
             add_endpoints(cells, at, NULL, &joined);
         for (; port; port = port->next)
@@ -163,7 +164,7 @@ static void print_endpoints(struct kube_cells *cells, const struct kube_column *
 static void print_slice_ports(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.shown_max = SHOWN_MAX};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
         struct slice text = value_at(cells, at, "port");
         if (!text.len)
             text = kube_cell_text(cells, at, "name");
@@ -175,8 +176,8 @@ static void print_slice_ports(struct kube_cells *cells, const struct kube_column
 static void print_slice_endpoints(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.shown_max = SHOWN_MAX};
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
-        for (struct json_node *ip = first_in(at, "addresses"); ip; ip = ip->next) {
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+        for (const struct json_node *ip = first_in(at, "addresses"); ip; ip = ip->next) {
             struct slice text;
             if (json_node_text(ip, &cells->arena, &text) == ST_OK)
                 kube_joined_add(&joined, text);
@@ -194,9 +195,9 @@ static void print_phase(struct kube_cells *cells, const struct kube_column *colu
     json_string(cells->w, ends ? SLICE_LITERAL("Terminating") : phase);
 }
 
-static bool has_text(struct json_node *list, const char *text)
+static bool has_text(const struct json_node *list, const char *text)
 {
-    struct json_node *at = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    const struct json_node *at = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
     while (at && !json_node_is_text(at, text))
         at = at->next;
     return at != NULL;
@@ -209,7 +210,7 @@ static void print_modes(struct kube_cells *cells, const struct kube_column *colu
                                            {"ReadWriteMany", "RWX"},
                                            {"ReadWriteOncePod", "RWOP"}};
     struct kube_joined joined = {0};
-    struct json_node *list = json_node_path(cells->object, column->path);
+    const struct json_node *list = json_node_path(cells->object, column->path);
     for (size_t i = 0; i < COUNT_OF(modes); i++)
         if (has_text(list, modes[i][0]))
             kube_joined_add(&joined, slice_from_text(modes[i][1]));
@@ -228,10 +229,10 @@ static void print_quota(struct kube_cells *cells, const struct kube_column *colu
 {
     struct kube_joined joined = {.separator = ", "};
     struct slice prefix = SLICE_LITERAL("limits.");
-    struct json_node *used = json_node_path(cells->object, "status.used");
-    for (struct json_node *at = first_in(cells->object, "status.hard"); at; at = at->next) {
+    const struct json_node *used = json_node_path(cells->object, "status.used");
+    for (const struct json_node *at = first_in(cells->object, "status.hard"); at; at = at->next) {
         char text[CELL_BYTES];
-        struct json_node *now = used && used->type == JSON_TYPE_OBJECT ? used->first : NULL;
+        const struct json_node *now = used && used->type == JSON_TYPE_OBJECT ? used->first : NULL;
         bool limit =
             at->key.len > prefix.len && slice_equal(slice_sub(at->key, 0, prefix.len), prefix);
         if (limit != (column->path != NULL))
@@ -251,8 +252,8 @@ static void print_quota(struct kube_cells *cells, const struct kube_column *colu
 }
 
 /* The number of an autoscaler's metric, at `where` of its target or of what there is now. */
-static struct slice metric_value(struct kube_cells *cells, struct json_node *at, const char *name,
-                                 struct buf *text)
+static struct slice metric_value(struct kube_cells *cells, const struct json_node *at,
+                                 const char *name, struct buf *text)
 {
     struct slice value = value_at(cells, at, name);
     bool percent = strcmp(name, "averageUtilization") == 0;
@@ -263,8 +264,8 @@ static struct slice metric_value(struct kube_cells *cells, struct json_node *at,
     return buf_slice(text);
 }
 
-static void add_metric(struct kube_cells *cells, struct json_node *spec, struct json_node *now,
-                       struct kube_joined *joined)
+static void add_metric(struct kube_cells *cells, const struct json_node *spec,
+                       const struct json_node *now, struct kube_joined *joined)
 {
     static const char *const types[][2] = {{"Resource", "resource"},
                                            {"ContainerResource", "containerResource"},
@@ -282,9 +283,10 @@ static void add_metric(struct kube_cells *cells, struct json_node *spec, struct 
     AUTO(buf_fini) struct buf is = {0};
     AUTO(buf_fini) struct buf may = {0};
     bool resource = type < 2;
-    struct json_node *source = json_node_named(spec, types[type][1]);
-    struct json_node *target = json_node_named(source, "target");
-    struct json_node *current = json_node_path(json_node_named(now, types[type][1]), "current");
+    const struct json_node *source = json_node_named(spec, types[type][1]);
+    const struct json_node *target = json_node_named(source, "target");
+    const struct json_node *current =
+        json_node_path(json_node_named(now, types[type][1]), "current");
     bool average = json_node_named(target, "averageValue") != NULL;
     const char *what = average ? "averageValue" : resource ? "averageUtilization" : "value";
     struct slice wanted = metric_value(cells, target, what, &may);
@@ -304,8 +306,8 @@ static void add_metric(struct kube_cells *cells, struct json_node *spec, struct 
 static void print_metrics(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.separator = ", ", .shown_max = METRICS_SHOWN_MAX};
-    struct json_node *now = first_in(cells->object, "status.currentMetrics");
-    for (struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
+    const struct json_node *now = first_in(cells->object, "status.currentMetrics");
+    for (const struct json_node *at = first_in(cells->object, column->path); at; at = at->next) {
         add_metric(cells, at, now, &joined);
         now = now ? now->next : NULL;
     }
@@ -316,7 +318,7 @@ static void print_metrics(struct kube_cells *cells, const struct kube_column *co
 
 static bool has_condition(struct kube_cells *cells, const char *type)
 {
-    struct json_node *at = first_in(cells->object, "status.conditions");
+    const struct json_node *at = first_in(cells->object, "status.conditions");
     while (at && !json_node_is_text(json_node_named(at, "type"), type))
         at = at->next;
     return at != NULL;
@@ -348,7 +350,7 @@ static void print_seconds(struct kube_cells *cells, const struct kube_column *co
 static void print_controller(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[CELL_BYTES] = "<none>";
-    struct json_node *at = first_in(cells->object, column->path);
+    const struct json_node *at = first_in(cells->object, column->path);
     while (at && !is_true(json_node_named(at, "controller")))
         at = at->next;
     if (at) {

@@ -16,29 +16,29 @@ static void set_reason(struct pod_summary *pod, const char *prefix, struct slice
     snprintf(pod->reason, REASON_BYTES, "%s%.*s", prefix, SLICE_ARGS(reason));
 }
 
-static struct json_node *items_of(struct json_node *node)
+static const struct json_node *items_of(const struct json_node *node)
 {
     return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
 }
 
-static bool is_true(struct json_node *node, const char *member)
+static bool is_true(const struct json_node *node, const char *member)
 {
     const struct json_node *found = json_node_named(node, member);
     return found && found->type == JSON_TYPE_BOOL && found->truth;
 }
 
 /* A sidecar: it goes on beside the others. */
-static bool is_restartable(struct kube_cells *cells, struct json_node *status)
+static bool is_restartable(struct kube_cells *cells, const struct json_node *status)
 {
     struct slice name = kube_cell_text(cells, status, "name");
-    struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
-    for (struct json_node *at = items_of(containers); at; at = at->next)
+    const struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
+    for (const struct json_node *at = items_of(containers); at; at = at->next)
         if (slice_equal(kube_cell_text(cells, at, "name"), name))
             return json_node_is_text(json_node_named(at, "restartPolicy"), "Always");
     return false;
 }
 
-static void count_restarts(struct kube_cells *cells, struct json_node *status,
+static void count_restarts(struct kube_cells *cells, const struct json_node *status,
                            struct pod_summary *pod)
 {
     int64_t at_s;
@@ -49,7 +49,7 @@ static void count_restarts(struct kube_cells *cells, struct json_node *status,
 }
 
 /* Why it has ended: in its own words, or by number. */
-static void set_ended(struct kube_cells *cells, struct json_node *ended, const char *prefix,
+static void set_ended(struct kube_cells *cells, const struct json_node *ended, const char *prefix,
                       struct pod_summary *pod)
 {
     struct slice reason = kube_cell_text(cells, ended, "reason");
@@ -62,10 +62,10 @@ static void set_ended(struct kube_cells *cells, struct json_node *ended, const c
 }
 
 /* True: this init container is not done, and the pod waits for it. */
-static bool look_at_init(struct kube_cells *cells, struct json_node *status, size_t index,
+static bool look_at_init(struct kube_cells *cells, const struct json_node *status, size_t index,
                          struct pod_summary *pod)
 {
-    struct json_node *ended = json_node_path(status, "state.terminated");
+    const struct json_node *ended = json_node_path(status, "state.terminated");
     struct slice waiting = kube_cell_text(cells, status, "state.waiting.reason");
     if (ended && kube_cell_int(ended, "exitCode") == 0)
         return false;
@@ -73,7 +73,7 @@ static bool look_at_init(struct kube_cells *cells, struct json_node *status, siz
         pod->ready += is_true(status, "ready");
         return false;
     }
-    struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
+    const struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
     if (ended)
         set_ended(cells, ended, "Init:", pod);
     else if (waiting.len && !slice_equal(waiting, SLICE_LITERAL("PodInitializing")))
@@ -88,8 +88,9 @@ static bool look_at_inits(struct kube_cells *cells, struct pod_summary *pod,
                           struct pod_summary *sidecars)
 {
     size_t index = 0;
-    struct json_node *statuses = json_node_path(cells->object, "status.initContainerStatuses");
-    for (struct json_node *at = items_of(statuses); at; at = at->next, index++) {
+    const struct json_node *statuses =
+        json_node_path(cells->object, "status.initContainerStatuses");
+    for (const struct json_node *at = items_of(statuses); at; at = at->next, index++) {
         count_restarts(cells, at, pod);
         if (is_restartable(cells, at))
             count_restarts(cells, at, sidecars);
@@ -104,10 +105,10 @@ static void look_at_containers(struct kube_cells *cells, struct pod_summary *pod
 {
     bool running = false;
     char error[REASON_BYTES] = "";
-    struct json_node *statuses = json_node_path(cells->object, "status.containerStatuses");
-    struct json_node *last = items_of(statuses) ? statuses->last : NULL;
-    for (struct json_node *at = last; at; at = at->prev) {
-        struct json_node *ended = json_node_path(at, "state.terminated");
+    const struct json_node *statuses = json_node_path(cells->object, "status.containerStatuses");
+    const struct json_node *last = items_of(statuses) ? statuses->last : NULL;
+    for (const struct json_node *at = last; at; at = at->prev) {
+        const struct json_node *ended = json_node_path(at, "state.terminated");
         struct slice waiting = kube_cell_text(cells, at, "state.waiting.reason");
         count_restarts(cells, at, pod);
         if (waiting.len) {
@@ -133,8 +134,8 @@ static void look_at_containers(struct kube_cells *cells, struct pod_summary *pod
 
 static bool is_gated(struct kube_cells *cells)
 {
-    struct json_node *conditions = json_node_path(cells->object, "status.conditions");
-    for (struct json_node *at = items_of(conditions); at; at = at->next)
+    const struct json_node *conditions = json_node_path(cells->object, "status.conditions");
+    for (const struct json_node *at = items_of(conditions); at; at = at->next)
         if (json_node_is_text(json_node_named(at, "type"), "PodScheduled"))
             return json_node_is_text(json_node_named(at, "reason"), "SchedulingGated");
     return false;
@@ -155,10 +156,10 @@ static void set_deleted(struct kube_cells *cells, struct slice phase, struct pod
 
 static void count_containers(struct kube_cells *cells, struct pod_summary *pod)
 {
-    struct json_node *containers = json_node_path(cells->object, "spec.containers");
-    struct json_node *inits = json_node_path(cells->object, "spec.initContainers");
+    const struct json_node *containers = json_node_path(cells->object, "spec.containers");
+    const struct json_node *inits = json_node_path(cells->object, "spec.initContainers");
     pod->total = items_of(containers) ? (int64_t)containers->count : 0;
-    for (struct json_node *at = items_of(inits); at; at = at->next)
+    for (const struct json_node *at = items_of(inits); at; at = at->next)
         pod->total += json_node_is_text(json_node_named(at, "restartPolicy"), "Always");
 }
 

@@ -52,8 +52,9 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     struct json_writer w;
     struct error error;
     arena_init(&cells.arena, first, sizeof(first), TREE_BYTES_MAX);
-    if (json_tree_read(&cells.arena, json, &cells.object, &error) != ST_OK)
-        cells.object = NULL;
+    struct json_node *object;
+    if (json_tree_read(&cells.arena, json, &object, &error) == ST_OK)
+        cells.object = object;
     json_writer_init(&w, to);
     cells.w = &w;
     json_begin_array(&w);

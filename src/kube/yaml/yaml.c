@@ -168,11 +168,11 @@ static struct slice event_text(const yaml_event_t *event)
 /* -- Building -- */
 
 /* What "<<" brings does not replace what is there. */
-static enum status merge(struct reader *r, struct json_node *to, struct json_node *from)
+static enum status merge(struct reader *r, struct json_node *to, const struct json_node *from)
 {
     if (from->type != JSON_TYPE_OBJECT)
         return fault(r, "map merge requires map or sequence of maps as the value");
-    for (struct json_node *member = from->first; member; member = member->next) {
+    for (const struct json_node *member = from->first; member; member = member->next) {
         if (json_node_member(to, member->key))
             continue;
         struct json_node *copy = json_node_copy(r->arena, member);
@@ -191,7 +191,7 @@ static enum status merge_keys(struct reader *r, struct json_node *object)
     json_node_remove(object, from);
     if (from->type != JSON_TYPE_ARRAY)
         return merge(r, object, from);
-    for (struct json_node *item = from->first; item; item = item->next)
+    for (const struct json_node *item = from->first; item; item = item->next)
         TRY(merge(r, object, item));
     return ST_OK;
 }

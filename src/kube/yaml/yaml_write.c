@@ -126,13 +126,13 @@ static enum status append_members(struct writing *y, const struct json_node **me
 static enum status append_object(struct writing *y, const struct json_node *node, unsigned depth,
                                  bool in_line, unsigned nesting)
 {
-    const struct json_node **members = malloc(node->count * sizeof(struct json_node *));
+    const struct json_node **members = malloc(node->count * sizeof(const struct json_node *));
     size_t count = 0;
     if (!members)
         return ST_NOMEM;
     for (const struct json_node *member = node->first; member; member = member->next)
         members[count++] = member;
-    qsort(members, count, sizeof(struct json_node *), by_key);
+    qsort(members, count, sizeof(const struct json_node *), by_key);
     enum status status = append_members(y, members, count, depth, in_line, nesting);
     free(members);
     return status;
