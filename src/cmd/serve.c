@@ -14,6 +14,7 @@
 #include "cmd/signals.h"
 #include "cmd/version.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,6 +131,17 @@ static void on_warning(void *ctx, const char *text)
     log_warn("storage", LOG_TEXT("warning", text));
 }
 
+static void on_cut(void *ctx, const struct engine_local_cut *cut)
+{
+    (void)ctx;
+    char segment[32];
+    snprintf(segment, sizeof(segment), "%016" PRIx64 ".seg", cut->segment_id);
+    log_warn("cut off the end of the log: a write that was not finished",
+             LOG_U64("index", cut->index), LOG_U64("bytes", cut->bytes),
+             LOG_TEXT("segment", segment), LOG_U64("offset", cut->offset),
+             LOG_TEXT("reason", cut->reason));
+}
+
 /* What etcd says about files and URLs that do not need each other. */
 static void tell_tls(const struct serve *s)
 {
@@ -214,6 +226,7 @@ static enum status configure(struct serve *s, struct error *error)
         quota_notice_log(s->settings.values.quota_backend_bytes);
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
+    s->config.server.engine.on_cut = on_cut;
     return ST_OK;
 }
 

@@ -191,6 +191,19 @@ static enum status row_seen(void *ctx, const struct row *row)
     }
 }
 
+static void tell_cut(const struct engine_local *engine)
+{
+    struct log_cut cut = log_cut(store_log(engine->store));
+    if (cut.bytes && engine->options.on_cut)
+        engine->options.on_cut(engine->options.ctx, &(struct engine_local_cut){
+                                                        .index = cut.index,
+                                                        .bytes = cut.bytes,
+                                                        .segment_id = cut.segment_id,
+                                                        .offset = cut.offset,
+                                                        .reason = cut.reason,
+                                                    });
+}
+
 enum status engine_local_open(const struct engine_local_options *options,
                               struct engine **ret_engine, struct error *ret_error)
 {
@@ -219,6 +232,8 @@ enum status engine_local_open(const struct engine_local_options *options,
         },
         &engine->store, ret_error);
     local_fault_unguard();
+    if (status == ST_OK)
+        tell_cut(engine);
     if (status == ST_OK && options->check_first)
         status = local_check_first(store_view(engine->store), store_log(engine->store), ret_error);
     if (status != ST_OK) {

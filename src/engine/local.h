@@ -15,6 +15,14 @@
 #include "engine/engine.h"
 #include "io/file.h"
 
+/* What a start has cut off the end of the log: a write that was not finished. */
+struct engine_local_cut {
+    uint64_t index; /* of the log: the first that is not there */
+    uint64_t bytes;
+    uint64_t segment_id, offset;
+    const char *reason;
+};
+
 struct engine_local_options {
     const char *data_dir;
     struct fs *fs;              /* NULL: the machine's */
@@ -39,6 +47,7 @@ struct engine_local_options {
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */
     void (*on_warning)(void *ctx, const char *text);
+    void (*on_cut)(void *ctx, const struct engine_local_cut *cut); /* while it opens; may be NULL */
     void *ctx;
 };
 

@@ -93,10 +93,13 @@ struct local_keeper {
     int64_t warned_ns;
     int64_t retry_at_ns;         /* after a failure: nothing that takes room before this */
     int64_t checkpoint_after_ns; /* a damaged log is not read for it again before this */
+    int64_t mark_look_ns;        /* when to see next whether the log is idle; CLOCK_NEVER */
+    uint64_t mark_seen_index;    /* how far it was durable when that was last seen */
     struct local_check check;
     struct kept_hash hashes[KEPT_HASHES];
-    unsigned hash_count; /* ever kept */
-    _Atomic bool dirty;  /* the log has grown since the last checkpoint */
+    unsigned hash_count;   /* ever kept */
+    _Atomic bool dirty;    /* the log has grown since the last checkpoint */
+    _Atomic bool unmarked; /* and since the last mark (log_mark) */
     _Atomic bool stopping;
 };
 

@@ -7,6 +7,11 @@
 
 /* What the log got is taken over after this long, or when it is much. */
 static const int64_t checkpoint_wait_ns = 5 * NS_PER_S;
+/*
+ * The log is idle, and marked, when it has not grown between two looks: so at the latest twice this
+ * long after the last group, which is less than a second.
+ */
+static const int64_t mark_wait_ns = 400 * NS_PER_MS;
 /* After a failure, mostly of a full disk. */
 static const int64_t retry_wait_ns = NS_PER_S;
 /* The same warning is not given more often. */
@@ -134,6 +139,36 @@ static void prepare(struct local_keeper *keeper)
                       status == ST_DISK_FULL ? "puts are refused until there is room: make some, "
                                                "or delete keys and compact"
                                              : "");
+}
+
+static void mark(struct local_keeper *keeper)
+{
+    /* Lowered first: a group that the mark does not have yet raises it again. */
+    atomic_store(&keeper->unmarked, false);
+    keeper->mark_look_ns = CLOCK_NEVER;
+    enum status status = keeper_mark(keeper->keeper);
+    if (status != ST_OK) {
+        warn_and_wait(keeper, "it could not be noted how far the log is durable", status,
+                      "damage to the last writes would not be recognised");
+        keeper->mark_look_ns = keeper->retry_at_ns;
+    }
+    if (!keeper_is_marked(keeper->keeper))
+        atomic_store(&keeper->unmarked, true);
+}
+
+/* Nobody waits for a mark, and nobody is made to wait: it is written when no group comes. */
+static void mark_if_idle(struct local_keeper *keeper)
+{
+    int64_t now = now_ns();
+    if (!atomic_load(&keeper->unmarked) ||
+        (now < keeper->mark_look_ns && keeper->mark_look_ns != CLOCK_NEVER))
+        return;
+    uint64_t index = log_durable_index(store_log(keeper->engine->store));
+    bool idle = keeper->mark_look_ns != CLOCK_NEVER && index == keeper->mark_seen_index;
+    keeper->mark_seen_index = index;
+    keeper->mark_look_ns = now + mark_wait_ns;
+    if (idle)
+        mark(keeper);
 }
 
 static enum status checkpoint(struct local_keeper *keeper)
@@ -371,6 +406,7 @@ static void work(struct local_keeper *keeper)
     answer_defragments(keeper, &keeper->defragmenter.served, ST_CANCELED, false);
     answer_defragments(keeper, &keeper->defragmenter.waiting, ST_CANCELED, false);
     local_check_turn(&keeper->check, keeper->engine, now_ns());
+    mark_if_idle(keeper);
     if (now_ns() < keeper->retry_at_ns)
         return;
     prepare(keeper);
@@ -407,6 +443,8 @@ static int64_t rest_ns(const struct local_keeper *keeper)
     int64_t now = now_ns(), next = next_ns(keeper, now);
     if (keeper->check.next_ns < next)
         next = keeper->check.next_ns;
+    if (keeper->mark_look_ns < next)
+        next = keeper->mark_look_ns;
     if (next == CLOCK_NEVER)
         return CLOCK_NEVER;
     return next > now ? next - now : 0;
@@ -427,6 +465,7 @@ static void *keeper_main(void *arg)
     if (keeper->moved_job)
         finish_cleaning(keeper);
     checkpoint(keeper);
+    mark(keeper);
     return NULL;
 }
 
@@ -439,6 +478,8 @@ void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
                      engine->options.check_interval_ns, now_ns());
     atomic_store(&keeper->dirty, true); /* what was replayed is not in the checkpoint */
     keeper->dirty_since_ns = CLOCK_NEVER;
+    atomic_store(&keeper->unmarked, true);
+    keeper->mark_look_ns = CLOCK_NEVER;
     waker_init_thread(&keeper->waker);
     mailbox_init(&keeper->requests, &keeper->waker);
     mailbox_init(&keeper->compactions, &keeper->waker);

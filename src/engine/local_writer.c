@@ -214,13 +214,19 @@ static void answer_group(struct local_writer *writer)
     }
 }
 
+/* True if it was not raised before. */
+static bool raise_flag(_Atomic bool *flag)
+{
+    return !atomic_load_explicit(flag, memory_order_relaxed) && !atomic_exchange(flag, true);
+}
+
 /* The keeper is told when the log begins to grow, and then now and again. */
 static void tell_keeper(struct local_writer *writer, size_t bytes)
 {
     struct local_keeper *keeper = &writer->engine->keeper;
     writer->bytes_since_wake += bytes;
-    bool first = !atomic_load_explicit(&keeper->dirty, memory_order_relaxed) &&
-                 !atomic_exchange(&keeper->dirty, true);
+    bool first = raise_flag(&keeper->dirty);
+    first = (bytes && raise_flag(&keeper->unmarked)) || first;
     bool much = writer->bytes_since_wake > writer->engine->options.checkpoint_bytes;
     if (!first && !much && !log_wants_prepare(store_log(writer->engine->store)))
         return;

@@ -438,8 +438,10 @@ static enum status do_something(struct world *world)
         told = keeper_checkpoint(world->keeper);
     else if (what < 94)
         return do_clean(world);
-    else if (what < 97)
+    else if (what < 96)
         told = keeper_prepare(world->keeper);
+    else if (what < 98)
+        told = keeper_mark(world->keeper);
     else {
         TRY(do_commit(world));
         check_state(world);

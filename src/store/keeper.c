@@ -4,6 +4,7 @@
 #include "store/change.h"
 #include "store/cleaner.h"
 #include "store/hash.h"
+#include "store/log/mark.h"
 #include "store/segments.h"
 
 #include <stdlib.h>
@@ -105,6 +106,16 @@ bool keeper_is_broken(const struct keeper *keeper)
 enum status keeper_prepare(struct keeper *keeper)
 {
     return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;
+}
+
+enum status keeper_mark(struct keeper *keeper)
+{
+    return log_mark(keeper->log);
+}
+
+bool keeper_is_marked(const struct keeper *keeper)
+{
+    return log_is_marked(keeper->log);
 }
 
 bool keeper_is_held_back(const struct keeper *keeper)

@@ -31,6 +31,11 @@ void keeper_join(struct keeper *keeper);
 MUST_CHECK
 enum status keeper_prepare(struct keeper *keeper);
 
+/* Notes how far the log is durable, if it has grown since: see log_mark. */
+MUST_CHECK
+enum status keeper_mark(struct keeper *keeper);
+bool keeper_is_marked(const struct keeper *keeper);
+
 /* Segments that are no part of the log any more are held (log/hold.h). */
 bool keeper_is_held_back(const struct keeper *keeper);
 

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Data directories that are in use, foreign, torn or damaged."""
+import json
 import os
 import pathlib
 import re
 import stat
 import unittest
+import urllib.request
 
 from client import Client
 from server import PEER, LiveTest, Server, only_vigil
@@ -104,6 +106,8 @@ class Damage(LiveTest):
         client.close()
         self.acked = client.acked
         self.directory = self.scratch / "data"
+        # On a slow machine it may have fallen idle before it ended.
+        (self.directory / "log" / "MARK").unlink(missing_ok=True)
 
     def segments(self):
         return sorted(self.directory.rglob("*.seg"))
@@ -126,7 +130,8 @@ class Damage(LiveTest):
             f.write(new)
 
     def assert_serves(self, least):
-        """Starts; at least the first so many keys are there, and it goes on from where it is."""
+        """Starts; at least the first so many keys are there, and it goes on from where it is.
+        Returns what the first of the two starts has logged."""
         server = self.serving()
         client = Client(server.port)
         self.addCleanup(client.close)
@@ -137,10 +142,12 @@ class Damage(LiveTest):
         self.assertEqual(client.put(b"after", b"1"), before + 1)
         # And once more: what was cut stays cut, what was written after it stays.
         client.close()
+        log = server.log
         server.stop()
         again = Client(server.start().port)
         self.addCleanup(again.close)
         self.assertEqual(again.get(b"after"), (b"1", before + 1))
+        return log
 
     def assert_names_the_place(self, path):
         code, text = self.server().refuse()
@@ -166,7 +173,13 @@ class Damage(LiveTest):
     def test_last_record_wrong_inside(self):
         path, _, at = self.segment_of(b"value-%04d-" % (KEYS - 1))
         self.change(path, at + 20, b"?")
-        self.assert_serves(KEYS - 1)
+        log = self.assert_serves(KEYS - 1)
+        cut = [json.loads(line) for line in log.splitlines() if "cut off the end" in line]
+        self.assertEqual(len(cut), 1, log)
+        self.assertEqual((cut[0]["segment"], cut[0]["reason"]), (path.name, "its checksum is wrong"))
+        self.assertLess(cut[0]["offset"], at)
+        self.assertGreater(cut[0]["bytes"], 100)
+        self.assertGreaterEqual(cut[0]["index"], KEYS)
 
     def test_garbage_after_the_last_record(self):
         path, data, _ = self.segment_of(b"value-%04d-" % (KEYS - 1))
@@ -213,6 +226,87 @@ class Damage(LiveTest):
         code, text = self.server().refuse()
         self.assertGreater(code, 0, text)
         self.assertIn(path.name, text)
+
+
+def marked_index(directory):
+    """How far the mark says that the log is durable."""
+    path = directory / "log" / "MARK"
+    return int.from_bytes(path.read_bytes()[16:24], "little") if path.exists() else 0
+
+
+@only_vigil
+class Idle(LiveTest):
+    """A store that nobody has written to for a second: nothing acknowledged is lost silently."""
+
+    def setUp(self):
+        super().setUp()
+        self.directory = self.scratch / "data"
+
+    def written(self, *keys):
+        """A server that has acknowledged these keys."""
+        server = self.serving()
+        client = Client(server.port)
+        for key in keys:
+            client.put(key, b"value of " + key + b"." * 100)
+        client.close()
+        return server
+
+    def fall_idle(self, server):
+        status = self.json_call(server, "/v3/maintenance/status")
+        self.eventually(lambda: marked_index(self.directory) == int(status["raftIndex"]))
+
+    def json_call(self, server, path):
+        request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", b"{}")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def hit(self, needle):
+        """Changes one byte of the value; returns the segment."""
+        for path in sorted((self.directory / "log").glob("*.seg")):
+            at = path.read_bytes().rfind(needle)
+            if at >= 0:
+                with open(path, "r+b") as f:
+                    f.seek(at + len(needle) + 5)
+                    f.write(b"?")
+                return path
+        raise AssertionError(f"{needle} is not stored")
+
+    def assert_refuses(self, path):
+        code, text = self.server().refuse()
+        self.assertGreater(code, 0, text)
+        self.assertIn(path.name, text)
+        self.assertRegex(text, r"offset \d+")
+        self.assertNotIn("Sanitizer", text)
+
+    def test_a_wrong_bit_in_the_last_value_is_refused(self):
+        server = self.written(b"first", b"last")
+        self.fall_idle(server)
+        server.kill()
+        self.assert_refuses(self.hit(b"value of last"))
+        self.assert_refuses(self.hit(b"value of last"))  # the first refusal has changed nothing
+
+    def test_each_time_it_falls_idle(self):
+        server = self.written(b"first")
+        self.fall_idle(server)
+        client = Client(server.port)
+        client.put(b"second", b"value of second" + b"." * 100)
+        client.close()
+        self.fall_idle(server)
+        server.kill()
+        self.assert_refuses(self.hit(b"value of second"))
+
+    def test_after_a_clean_stop_at_once(self):
+        self.written(b"last").stop()
+        self.assert_refuses(self.hit(b"value of last"))
+
+    def test_what_is_replayed_is_marked_without_a_write(self):
+        server = self.written(b"last")
+        server.kill()
+        (self.directory / "log" / "MARK").unlink(missing_ok=True)  # as an older version leaves it
+        server = self.serving()
+        self.fall_idle(server)
+        server.kill()
+        self.assert_refuses(self.hit(b"value of last"))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "io/file_sim.h"
 #include "store/log/log.h"
+#include "store/log/mark.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -268,8 +269,10 @@ static enum status do_something(struct model *model)
         return log_write(model->log);
     if (what < 87)
         return do_sync(model);
-    if (what < 92)
+    if (what < 90)
         return log_prepare(model->log);
+    if (what < 93)
+        return log_mark(model->log); /* as if it had fallen idle */
     if (what < 96) {
         do_checkpoint(model);
         return ST_OK;
@@ -427,6 +430,77 @@ static void a_seal_is_made_durable_with_the_record_after_it(void **state)
     }
 }
 
+/* The power goes at any call of writing a mark: what it finds is the mark before, or this one. */
+static void a_power_cut_while_the_mark_is_written_changes_nothing(void **state)
+{
+    (void)state;
+    static struct model model;
+    for (uint64_t seed = 1; seed <= deep(10); seed++) {
+        enum status status = ST_IO;
+        for (uint64_t call = 1; status != ST_OK; call++) {
+            model_init(&model, seed);
+            model_start(&model);
+            append_sync(&model, 5);
+            if (seed % 2)
+                assert_int_equal(log_mark(model.log), ST_OK);
+            append_sync(&model, 5);
+            append_up_to(&model, 14); /* and some that nobody has synced */
+            fs_sim_fail(model.sim, FS_SIM_ANY, call, ST_IO, true);
+            status = log_mark(model.log);
+            fs_sim_fail(model.sim, FS_SIM_ANY, 0, ST_OK, false);
+            fs_sim_crash(model.sim);
+            log_close(TAKE(model.log));
+            model_start(&model);
+            assert_int_equal(log_mark(model.log), ST_OK);
+            append_sync(&model, 3);
+            log_close(TAKE(model.log));
+            model_start(&model);
+            model_fini(&model);
+        }
+    }
+}
+
+/* A mark is a help, and nothing is lost without it: the log goes on. */
+static void a_failed_mark_leaves_the_log_as_it_is(void **state)
+{
+    (void)state;
+    static struct model model;
+    model_init(&model, 4);
+    model_start(&model);
+    append_sync(&model, 3);
+    fs_sim_fail(model.sim, FS_SIM_ANY, 1, ST_IO, true);
+    assert_int_equal(log_mark(model.log), ST_IO);
+    fs_sim_fail(model.sim, FS_SIM_ANY, 0, ST_OK, false);
+    append_sync(&model, 3);
+    assert_int_equal(log_mark(model.log), ST_OK);
+    log_close(TAKE(model.log));
+    model_start(&model);
+    model_fini(&model);
+}
+
+/* One mark for each time the log falls idle. */
+static void a_mark_is_written_once(void **state)
+{
+    (void)state;
+    static struct model model;
+    model_init(&model, 4);
+    model_start(&model);
+    uint64_t before = fs_sim_calls(model.sim, FS_SIM_ANY);
+    assert_int_equal(log_mark(model.log), ST_OK);
+    assert_int_equal(fs_sim_calls(model.sim, FS_SIM_ANY), before); /* nothing to speak of */
+    append_sync(&model, 3);
+    assert_int_equal(log_mark(model.log), ST_OK);
+    before = fs_sim_calls(model.sim, FS_SIM_ANY);
+    assert_int_equal(log_mark(model.log), ST_OK);
+    assert_int_equal(fs_sim_calls(model.sim, FS_SIM_ANY), before);
+    log_close(TAKE(model.log));
+    model_start(&model);
+    before = fs_sim_calls(model.sim, FS_SIM_ANY);
+    assert_int_equal(log_mark(model.log), ST_OK);
+    assert_int_equal(fs_sim_calls(model.sim, FS_SIM_ANY), before);
+    model_fini(&model);
+}
+
 static void a_failed_write_or_sync_is_final(void **state)
 {
     (void)state;
@@ -451,6 +525,7 @@ static void a_failed_write_or_sync_is_final(void **state)
             assert_int_equal(log_write(model.log), ST_IO);
             assert_int_equal(log_sync(model.log), ST_IO);
             assert_int_equal(log_prepare(model.log), ST_IO);
+            assert_int_equal(log_mark(model.log), ST_IO);
             assert_false(log_wants_prepare(model.log));
         }
         assert_int_equal(log_durable_index(model.log), durable);
@@ -487,6 +562,9 @@ int main(void)
         cmocka_unit_test(every_call_may_fail_with_an_io_error),
         cmocka_unit_test(every_call_may_find_the_disk_full),
         cmocka_unit_test(a_seal_is_made_durable_with_the_record_after_it),
+        cmocka_unit_test(a_power_cut_while_the_mark_is_written_changes_nothing),
+        cmocka_unit_test(a_failed_mark_leaves_the_log_as_it_is),
+        cmocka_unit_test(a_mark_is_written_once),
         cmocka_unit_test(a_failed_write_or_sync_is_final),
         cmocka_unit_test(no_space_for_a_segment_is_told_before_anything_changes),
     };

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "store/log/group.h"
 #include "store/log/log.h"
+#include "store/log/mark.h"
 #include "store/log/order.h"
 #include "store/log/segment.h"
 
@@ -24,6 +25,8 @@ struct log {
     _Atomic(struct segment *) doomed; /* linked by next_left: forgotten, for the keeper to remove */
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
+    struct log_cut cut;          /* by the start */
+    struct mark mark;            /* as it was read or last written: the keeper's */
     _Atomic uint64_t damage_met; /* see log_note_damage */
     _Atomic log_loc damage_loc;
     _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */

@@ -122,6 +122,23 @@ enum status log_prepare(struct log *log)
     return log_offer(log, segment);
 }
 
+bool log_is_marked(const struct log *log)
+{
+    return log->mark.index == log_durable_index(log);
+}
+
+enum status log_mark(struct log *log)
+{
+    TRY(log_failed(log));
+    struct mark mark = log->mark;
+    mark.index = log_durable_index(log);
+    if (log_is_marked(log))
+        return ST_OK;
+    TRY(mark_write(log->fs, log->dir, &mark));
+    log->mark = mark;
+    return ST_OK;
+}
+
 /* -- Opening and closing -- */
 
 static enum status log_new(const struct log_options *options, struct log **ret_log)
@@ -160,6 +177,11 @@ enum status log_open(const struct log_options *options, uint64_t after_index,
     TRY(log_recover(log, after_index, listed, listed_count, replay, ctx, ret_error));
     *ret_log = TAKE(log);
     return ST_OK;
+}
+
+struct log_cut log_cut(const struct log *log)
+{
+    return log->cut;
 }
 
 static void free_all(struct segment_order *order)

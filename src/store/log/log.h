@@ -13,9 +13,9 @@
  * the next segment and rewriting old ones belong to the keeper's thread. A segment that was
  * dropped stays mapped until its last reader's epoch has passed: the caller says when.
  *
- * Faults: a torn tail is cut. A bad record is damage only if a later record says that it was
- * durable; then opening fails and the error names segment and offset. A failed write or sync is
- * final: every later call fails.
+ * Faults: a torn tail is cut, and log_cut says so. A bad record is damage only if a later record,
+ * the mark (log/mark.h) or the checkpoint says that it was durable; then opening fails and the
+ * error names segment and offset. A failed write or sync is final: every later call fails.
  */
 #ifndef VIGIL_STORE_LOG_LOG_H
 #define VIGIL_STORE_LOG_LOG_H

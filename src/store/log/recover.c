@@ -7,36 +7,11 @@
  *   stop           the first place in the chain where no good record with the next index stands
  *   beyond         everything after the stop, in the same file and in other ones
  *
- * If anything beyond, or the checkpoint, says that the record missing at the stop was durable, it
- * is damage. Otherwise the tail was torn: what is beyond goes, and the writer continues at the
- * stop.
+ * recover_stop.c decides what the stop means.
  */
-#include "store/log/internal.h"
+#include "store/log/recover_internal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-
-struct recovery {
-    struct log *log;
-    uint64_t after_index;
-    const uint64_t *listed;
-    size_t listed_count;
-    log_replay_fn replay;
-    void *ctx;
-    struct error *error;
-
-    struct segment_order found; /* opened and not placed yet: ours */
-    uint64_t *ids;              /* of segment files, ours */
-    size_t id_count, id_capacity;
-    uint64_t *temporary_ids; /* of temporary files, ours */
-    size_t temporary_count, temporary_capacity;
-    bool nomem;
-
-    uint64_t expected;    /* the next index */
-    uint64_t claimed;     /* the greatest index that anything seen says is durable */
-    struct segment *stop; /* in log.order */
-    uint64_t stop_offset;
-};
 
 static void recovery_fini(struct recovery *r)
 {
@@ -49,20 +24,41 @@ static void recovery_fini(struct recovery *r)
 
 /* -- Saying what is wrong -- */
 
-#define SEGMENT_NAME "%s/%016" PRIx64 ".seg"
-
-static enum status fail_file(struct recovery *r, enum status status, uint64_t id, const char *what)
+enum status recovery_fail_file(struct recovery *r, enum status status, uint64_t id,
+                               const char *what)
 {
     return error_set(r->error, status, SEGMENT_NAME ": %s", r->log->dir, id, what);
 }
 
-static enum status fail_damaged(struct recovery *r, uint64_t id, uint64_t offset, const char *what)
+enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offset,
+                                  const char *what)
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME ", offset %" PRIu64
-                                  ": %s; nothing was changed: look at the disk, then "
-                                  "restore the data directory from a backup or a snapshot",
+                                  ": %s; nothing was changed: look at the disk, "
+                                  "then " RECOVERY_ADVICE,
                      r->log->dir, id, offset, what);
+}
+
+/* -- The mark -- */
+
+static enum status read_mark(struct recovery *r)
+{
+    struct log *log = r->log;
+    enum status status = mark_read(log->fs, log->dir, &r->mark);
+    if (status == ST_NOT_FOUND)
+        return ST_OK; /* a new log, or one that an older version has written */
+    if (status == ST_WRONG_FORMAT)
+        return error_set(r->error, status,
+                         "%s/" MARK_FILE_NAME ": was written by another version of this program",
+                         log->dir);
+    if (status != ST_OK)
+        return error_set(r->error, status,
+                         "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
+                         "durable; nothing was changed: look at the disk, then " RECOVERY_ADVICE,
+                         log->dir, status_text(status));
+    r->claimed = r->mark.index;
+    return ST_OK;
 }
 
 /* -- Finding the files -- */
@@ -114,6 +110,15 @@ static enum status find_files(struct recovery *r)
 
 /* -- Opening them -- */
 
+static bool is_listed(const struct recovery *r, uint64_t id)
+{
+    for (size_t i = 0; i < r->listed_count; i++) {
+        if (r->listed[i] == id)
+            return true;
+    }
+    return false;
+}
+
 /* What the seal, or the first record, tells of the contents. first_index stays 0 if neither does.
  */
 static enum status learn_contents(struct recovery *r, struct segment *segment)
@@ -126,12 +131,17 @@ static enum status learn_contents(struct recovery *r, struct segment *segment)
         return ST_OK;
     }
     if (status == ST_DAMAGED || rewritten)
-        return fail_damaged(r, segment->head.id, SEGMENT_SEAL_OFFSET, "the seal is damaged");
+        return recovery_fail_damaged(r, segment->head.id, SEGMENT_SEAL_OFFSET,
+                                     "the seal is damaged");
     struct slice records = slice_of(segment->base + SEGMENT_RECORDS_OFFSET,
                                     segment->head.capacity - SEGMENT_RECORDS_OFFSET);
     struct record_head first;
     if (record_check(records, segment->head.salt, &first) == RECORD_GOOD)
         segment->first_index = first.index;
+    else if (is_listed(r, segment->head.id))
+        return recovery_fail_damaged(
+            r, segment->head.id, SEGMENT_RECORDS_OFFSET,
+            "the record is damaged, and the checkpoint says that it was durable");
     return ST_OK;
 }
 
@@ -139,41 +149,33 @@ static enum status open_one(struct recovery *r, uint64_t id)
 {
     struct log *log = r->log;
     if (id == 0 || id > SEGMENT_ID_MAX)
-        return fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
+        return recovery_fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
     AUTO(segment_freep) struct segment *segment = NULL;
     enum status status = segment_open(log->fs, log->dir, id, &segment);
     if (status == ST_DAMAGED)
-        return fail_damaged(r, id, 0, "the head of the segment is damaged or its length is wrong");
+        return recovery_fail_damaged(r, id, 0,
+                                     "the head of the segment is damaged or its length is wrong");
     if (status == ST_WRONG_FORMAT)
-        return fail_file(r, status, id, "was written by another version of this program");
+        return recovery_fail_file(r, status, id, "was written by another version of this program");
     if (status != ST_OK)
-        return fail_file(r, status, id, status_text(status));
+        return recovery_fail_file(r, status, id, status_text(status));
     TRY(learn_contents(r, segment));
     if (atomic_load(&log->next_id) <= id)
         atomic_store(&log->next_id, id + 1);
     status = segment_order_reserve(&r->found);
     if (status != ST_OK)
-        return fail_file(r, status, id, status_text(status));
+        return recovery_fail_file(r, status, id, status_text(status));
     segment_order_add(&r->found, TAKE(segment));
     return ST_OK;
 }
 
-static bool is_listed(const struct recovery *r, uint64_t id)
-{
-    for (size_t i = 0; i < r->listed_count; i++) {
-        if (r->listed[i] == id)
-            return true;
-    }
-    return false;
-}
-
-static enum status remove_found(struct recovery *r, size_t at)
+enum status recovery_remove_found(struct recovery *r, size_t at)
 {
     struct segment *segment = segment_order_remove(&r->found, at);
     uint64_t id = segment->head.id;
     enum status status = log_remove_segment(r->log, segment);
     if (status != ST_OK)
-        return fail_file(r, status, id, "can not be removed");
+        return recovery_fail_file(r, status, id, "can not be removed");
     return ST_OK;
 }
 
@@ -191,20 +193,19 @@ static enum status open_files(struct recovery *r)
         TRY(open_one(r, r->ids[i]));
     for (size_t i = 0; i < r->listed_count; i++) {
         if (segment_order_find(&r->found, r->listed[i]) == r->found.count)
-            return fail_file(r, ST_DAMAGED, r->listed[i],
-                             "is missing, and the checkpoint needs it: restore the data directory "
-                             "from a backup or a snapshot");
+            return recovery_fail_file(r, ST_DAMAGED, r->listed[i],
+                                      "is missing, and the checkpoint needs it: " RECOVERY_ADVICE);
         if (atomic_load(&r->log->next_id) <= r->listed[i])
             atomic_store(&r->log->next_id, r->listed[i] + 1);
     }
     for (size_t i = r->found.count; i-- > 0;) {
         const struct segment *segment = r->found.items[i];
         if (!r->after_index && (segment->head.flags & SEGMENT_REWRITTEN))
-            return fail_file(r, ST_DAMAGED, segment->head.id,
-                             "was cleaned, so there was a checkpoint, and now there is none: "
-                             "restore the data directory from a backup or a snapshot");
+            return recovery_fail_file(r, ST_DAMAGED, segment->head.id,
+                                      "was cleaned, so there was a checkpoint, and now there is "
+                                      "none: " RECOVERY_ADVICE);
         if (is_left_over(r, segment))
-            TRY(remove_found(r, i));
+            TRY(recovery_remove_found(r, i));
     }
     return ST_OK;
 }
@@ -221,7 +222,7 @@ static enum status place(struct recovery *r, size_t at)
     if (status == ST_OK)
         status = segment_table_put(&log->table, segment->head.id, segment);
     if (status != ST_OK)
-        return fail_file(r, status, segment->head.id, status_text(status));
+        return recovery_fail_file(r, status, segment->head.id, status_text(status));
     segment_order_add(&log->order, segment_order_remove(&r->found, at));
     log_note_capacity(log, segment->head.capacity);
     return ST_OK;
@@ -284,12 +285,12 @@ static size_t find_next(const struct recovery *r, const struct segment *before)
 static enum status fail_missing(struct recovery *r, const struct segment *before)
 {
     if (before && before->next_id && atomic_load(&before->last_index) >= r->after_index)
-        return fail_file(r, ST_DAMAGED, before->next_id,
-                         "is missing, and the segment before it names it: restore the data "
-                         "directory from a backup or a snapshot");
+        return recovery_fail_file(
+            r, ST_DAMAGED, before->next_id,
+            "is missing, and the segment before it names it: " RECOVERY_ADVICE);
     return error_set(r->error, ST_DAMAGED,
                      "%s: the segment with record %" PRIu64
-                     " is missing: restore the data directory from a backup or a snapshot",
+                     " is missing: " RECOVERY_ADVICE,
                      r->log->dir, r->expected);
 }
 
@@ -308,9 +309,11 @@ static enum status place_old(struct recovery *r, struct segment **ret_start)
         if (start && !atomic_load(&start->full) && after_all)
             break; /* the writer's next one; its seal before it was not durable */
         if (start && start->first_index == segment->first_index)
-            return fail_file(r, ST_DAMAGED, segment->head.id, "holds what another segment holds");
+            return recovery_fail_file(r, ST_DAMAGED, segment->head.id,
+                                      "holds what another segment holds");
         if (start && !atomic_load(&start->full))
-            return fail_damaged(r, start->head.id, SEGMENT_SEAL_OFFSET, "the seal is missing");
+            return recovery_fail_damaged(r, start->head.id, SEGMENT_SEAL_OFFSET,
+                                         "the seal is missing");
         TRY(place(r, at));
         start = segment;
     }
@@ -330,7 +333,8 @@ static enum status read_segment(struct recovery *r, struct segment *segment, boo
         return ST_OK;
     }
     if (segment->head.flags & SEGMENT_REWRITTEN)
-        return fail_damaged(r, segment->head.id, 0, "was rewritten before a checkpoint covered it");
+        return recovery_fail_damaged(r, segment->head.id, 0,
+                                     "was rewritten before a checkpoint covered it");
     uint64_t offset = 0;
     TRY(scan(r, segment, &offset));
     atomic_store(&segment->written, offset);
@@ -365,145 +369,6 @@ static enum status read_chain(struct recovery *r, struct segment *segment)
     }
 }
 
-/* -- The stop: damage, or a torn tail -- */
-
-/* The greatest index that any record in [from, capacity) says was durable; notes if all is blank.
- */
-static uint64_t greatest_claim(struct segment *segment, uint64_t from)
-{
-    uint64_t claim = 0, capacity = segment->head.capacity;
-    segment->blank = true;
-    for (uint64_t offset = from; offset < capacity; offset += RECORD_ALIGN) {
-        struct slice rest = slice_of(segment->base + offset, capacity - offset);
-        size_t zeros = bytes_first_nonzero(rest);
-        if (zeros == rest.len)
-            break;
-        segment->blank = false;
-        zeros &= ~(size_t)(RECORD_ALIGN - 1);
-        offset += zeros;
-        rest = slice_sub(rest, zeros, rest.len - zeros);
-        struct record_head head;
-        if (record_head_check(rest, segment->head.salt, &head) &&
-            record_durable_index(&head) > claim &&
-            record_check(rest, segment->head.salt, &head) == RECORD_GOOD)
-            claim = record_durable_index(&head);
-    }
-    return claim;
-}
-
-static enum status refuse_damage(struct recovery *r)
-{
-    uint64_t claim = greatest_claim(r->stop, r->stop_offset);
-    for (size_t i = 0; i < r->found.count; i++) {
-        uint64_t other = greatest_claim(r->found.items[i], SEGMENT_RECORDS_OFFSET);
-        claim = other > claim ? other : claim;
-    }
-    if (claim >= r->expected)
-        return fail_damaged(r, r->stop->head.id, r->stop_offset,
-                            "the record is damaged, and a later one says that it was durable");
-    if (r->after_index >= r->expected)
-        return fail_damaged(r, r->stop->head.id, r->stop_offset,
-                            "the record is damaged, and the checkpoint says that it was durable");
-    return ST_OK;
-}
-
-static bool all_zeros(const struct segment *segment, uint64_t from, uint64_t to)
-{
-    return bytes_first_nonzero(slice_of(segment->base + from, to - from)) == to - from;
-}
-
-/* Writes zeros where there are none, from the stop to the end, and takes the seal away. */
-static enum status cut_tail(struct segment *segment, uint64_t from)
-{
-    enum { STEP = 64 * 1024 };
-    uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
-    if (!all_zeros(segment, SEGMENT_SEAL_OFFSET, seal_end))
-        TRY(file_write_zeros(segment->file, SEGMENT_SEAL_OFFSET, seal_end));
-    for (uint64_t at = from; at < segment->head.capacity && !segment->blank;) {
-        uint64_t end = at + STEP < segment->head.capacity ? at + STEP : segment->head.capacity;
-        if (!all_zeros(segment, at, end))
-            TRY(file_write_zeros(segment->file, at, end));
-        at = end;
-    }
-    return ST_OK;
-}
-
-static enum status write_again(struct segment *segment, uint64_t offset, uint64_t end)
-{
-    uint8_t copy[16 * 1024];
-    while (offset < end) {
-        size_t len = size_min(sizeof(copy), end - offset);
-        memcpy(copy, segment->base + offset, len);
-        TRY(file_pwrite(segment->file, slice_of(copy, len), offset));
-        offset += len;
-    }
-    return ST_OK;
-}
-
-/*
- * Writes again what nobody has called durable, and syncs. After a failed sync the system may hold
- * pages that look written and are not on the disk; only a new write brings them there.
- */
-static enum status make_durable(struct recovery *r, struct segment *segment)
-{
-    uint64_t end = atomic_load(&segment->written), offset = SEGMENT_RECORDS_OFFSET;
-    struct record_head head;
-    /* What ends at or below the claim may not have been read: its heads are not to be trusted. */
-    if (atomic_load(&segment->last_index) <= r->claimed)
-        offset = end;
-    for (; offset < end; offset += align_up(head.len, RECORD_ALIGN)) {
-        memcpy(&head, segment->base + offset, sizeof(head));
-        /* A length that cannot be is of a head that was never read: all from there is written. */
-        if (head.index > r->claimed || head.len < sizeof(head) || head.len > end - offset)
-            break;
-    }
-    offset = offset < end ? offset : end;
-    TRY(write_again(segment, offset, end));
-    uint64_t seal_end = SEGMENT_SEAL_OFFSET + sizeof(struct segment_seal);
-    if (atomic_load(&segment->full))
-        TRY(write_again(segment, SEGMENT_SEAL_OFFSET, seal_end));
-    return file_sync(segment->file);
-}
-
-static enum status settle_chain(struct recovery *r)
-{
-    struct segment_order *order = &r->log->order;
-    r->claimed = r->claimed > r->after_index ? r->claimed : r->after_index;
-    enum status status = cut_tail(r->stop, r->stop_offset);
-    for (size_t i = 0; i < order->count && status == ST_OK; i++) {
-        struct segment *segment = order->items[i];
-        /* A seal is as durable as the record that follows it. */
-        if (segment == r->stop || atomic_load(&segment->last_index) + 1 > r->claimed)
-            status = make_durable(r, segment);
-    }
-    if (status != ST_OK)
-        return fail_file(r, status, r->stop->head.id, status_text(status));
-    return ST_OK;
-}
-
-/* After the tail is cut on disk: until then it may still name what goes here. */
-static enum status drop_beyond(struct recovery *r)
-{
-    struct log *log = r->log;
-    while (r->found.count) {
-        struct segment *segment = r->found.items[r->found.count - 1];
-        bool unused = segment->blank && !atomic_load(&segment->full);
-        if (!unused || atomic_load(&log->waiting)) {
-            TRY(remove_found(r, r->found.count - 1));
-            continue;
-        }
-        LOCK_SCOPE(&log->lock);
-        enum status status = segment_table_put(&log->table, segment->head.id, segment);
-        if (status != ST_OK)
-            return fail_file(r, status, segment->head.id, status_text(status));
-        atomic_store(&log->waiting, segment_order_remove(&r->found, r->found.count - 1));
-    }
-    enum status status = fs_sync_dir(log->fs, log->dir);
-    if (status != ST_OK)
-        return error_set(r->error, status, "%s: %s", log->dir, status_text(status));
-    return ST_OK;
-}
-
 /* -- All together -- */
 
 static enum status begin_first(struct recovery *r)
@@ -536,24 +401,25 @@ static enum status check_first(struct recovery *r, const struct segment *start)
 
 static enum status recover(struct recovery *r)
 {
+    TRY(read_mark(r));
     TRY(find_files(r));
     TRY(open_files(r));
-    if (!r->found.count && !r->after_index) {
+    if (!r->found.count && !r->after_index && !r->mark.index) {
         TRY(begin_first(r));
     } else {
         struct segment *start = NULL;
         TRY(place_old(r, &start));
         TRY(check_first(r, start));
         TRY(read_chain(r, start));
-        TRY(refuse_damage(r));
-        TRY(settle_chain(r));
-        TRY(drop_beyond(r));
+        TRY(recovery_judge(r));
+        TRY(recovery_settle(r));
     }
 
     struct log *log = r->log;
     log->current = r->stop;
     log->append_offset = r->stop_offset;
     log->last_index = r->expected - 1;
+    log->mark = r->mark;
     atomic_store(&log->written_index, log->last_index);
     atomic_store(&log->durable_index, log->last_index);
     return ST_OK;

@@ -1,0 +1,412 @@
+/*
+ * A small log that has fallen idle, and damage in every place of its files: a bit flipped in each
+ * byte, each 512 bytes and each 4096 bytes turned to zeros. A start gives back everything that was
+ * acknowledged, or it refuses, or it says of a record that it is damaged: it never loses one
+ * silently. And what was never acknowledged is cut off and reported.
+ */
+#include "io/file_sim.h"
+#include "store/log/format.h"
+#include "store/log/log.h"
+#include "store/log/mark.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { BODY_BYTES = 100, RECORD_BYTES = 136, SEGMENT_BYTES = 4096, FILES_MAX = 8 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { BYTE_STEP = 7 };
+#else
+enum { BYTE_STEP = 1 };
+#endif
+
+/* A file as it was when the log was idle. */
+struct kept_file {
+    char path[64];
+    uint8_t *bytes; /* ours */
+    uint64_t len;
+};
+
+struct bed {
+    struct fs_sim *sim;
+    struct log_options options;
+    struct log *log;
+    uint64_t records;
+    uint64_t after_index; /* of the checkpoint */
+    uint64_t listed[FILES_MAX];
+    size_t listed_count;
+    uint64_t replayed;
+    struct error error;
+    struct kept_file files[FILES_MAX];
+    size_t file_count;
+};
+
+/* -- The log -- */
+
+static bool body_is_right(const struct log_record *record)
+{
+    for (size_t i = 0; i < record->body.len; i++) {
+        if (record->body.ptr[i] != (uint8_t)(record->index * 7 + i))
+            return false;
+    }
+    return record->body.len == BODY_BYTES;
+}
+
+static enum status see_record(void *ctx, const struct log_record *record)
+{
+    struct bed *bed = ctx;
+    bed->replayed++;
+    assert_int_equal(record->index, bed->after_index + bed->replayed);
+    assert_true(body_is_right(record));
+    return ST_OK;
+}
+
+static enum status bed_open(struct bed *bed)
+{
+    bed->replayed = 0;
+    bed->error.text[0] = 0;
+    return log_open(&bed->options, bed->after_index, bed->after_index ? bed->listed : NULL,
+                    bed->listed_count, see_record, bed, &bed->log, &bed->error);
+}
+
+static void bed_close(struct bed *bed)
+{
+    log_close(TAKE(bed->log));
+}
+
+static void append(struct bed *bed)
+{
+    log_loc loc;
+    assert_int_equal(log_reserve(bed->log, BODY_BYTES), ST_OK);
+    uint64_t index = log_last_index(bed->log) + 1;
+    uint8_t *body = log_append_begin(bed->log, &loc);
+    for (size_t i = 0; i < BODY_BYTES; i++)
+        body[i] = (uint8_t)(index * 7 + i);
+    log_append_end(bed->log, LOG_TYPE_OF_REVISIONS, (int64_t)index, BODY_BYTES);
+}
+
+static void append_acked(struct bed *bed, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        append(bed);
+        assert_int_equal(log_write(bed->log), ST_OK);
+        assert_int_equal(log_sync(bed->log), ST_OK);
+    }
+    bed->records += count;
+}
+
+/* -- Its files -- */
+
+static void keep_file(void *ctx, const char *name)
+{
+    struct bed *bed = ctx;
+    assert_true(bed->file_count < FILES_MAX);
+    struct kept_file *kept = &bed->files[bed->file_count++];
+    assert_true(snprintf(kept->path, sizeof(kept->path), "/log/%s", name) > 0);
+    struct file *file;
+    assert_int_equal(fs_open(bed->options.fs, kept->path, FILE_READ_WRITE, &file), ST_OK);
+    assert_int_equal(file_size(file, &kept->len), ST_OK);
+    kept->bytes = malloc(kept->len);
+    assert_int_equal(file_pread(file, kept->bytes, kept->len, 0), ST_OK);
+    file_close(file);
+}
+
+struct names {
+    char paths[2 * FILES_MAX][64];
+    size_t count;
+};
+
+static void note_name(void *ctx, const char *name)
+{
+    struct names *names = ctx;
+    assert_true(names->count < COUNT_OF(names->paths));
+    char *path = names->paths[names->count++];
+    assert_true(snprintf(path, sizeof(names->paths[0]), "/log/%s", name) > 0);
+}
+
+static void remove_files(struct bed *bed)
+{
+    struct names names = {.count = 0};
+    assert_int_equal(fs_list(bed->options.fs, "/log", note_name, &names), ST_OK);
+    for (size_t i = 0; i < names.count; i++)
+        assert_int_equal(fs_unlink(bed->options.fs, names.paths[i]), ST_OK);
+}
+
+static void forget_files(struct bed *bed)
+{
+    for (size_t i = 0; i < bed->file_count; i++)
+        free(bed->files[i].bytes);
+    bed->file_count = 0;
+}
+
+static void keep_files(struct bed *bed)
+{
+    forget_files(bed);
+    assert_int_equal(fs_list(bed->options.fs, "/log", keep_file, bed), ST_OK);
+}
+
+/* As they were, but for len bytes of one of them. */
+static void lay_out(struct bed *bed, size_t damaged, uint64_t offset, const uint8_t *bytes,
+                    uint64_t len)
+{
+    remove_files(bed);
+    for (size_t i = 0; i < bed->file_count; i++) {
+        struct file *file;
+        assert_int_equal(fs_open(bed->options.fs, bed->files[i].path, FILE_CREATE, &file), ST_OK);
+        assert_int_equal(
+            file_pwrite(file, slice_of(bed->files[i].bytes, bed->files[i].len), 0), ST_OK);
+        if (i == damaged)
+            assert_int_equal(file_pwrite(file, slice_of(bytes, len), offset), ST_OK);
+        file_close(file);
+    }
+}
+
+/* -- What a start makes of it -- */
+
+struct outcomes {
+    unsigned intact, refused, read_as_damaged;
+};
+
+/* Everything acknowledged is there and right, or reading it says that it is damaged. */
+static void check_all(struct bed *bed, struct outcomes *outcomes)
+{
+    /* More than that is what was written and nobody had waited for. */
+    assert_true(log_last_index(bed->log) >= bed->records);
+    assert_true(bed->replayed >= bed->records - bed->after_index);
+    struct log_reader reader;
+    log_reader_init(&reader, bed->log, 1);
+    for (uint64_t index = 1; index <= bed->records; index++) {
+        struct log_record record;
+        enum status status = log_reader_next(&reader, UINT64_MAX, &record);
+        if (status == ST_DAMAGED && index <= bed->after_index) {
+            outcomes->read_as_damaged++;
+            return;
+        }
+        assert_int_equal(status, ST_OK);
+        assert_int_equal(record.index, index);
+        assert_true(body_is_right(&record));
+    }
+    outcomes->intact++;
+}
+
+static void start(struct bed *bed, size_t damaged, uint64_t offset, struct outcomes *outcomes)
+{
+    enum status status = bed_open(bed);
+    if (status == ST_OK) {
+        check_all(bed, outcomes);
+    } else {
+        if (status != ST_DAMAGED)
+            fail_msg("%s at %llu: %s", bed->files[damaged].path, (unsigned long long)offset,
+                     bed->error.text);
+        assert_non_null(strstr(bed->error.text, "/log/"));
+        assert_non_null(strstr(bed->error.text, "restore"));
+        outcomes->refused++;
+    }
+    bed_close(bed);
+}
+
+static void flip_every_byte(struct bed *bed, struct outcomes *outcomes)
+{
+    for (size_t i = 0; i < bed->file_count; i++) {
+        for (uint64_t at = 0; at < bed->files[i].len; at += BYTE_STEP) {
+            uint8_t flipped = bed->files[i].bytes[at] ^ (uint8_t)(1 << at % 8);
+            lay_out(bed, i, at, &flipped, 1);
+            start(bed, i, at, outcomes);
+        }
+    }
+}
+
+static void zero_every_block(struct bed *bed, uint64_t block, struct outcomes *outcomes)
+{
+    static const uint8_t zeros[2 * 4096];
+    assert_true(block <= sizeof(zeros));
+    for (size_t i = 0; i < bed->file_count; i++) {
+        for (uint64_t at = 0; at < bed->files[i].len; at += block) {
+            uint64_t left = bed->files[i].len - at;
+            lay_out(bed, i, at, zeros, block < left ? block : left);
+            start(bed, i, at, outcomes);
+        }
+    }
+}
+
+static void damage_everywhere(struct bed *bed)
+{
+    struct outcomes outcomes = {0};
+    flip_every_byte(bed, &outcomes);
+    zero_every_block(bed, 512, &outcomes);
+    zero_every_block(bed, 4096, &outcomes);
+    zero_every_block(bed, 2 * 4096, &outcomes);
+    /* The test is one of both answers. */
+    assert_true(outcomes.intact > 0);
+    assert_true(outcomes.refused > 0);
+    lay_out(bed, 0, 0, NULL, 0);
+}
+
+/* -- The tests -- */
+
+static int set_up(void **state)
+{
+    struct bed *bed = calloc(1, sizeof(*bed));
+    bed->sim = fs_sim_new(3);
+    assert_int_equal(fs_make_dir(fs_sim_fs(bed->sim), "/log"), ST_OK);
+    bed->options = (struct log_options){
+        .fs = fs_sim_fs(bed->sim),
+        .dir = "/log",
+        .segment_bytes_first = SEGMENT_BYTES,
+        .segment_bytes_max = SEGMENT_BYTES,
+        .salt = 99,
+    };
+    assert_int_equal(bed_open(bed), ST_OK);
+    *state = bed;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bed *bed = *state;
+    forget_files(bed);
+    log_close(bed->log);
+    fs_sim_free(bed->sim);
+    free(bed);
+    return 0;
+}
+
+/* From a single record, of which nothing but the mark speaks, to some in a third segment. */
+static void fall_idle(struct bed *bed, uint64_t records)
+{
+    append_acked(bed, records);
+    assert_int_equal(log_mark(bed->log), ST_OK);
+    bed_close(bed);
+    keep_files(bed);
+}
+
+static void one_record_is_never_lost_silently(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 1);
+    damage_everywhere(bed);
+}
+
+static void several_segments_are_never_lost_silently(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, (SEGMENT_BYTES - SEGMENT_RECORDS_OFFSET) / RECORD_BYTES + 3);
+    damage_everywhere(bed);
+}
+
+/* A power cut came after the mark and tore what followed it. */
+static void a_torn_tail_behind_the_mark_hides_nothing(void **state)
+{
+    struct bed *bed = *state;
+    append_acked(bed, 4);
+    assert_int_equal(log_mark(bed->log), ST_OK);
+    append(bed);
+    append(bed);
+    assert_int_equal(log_write(bed->log), ST_OK);
+    bed_close(bed);
+    keep_files(bed);
+    for (size_t i = 0; i < bed->file_count; i++) {
+        uint64_t torn = SEGMENT_RECORDS_OFFSET + 4 * RECORD_BYTES + 60;
+        if (strcmp(bed->files[i].path, "/log/0000000000000001.seg") == 0)
+            bed->files[i].bytes[torn] ^= 1;
+    }
+    damage_everywhere(bed);
+}
+
+static void check_point(struct bed *bed, uint64_t index)
+{
+    struct log_segment_info infos[FILES_MAX];
+    size_t count = log_segments(bed->log, infos, FILES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (infos[i].first_index <= index)
+            bed->listed[bed->listed_count++] = infos[i].id;
+    }
+    bed->after_index = index;
+}
+
+/* What the checkpoint covers is not replayed; its values are still in the log. */
+static void what_a_checkpoint_covers_is_never_lost_silently(void **state)
+{
+    struct bed *bed = *state;
+    append_acked(bed, 6);
+    check_point(bed, 6);
+    fall_idle(bed, 0);
+    damage_everywhere(bed);
+}
+
+static void what_follows_a_checkpoint_is_never_lost_silently(void **state)
+{
+    struct bed *bed = *state;
+    append_acked(bed, 34);
+    check_point(bed, 32);
+    fall_idle(bed, 1);
+    damage_everywhere(bed);
+}
+
+/* Without the mark it is a write that was not finished: cut, and the cut is told. */
+static void a_cut_says_where_and_what_it_took(void **state)
+{
+    struct bed *bed = *state;
+    append_acked(bed, 3);
+    bed_close(bed);
+    keep_files(bed);
+    assert_int_equal(bed->file_count, 1);
+    uint64_t last = SEGMENT_RECORDS_OFFSET + 2 * RECORD_BYTES;
+    uint8_t flipped = bed->files[0].bytes[last + 50] ^ 1;
+    lay_out(bed, 0, last + 50, &flipped, 1);
+    assert_int_equal(bed_open(bed), ST_OK);
+    struct log_cut cut = log_cut(bed->log);
+    assert_int_equal(cut.index, 3);
+    assert_int_equal(cut.segment_id, 1);
+    assert_int_equal(cut.offset, last);
+    assert_int_equal(cut.bytes, RECORD_HEAD_BYTES + BODY_BYTES);
+    assert_string_equal(cut.reason, "its checksum is wrong");
+    bed_close(bed);
+    assert_int_equal(bed_open(bed), ST_OK); /* once it is gone there is nothing to cut */
+    assert_int_equal(log_cut(bed->log).bytes, 0);
+}
+
+static void both_copies_of_the_mark_gone_is_refused(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 2);
+    for (size_t i = 0; i < bed->file_count; i++) {
+        if (!strstr(bed->files[i].path, MARK_FILE_NAME))
+            continue;
+        bed->files[i].bytes[20] ^= 1;
+        bed->files[i].bytes[MARK_COPY_BYTES + 20] ^= 1;
+    }
+    lay_out(bed, 0, 0, NULL, 0);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, "/log/" MARK_FILE_NAME));
+}
+
+/* Every segment removed, and the mark left: that is no new log. */
+static void a_mark_alone_is_no_new_log(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 2);
+    assert_int_equal(fs_unlink(bed->options.fs, "/log/0000000000000001.seg"), ST_OK);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, "missing"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(one_record_is_never_lost_silently),
+        TEST(several_segments_are_never_lost_silently),
+        TEST(a_torn_tail_behind_the_mark_hides_nothing),
+        TEST(what_a_checkpoint_covers_is_never_lost_silently),
+        TEST(what_follows_a_checkpoint_is_never_lost_silently),
+        TEST(a_cut_says_where_and_what_it_took),
+        TEST(both_copies_of_the_mark_gone_is_refused),
+        TEST(a_mark_alone_is_no_new_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
