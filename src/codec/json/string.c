@@ -114,3 +114,32 @@ enum json_string_fault json_string_get(const struct json_scanner *s, uint8_t *ds
         *ret_text = slice_of(dst, len);
     return fault;
 }
+
+/* Takes what is equal off the text. */
+static bool take_prefix(struct slice *text, struct slice prefix)
+{
+    if (!slice_has_prefix(*text, prefix))
+        return false;
+    *text = slice_sub(*text, prefix.len, text->len - prefix.len);
+    return true;
+}
+
+bool json_escaped_is(struct slice inner, struct slice text)
+{
+    const uint8_t *p = inner.ptr, *end = inner.ptr + inner.len;
+    while (p < end) {
+        const uint8_t *backslash = memchr(p, '\\', (size_t)(end - p));
+        size_t plain = (size_t)((backslash ? backslash : end) - p);
+        if (!take_prefix(&text, slice_of(p, plain)))
+            return false;
+        p += plain;
+        if (p == end)
+            break;
+        uint8_t bytes[4];
+        unsigned c = short_escape(p[1]);
+        p = p[1] == 'u' ? take_unicode(p + 2, end, &c) : p + 2;
+        if (!p || !take_prefix(&text, slice_of(bytes, put_char(bytes, c))))
+            return false;
+    }
+    return !text.len;
+}

@@ -26,4 +26,25 @@ MUST_CHECK
 enum json_string_fault json_string_get(const struct json_scanner *scanner, uint8_t *dst,
                                        struct slice *ret_text);
 
+/*
+ * Whether a string means this text, by the bytes between its quotes; so do a number and a literal
+ * as they stand. Half of a surrogate pair means nothing.
+ */
+bool json_escaped_is(struct slice inner, struct slice text);
+static inline bool json_inner_is(struct slice inner, struct slice text)
+{
+    /* An escape is longer than what it means. */
+    if (LIKELY(inner.len == text.len))
+        return slice_equal(inner, text) && (!text.len || !memchr(text.ptr, '\\', text.len));
+    return inner.len > text.len && memchr(inner.ptr, '\\', inner.len) &&
+           json_escaped_is(inner, text);
+}
+
+/* Whether the key or string that was just returned means this text, which has no backslash. */
+static inline bool json_token_is(const struct json_scanner *scanner, struct slice text)
+{
+    struct slice inner = slice_sub(scanner->raw, 1, scanner->raw.len - 2);
+    return LIKELY(!scanner->escaped) ? slice_equal(inner, text) : json_escaped_is(inner, text);
+}
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/fake.h"
+#include "engine/lease.h"
 #include "wire/http/state.h"
 
 #include <setjmp.h>
@@ -176,6 +177,48 @@ static void end(void)
     for (size_t i = 0; i < bed->count; i++)
         free(bed->peers[i]);
     free(bed);
+}
+
+/* -- Besides the face -- */
+
+static inline void on_told(struct engine_op *op)
+{
+    (void)op;
+}
+
+/* How many leases there are, or keys on that one. */
+static inline size_t count_leases(int64_t id)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct engine_lease op = {
+        .op = {.done = on_told, .arena = &arena}, .id = id, .want_keys = true};
+    if (id)
+        engine_lease_time_to_live(bed->shard, &op);
+    else
+        engine_lease_list(bed->shard, &op);
+    run();
+    arena_fini(&arena);
+    return id ? op.key_count : op.id_count;
+}
+
+static inline void on_stored(struct engine_op *op)
+{
+    assert_int_equal(op->status, ST_OK);
+    engine_write_close(&CONTAINER_OF(op, struct kube_write, engine.op)->engine);
+}
+
+/* Puts a new key past the face, as a client of etcd would. */
+static inline void store(const char *key, struct slice value)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 16);
+    struct kube_write write = {.key = slice_from_text(key), .value = value};
+    write.engine.op =
+        (struct engine_op){.done = on_stored, .arena = &arena, .principal = ENGINE_SERVER};
+    kube_storage_put(bed->shard, &write);
+    run();
+    arena_fini(&arena);
 }
 
 #define CMS "/api/v1/namespaces/default/configmaps"

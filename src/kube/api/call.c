@@ -430,8 +430,12 @@ static void on_definitions(struct kube_registry_wait *wait)
     if (!kube_call_done(call))
         return;
     const struct http_request *request = http_exchange_request(call->exchange);
-    if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->face->registry)))
+    if (wait->status != ST_OK) {
+        kube_fail_engine(&call->status, wait->status);
+        kube_call_fail(call);
+    } else if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->face->registry))) {
         go_on(call);
+    }
 }
 
 static void read_definitions(struct kube_call *call)
@@ -453,8 +457,8 @@ static void on_definition(struct engine_op *op)
     if (status == ST_OK) {
         const struct pb_range_request *request = call->handler;
         struct slice key = request->key;
-        kube_registry_take(call->face->registry, slice_sub(key, prefix.len, key.len - prefix.len),
-                           kv);
+        status = kube_registry_take(call->face->registry,
+                                    slice_sub(key, prefix.len, key.len - prefix.len), kv);
     }
     engine_range_close(&call->range);
     call->handler = NULL;

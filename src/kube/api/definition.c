@@ -2,6 +2,7 @@
 
 #include "kube/api/body.h"
 #include "kube/custom/check.h"
+#include "kube/object/condition.h"
 
 #include <stdio.h>
 
@@ -74,51 +75,6 @@ static bool set_defaults(const struct kube_meta *meta, struct json_node *object)
 }
 
 /* -- Status -- */
-
-static struct json_node *find_condition(struct json_node *list, const char *type)
-{
-    struct json_node *item = first_of(list);
-    while (item && !json_node_is_text(json_node_named(item, "type"), type))
-        item = json_node_next(item);
-    return item;
-}
-
-static bool array_at(const struct kube_meta *meta, struct json_node *object, const char *key,
-                     struct json_node **ret_list)
-{
-    struct json_node *list = json_node_named(object, key);
-    if (!list || list->type != JSON_TYPE_ARRAY) {
-        list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
-        if (!set(meta, object, key, list))
-            return false;
-    }
-    *ret_list = list;
-    return true;
-}
-
-static bool set_condition(const struct kube_meta *meta, struct json_node *status, const char *type,
-                          bool truth, const char *reason, const char *message)
-{
-    struct json_node *list;
-    char now[KUBE_TIME_BYTES];
-    const char *value = truth ? "True" : "False";
-    if (!array_at(meta, status, "conditions", &list))
-        return false;
-    struct json_node *condition = find_condition(list, type);
-    bool same = condition && json_node_is_text(json_node_named(condition, "status"), value);
-    if (!condition) {
-        condition = json_node_new(meta->arena, JSON_TYPE_OBJECT);
-        if (!condition || json_node_insert(list, NULL, condition) != ST_OK)
-            return no_memory(meta);
-    }
-    kube_time_text(meta->now_s, now);
-    return kube_meta_set_text(meta, condition, "type", slice_from_text(type)) &&
-           kube_meta_set_text(meta, condition, "status", slice_from_text(value)) &&
-           (same ||
-            kube_meta_set_text(meta, condition, "lastTransitionTime", slice_from_text(now))) &&
-           kube_meta_set_text(meta, condition, "reason", slice_from_text(reason)) &&
-           kube_meta_set_text(meta, condition, "message", slice_from_text(message));
-}
 
 static bool is_text(struct slice name, const char *text)
 {
@@ -226,19 +182,20 @@ static bool settle_names(struct settling *s)
 
 static bool settle_conditions(struct settling *s, struct json_node *status)
 {
-    struct json_node *established =
-        find_condition(json_node_named(status, "conditions"), "Established");
+    struct json_node *established = kube_condition_find(status, "Established");
     bool serves = established && json_node_is_text(json_node_named(established, "status"), "True");
     bool set_names =
-        s->reason ? set_condition(s->meta, status, "NamesAccepted", false, s->reason, s->message)
-                  : set_condition(s->meta, status, "NamesAccepted", true, "NoConflicts",
-                                  "no conflicts found");
+        s->reason ? kube_condition_set(s->meta, status, "NamesAccepted", false, s->reason,
+                                       slice_from_text(s->message))
+                  : kube_condition_set(s->meta, status, "NamesAccepted", true, "NoConflicts",
+                                       SLICE_LITERAL("no conflicts found"));
     if (!set_names || serves)
         return set_names;
-    return s->reason ? set_condition(s->meta, status, "Established", false, "NotAccepted",
-                                     "not all names are accepted")
-                     : set_condition(s->meta, status, "Established", true, "InitialNamesAccepted",
-                                     "the initial names have been accepted");
+    return s->reason
+               ? kube_condition_set(s->meta, status, "Established", false, "NotAccepted",
+                                    SLICE_LITERAL("not all names are accepted"))
+               : kube_condition_set(s->meta, status, "Established", true, "InitialNamesAccepted",
+                                    SLICE_LITERAL("the initial names have been accepted"));
 }
 
 /* The version that is stored now is one of those that were. */
@@ -252,7 +209,7 @@ static bool settle_stored(const struct kube_meta *meta, struct json_node *object
         if (storage && storage->type == JSON_TYPE_BOOL && storage->truth)
             break;
     }
-    if (!version || !array_at(meta, status, "storedVersions", &list) ||
+    if (!version || !kube_meta_array(meta, status, "storedVersions", &list) ||
         !text_of(meta, json_node_named(version, "name"), &name))
         return !version;
     struct json_node *item = json_node_first(list);
@@ -334,7 +291,7 @@ bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object
     char now[KUBE_TIME_BYTES];
     kube_time_text(meta->now_s, now);
     if (!kube_meta_set_text(meta, metadata, "deletionTimestamp", slice_from_text(now)) ||
-        !array_at(meta, metadata, "finalizers", &finalizers) ||
+        !kube_meta_array(meta, metadata, "finalizers", &finalizers) ||
         !kube_meta_object(meta, object, "status", &status))
         return false;
     if (!kube_meta_has_finalizer(object, KUBE_CLEANUP_FINALIZER)) {
@@ -343,12 +300,13 @@ bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object
         if (!ours || json_node_insert(finalizers, NULL, ours) != ST_OK)
             return no_memory(meta);
     }
-    return set_condition(meta, status, "Terminating", true, "InstanceDeletionPending",
-                         "CustomResourceDefinition marked for deletion; CustomResource deletion "
-                         "will begin soon");
+    return kube_condition_set(meta, status, "Terminating", true, "InstanceDeletionPending",
+                              SLICE_LITERAL("CustomResourceDefinition marked for deletion; "
+                                            "CustomResource deletion will begin soon"));
 }
 
-bool kube_definition_release(const struct kube_meta *meta, struct json_node *object, bool *ret_held)
+bool kube_definition_release(const struct kube_meta *meta, struct json_node *object, bool *ret_ours,
+                             bool *ret_held)
 {
     struct json_node *list = json_node_path(object, "metadata.finalizers"), *status;
     struct json_node *item = first_of(list);
@@ -356,8 +314,10 @@ bool kube_definition_release(const struct kube_meta *meta, struct json_node *obj
         item = json_node_next(item);
     if (item)
         json_node_remove(list, item);
+    *ret_ours = item;
     *ret_held = kube_meta_has_finalizers(object);
-    return item && kube_meta_object(meta, object, "status", &status) &&
-           set_condition(meta, status, "Terminating", false, "InstanceDeletionCompleted",
-                         "removed all instances");
+    return !item || (kube_meta_object(meta, object, "status", &status) &&
+                     kube_condition_set(meta, status, "Terminating", false,
+                                        "InstanceDeletionCompleted",
+                                        SLICE_LITERAL("removed all instances")));
 }

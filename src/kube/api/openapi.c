@@ -164,10 +164,13 @@ static void on_definitions(struct kube_registry_wait *wait)
     struct sending *s = CONTAINER_OF(wait, struct sending, wait);
     s->waits = false;
     s->face->under_way--;
-    if (s->x)
+    if (!s->x)
+        sending_free(s);
+    else if (wait->status == ST_OK)
         s->answer(s);
     else
-        sending_free(s);
+        http_respond(s->x, 500, SLICE_LITERAL("text/plain; charset=utf-8"),
+                     slice_from_text(status_text(wait->status)));
 }
 
 static void begin(struct http_exchange *x, struct kube_face *face,

@@ -1,12 +1,13 @@
 /*
- * What happens to namespaces marked for deletion without being asked each time: they are emptied,
- * object by object, and removed when nothing is left. The same with definitions and the objects of
+ * The emptying of namespaces that are marked for deletion: their objects are deleted one by one,
+ * and the namespace is removed when nothing is left. The same for definitions and the objects of
  * their kind.
  *
- *     each kind ─► each page ─► each object: delete, or mark if it has finalizers ─┐
- *        ▲   something is left: later, 1 s doubling to 30 s                        │
- *        └────────────────────────────────────────────────────────────────────────┤
- *                       nothing is left: take the finalizer away ◄─────────────────┘
+ *     each kind, pods first ─► each page ─► each object: delete, or mark if it has finalizers ─┐
+ *        ▲                                                                                     │
+ *        │                        while pods are left the other kinds stay, as in Kubernetes ◄─┤
+ *        └─ something is left: say so in the namespace's conditions, later 1 s up to 30 s ◄────┤
+ *                                       nothing is left: take the finalizer away ◄─────────────┘
  *
  * On the thread of its face. One operation at a time, each begun from the loop: emptying a large
  * namespace delays nobody.

@@ -67,9 +67,143 @@ static void one_that_is_asked_for_again_does_one_thing_at_a_time(void **state)
     }
 }
 
+#define IN_T "/api/v1/namespaces/t"
+#define HELD "\"finalizers\":[\"example.com/b\",\"example.com/a\"]"
+#define REMAIN "Some resources are remaining: "
+#define REMAIN_FOR "Some content in the namespace has finalizers remaining: "
+
+static void make_namespace(uint64_t seed)
+{
+    begin(seed, 50);
+    ask("POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"t\"}}", 201);
+}
+
+/* Until the next round of everything that waits. */
+static void later(void)
+{
+    clock_sim_advance(&bed->clock, INT64_C(31000000000));
+    fake_set_now(bed->engine, bed->clock.mono_ns);
+    run();
+}
+
+static void tells(const char *path, const char *part)
+{
+    struct peer *peer = send_json("GET", path, "");
+    run();
+    assert_answer(peer, 200, part);
+}
+
+static void release(const char *path)
+{
+    struct peer *peer = send_patch(path, "{\"metadata\":{\"finalizers\":null}}");
+    run();
+    assert_answer(peer, 200, NULL);
+}
+
+static void pods_go_before_everything_else(void **state)
+{
+    (void)state;
+    make_namespace(1);
+    ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"}}", 201);
+    ask("POST", IN_T "/pods",
+        "{\"metadata\":{\"name\":\"p\"," HELD "},\"spec\":{\"containers\":[{\"name\":\"c\","
+        "\"image\":\"i\"}]}}",
+        201);
+    ask("DELETE", IN_T, "", 200);
+    later();
+    ask("GET", IN_T "/configmaps/c", "", 200);
+    tells(IN_T "/pods/p", "deletionTimestamp");
+    tells(IN_T, REMAIN "pods. has 1 resource instances\"");
+    release(IN_T "/pods/p");
+    later();
+    ask("GET", IN_T "/configmaps/c", "", 404);
+    ask("GET", IN_T, "", 404);
+    end();
+}
+
+static void conditions_say_what_remains(void **state)
+{
+    (void)state;
+    make_namespace(2);
+    ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"," HELD "}}", 201);
+    ask("POST", IN_T "/secrets", "{\"metadata\":{\"name\":\"s\"," HELD "}}", 201);
+    ask("POST", "/apis/apps/v1/namespaces/t/controllerrevisions",
+        "{\"metadata\":{\"name\":\"r\",\"finalizers\":[\"example.com/b\"]},\"revision\":1}", 201);
+    ask("DELETE", IN_T, "", 200);
+    later();
+    tells(IN_T, "\"type\":\"NamespaceContentRemaining\",\"status\":\"True\"");
+    tells(IN_T, "\"reason\":\"SomeResourcesRemain\",\"message\":\"" REMAIN
+                "configmaps. has 1 resource instances, controllerrevisions.apps has 1 resource "
+                "instances, secrets. has 1 resource instances\"");
+    tells(IN_T, "\"reason\":\"SomeFinalizersRemain\",\"message\":\"" REMAIN_FOR
+                "example.com/a in 2 resource instances, example.com/b in 3 resource instances\"");
+    tells(IN_T, "\"type\":\"NamespaceDeletionContentFailure\",\"status\":\"False\"");
+    release(IN_T "/configmaps/c");
+    release("/apis/apps/v1/namespaces/t/controllerrevisions/r");
+    later();
+    tells(IN_T, REMAIN "secrets. has 1 resource instances\"");
+    tells(IN_T, REMAIN_FOR "example.com/a in 1 resource instances, example.com/b in 1 resource "
+                           "instances\"");
+    struct peer *before = send_json("GET", IN_T, "");
+    later();
+    struct peer *after = send_json("GET", IN_T, "");
+    run();
+    assert_true(slice_equal(buf_slice(&before->answer), buf_slice(&after->answer)));
+    release(IN_T "/secrets/s");
+    later();
+    ask("GET", IN_T, "", 404);
+    end();
+}
+
+/* Each is a third of what one request may hold, and there is one page of them. */
+enum { LARGE = 4, LARGE_ITEMS = 300000 };
+
+static void a_page_of_large_objects_keeps_its_finalizers(void **state)
+{
+    (void)state;
+    make_namespace(3);
+    struct buf text = {0};
+    assert_int_equal(buf_append_text(&text, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\","
+                                            "\"metadata\":{\"name\":\"x\",\"namespace\":\"t\"," HELD
+                                            "},\"items\":[0"),
+                     ST_OK);
+    for (int i = 0; i < LARGE_ITEMS; i++)
+        assert_int_equal(buf_append_text(&text, ",0"), ST_OK);
+    assert_int_equal(buf_append_text(&text, "]}"), ST_OK);
+    char key[64];
+    for (int i = 0; i < LARGE; i++) {
+        snprintf(key, sizeof(key), "/registry/configmaps/t/c%d", i);
+        store(key, buf_slice(&text));
+    }
+    buf_fini(&text);
+    ask("DELETE", IN_T, "", 200);
+    for (int i = 0; i < LARGE; i++) {
+        snprintf(key, sizeof(key), IN_T "/configmaps/c%d", i);
+        tells(key, "deletionTimestamp");
+    }
+    tells(IN_T, REMAIN "configmaps. has 4 resource instances\"");
+    end();
+}
+
+static void an_event_that_is_marked_keeps_its_lease(void **state)
+{
+    (void)state;
+    make_namespace(4);
+    ask("POST", IN_T "/events", "{\"metadata\":{\"name\":\"e\"," HELD "}}", 201);
+    assert_int_equal(count_leases(bed->face->expiry.lease), 1);
+    ask("DELETE", IN_T, "", 200);
+    tells(IN_T "/events/e", "deletionTimestamp");
+    assert_int_equal(count_leases(bed->face->expiry.lease), 1);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_go_before_everything_else),
+        cmocka_unit_test(conditions_say_what_remains),
+        cmocka_unit_test(a_page_of_large_objects_keeps_its_finalizers),
+        cmocka_unit_test(an_event_that_is_marked_keeps_its_lease),
         cmocka_unit_test(one_that_is_asked_for_again_does_one_thing_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ struct kube_registry {
     struct kube_kinds *before;            /* counted: the picture when it began */
     struct kube_definition **definitions; /* owned; read so far, each counted */
     size_t definition_count;
+    bool incomplete; /* there was no memory for one of them */
     struct arena arena;
     struct pb_range_request request;
     struct engine_range range;
@@ -95,15 +96,19 @@ static void set_kinds(struct kube_registry *r, struct kube_definition *const *de
 }
 
 /* The one there was, if it is still as it should be; NULL: it cannot be used. Counted for the
- * caller. */
-static struct kube_definition *renew(struct kube_registry *r, struct kube_kv kv)
+ * caller. ST_NOMEM: how it is now is not known. */
+static enum status renew(struct kube_registry *r, struct kube_kv kv,
+                         struct kube_definition **ret_definition)
 {
     struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
     struct slice name = slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
     struct kube_definition *had = kube_kinds_definition(r->kinds, name), *made;
+    *ret_definition = NULL;
     /* What was read with a request may be newer than what is read with all others. */
-    if (had && had->revision >= kv.mod_revision)
-        return kube_definition_ref(had);
+    if (had && had->revision >= kv.mod_revision) {
+        *ret_definition = kube_definition_ref(had);
+        return ST_OK;
+    }
     enum status status = kube_definition_new(r->pool, kv.value, kv.mod_revision, &made);
     if (status == ST_OK && !slice_equal(made->name, name)) {
         kube_definition_unref(made);
@@ -112,26 +117,29 @@ static struct kube_definition *renew(struct kube_registry *r, struct kube_kv kv)
     if (status != ST_OK) {
         log_warn("a CustomResourceDefinition cannot be used", LOG_SLICE("name", name),
                  LOG_TEXT("why", status_text(status)));
-        return NULL;
+        return status == ST_NOMEM ? status : ST_OK;
     }
     bool same = had && kube_definition_same_spec(had, made);
     if (same && serves_same(had, made)) {
         had->revision = kv.mod_revision;
         kube_definition_unref(made);
-        return kube_definition_ref(had);
-    }
-    if (same)
+        made = kube_definition_ref(had);
+    } else if (same) {
         made->spec_revision = had->spec_revision;
-    return made;
+    }
+    *ret_definition = made;
+    return ST_OK;
 }
 
 /* -- One -- */
 
-void kube_registry_take(struct kube_registry *r, struct slice name, struct kube_kv kv)
+enum status kube_registry_take(struct kube_registry *r, struct slice name, struct kube_kv kv)
 {
     size_t had, count = 0;
     struct kube_definition *const *all = kube_kinds_definitions(r->kinds, &had);
-    struct kube_definition *made = kv.mod_revision ? renew(r, kv) : NULL;
+    struct kube_definition *made = NULL;
+    if (kv.mod_revision)
+        TRY(renew(r, kv, &made));
     struct kube_definition *old = kube_kinds_definition(r->kinds, name);
     /* There may be no more of them; those that are there change and go. */
     if (made != old && (old || had < KUBE_DEFINITIONS_MAX)) {
@@ -145,6 +153,7 @@ void kube_registry_take(struct kube_registry *r, struct slice name, struct kube_
         free(list);
     }
     kube_definition_unref(made);
+    return ST_OK;
 }
 
 /* -- All -- */
@@ -200,6 +209,7 @@ static void drop_read(struct kube_registry *r)
 static void finish_reading(struct kube_registry *r, enum status status)
 {
     struct list *link;
+    bool complete = status == ST_OK && !r->incomplete;
     if (status == ST_OK)
         take_all(r);
     else
@@ -220,13 +230,21 @@ static void finish_reading(struct kube_registry *r, enum status status)
         start_reading(r);
     while ((link = list_pop_front(&ready)) != NULL) {
         struct kube_registry_wait *wait = LIST_ENTRY(link, struct kube_registry_wait, in_registry);
+        wait->status = status;
+        wait->complete = complete;
         wait->go(wait);
     }
 }
 
 static size_t take_next(struct kube_registry *r, struct kube_kv kv)
 {
-    struct kube_definition *definition = renew(r, kv);
+    struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    struct slice name = slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
+    struct kube_definition *definition, *had = kube_kinds_definition(r->kinds, name);
+    if (renew(r, kv, &definition) != ST_OK) {
+        r->incomplete = true;
+        definition = had ? kube_definition_ref(had) : NULL;
+    }
     if (!definition)
         return kv.value.len;
     r->definitions[r->definition_count++] = definition;
@@ -265,6 +283,7 @@ static void on_range(struct engine_op *op)
 static void start_reading(struct kube_registry *r)
 {
     r->reading = true;
+    r->incomplete = false;
     r->face->under_way++;
     arena_init(&r->arena, NULL, 0, ARENA_BYTES_MAX);
     r->request = (struct pb_range_request){

@@ -26,18 +26,21 @@ void kube_registry_free(struct kube_registry *registry);
 /* Borrowed until the next call of a function below; hold on to it to keep it. */
 struct kube_kinds *kube_registry_kinds(const struct kube_registry *registry);
 
-/* Embedded by who waits, until go. */
+/* Embedded by its caller until go. */
 struct kube_registry_wait {
     struct list in_registry;
     void (*go)(struct kube_registry_wait *wait);
+    enum status status; /* in go; not ST_OK: they could not be read, the picture is as it was */
+    bool complete;      /* in go; false: so it is, or there was no memory for one of them */
 };
 
-/* All definitions as they are now, then go: perhaps at once. When they cannot be read the picture
- * stays as it was. */
+/* All definitions as they are now, then go: perhaps at once. */
 void kube_registry_read(struct kube_registry *registry, struct kube_registry_wait *wait);
 
-/* One definition as it was just read: kv.mod_revision 0: there is none. */
-void kube_registry_take(struct kube_registry *registry, struct slice name, struct kube_kv kv);
+/* One definition as it was just read: kv.mod_revision 0: there is none. ST_NOMEM: the picture stays
+ * as it was. */
+MUST_CHECK
+enum status kube_registry_take(struct kube_registry *registry, struct slice name, struct kube_kv kv);
 
 /* Who goes on for long by a definition: it is held meanwhile, and he hears when it is no more what
  * it was. Freed by whom it was given to. */

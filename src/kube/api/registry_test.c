@@ -28,28 +28,14 @@ static void take(struct row *row)
         row->kv.key = slice_from_text(row->key);
         row->kv.value = slice_from_text(row->value);
     }
-    kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv);
-}
-
-static void on_put(struct engine_op *op)
-{
-    struct kube_write *write = CONTAINER_OF(op, struct kube_write, engine.op);
-    assert_int_equal(op->status, ST_OK);
-    engine_write_close(&write->engine);
+    assert_int_equal(
+        kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv), ST_OK);
 }
 
 static void put(int number)
 {
     struct row row = row_of(number, "v1", 0);
-    struct kube_write write = {.key = slice_from_text(row.key),
-                               .value = slice_from_text(row.value)};
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 16);
-    write.engine.op =
-        (struct engine_op){.done = on_put, .arena = &arena, .principal = ENGINE_SERVER};
-    kube_storage_put(bed->shard, &write);
-    run();
-    arena_fini(&arena);
+    store(row.key, slice_from_text(row.value));
 }
 
 static void on_read(struct kube_registry_wait *wait)

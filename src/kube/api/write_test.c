@@ -3,7 +3,6 @@
 #include "kube/api/purge.h"
 #include "kube/api/schema.h"
 
-#include "engine/lease.h"
 
 /* -- Tests -- */
 
@@ -259,27 +258,6 @@ static void a_fault_of_the_engine_is_told(void **state)
     run();
     assert_answer(peer, 500, "database space exceeded");
     end();
-}
-
-static void on_told(struct engine_op *op)
-{
-    (void)op;
-}
-
-/* How many leases there are, or keys on that one. */
-static size_t count_leases(int64_t id)
-{
-    struct arena arena;
-    arena_init(&arena, NULL, 0, 1 << 20);
-    struct engine_lease op = {
-        .op = {.done = on_told, .arena = &arena}, .id = id, .want_keys = true};
-    if (id)
-        engine_lease_time_to_live(bed->shard, &op);
-    else
-        engine_lease_list(bed->shard, &op);
-    run();
-    arena_fini(&arena);
-    return id ? op.key_count : op.id_count;
 }
 
 static void events_hang_on_leases_that_they_share(void **state)

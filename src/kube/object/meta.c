@@ -53,6 +53,19 @@ bool kube_meta_object(const struct kube_meta *meta, struct json_node *parent, co
     return true;
 }
 
+bool kube_meta_array(const struct kube_meta *meta, struct json_node *parent, const char *key,
+                     struct json_node **ret_array)
+{
+    struct json_node *array = json_node_named(parent, key);
+    if (!array || array->type != JSON_TYPE_ARRAY) {
+        array = json_node_new(meta->arena, JSON_TYPE_ARRAY);
+        if (!set(meta, parent, key, array))
+            return false;
+    }
+    *ret_array = array;
+    return true;
+}
+
 static void drop(struct json_node *object, const char *key)
 {
     struct json_node *member = json_node_named(object, key);

@@ -87,6 +87,10 @@ bool kube_meta_set_int(const struct kube_meta *meta, struct json_node *object, c
 MUST_CHECK
 bool kube_meta_object(const struct kube_meta *meta, struct json_node *parent, const char *key,
                       struct json_node **ret_object);
+/* The same for an array. */
+MUST_CHECK
+bool kube_meta_array(const struct kube_meta *meta, struct json_node *parent, const char *key,
+                     struct json_node **ret_array);
 
 /* "array", as Go's decoder names it. */
 const char *kube_json_type(const struct json_node *node);

@@ -113,8 +113,10 @@ static void begin(struct engine_shard *shard, struct kube_write *write)
 
 void kube_storage_put(struct engine_shard *shard, struct kube_write *write)
 {
-    write->put =
-        (struct pb_put_request){.key = write->key, .value = write->value, .lease = write->lease};
+    write->put = (struct pb_put_request){.key = write->key,
+                                         .value = write->value,
+                                         .lease = write->lease,
+                                         .ignore_lease = write->keeps_lease};
     write->success = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
                                             .request_put = &write->put};
     begin(shard, write);

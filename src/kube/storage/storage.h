@@ -36,6 +36,7 @@ struct kube_write {
     struct slice value; /* of a put */
     int64_t expected;   /* mod_revision; 0: there must be none */
     int64_t lease;      /* of a put */
+    bool keeps_lease;   /* a put of what is there leaves it on the lease it has */
     struct slice guard; /* another key, whose revision must be this too; empty: none */
     int64_t guard_expected;
     struct slice rule; /* and a third: what it was checked by; empty: none */
