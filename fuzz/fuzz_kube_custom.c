@@ -49,8 +49,9 @@ static void match(struct arena *arena, struct slice text)
     struct error error;
     int64_t steps = 100000;
     (void)!jsonpath_parse(arena, text, &path);
+    struct regex_scratch scratch = {.arena = arena};
     if (regex_compile(arena, text, &regex, &error) == ST_OK)
-        (void)regex_match(regex, text, arena, &steps);
+        (void)regex_match(regex, text, &scratch, &steps);
 }
 
 static void fuzz(struct arena *arena, struct slice bytes)

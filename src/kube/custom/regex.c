@@ -13,6 +13,7 @@ struct parser {
     size_t at;
     struct regex_step *steps;
     size_t count, room;
+    size_t names_end; /* no ":]" begins here or behind */
     unsigned flags;
     unsigned depth;
     struct error *error;
@@ -69,6 +70,7 @@ static enum status emit(struct parser *p, struct regex_step step)
 static enum status insert(struct parser *p, size_t at, struct regex_step step)
 {
     TRY(reserve(p, 1));
+    TRY(spend(p, (p->count - at) / 16));
     memmove(p->steps + at + 1, p->steps + at, (p->count - at) * sizeof(step));
     p->count++;
     p->steps[at] = step;
@@ -193,10 +195,10 @@ static const struct named posix_classes[] = {
 static enum status class_add_posix(struct parser *p, struct class *class)
 {
     size_t from = p->at + 2, end = from;
-    while (end + 1 < p->pattern.len && memcmp(p->pattern.ptr + end, ":]", 2) != 0)
-        end++;
-    if (end + 1 >= p->pattern.len)
+    if (from >= p->names_end)
         return ST_NOT_FOUND;
+    while (memcmp(p->pattern.ptr + end, ":]", 2) != 0)
+        end++;
     bool negated = p->pattern.ptr[from] == '^';
     struct slice name = slice_sub(p->pattern, from + negated, end - from - negated);
     for (size_t i = 0; i < COUNT_OF(posix_classes); i++) {
@@ -622,6 +624,14 @@ static enum status parse(struct parser *p, const struct regex **ret_regex)
     return ST_OK;
 }
 
+static size_t find_names_end(struct slice pattern)
+{
+    size_t end = pattern.len ? pattern.len - 1 : 0;
+    while (end && memcmp(pattern.ptr + end - 1, ":]", 2) != 0)
+        end--;
+    return end;
+}
+
 enum status regex_compile_within(struct arena *arena, struct slice pattern, size_t *steps,
                                  const struct regex **ret_regex, struct error *error)
 {
@@ -629,6 +639,10 @@ enum status regex_compile_within(struct arena *arena, struct slice pattern, size
     struct arena scratch;
     struct parser p = {.arena = arena, .scratch = &scratch, .pattern = pattern, .error = error};
     p.left = steps;
+    if (pattern.len > REGEX_BYTES_MAX)
+        return error_set(error, ST_LIMIT, "error parsing regexp: expression too large");
+    TRY(spend(&p, pattern.len / 16));
+    p.names_end = find_names_end(pattern);
     arena_init(&scratch, first, sizeof(first), SCRATCH_BYTES_MAX);
     enum status status = parse(&p, ret_regex);
     arena_fini(&scratch);

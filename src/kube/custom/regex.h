@@ -5,7 +5,8 @@
  *
  * Not known: classes of Unicode properties (\p{L}). Ignoring case knows ASCII only.
  * Bounds: REGEX_INSTRUCTIONS_MAX after repeats are written out; a repeat at most 1000 times, as in
- * Go. Read-only once it is made; lies in an arena.
+ * Go; REGEX_BYTES_MAX of the pattern, each of which is looked at a fixed number of times. Read-only
+ * once it is made; lies in an arena.
  */
 #ifndef VIGIL_KUBE_CUSTOM_REGEX_H
 #define VIGIL_KUBE_CUSTOM_REGEX_H
@@ -15,7 +16,12 @@
 
 struct regex;
 
-enum { REGEX_INSTRUCTIONS_MAX = 10000, REGEX_REPEAT_MAX = 1000, REGEX_DEPTH_MAX = 100 };
+enum {
+    REGEX_INSTRUCTIONS_MAX = 10000,
+    REGEX_REPEAT_MAX = 1000,
+    REGEX_DEPTH_MAX = 100,
+    REGEX_BYTES_MAX = 64 << 10,
+};
 
 /*
  * ST_INVALID: Go would refuse it, too; the error has its words. ST_UNIMPLEMENTED: it would not.
@@ -33,9 +39,15 @@ enum status regex_compile_within(struct arena *arena, struct slice pattern, size
 
 enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_GAVE_UP };
 
-/* Takes what it costs from *steps, and gives up when there are none left. `scratch` is for the
- * time of the call only; NULL memory is giving up, too. */
-enum regex_result regex_match(const struct regex *regex, struct slice text, struct arena *scratch,
-                              int64_t *steps);
+/* Memory for one match after the other. Made with its arena, else zero. */
+struct regex_scratch {
+    struct arena *arena;
+    uint32_t *room;
+    size_t steps; /* of the largest program that it is enough for */
+};
+
+/* Takes what it costs from *steps, and gives up when there are none left, or no memory. */
+enum regex_result regex_match(const struct regex *regex, struct slice text,
+                              struct regex_scratch *scratch, int64_t *steps);
 
 #endif

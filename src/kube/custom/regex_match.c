@@ -148,12 +148,22 @@ static enum regex_result search(struct run *run)
     return REGEX_GAVE_UP;
 }
 
-enum regex_result regex_match(const struct regex *regex, struct slice text, struct arena *scratch,
-                              int64_t *steps)
+/* Four lists, and a stack that each step is put on twice at most. What an earlier match has left
+ * in them is no more than an unset place. */
+static uint32_t *room_for(struct regex_scratch *scratch, size_t count)
+{
+    if (scratch->room && scratch->steps >= count)
+        return scratch->room;
+    scratch->steps = size_max(count, 2 * scratch->steps);
+    scratch->room = arena_calloc(scratch->arena, 6 * scratch->steps + 1, sizeof(*scratch->room));
+    return scratch->room;
+}
+
+enum regex_result regex_match(const struct regex *regex, struct slice text,
+                              struct regex_scratch *scratch, int64_t *steps)
 {
     size_t count = regex->count;
-    /* Four lists, and a stack that each step is put on twice at most. */
-    uint32_t *room = arena_calloc(scratch, 4 * count + 2 * count + 1, sizeof(*room));
+    uint32_t *room = room_for(scratch, count);
     int64_t left = *steps;
     if (!room)
         return REGEX_GAVE_UP;

@@ -20,7 +20,13 @@ static enum regex_result match(const char *pattern, const char *text, int64_t st
     const struct regex *regex = NULL;
     arena_init(&arena, NULL, 0, 16 << 20);
     assert_int_equal(compile(&arena, pattern, &regex, &error), ST_OK);
-    enum regex_result result = regex_match(regex, slice_from_text(text), &arena, &steps);
+    struct regex_scratch scratch = {.arena = &arena};
+    enum regex_result result = regex_match(regex, slice_from_text(text), &scratch, &steps);
+    size_t held = arena.held_bytes;
+    int64_t again = steps + 1000000;
+    if (result != REGEX_GAVE_UP)
+        assert_int_equal(regex_match(regex, slice_from_text(text), &scratch, &again), result);
+    assert_int_equal(arena.held_bytes, held);
     arena_fini(&arena);
     return result;
 }
@@ -137,6 +143,41 @@ static void large_patterns_meet_a_limit(void **state)
     arena_fini(&arena);
 }
 
+/* Each byte of a pattern is looked at a fixed number of times, also where nothing comes of it. */
+static void long_patterns_meet_a_limit(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"[:", "(?i)",  "(?iiiiiiii)", "(?i",
+                                        "{1", "\\Q", "(?P<a",       "x{0}"};
+    char *pattern = malloc(REGEX_BYTES_MAX + 2);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        struct arena arena;
+        struct error error = {0};
+        const struct regex *regex;
+        size_t len = strlen(parts[i]), steps = 200000;
+        for (size_t at = 0; at < REGEX_BYTES_MAX + 1; at++)
+            pattern[at] = at ? parts[i][(at - 1) % len] : i ? 'a' : '[';
+        arena_init(&arena, NULL, 0, 16 << 20);
+        struct slice all = slice_of(pattern, REGEX_BYTES_MAX + 1);
+        assert_int_equal(regex_compile_within(&arena, all, &steps, &regex, &error), ST_LIMIT);
+        assert_int_equal(steps, 200000);
+        (void)!regex_compile_within(&arena, slice_of(pattern, REGEX_BYTES_MAX), &steps, &regex,
+                                    &error);
+        assert_true(steps <= 200000 - REGEX_BYTES_MAX / 16);
+        arena_fini(&arena);
+    }
+    free(pattern);
+}
+
+static void brackets_that_name_no_class_are_characters(void **state)
+{
+    (void)state;
+    assert_int_equal(match("^[[:a]+$", "[:a", 10000), REGEX_MATCH);
+    assert_int_equal(match("^[[:[:a]+$", "[:a", 10000), REGEX_MATCH);
+    assert_int_equal(match("^[[:digit:][:a]+$", "7:a[", 10000), REGEX_MATCH);
+    assert_int_equal(match("^[[:digit:]]+[[:a]$", "7:", 10000), REGEX_MATCH);
+}
+
 static void time_is_bounded_whatever_the_pattern(void **state)
 {
     (void)state;
@@ -157,6 +198,8 @@ int main(void)
         cmocka_unit_test(what_go_refuses_is_refused_in_its_words),
         cmocka_unit_test(what_is_not_known_is_told_apart),
         cmocka_unit_test(large_patterns_meet_a_limit),
+        cmocka_unit_test(long_patterns_meet_a_limit),
+        cmocka_unit_test(brackets_that_name_no_class_are_characters),
         cmocka_unit_test(time_is_bounded_whatever_the_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

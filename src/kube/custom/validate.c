@@ -26,6 +26,7 @@ struct run {
     size_t matches; /* checks that were made: of several alternatives the one with most is told */
     int64_t steps;
     bool gave_up;
+    struct regex_scratch scratch;
 };
 
 enum { FAULT_STEPS = 64 };
@@ -311,7 +312,7 @@ static void tell_pattern(struct run *r, const struct schema *s, const struct jso
 static bool matches_regex(struct run *r, const struct regex *regex, struct slice text,
                           bool *ret_matches)
 {
-    enum regex_result result = regex_match(regex, text, r->arena, &r->steps);
+    enum regex_result result = regex_match(regex, text, &r->scratch, &r->steps);
     *ret_matches = result == REGEX_MATCH;
     r->gave_up |= result == REGEX_GAVE_UP;
     return result != REGEX_GAVE_UP;
@@ -622,6 +623,7 @@ void schema_validate_within(const struct schema *schema, const struct json_node 
                             int64_t *steps, struct kube_faults *faults)
 {
     struct run r = {.arena = arena, .root = path, .faults = faults, .steps = *steps};
+    r.scratch.arena = arena;
     const struct place root = {.old = old};
     validate(&r, schema, value, &root);
     *steps = r.steps;

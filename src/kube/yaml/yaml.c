@@ -11,6 +11,7 @@ struct anchor {
 
 struct level {
     struct json_node *node; /* an array or object under construction */
+    bool flow;              /* it stands in brackets */
     struct slice key;       /* of the next value */
     bool has_key;
 };
@@ -24,6 +25,7 @@ struct reader {
     size_t depth;
     struct anchor anchors[YAML_ANCHORS_MAX];
     size_t anchor_count, alias_count;
+    size_t flow_depth, flow_steps;
     struct json_node *root;
 };
 
@@ -223,15 +225,25 @@ static enum status keep_anchor(struct reader *r, const yaml_char_t *name, struct
     return arena_dup(r->arena, slice_from_text((const char *)name), &anchor->name);
 }
 
-static enum status open_level(struct reader *r, enum json_type type, const yaml_char_t *anchor)
+static bool wants_key(const struct reader *r)
 {
+    return r->depth && r->levels[r->depth - 1].node->type == JSON_TYPE_OBJECT &&
+           !r->levels[r->depth - 1].has_key;
+}
+
+static enum status open_level(struct reader *r, enum json_type type, const yaml_char_t *anchor,
+                              bool flow)
+{
+    if (wants_key(r))
+        return fault(r, "a key must be a scalar");
     struct json_node *node = json_node_new(r->arena, type);
     if (r->depth == JSON_TREE_DEPTH_MAX)
         return ST_LIMIT;
     if (!node)
         return ST_NOMEM;
     TRY(keep_anchor(r, anchor, node));
-    r->levels[r->depth++] = (struct level){.node = node};
+    r->levels[r->depth++] = (struct level){.node = node, .flow = flow};
+    r->flow_depth += flow;
     return ST_OK;
 }
 
@@ -239,15 +251,10 @@ static enum status open_level(struct reader *r, enum json_type type, const yaml_
 static enum status close_level(struct reader *r)
 {
     struct json_node *node = r->levels[--r->depth].node;
+    r->flow_depth -= r->levels[r->depth].flow;
     if (node->type == JSON_TYPE_OBJECT)
         TRY(merge_keys(r, node));
     return put(r, node);
-}
-
-static bool wants_key(const struct reader *r)
-{
-    return r->depth && r->levels[r->depth - 1].node->type == JSON_TYPE_OBJECT &&
-           !r->levels[r->depth - 1].has_key;
 }
 
 static enum status take_key(struct reader *r)
@@ -294,19 +301,20 @@ static enum status take_alias(struct reader *r)
 
 static enum status take_event(struct reader *r)
 {
+    r->flow_steps += r->flow_depth;
+    if (r->flow_steps > YAML_FLOW_STEPS_MAX)
+        return ST_LIMIT;
     switch (r->event.type) {
     case YAML_SCALAR_EVENT:
         return take_scalar(r);
     case YAML_ALIAS_EVENT:
         return take_alias(r);
     case YAML_SEQUENCE_START_EVENT:
-        if (wants_key(r))
-            return fault(r, "a key must be a scalar");
-        return open_level(r, JSON_TYPE_ARRAY, r->event.data.sequence_start.anchor);
+        return open_level(r, JSON_TYPE_ARRAY, r->event.data.sequence_start.anchor,
+                          r->event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
     case YAML_MAPPING_START_EVENT:
-        if (wants_key(r))
-            return fault(r, "a key must be a scalar");
-        return open_level(r, JSON_TYPE_OBJECT, r->event.data.mapping_start.anchor);
+        return open_level(r, JSON_TYPE_OBJECT, r->event.data.mapping_start.anchor,
+                          r->event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return close_level(r);
@@ -339,18 +347,52 @@ static enum status read_document(struct reader *r)
     }
 }
 
+/* Behind a line break as libyaml knows them, by their last bytes. */
+static bool begins_line(struct slice text, const uint8_t *at)
+{
+    return at == text.ptr || memchr("\n\r\x85\xa8\xa9", at[-1], 5);
+}
+
+/* Directives come before anything else is known: they are counted before libyaml reads any. */
+static enum status check_directives(struct slice text, struct error *error)
+{
+    static const char tag[] = "%TAG";
+    size_t count = 0;
+    for (struct slice rest = text; rest.len;) {
+        const uint8_t *at = memmem(rest.ptr, rest.len, tag, sizeof(tag) - 1);
+        if (!at)
+            return ST_OK;
+        rest = slice_sub(text, (size_t)(at - text.ptr) + 1, text.len - (size_t)(at - text.ptr) - 1);
+        if (!begins_line(text, at))
+            continue;
+        if (++count > YAML_TAG_LINES_MAX)
+            return error_set(error, ST_MALFORMED, "yaml: more than %d %%TAG directives",
+                             YAML_TAG_LINES_MAX);
+        size_t len = size_min(rest.len, YAML_TAG_LINE_BYTES_MAX);
+        if (len == YAML_TAG_LINE_BYTES_MAX && !memchr(rest.ptr, '\n', len) &&
+            !memchr(rest.ptr, '\r', len))
+            return error_set(error, ST_MALFORMED, "yaml: a %%TAG directive longer than %d bytes",
+                             YAML_TAG_LINE_BYTES_MAX);
+    }
+    return ST_OK;
+}
+
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error)
 {
     struct reader *r = arena_calloc(arena, 1, sizeof(*r));
     if (!r)
         return ST_NOMEM;
+    if (slice_has_prefix(text, SLICE_LITERAL("\xef\xbb\xbf"))) /* a byte order mark */
+        text = slice_sub(text, 3, text.len - 3);
+    TRY(check_directives(text, error));
     r->arena = arena;
     r->error = error;
     if (!yaml_parser_initialize(&r->parser))
         return ST_NOMEM;
     /* It asserts that there are bytes, even if they are none. */
     yaml_parser_set_input_string(&r->parser, text.len ? text.ptr : (const uint8_t *)"", text.len);
+    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
     enum status status = read_document(r);
     yaml_event_delete(&r->event);
     yaml_parser_delete(&r->parser);

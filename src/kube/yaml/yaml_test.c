@@ -98,6 +98,43 @@ static void bombs_do_not_go_off(void **state)
     buf_fini(&many);
 }
 
+/* What libyaml does in quadratic time is bounded before it gets to do it. */
+static void many_directives_and_brackets_are_refused(void **state)
+{
+    (void)state;
+    struct buf text = {0};
+    for (int i = 0; i < YAML_TAG_LINES_MAX; i++)
+        assert_int_equal(buf_append_format(&text, "%%TAG !e%d! tag:e%d,\n", i, i), ST_OK);
+    struct buf good = {0};
+    assert_int_equal(buf_append(&good, buf_slice(&text)), ST_OK);
+    assert_int_equal(buf_append(&good, slice_of("--- a %TAG\n", 12)), ST_OK);
+    assert_becomes((const char *)good.ptr, "\"a %TAG\"");
+    assert_int_equal(buf_append(&text, slice_of("%TAG !f! tag:f,\n--- a\n", 23)), ST_OK);
+    assert_becomes((const char *)text.ptr, "!yaml: more than 64 %TAG directives");
+    buf_reset(&text, SIZE_MAX);
+    assert_int_equal(buf_append_format(&text, "%%TAG !f! tag:%0*d\n--- a\n",
+                                       YAML_TAG_LINE_BYTES_MAX, 0),
+                     ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_becomes((const char *)text.ptr, "!yaml: a %TAG directive longer than 1024 bytes");
+    buf_reset(&text, SIZE_MAX);
+    for (int i = 0; i < JSON_TREE_DEPTH_MAX; i++)
+        assert_int_equal(buf_append_text(&text, "["), ST_OK);
+    for (int i = 0; i <= YAML_FLOW_STEPS_MAX / JSON_TREE_DEPTH_MAX; i++)
+        assert_int_equal(buf_append_text(&text, "a,"), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
+    assert_becomes((const char *)text.ptr, "!LIMIT");
+    buf_fini(&text);
+    buf_fini(&good);
+}
+
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    assert_becomes("\xef\xbb\xbf%YAML 1.1\n---\na: 1\nb: 2\n", "{\"a\":1,\"b\":2}");
+    assert_becomes("\xff\xfe" "a", "!yaml: invalid leading UTF-8 octet");
+}
+
 /* JSON as YAML, and that as JSON again. */
 static void assert_written(const char *json, const char *expected)
 {
@@ -138,6 +175,8 @@ int main(void)
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
         cmocka_unit_test(bombs_do_not_go_off),
+        cmocka_unit_test(many_directives_and_brackets_are_refused),
+        cmocka_unit_test(a_byte_order_mark_is_passed_over),
         cmocka_unit_test(trees_are_written_so_that_they_are_read_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
