@@ -12,6 +12,7 @@ from kube import KubeServer, in_background, names, thing, told
 from server import LiveTest, Server
 
 ALL = "/api/v1/pods"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Defaults(Server):
@@ -418,6 +419,39 @@ class Watches(Kube):
         self.assertEqual(told(watch.next()), ("ADDED", "a", revision))
         self.assertIn("no object in JSON", lenient.log)
         lenient.stop()
+
+    def test_the_end_of_the_initial_events_of_a_table_is_marked_in_its_row(self):
+        server = self.serving()
+        server.put("pods", "a")
+        for made, columns in ((self.pods, 1), (self.path + "/configmaps", 0)):
+            watch = server.watch(made, sendInitialEvents="true", resourceVersionMatch="NotOlderThan",
+                                 allowWatchBookmarks="true", headers={"Accept": TABLE})
+            events = [watch.next() for _ in range(1 + columns)]
+            end = events[-1]["object"]
+            self.assertEqual((events[-1]["type"], end["kind"], len(end["rows"])), ("BOOKMARK", "Table", 1))
+            self.assertEqual(end["rows"][0]["object"]["metadata"],
+                             {"annotations": {"k8s.io/initial-events-end": "true"},
+                              "resourceVersion": end["metadata"]["resourceVersion"]})
+            # The first event has the columns, whatever it is.
+            self.assertEqual([bool(e["object"]["columnDefinitions"]) for e in events], [True] + [False] * columns)
+            self.assertEqual(len(end["rows"][0]["cells"]), len(events[0]["object"]["columnDefinitions"]))
+
+    def test_what_is_selected_is_compared_by_its_meaning(self):
+        server = self.serving()
+
+        def put(name, escaped):
+            raw = json.dumps(thing(name, self.namespace, labels={"app": "web"}, spec={"nodeName": "node"}))
+            for text, other in (("web", "w\\u0065b"), ("node", "n\\u006fde"), ("app", "\\u0061pp")):
+                raw = raw.replace(f'"{text}"', f'"{other}"') if escaped else raw
+            return server.put_raw(f"/registry/pods/{self.namespace}/{name}", raw)
+        start = put("plain", False) - 1
+        put("escaped", True)
+        for query in ({"labelSelector": "app=web"}, {"fieldSelector": "spec.nodeName=node"}):
+            self.assertEqual(names(server.list(self.pods, **query)), ["escaped", "plain"])
+        watch = server.watch("/api/v1/pods", fieldSelector="spec.nodeName=node", resourceVersion=start)
+        put("later", True)
+        self.assertEqual([watch.next()["object"]["metadata"]["name"] for _ in range(3)],
+                         ["plain", "escaped", "later"])
 
     def test_tables_are_watched_with_their_columns_once(self):
         server = self.serving()

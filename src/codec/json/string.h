@@ -40,7 +40,7 @@ static inline bool json_inner_is(struct slice inner, struct slice text)
            json_escaped_is(inner, text);
 }
 
-/* Whether the key or string that was just returned means this text, which has no backslash. */
+/* Whether the key or string that was just returned means this text. */
 static inline bool json_token_is(const struct json_scanner *scanner, struct slice text)
 {
     struct slice inner = slice_sub(scanner->raw, 1, scanner->raw.len - 2);

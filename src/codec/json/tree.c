@@ -256,12 +256,36 @@ static enum status read_text(struct reader *reader, struct slice *ret_text)
     return ST_OK;
 }
 
-static enum status check_text(struct reader *reader)
+/* Escapes with a letter or sign of their own are the only way to write what they stand for. */
+static bool has_other_escapes(struct slice inner)
 {
+    const uint8_t *at = inner.ptr, *end = inner.ptr + inner.len;
+    while (at < end && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+        if (at[1] == 'u' || at[1] == '/')
+            return true;
+        at += 2;
+    }
+    return false;
+}
+
+/*
+ * The string just returned. It stays as it is written where that is the only way to write it, so
+ * that two texts are equal if their bytes are; one that says "\u0061" for "a" is decoded.
+ */
+static enum status read_string(struct reader *reader, struct json_node *node)
+{
+    struct json_scanner *s = &reader->scanner;
     size_t len;
-    if (!reader->scanner.beyond_ascii && !reader->scanner.escaped)
+    node->text = slice_sub(s->raw, 1, s->raw.len - 2);
+    node->escaped = s->escaped;
+    node->verbatim = !s->escaped;
+    if (!s->beyond_ascii && !s->escaped)
         return ST_OK;
-    if (json_string_decode(reader->scanner.raw, NULL, &len) != JSON_STRING_FINE)
+    if (s->escaped && has_other_escapes(node->text)) {
+        node->escaped = false;
+        return read_text(reader, &node->text);
+    }
+    if (json_string_decode(s->raw, NULL, &len) != JSON_STRING_FINE)
         return error_set(reader->error, ST_MALFORMED, "a string is not valid UTF-8");
     return ST_OK;
 }
@@ -357,10 +381,7 @@ static enum status read_value(struct reader *reader, enum json_token token)
     struct slice raw = reader->scanner.raw;
     node->truth = token == JSON_TRUE;
     if (token == JSON_STRING) {
-        TRY(check_text(reader));
-        node->text = slice_sub(raw, 1, raw.len - 2);
-        node->escaped = reader->scanner.escaped;
-        node->verbatim = !node->escaped;
+        TRY(read_string(reader, node));
     } else if (token == JSON_NUMBER) {
         node->text = raw;
     }

@@ -53,7 +53,8 @@ struct json_node {
     uint16_t height; /* levels of arrays and objects, this one included; at least as many as are */
     uint8_t type;    /* enum json_type */
     bool truth;      /* of a bool */
-    bool escaped;    /* text is as in JSON and has escapes; else it is without and may need some */
+    bool escaped;    /* text is as in JSON and has escapes, none but those it needs; else it is
+                        without and may need some */
     bool verbatim, key_verbatim; /* text, key: was read as it is, so it needs no escapes */
 };
 

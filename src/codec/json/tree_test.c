@@ -51,7 +51,7 @@ static void what_was_read_is_written_compact(void **state)
         "{\"a\":[1,-2.50e3,true,false,null],\"b\":{}}");
     assert_written(read_json(*state, "\"x\""), "\"x\"");
     assert_written(read_json(*state, "{\"k\\u0065y\":\"a\\n\\u00e9\\/\"}"),
-                   "{\"key\":\"a\\n\\u00e9\\/\"}");
+                   "{\"key\":\"a\\n\xc3\xa9/\"}");
 }
 
 static void of_a_key_that_comes_twice_the_last_counts(void **state)
@@ -104,6 +104,14 @@ static void texts_lose_their_escapes(void **state)
 }
 
 /* What was read without escapes is written as it is; nothing else may be. */
+static void escapes_that_need_not_be_are_dropped(void **state)
+{
+    struct json_node *root =
+        read_json(*state, "[\"\\u0061\\/\",\"\\u0022\\u0001\",\"\\\"\\n\",\"\\\\u0061\"]");
+    assert_true(json_node_is_text(json_node_item(root, 0), "a/"));
+    assert_written(root, "[\"a/\",\"\\\"\\u0001\",\"\\\"\\n\",\"\\\\u0061\"]");
+}
+
 static void a_key_gets_the_escapes_it_needs(void **state)
 {
     struct arena *arena = *state;
@@ -341,6 +349,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(members_are_found_by_name_and_path, setup, teardown),
         cmocka_unit_test_setup_teardown(texts_lose_their_escapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(escapes_that_need_not_be_are_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_gets_the_escapes_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),

@@ -6,6 +6,7 @@
  *                     ▲                   │ the namespace has changed, or a made-up name is taken
  *                     └───────────────────┘
  */
+#include "codec/json/string.h"
 #include "kube/api/body.h"
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
@@ -252,7 +253,7 @@ static bool look_at_namespace(struct kube_call *call)
     create->guard_revision = kv.mod_revision;
     if (kube_object_look(kv.value, &object) == ST_OK &&
         kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
-        slice_equal(phase, SLICE_LITERAL("Terminating")))
+        json_inner_is(phase, SLICE_LITERAL("Terminating")))
         return terminating(call, create->name);
     return true;
 }

@@ -1,5 +1,6 @@
 #include "kube/api/scope.h"
 
+#include "codec/json/string.h"
 #include "kube/api/custom.h"
 #include "kube/api/fresh.h"
 #include "watch/cursor.h"
@@ -186,6 +187,20 @@ static struct slice make_tag(const struct kube_kind *kind, struct slice value,
     return slice_of(tag, len);
 }
 
+/* The same of a value as it stands in JSON. */
+static struct slice make_inner_tag(const struct kube_kind *kind, struct slice inner, uint8_t *tag)
+{
+    uint8_t decoded[TAG_BYTES_MAX];
+    size_t len;
+    if (LIKELY(!inner.len || !memchr(inner.ptr, '\\', inner.len)))
+        return make_tag(kind, inner, tag);
+    struct slice raw = slice_of(inner.ptr - 1, inner.len + 2);
+    if (json_string_decode(raw, NULL, &len) != JSON_STRING_FINE || len > sizeof(decoded) ||
+        json_string_decode(raw, decoded, &len) != JSON_STRING_FINE)
+        return SLICE_EMPTY;
+    return make_tag(kind, slice_of(decoded, len), tag);
+}
+
 static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
 {
     struct slice value;
@@ -219,7 +234,7 @@ static struct slice tag_of(const struct kube_kind *kind, struct slice field, uin
     if (!field.len || kube_object_peek(kube_kv_of(field).value, &object) != ST_OK)
         return SLICE_EMPTY;
     (void)!kube_object_field(&object, slice_from_text(kind->indexed_field), &value);
-    return make_tag(kind, value, tag);
+    return make_inner_tag(kind, value, tag);
 }
 
 /* Of the object before and after: a watch must hear of what comes to it and of what goes. */

@@ -166,21 +166,39 @@ enum status kube_shape_single(const struct kube_shaping *s, const struct kube_ob
     return buf_append_text(to, "]}");
 }
 
-enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, bool initial_end,
-                                struct buf *to)
+/* An object of the kind with nothing but what a bookmark says. */
+static enum status append_empty(const char *kind, const char *api_version, const char *version,
+                                bool initial_end, struct buf *to)
 {
-    char version[KUBE_API_VERSION_BYTES];
-    const char *kind = s->kind->kind, *api_version = kube_api_version(s->kind, version);
-    if (s->shape == KUBE_TABLE) {
-        TRY(append_table(s, revision, false, to));
-        return buf_append_text(to, "]}");
-    }
-    if (s->shape == KUBE_PARTIAL) {
-        kind = "PartialObjectMetadata";
-        api_version = meta_version(s);
-    }
     return buf_append_format(
-        to, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s}}",
-        kind, api_version, (long long)revision,
-        initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+        to, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{%s%s%s}}", kind, api_version,
+        version, *version && initial_end ? "," : "",
+        initial_end ? "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+}
+
+/* A table shows it as a row, as Kubernetes does: in its metadata is what marks the end of the
+ * initial events. */
+static enum status append_table_bookmark(const struct kube_shaping *s, int64_t revision,
+                                         bool initial_end, bool columns, struct buf *to)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    char version[KUBE_API_VERSION_BYTES];
+    struct kube_object object;
+    TRY(append_empty(s->kind->kind, kube_api_version(s->kind, version), "", initial_end, &json));
+    TRY(kube_object_look(buf_slice(&json), &object));
+    return kube_shape_single(s, &object, revision, columns, to);
+}
+
+enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, bool initial_end,
+                                bool columns, struct buf *to)
+{
+    char version[KUBE_API_VERSION_BYTES], resource_version[64];
+    if (s->shape == KUBE_TABLE)
+        return append_table_bookmark(s, revision, initial_end, columns, to);
+    bool partial = s->shape == KUBE_PARTIAL;
+    snprintf(resource_version, sizeof(resource_version), "\"resourceVersion\":\"%lld\"",
+             (long long)revision);
+    return append_empty(partial ? "PartialObjectMetadata" : s->kind->kind,
+                        partial ? meta_version(s) : kube_api_version(s->kind, version),
+                        resource_version, initial_end, to);
 }

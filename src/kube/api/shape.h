@@ -41,10 +41,10 @@ enum status kube_shape_item(const struct kube_shaping *s, const struct kube_obje
 MUST_CHECK
 enum status kube_shape_single(const struct kube_shaping *s, const struct kube_object *object,
                               int64_t revision, bool columns, struct buf *to);
-/* What a bookmark carries: nothing but a revision, and an annotation at the end of what there was
- * at the beginning. */
+/* What a bookmark carries: nothing but a revision, and an annotation at the end of the initial
+ * events. In a table that is a row, with the columns if wanted. */
 MUST_CHECK
 enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, bool initial_end,
-                                struct buf *to);
+                                bool columns, struct buf *to);
 
 #endif

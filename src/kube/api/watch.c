@@ -181,11 +181,12 @@ static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool in
     w->told = revision;
     if (w->protobuf) {
         AUTO(buf_fini) struct buf json = {0};
-        TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, &json));
+        TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, false, &json));
         return kube_format_event("BOOKMARK", buf_slice(&json), &w->made);
     }
     TRY(buf_append_text(&w->made, "{\"type\":\"BOOKMARK\",\"object\":"));
-    TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, &w->made));
+    TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, !w->columns_told, &w->made));
+    w->columns_told = true;
     return buf_append_text(&w->made, "}\n");
 }
 

@@ -1,6 +1,6 @@
 #include "kube/object/object.h"
 
-#include "codec/json/scanner.h"
+#include "codec/json/string.h"
 
 enum { VERSION_BYTES_MAX = 48 };
 
@@ -12,7 +12,7 @@ static struct slice unquoted(struct slice raw)
 
 static bool is_key(const struct json_scanner *s, const char *name)
 {
-    return slice_equal(unquoted(s->raw), slice_from_text(name));
+    return json_token_is(s, slice_from_text(name));
 }
 
 /* The value of the key just returned into *ret_text, if it is a string; passes over it anyway. */
@@ -171,7 +171,7 @@ static struct slice path_step(struct slice *path)
 static bool find_key(struct json_scanner *s, struct slice name)
 {
     while (json_next(s) == JSON_KEY) {
-        if (slice_equal(unquoted(s->raw), name))
+        if (json_token_is(s, name))
             return true;
         if (!json_skip(s, JSON_KEY))
             return false;

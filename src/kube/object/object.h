@@ -48,8 +48,9 @@ MUST_CHECK
 enum status kube_object_peek(struct slice json, struct kube_object *ret_object);
 
 /*
- * The value at a path such as "spec.nodeName": a string without its quotes, a number or a literal
- * as it stands. False: there is none, or it is an object or array.
+ * The value at a path such as "spec.nodeName": a string without its quotes but with its escapes, a
+ * number or a literal as it stands; json_inner_is compares it. False: there is none, or it is an
+ * object or array.
  */
 MUST_CHECK
 bool kube_object_field(const struct kube_object *object, struct slice path,

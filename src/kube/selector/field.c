@@ -1,5 +1,7 @@
 #include "kube/selector/field.h"
 
+#include "codec/json/string.h"
+
 /*
  * Fields of built-in kinds that lie elsewhere than their name says, in one of two places, or count
  * as what Kubernetes fills in when they are missing.
@@ -141,12 +143,21 @@ static bool may_be_bare(struct slice value)
            slice_equal(value, SLICE_LITERAL("false")) || slice_equal(value, SLICE_LITERAL("null"));
 }
 
-/* Values are compared as they stand in the JSON, so one that is equal stands there. */
+/* What JSON writes in another way than it is. */
+static bool needs_escapes(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (value.ptr[i] < ' ' || value.ptr[i] == '"' || value.ptr[i] == '\\')
+            return true;
+    return false;
+}
+
+/* A value that is equal stands in the JSON, unless it is written with escapes. */
 static enum status set_needle(struct parser *p, struct term *term)
 {
     bool may_be_missing =
         term->special && slice_equal(term->value, slice_from_text(term->special->missing));
-    if (term->differs || !term->value.len || may_be_missing)
+    if (term->differs || !term->value.len || may_be_missing || needs_escapes(term->value))
         return ST_OK;
     size_t quotes = may_be_bare(term->value) ? 0 : 1;
     uint8_t *text = arena_alloc(p->arena, term->value.len + 2);
@@ -252,11 +263,25 @@ bool field_selector_requires(const struct field_selector *selector, struct slice
     return false;
 }
 
+/* Whether characters may stand in it in another way than they are: \u0061, \/. */
+static bool has_needless_escapes(struct slice json)
+{
+    const uint8_t *at = json.ptr, *end = json.ptr + json.len;
+    while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL && at + 1 < end) {
+        if (at[1] == 'u' || at[1] == '/')
+            return true;
+        at += 2;
+        if (at >= end)
+            break;
+    }
+    return false;
+}
+
 bool field_selector_may_match(const struct field_selector *selector, struct slice json)
 {
     for (const struct term *term = selector->terms; term; term = term->next) {
         if (term->needle.len && !memmem(json.ptr, json.len, term->needle.ptr, term->needle.len))
-            return false;
+            return has_needless_escapes(json);
     }
     return true;
 }
@@ -281,7 +306,7 @@ static struct slice value_of(const struct term *term, const struct kube_object *
 
 static bool term_matches(const struct term *term, const struct kube_object *object)
 {
-    return slice_equal(value_of(term, object), term->value) != term->differs;
+    return json_inner_is(value_of(term, object), term->value) != term->differs;
 }
 
 bool field_selector_matches(const struct field_selector *selector, const struct kube_object *object)

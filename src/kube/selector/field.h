@@ -25,8 +25,8 @@ bool field_selector_is_empty(const struct field_selector *selector);
 bool field_selector_requires(const struct field_selector *selector, struct slice path,
                              struct slice *ret_value);
 
-/* False: the object cannot match, since a value that is required stands nowhere in its bytes. Some
- * ten times as fast as finding its fields. */
+/* False: the object cannot match, since a value that is required stands nowhere in its bytes, nor
+ * an escape that could stand for a part of it. Some ten times as fast as finding its fields. */
 bool field_selector_may_match(const struct field_selector *selector, struct slice json);
 
 /* A field that is missing counts as the empty string, as in Kubernetes; some of built-in kinds as

@@ -24,6 +24,7 @@ struct value {
 struct requirement {
     struct requirement *next;
     struct slice key;
+    size_t key_at; /* in the selector's keys */
     enum label_operator how;
     struct value *values;
     int64_t number; /* of greater and less */
@@ -31,6 +32,8 @@ struct requirement {
 
 struct label_selector {
     struct requirement *requirements;
+    struct slice *keys; /* that they are about: sorted, each once */
+    size_t key_count;
 };
 
 /* -- Tokens -- */
@@ -308,6 +311,46 @@ static enum status parse_all(struct parser *p, struct label_selector *selector)
     }
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Where a key is; its place if it were there, when it is not. */
+static size_t find_key(const struct label_selector *selector, struct slice key)
+{
+    size_t from = 0, to = selector->key_count;
+    while (from < to) {
+        size_t at = from + (to - from) / 2;
+        if (slice_compare(selector->keys[at], key) < 0)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return from;
+}
+
+/* So that the labels of an object are gone through once, whatever the number of requirements. */
+static enum status index_keys(struct parser *p, struct label_selector *selector)
+{
+    size_t count = 0, unique = 0;
+    if (!p->requirements)
+        return ST_OK;
+    selector->keys = arena_calloc(p->arena, p->requirements, sizeof(*selector->keys));
+    if (!selector->keys)
+        return ST_NOMEM;
+    for (const struct requirement *r = selector->requirements; r; r = r->next)
+        selector->keys[count++] = r->key;
+    qsort(selector->keys, count, sizeof(*selector->keys), compare_keys);
+    for (size_t i = 0; i < count; i++)
+        if (!unique || !slice_equal(selector->keys[unique - 1], selector->keys[i]))
+            selector->keys[unique++] = selector->keys[i];
+    selector->key_count = unique;
+    for (struct requirement *r = selector->requirements; r; r = r->next)
+        r->key_at = find_key(selector, r->key);
+    return ST_OK;
+}
+
 enum status label_selector_parse(struct arena *arena, struct slice text,
                                  const struct label_selector **ret_selector, struct error *error)
 {
@@ -320,6 +363,7 @@ enum status label_selector_parse(struct arena *arena, struct slice text,
     if (!selector)
         return ST_NOMEM;
     TRY(parse_all(&p, selector));
+    TRY(index_keys(&p, selector));
     *ret_selector = selector;
     return ST_OK;
 }
@@ -331,39 +375,75 @@ bool label_selector_is_empty(const struct label_selector *selector)
 
 /* -- Matching -- */
 
-/* Labels are short and without escapes unless somebody is playing: those match nothing. */
-static bool find_label(struct slice labels, struct slice key, struct slice *ret_value)
+enum { LABEL_KEY_BYTES_MAX = 512 }; /* a longer one is none */
+
+/* The key just returned; empty: no label can have it. */
+static struct slice key_text(const struct json_scanner *s, uint8_t decoded[LABEL_KEY_BYTES_MAX])
 {
+    struct slice key = slice_sub(s->raw, 1, s->raw.len - 2);
+    size_t len;
+    if (LIKELY(!s->escaped))
+        return key;
+    if (json_string_decode(s->raw, NULL, &len) != JSON_STRING_FINE || len > LABEL_KEY_BYTES_MAX ||
+        json_string_decode(s->raw, decoded, &len) != JSON_STRING_FINE)
+        return SLICE_EMPTY;
+    return slice_of(decoded, len);
+}
+
+/*
+ * The values of a selector's keys, as they stand in JSON between their quotes; without a pointer
+ * where an object has no such label. Of two the last counts. False: the labels are no object, and
+ * count as none.
+ */
+static bool find_values(const struct label_selector *selector, struct slice labels,
+                        struct slice values[LABEL_REQUIREMENTS_MAX])
+{
+    uint8_t decoded[LABEL_KEY_BYTES_MAX];
     struct json_scanner s;
+    for (size_t i = 0; i < selector->key_count; i++)
+        values[i] = (struct slice){0};
+    if (!labels.len)
+        return true;
     json_scanner_init(&s, labels);
-    bool found = false;
-    if (!labels.len || json_next(&s) != JSON_OBJECT)
+    if (json_next(&s) != JSON_OBJECT)
         return false;
     while (json_next(&s) == JSON_KEY) {
-        bool same = slice_equal(slice_sub(s.raw, 1, s.raw.len - 2), key);
+        struct slice key = key_text(&s, decoded);
+        size_t at = find_key(selector, key);
+        bool wanted = at < selector->key_count && slice_equal(selector->keys[at], key);
         enum json_token token = json_next(&s);
-        if (same && token == JSON_STRING) {
-            *ret_value = slice_sub(s.raw, 1, s.raw.len - 2);
-            found = true; /* of two the last counts */
-        }
+        if (wanted && token == JSON_STRING)
+            values[at] = slice_sub(s.raw, 1, s.raw.len - 2);
         if (!json_skip(&s, token))
             return false;
     }
-    return found;
+    return true;
 }
 
-static bool has_value(const struct requirement *r, struct slice text)
+static bool has_value(const struct requirement *r, struct slice inner)
 {
     const struct value *value = r->values;
-    while (value && !slice_equal(value->text, text))
+    while (value && !json_inner_is(inner, value->text))
         value = value->next;
     return value != NULL;
 }
 
-static bool requirement_matches(const struct requirement *r, struct slice labels)
+/* A label's value as a number; escapes are all that can make one longer than it is. */
+static bool value_integer(struct slice inner, int64_t *ret_number)
 {
-    struct slice value = SLICE_EMPTY;
-    bool found = find_label(labels, r->key, &value);
+    uint8_t decoded[32];
+    struct slice raw = slice_of(inner.ptr - 1, inner.len + 2);
+    size_t len;
+    if (!memchr(inner.ptr, '\\', inner.len))
+        return parse_integer(inner, ret_number);
+    return json_string_decode(raw, NULL, &len) == JSON_STRING_FINE && len <= sizeof(decoded) &&
+           json_string_decode(raw, decoded, &len) == JSON_STRING_FINE &&
+           parse_integer(slice_of(decoded, len), ret_number);
+}
+
+static bool requirement_matches(const struct requirement *r, struct slice value)
+{
+    bool found = value.ptr;
     int64_t number;
     switch (r->how) {
     case LABEL_EXISTS:
@@ -375,17 +455,22 @@ static bool requirement_matches(const struct requirement *r, struct slice labels
     case LABEL_NOT_IN:
         return !found || !has_value(r, value);
     case LABEL_GREATER:
-        return found && parse_integer(value, &number) && number > r->number;
+        return found && value_integer(value, &number) && number > r->number;
     case LABEL_LESS:
-        return found && parse_integer(value, &number) && number < r->number;
+        return found && value_integer(value, &number) && number < r->number;
     }
     return false;
 }
 
 bool label_selector_matches(const struct label_selector *selector, struct slice labels)
 {
+    struct slice values[LABEL_REQUIREMENTS_MAX];
     const struct requirement *r = selector->requirements;
-    while (r && requirement_matches(r, labels))
+    if (!r)
+        return true;
+    if (!find_values(selector, labels, values))
+        (void)!find_values(selector, SLICE_EMPTY, values);
+    while (r && requirement_matches(r, values[r->key_at]))
         r = r->next;
     return !r;
 }

@@ -58,6 +58,16 @@ static void labels_match_as_in_kubernetes(void **state)
         {"n>5", "{\"n\":\"x\"}", false},
         {"x.io/a=b", "{\"x.io/a\":\"b\"}", true},
         {"a=b,a=c", "{\"a\":\"b\"}", false},
+        {"a=b,c=d,!e,a!=c", "{\"c\":\"d\",\"a\":\"b\"}", true},
+        {"a=b", "{\"\\u0061\":\"b\"}", true},
+        {"a=b", "{\"a\":\"\\u0062\"}", true},
+        {"a!=b", "{\"a\":\"\\u0062\"}", false},
+        {"!a", "{\"\\u0061\":\"b\"}", false},
+        {"a in (b,c)", "{\"a\":\"\\u0063\"}", true},
+        {"a=b", "{\"a\":\"\\u0062c\"}", false},
+        {"x.io/a=b", "{\"x.io\\/a\":\"b\"}", true},
+        {"n>5", "{\"n\":\"\\u0036\"}", true},
+        {"n<5", "{\"n\":\"\\u002d\\u0037\"}", true},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct label_selector *selector;
@@ -159,6 +169,43 @@ static void fields_match_as_in_kubernetes(void **state)
                                               &selector, &error),
                          ST_OK);
         assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
+        assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
+    }
+}
+
+static void fields_are_compared_by_what_they_mean(void **state)
+{
+    static const struct {
+        const char *selector, *json;
+        bool matches;
+    } cases[] = {
+        {"metadata.name=a", "{\"metadata\":{\"name\":\"\\u0061\"}}", true},
+        {"metadata.name=a", "{\"metadata\":{\"n\\u0061me\":\"a\"}}", true},
+        {"metadata.name!=a", "{\"metadata\":{\"name\":\"\\u0061\"}}", false},
+        {"spec.nodeName=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061\"}}", true},
+        {"spec.nodeName=a", "{\"metadata\":{},\"sp\\u0065c\":{\"nodeName\":\"a\"}}", true},
+        {"spec.nodeName=a/b", "{\"metadata\":{},\"spec\":{\"nodeName\":\"a\\/b\"}}", true},
+        {"spec.nodeName=a\"b", "{\"metadata\":{},\"spec\":{\"nodeName\":\"a\\\"b\"}}", true},
+        {"spec.nodeName=\xc3\xa4", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u00e4\"}}", true},
+        {"spec.nodeName=\xf0\x9f\x98\x80",
+         "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\ud83d\\ude00\"}}", true},
+        {"spec.nodeName=\\\\u0061",
+         "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061\"}}", false},
+        {"spec.nodeName=\\\\u0061",
+         "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\\\u0061\"}}", true},
+        {"spec.nodeName=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061b\"}}", false},
+        {"spec.nodeName=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\ud83da\"}}", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct field_selector *selector;
+        struct kube_object object;
+        struct error error;
+        assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &pods,
+                                              &selector, &error),
+                         ST_OK);
+        assert_int_equal(kube_object_look(slice_from_text(cases[i].json), &object), ST_OK);
+        if (field_selector_matches(selector, &object) != cases[i].matches)
+            fail_msg("%s %s", cases[i].selector, cases[i].json);
         assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
     }
 }
@@ -315,6 +362,7 @@ int main(void)
         TEST(wrong_label_selectors_are_refused_in_the_same_words),
         TEST(selectors_have_limits),
         TEST(fields_match_as_in_kubernetes),
+        TEST(fields_are_compared_by_what_they_mean),
         TEST(what_lacks_the_bytes_of_a_required_value_cannot_match),
         TEST(a_required_value_is_known),
         TEST(wrong_field_selectors_are_refused_in_the_same_words),
