@@ -22,9 +22,16 @@ static int64_t system_real_ns(struct clock *clock)
     return read_system(CLOCK_REALTIME);
 }
 
+static int64_t system_coarse_ns(struct clock *clock)
+{
+    (void)clock;
+    return read_system(CLOCK_MONOTONIC_COARSE);
+}
+
 struct clock *clock_system(void)
 {
-    static const struct clock_ops ops = {.mono_ns = system_mono_ns, .real_ns = system_real_ns};
+    static const struct clock_ops ops = {
+        .mono_ns = system_mono_ns, .real_ns = system_real_ns, .coarse_ns = system_coarse_ns};
     static struct clock clock = {.ops = &ops};
     return &clock;
 }
@@ -47,7 +54,8 @@ static int64_t sim_real_ns(struct clock *clock)
 
 void clock_sim_init(struct clock_sim *sim, int64_t real_ns)
 {
-    static const struct clock_ops ops = {.mono_ns = sim_mono_ns, .real_ns = sim_real_ns};
+    static const struct clock_ops ops = {
+        .mono_ns = sim_mono_ns, .real_ns = sim_real_ns, .coarse_ns = sim_mono_ns};
     *sim = (struct clock_sim){.clock.ops = &ops, .mono_ns = NS_PER_S};
     sim->real_offset_ns = real_ns - sim->mono_ns;
 }

@@ -25,6 +25,8 @@ struct clock;
 struct clock_ops {
     int64_t (*mono_ns)(struct clock *clock);
     int64_t (*real_ns)(struct clock *clock); /* since 1970, UTC */
+    /* As mono_ns was some milliseconds ago at most; reading it costs a fraction. */
+    int64_t (*coarse_ns)(struct clock *clock);
 };
 
 struct clock {
@@ -39,6 +41,11 @@ static inline int64_t clock_mono_ns(struct clock *clock)
 static inline int64_t clock_real_ns(struct clock *clock)
 {
     return clock->ops->real_ns(clock);
+}
+
+static inline int64_t clock_coarse_ns(struct clock *clock)
+{
+    return clock->ops->coarse_ns(clock);
 }
 
 /* The machine's. One for the process, never freed. */

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/xalloc.h"
+#include "cmd/turn_log.h"
 #include "etcd/compactor.h"
 #include "etcd/health_counts.h"
 #include "etcd/metrics.h"
@@ -26,6 +27,7 @@ struct server {
     struct etcd_health_counts health_counts;
     struct kube_config kube;
     struct metric_set *method_counts; /* owned */
+    struct turns *turns;              /* owned: of all threads */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
     struct spoken spoken[SERVER_ROLES];
@@ -217,6 +219,7 @@ static enum status open_engine(struct server *server, struct error *error)
 {
     struct engine_local_options options = server->config->engine;
     options.shards_max = server->config->net.shards;
+    options.turns = server->turns;
     return engine_local_open(&options, &server->engine, error);
 }
 
@@ -308,7 +311,9 @@ static enum status make_net(struct server *server, struct error *error)
         .after_flush = after_flush,
         .ctx = server,
     };
-    enum status status = net_server_new(network_posix(), &config->net, &app, &server->net);
+    struct net_options options = config->net;
+    options.turns = server->turns;
+    enum status status = net_server_new(network_posix(), &options, &app, &server->net);
     if (status != ST_OK)
         return error_set(error, status, "cannot make %u I/O threads: %s", config->net.shards,
                          status_text(status));
@@ -355,6 +360,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd = config->etcd;
     server->kube = config->kube;
     server->kube.written = &server->kube_written;
+    TRY(turn_log_new(&server->turns));
+    server->etcd.turns = server->turns;
     TRY(metric_set_new(ETCD_METHOD_SLOTS, &server->method_counts));
     if (config->kube_wanted) {
         TRY(kube_metrics_new(&server->kube.metrics));
@@ -367,7 +374,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.net_stats = net_stats;
     server->etcd.tls_stats = tls_stats;
     server->etcd.net_ctx = server;
-    TRY(server_auth_init(&server->auth, &config->auth, error));
+    TRY(server_auth_init(&server->auth, &config->auth, server->turns, error));
     server->etcd.issuer = server->auth.issuer;
     server->etcd.hasher = server->auth.hasher;
     server->etcd.bcrypt_cost = server->auth.bcrypt_cost;
@@ -415,6 +422,7 @@ void server_free(struct server *server)
     engine_local_close(server->engine);
     server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
+    turns_free(server->turns);
     kube_metrics_free(server->kube.metrics);
     schema_pool_free(server->kube.schemas);
     free(server->bound);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,12 +89,15 @@ static unsigned choose_cost(int64_t given)
 }
 
 enum status server_auth_init(struct server_auth *auth, const struct server_auth_config *config,
-                             struct error *error)
+                             struct turns *turns, struct error *error)
 {
+    struct turn *turn;
     *auth = (struct server_auth){0};
     TRY(make_issuer(auth, config, error));
     auth->bcrypt_cost = choose_cost(config->bcrypt_cost);
     auth->hasher = hasher_new();
+    TRY(turns_join(turns, "hasher", &turn));
+    hasher_set_turn(auth->hasher, turn);
     enum status status = hasher_start(auth->hasher);
     if (status != ST_OK)
         return error_set(error, status, "cannot start a thread for passwords: %s",

@@ -9,6 +9,8 @@
 #include "auth/token_settings.h"
 #include "engine/hasher.h"
 
+struct turns;
+
 struct server_auth_config {
     struct auth_token_settings token; /* of --auth-token; the files are not read yet */
     int64_t simple_ttl_s;
@@ -24,10 +26,11 @@ struct server_auth {
     unsigned bcrypt_cost;
 };
 
-/* fini: no shard runs any more. Accepts a zeroed one. */
+/* turns: where those of the thread for passwords are measured. */
 MUST_CHECK
 enum status server_auth_init(struct server_auth *auth, const struct server_auth_config *config,
-                             struct error *error);
+                             struct turns *turns, struct error *error);
+/* No shard runs any more. Accepts a zeroed one. */
 void server_auth_fini(struct server_auth *auth);
 
 #endif

@@ -603,7 +603,7 @@ static bool watch_report(const struct engine *engine, unsigned i, struct watch_r
     return true;
 }
 
-static void turn_begin(struct engine_shard *shard)
+static void shard_turn_begin(struct engine_shard *shard)
 {
     struct fake *fake = fake_of(shard->engine);
     take_rights(shard);
@@ -611,7 +611,7 @@ static void turn_begin(struct engine_shard *shard)
         ;
 }
 
-static void turn_end(struct engine_shard *shard)
+static void shard_turn_end(struct engine_shard *shard)
 {
     (void)shard; /* writes were handed over when they were started */
 }
@@ -640,8 +640,8 @@ static const struct engine_ops fake_ops = {
     .identity = identity,
     .shard_new = shard_new,
     .shard_free = shard_free,
-    .turn_begin = turn_begin,
-    .turn_end = turn_end,
+    .turn_begin = shard_turn_begin,
+    .turn_end = shard_turn_end,
     .flushed = flushed,
     .watch_hub = get_watch_hub,
     .watch_report = watch_report,

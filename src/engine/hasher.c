@@ -1,5 +1,6 @@
 #include "engine/hasher.h"
 
+#include "base/turn.h"
 #include "base/xalloc.h"
 
 #include <pthread.h>
@@ -10,18 +11,22 @@ struct hasher {
     struct mailbox jobs;
     struct waker waker; /* the thread's */
     pthread_t thread;
+    struct turn *turn; /* borrowed */
     bool started;
     _Atomic unsigned count; /* submitted and not posted back */
     _Atomic bool stopping;
     _Atomic(const struct mailbox *) posting; /* where an answer is being posted; NULL: nowhere */
 };
 
-static void hash(struct hasher_job *job)
+static void hash(struct hasher *hasher, struct hasher_job *job)
 {
+    turn_begin(hasher->turn, clock_mono_ns(clock_system()));
+    turn_phase("hashing a password");
     if (job->task == HASHER_CHECK)
         job->status = auth_password_check(job->password, job->hash);
     else
         job->status = auth_password_hash(job->password, job->salt, job->cost, job->made);
+    turn_end(hasher->turn, clock_mono_ns(clock_system()));
 }
 
 static void do_job(struct hasher *hasher, struct hasher_job *job)
@@ -31,7 +36,7 @@ static void do_job(struct hasher *hasher, struct hasher_job *job)
     else if (atomic_load_explicit(&job->given_up, memory_order_relaxed))
         job->status = ST_CANCELED;
     else
-        hash(job);
+        hash(hasher, job);
     /* Before it is posted: whoever sees the answer finds the room. */
     atomic_fetch_sub_explicit(&hasher->count, 1, memory_order_relaxed);
     /* Whoever gets it may be gone with its loop before we have woken that. */
@@ -65,6 +70,12 @@ struct hasher *hasher_new(void)
     waker_init_thread(&hasher->waker);
     mailbox_init(&hasher->jobs, &hasher->waker);
     return hasher;
+}
+
+void hasher_set_turn(struct hasher *hasher, struct turn *turn)
+{
+    assert(!hasher->started);
+    hasher->turn = turn;
 }
 
 enum status hasher_start(struct hasher *hasher)

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 struct hasher;
+struct turn;
 
 enum { HASHER_QUEUE_MAX = 128 };
 
@@ -37,6 +38,8 @@ struct hasher_job {
 };
 
 struct hasher *hasher_new(void);
+/* Where its turns, one for each password, are measured. Before it is started. */
+void hasher_set_turn(struct hasher *hasher, struct turn *turn);
 /* Its thread; until then jobs wait. */
 MUST_CHECK
 enum status hasher_start(struct hasher *hasher);

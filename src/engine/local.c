@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "engine/local_fault.h"
 #include "engine/local_shard.h"
@@ -63,6 +64,36 @@ void local_job_free(struct local_job *job)
 {
     relocation_free(job->relocation);
     free(job);
+}
+
+struct turn *local_turn(struct engine_local *engine, const char *kind)
+{
+    struct turn *turn;
+    if (turns_join(engine->options.turns, kind, &turn) != ST_OK)
+        abort();
+    return turn;
+}
+
+struct slice local_op_name(const struct engine_op *op)
+{
+    static const char *const names[] = {
+        [LOCAL_DELETE_RANGE] = "a delete",
+        [LOCAL_TXN] = "a transaction",
+        [LOCAL_COMPACT] = "a compaction",
+        [LOCAL_ALARM] = "an alarm",
+        [LOCAL_DOWNGRADE] = "a downgrade",
+        [LOCAL_MEMBERS] = "a request about members",
+        [LOCAL_AUTH] = "a request about users or roles",
+        [LOCAL_HASH_KV] = "a hash of all keys",
+        [LOCAL_SNAPSHOT] = "a snapshot",
+        [LOCAL_DEFRAGMENT] = "a defragmentation",
+        [LOCAL_LEASE + ENGINE_LEASE_GRANT] = "the grant of a lease",
+        [LOCAL_LEASE + ENGINE_LEASE_REVOKE] = "the revocation of a lease",
+        [LOCAL_LEASE + ENGINE_LEASE_TIME_TO_LIVE] = "a lease's time to live",
+        [LOCAL_LEASE + ENGINE_LEASE_LIST] = "the list of leases",
+    };
+    const char *name = op->kind < COUNT_OF(names) ? names[op->kind] : NULL;
+    return name ? slice_from_text(name) : SLICE_EMPTY;
 }
 
 void local_answer_chain(struct local_shard *shard, const struct op_chain *chain)

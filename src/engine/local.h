@@ -23,6 +23,8 @@ struct engine_local_cut {
     const char *reason;
 };
 
+struct turns;
+
 struct engine_local_options {
     const char *data_dir;
     struct fs *fs;              /* NULL: the machine's */
@@ -49,6 +51,7 @@ struct engine_local_options {
     void (*on_warning)(void *ctx, const char *text);
     void (*on_cut)(void *ctx, const struct engine_local_cut *cut); /* while it opens; may be NULL */
     void *ctx;
+    struct turns *turns; /* where turns of its threads are measured; NULL: nowhere */
 };
 
 /* Opens the store and starts the threads. */

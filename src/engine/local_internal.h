@@ -43,6 +43,7 @@ enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
 
 struct local_writer {
     struct engine_local *engine;
+    struct turn *turn;
     pthread_t thread;
     struct waker waker;
     struct mailbox requests;         /* struct engine_op */
@@ -78,6 +79,7 @@ void local_writer_fini(struct local_writer *writer); /* after the keeper has sto
 
 struct local_keeper {
     struct engine_local *engine;
+    struct turn *turn;
     struct keeper *keeper;
     pthread_t thread;
     struct waker waker;
@@ -136,6 +138,9 @@ void local_warn(struct engine_local *engine, const char *what, enum status statu
 /* For the checkpoint. Address space, not memory: enough for a thousand million versions. Where that
  * is limited (ulimit -v) a quarter, so that there is some for the log and for threads. */
 size_t local_map_bytes(uint64_t address_space);
+
+/* For one of the engine's threads; NULL when nothing is measured. Aborts without memory. */
+struct turn *local_turn(struct engine_local *engine, const char *kind);
 
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);

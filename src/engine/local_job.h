@@ -25,6 +25,9 @@ static inline struct engine_op *op_of(struct mailbox_node *node)
     return CONTAINER_OF(node, struct engine_op, in_mailbox);
 }
 
+/* For reports of long turns (base/turn.h). An empty one: it is never long, and costs nothing. */
+struct slice local_op_name(const struct engine_op *op);
+
 /* What the keeper asks of the writer. All but LOCAL_FORGET come back when they are done. */
 enum local_job_kind {
     LOCAL_RELOCATE, /* point the index to the copies */

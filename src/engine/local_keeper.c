@@ -1,6 +1,7 @@
 #include "engine/local_internal.h"
 
 #include "base/clock.h"
+#include "base/turn.h"
 #include "base/xalloc.h"
 
 #include <stdlib.h>
@@ -85,6 +86,7 @@ static int64_t now_ns(void)
 static void hash(struct local_keeper *keeper, struct engine_op *op)
 {
     int64_t begun_ns = now_ns();
+    turn_work("hashing all keys", SLICE_EMPTY);
     op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
     local_observe(keeper->counts, LOCAL_HASH_SECONDS, now_ns() - begun_ns);
     local_answer(op);
@@ -93,6 +95,7 @@ static void hash(struct local_keeper *keeper, struct engine_op *op)
 /* What the writer has found, all leases or all keys of one: nobody else has to wait for that. */
 static void sort_found(struct engine_op *op)
 {
+    turn_work("sorting", local_op_name(op));
     local_lease_sort(op);
     local_answer(op);
 }
@@ -131,6 +134,7 @@ static void warn_and_wait(struct local_keeper *keeper, const char *what, enum st
 
 static void prepare(struct local_keeper *keeper)
 {
+    turn_phase("making the next segment of the log");
     enum status status = keeper_prepare(keeper->keeper);
     if (status == ST_DISK_FULL && keeper_is_held_back(keeper->keeper))
         local_snapshots_shed(&keeper->engine->snapshotter);
@@ -176,6 +180,7 @@ static enum status checkpoint(struct local_keeper *keeper)
     atomic_store(&keeper->dirty, false);
     keeper->dirty_since_ns = CLOCK_NEVER;
     int64_t begun_ns = now_ns();
+    turn_phase("writing a checkpoint");
     enum status status = keeper_checkpoint(keeper->keeper);
     local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
     if (status == ST_OK)
@@ -230,6 +235,7 @@ static enum status clean(struct local_keeper *keeper)
     take_compactions(keeper);
     struct relocation *relocation;
     int64_t begun_ns = now_ns();
+    turn_phase("copying what is alive of a segment");
     enum status status = next_to_clean(keeper, &relocation);
     if (status != ST_OK) {
         warn_and_wait(keeper, "a segment of the log could not be cleaned", status,
@@ -252,6 +258,7 @@ static bool finish_cleaning(struct local_keeper *keeper)
 {
     struct local_job *job = keeper->moved_job;
     uint64_t old_segment = job->relocation->old_segment;
+    turn_phase("writing the checkpoint of a cleaned segment");
     enum status status = keeper_clean_end(keeper->keeper, job->relocation);
     if (status == ST_DISK_FULL || status == ST_DAMAGED) {
         warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
@@ -400,11 +407,14 @@ static bool checkpoint_is_due(struct local_keeper *keeper)
 
 static void work(struct local_keeper *keeper)
 {
+    turn_phase("hashing what was compacted");
     take_compactions(keeper);
+    turn_phase("answering requests");
     take_requests(keeper);
     take_moved(keeper);
     answer_defragments(keeper, &keeper->defragmenter.served, ST_CANCELED, false);
     answer_defragments(keeper, &keeper->defragmenter.waiting, ST_CANCELED, false);
+    turn_phase("checking the store");
     local_check_turn(&keeper->check, keeper->engine, now_ns());
     mark_if_idle(keeper);
     if (now_ns() < keeper->retry_at_ns)
@@ -455,7 +465,9 @@ static void *keeper_main(void *arg)
     struct local_keeper *keeper = arg;
     keeper_join(keeper->keeper);
     while (!atomic_load_explicit(&keeper->stopping, memory_order_acquire)) {
+        turn_begin(keeper->turn, now_ns());
         work(keeper);
+        turn_end(keeper->turn, now_ns());
         if (!has_messages(keeper))
             mailbox_wait(&keeper->requests, rest_ns(keeper));
     }
@@ -472,6 +484,7 @@ static void *keeper_main(void *arg)
 void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
 {
     keeper->engine = engine;
+    keeper->turn = local_turn(engine, "keeper");
     keeper->counts = local_metrics_join(engine->metrics);
     keeper->keeper = keeper_new(engine->store);
     local_check_init(&keeper->check, keeper->keeper, keeper->counts,

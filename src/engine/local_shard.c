@@ -1,5 +1,6 @@
 #include "engine/local_shard.h"
 
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/gate.h"
@@ -39,6 +40,9 @@ static void receive_answer(void *owner, struct mailbox_node *node)
 {
     struct local_shard *shard = owner;
     struct engine_op *op = op_of(node);
+    struct slice name = local_op_name(op);
+    if (name.len)
+        turn_work("answering", name);
     shard->under_way--;
     local_count(shard->counts, LOCAL_ANSWERS, 1);
     local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
@@ -89,8 +93,10 @@ void local_shard_turn_begin(struct engine_shard *base)
 {
     /* Reads take the newest view by themselves, which costs one load; watches share one. */
     struct local_shard *shard = shard_of(base);
-    if (shard->watch)
+    if (shard->watch) {
+        turn_phase("looking at what was written, for watches");
         local_watch_turn_begin(shard->watch);
+    }
     local_shard_take_rights(shard);
     ranges_turn(shard);
 }
@@ -113,8 +119,10 @@ void local_shard_turn_end(struct engine_shard *base)
 void local_shard_flushed(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
-    if (shard->watch)
+    if (shard->watch) {
+        turn_phase("ending the turn of watches");
         local_watch_flushed(shard->watch);
+    }
     if (!list_empty(&shard->ranges))
         loop_timer_set(shard->loop, &shard->ranges_timer, loop_now_ns(shard->loop));
     post_chains(shard); /* HTTP/1.1 looks at the next request when the answer before it is sent */
@@ -241,6 +249,8 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
 static void ranges_turn(struct local_shard *shard)
 {
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
+    if (!list_empty(&shard->ranges))
+        turn_phase("going on with ranges");
     while (shard->range_keys_left && !list_empty(&shard->ranges)) {
         struct engine_range *range =
             LIST_ENTRY(list_pop_front(&shard->ranges), struct engine_range, in_shard);

@@ -1,5 +1,6 @@
 #include "engine/local_snapshot.h"
 
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "bolt/sha256.h"
 #include "engine/local_shard.h"
@@ -266,6 +267,7 @@ static void receive(struct local_snapshotter *snapshotter, struct local_snapshot
 static void work(struct local_snapshotter *snapshotter)
 {
     struct mailbox_node *node = mailbox_take(&snapshotter->requests), *next;
+    turn_phase("making pieces of snapshots");
     for (; node; node = next) {
         next = node->next;
         receive(snapshotter, CONTAINER_OF(node, struct local_snapshot, in_mailbox));
@@ -273,6 +275,7 @@ static void work(struct local_snapshotter *snapshotter)
     if (atomic_exchange(&snapshotter->sheds, false))
         shed(snapshotter);
     struct list *first = list_pop_front(&snapshotter->measuring);
+    turn_phase("measuring a snapshot");
     if (first)
         measure(snapshotter, LIST_ENTRY(first, struct local_snapshot, in_measuring));
 }
@@ -282,7 +285,9 @@ static void *snapshotter_main(void *arg)
     struct local_snapshotter *snapshotter = arg;
     snapshotter->slot = epoch_slot_add(store_epoch(snapshotter->engine->store));
     while (!atomic_load_explicit(&snapshotter->stopping, memory_order_acquire)) {
+        turn_begin(snapshotter->turn, clock_mono_ns(clock_system()));
         work(snapshotter);
+        turn_end(snapshotter->turn, clock_mono_ns(clock_system()));
         if (list_empty(&snapshotter->measuring) && mailbox_empty(&snapshotter->requests))
             mailbox_wait(&snapshotter->requests, CLOCK_NEVER);
     }
@@ -303,6 +308,7 @@ void local_snapshot_post(struct engine_snapshot *asker, bool closes)
 void local_snapshotter_init(struct local_snapshotter *snapshotter, struct engine_local *engine)
 {
     snapshotter->engine = engine;
+    snapshotter->turn = local_turn(engine, "snapshot");
     list_init(&snapshotter->all);
     list_init(&snapshotter->measuring);
     waker_init_thread(&snapshotter->waker);

@@ -21,6 +21,7 @@ struct epoch_slot;
 
 struct local_snapshotter {
     struct engine_local *engine;
+    struct turn *turn;
     pthread_t thread;
     struct waker waker;
     struct mailbox requests; /* struct local_snapshot */

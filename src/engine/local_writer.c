@@ -1,6 +1,7 @@
 #include "engine/local_shard.h"
 
 #include "base/clock.h"
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/gate.h"
@@ -278,9 +279,11 @@ static void commit_group(struct local_writer *writer)
     size_t bytes = store_pending_bytes(writer->engine->store);
     if (writer->group_requests)
         local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
+    turn_phase("writing and syncing the log");
     enum status status = store_commit(writer->engine->store);
     if (status != ST_OK)
         local_fatal(writer->engine, "the log could not be written", status);
+    turn_phase("publishing a group");
     local_notices_show(&writer->engine->notices);
     bool rights_changed = local_auth_committed(&writer->engine->auth);
     count_group(writer, bytes);
@@ -315,13 +318,19 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         struct engine_op *op = op_of(node);
         node = node->next;
         unsigned shard = shard_number(op); /* before it: what is answered may be gone */
-        if (writer->group_requests++ == 0)
+        struct slice name = local_op_name(op);
+        if (writer->group_requests++ == 0) {
+            turn_phase("applying puts");
             writer->group_begun_ns = now_ns();
+        }
+        if (name.len)
+            turn_work("applying", name);
         if (execute(writer, op))
             op_chain_add(&writer->answers[shard], op);
         if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
+    turn_phase("revoking leases that have expired");
     expire_leases(writer);
     commit_group(writer);
 }
@@ -337,9 +346,14 @@ static void take_lease_reads(struct local_writer *writer)
         writer->lease_left = mailbox_take(&writer->lease_reads);
         writer->lease_taken_ns = writer->now_ns;
     }
+    if (writer->lease_left)
+        turn_phase("renewing leases");
     for (size_t work = 0; writer->lease_left && work < LEASE_READS_PER_TURN;) {
         struct engine_op *op = op_of(writer->lease_left);
         writer->lease_left = op->in_mailbox.next;
+        struct slice name = local_op_name(op);
+        if (name.len)
+            turn_work("answering", name);
         work += local_lease_work(&writer->lease, op, lease_call_of(op));
         op->status = may(writer, op);
         if (op->status != ST_OK)
@@ -432,8 +446,10 @@ static bool has_steps(const struct local_writer *writer)
 
 static void step(struct local_writer *writer)
 {
+    turn_phase("moving what the cleaner has copied");
     if (writer->relocating)
         relocate_some(writer);
+    turn_phase("trimming what was compacted");
     bool trims = store_has_work(writer->engine->store);
     enum status status = store_work(writer->engine->store);
     if (status != ST_OK)
@@ -492,6 +508,7 @@ static void *writer_main(void *arg)
     struct local_writer *writer = arg;
     while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
         take_time(writer);
+        turn_begin(writer->turn, writer->now_ns);
         take_lease_reads(writer);
         take_deferred(writer);
         struct mailbox_node *requests = mailbox_take(&writer->requests);
@@ -502,6 +519,7 @@ static void *writer_main(void *arg)
         if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
             writer->settling)
             step(writer);
+        turn_end(writer->turn, now_ns());
         if (nothing_to_do(writer))
             rest(writer);
     }
@@ -511,6 +529,7 @@ static void *writer_main(void *arg)
 void local_writer_init(struct local_writer *writer, struct engine_local *engine)
 {
     writer->engine = engine;
+    writer->turn = local_turn(engine, "writer");
     writer->counts = local_metrics_join(engine->metrics);
     writer->lease.counts = writer->counts;
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));

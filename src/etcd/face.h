@@ -21,6 +21,7 @@
 struct auth_issuer;
 struct etcd_health_counts;
 struct hasher;
+struct turns;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct etcd_config {
@@ -43,6 +44,7 @@ struct etcd_config {
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
     bool (*tls_stats)(void *ctx, struct tls_stats *ret_stats); /* NULL, or false: there is none */
     void *net_ctx;
+    const struct turns *turns; /* shown; NULL: none are */
     /* What others count, at the end of the page; NULL: nothing. */
     void (*more_metrics)(void *ctx, struct metric_page *page);
     void *more_metrics_ctx;

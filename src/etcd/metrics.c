@@ -1,5 +1,6 @@
 #include "etcd/metrics.h"
 
+#include "base/turn.h"
 #include "etcd/health_counts.h"
 #include "watch/stats.h"
 
@@ -308,6 +309,8 @@ void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
     write_tls(face, page);
     if (face->config->health_counts)
         etcd_health_write(face->config->health_counts, page);
+    if (face->config->turns)
+        turns_write(face->config->turns, page);
     etcd_process_metrics_write(page);
     if (face->config->more_metrics)
         face->config->more_metrics(face->config->more_metrics_ctx, page);

@@ -10,7 +10,7 @@
 #include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
 #include "etcd/slow_log.h"
-#include "wire/h2/bucket.h"
+#include "base/bucket.h"
 
 struct auth_desk;
 struct etcd_callers;

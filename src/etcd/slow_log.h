@@ -10,7 +10,7 @@
 #define VIGIL_ETCD_SLOW_LOG_H
 
 #include "wire/grpc/service.h"
-#include "wire/h2/bucket.h"
+#include "base/bucket.h"
 
 enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };
 

@@ -17,11 +17,13 @@ struct loop {
     struct waker *waker;   /* the poller's; NULL in a simulation */
     struct clock *clock;
     int64_t now_ns;
+    int64_t ended_ns; /* when the last turn ended; 0: not known */
     struct timers timers;
     struct list mailboxes;     /* mailbox.in_loop */
     struct list deferred;      /* deferred.in_loop */
     struct list deferred_mark; /* among them while they are called: the end of this turn's */
     struct loop_hooks hooks;
+    struct turn *turn; /* borrowed; NULL: not measured */
     bool go_on;   /* end_of_turn has more to do */
     bool running; /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
@@ -68,6 +70,11 @@ void loop_free(struct loop *loop)
 void loop_set_hooks(struct loop *loop, struct loop_hooks hooks)
 {
     loop->hooks = hooks;
+}
+
+void loop_set_turn(struct loop *loop, struct turn *turn)
+{
+    loop->turn = turn;
 }
 
 int64_t loop_now_ns(const struct loop *loop)
@@ -170,7 +177,9 @@ static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
     int64_t next = timers_next_ns(&loop->timers);
     if (next == CLOCK_NEVER)
         return wait_max_ns;
-    int64_t until = next - clock_mono_ns(loop->clock);
+    /* In loop_run nothing happens between two turns, so the time is what it was at the end. */
+    bool known = loop->running && loop->ended_ns;
+    int64_t until = next - (known ? loop->ended_ns : clock_mono_ns(loop->clock));
     if (until < 0)
         until = 0;
     return until < wait_max_ns ? until : wait_max_ns;
@@ -206,6 +215,8 @@ static void wait_for_work(struct loop *loop, int64_t wait_max_ns)
 static void serve_ready(struct loop *loop)
 {
     unsigned served = 0;
+    if (loop->ready_next < loop->ready_count)
+        turn_phase("serving sockets");
     while (loop->ready_next < loop->ready_count) {
         struct io_ready *ready = &loop->ready[loop->ready_next++];
         struct io_watch *watch = ready->watch;
@@ -222,13 +233,20 @@ static void serve_ready(struct loop *loop)
 static void serve_mailboxes(struct loop *loop)
 {
     struct mailbox *mailbox, *following;
-    LIST_FOREACH_SAFE (mailbox, following, &loop->mailboxes, in_loop)
+    LIST_FOREACH_SAFE (mailbox, following, &loop->mailboxes, in_loop) {
+        if (mailbox_empty(mailbox))
+            continue;
+        turn_phase("receiving messages");
         mailbox_deliver(mailbox, MESSAGES_PER_TURN);
+    }
 }
 
 static void serve_timers(struct loop *loop)
 {
     struct timer *timer;
+    if (timers_next_ns(&loop->timers) > loop->now_ns)
+        return;
+    turn_phase("serving timers");
     for (int i = 0; i < TIMERS_PER_TURN; i++) {
         if (!(timer = timers_pop_due(&loop->timers, loop->now_ns)))
             return;
@@ -238,6 +256,9 @@ static void serve_timers(struct loop *loop)
 
 static void serve_deferred(struct loop *loop)
 {
+    if (list_empty(&loop->deferred))
+        return;
+    turn_phase("doing what was deferred");
     /* Only those that stand in the list now; what they defer comes behind the mark. */
     list_push_back(&loop->deferred, &loop->deferred_mark);
     for (struct list *link; (link = list_pop_front(&loop->deferred)) != &loop->deferred_mark;) {
@@ -250,6 +271,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
 {
     wait_for_work(loop, wait_max_ns);
     loop->now_ns = clock_mono_ns(loop->clock);
+    turn_begin(loop->turn, loop->now_ns);
     serve_ready(loop);
     serve_mailboxes(loop);
     serve_timers(loop);
@@ -257,6 +279,10 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
         loop->hooks.after_input(loop->hooks.ctx);
     serve_deferred(loop);
     loop->go_on = loop->hooks.end_of_turn && loop->hooks.end_of_turn(loop->hooks.ctx);
+    if (!loop->turn)
+        return;
+    loop->ended_ns = clock_mono_ns(loop->clock);
+    turn_end(loop->turn, loop->ended_ns);
 }
 
 void loop_run(struct loop *loop)

@@ -15,6 +15,7 @@
 #define VIGIL_IO_LOOP_H
 
 #include "base/list.h"
+#include "base/turn.h"
 #include "io/poller.h"
 #include "io/timer.h"
 
@@ -59,6 +60,8 @@ void loop_free(struct loop *loop); /* nothing may be watched, set or pending any
 DEFINE_CLEANUP(struct loop *, loop_free)
 
 void loop_set_hooks(struct loop *loop, struct loop_hooks hooks);
+/* Where its turns are measured; borrowed, may be NULL. */
+void loop_set_turn(struct loop *loop, struct turn *turn);
 
 /* Turns until loop_stop. */
 void loop_run(struct loop *loop);

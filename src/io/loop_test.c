@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -282,6 +283,51 @@ static void long_turn_leaves_the_rest_for_the_next(void **state)
         pair_fini(&pairs[i]);
 }
 
+struct slow_pair {
+    struct pair pair;
+    struct clock_sim *clock;
+};
+
+static void take_long(struct io_watch *watch, unsigned ready)
+{
+    struct slow_pair *slow = CONTAINER_OF(watch, struct slow_pair, pair.watch);
+    (void)ready;
+    turn_work("reading", SLICE_LITERAL("slowly"));
+    clock_sim_advance(slow->clock, 2 * TURN_LONG_NS);
+}
+
+static void copy_work(void *ctx, const struct turn_report *report)
+{
+    snprintf(ctx, 64, "%s %lld", report->work, (long long)(report->took_ns / NS_PER_MS));
+}
+
+static void turn_that_takes_long_is_reported(void **state)
+{
+    (void)state;
+    char told[64] = "";
+    struct clock_sim clock;
+    clock_sim_init(&clock, 0);
+    AUTO(turns_freep) struct turns *turns = NULL;
+    struct turns_options options = {.clock = &clock.clock, .on_long = copy_work, .ctx = told};
+    assert_int_equal(turns_new(&options, &turns), ST_OK);
+    struct turn *turn;
+    assert_int_equal(turns_join(turns, "io", &turn), ST_OK);
+    AUTO(loop_freep) struct loop *loop = NULL;
+    assert_int_equal(loop_new(&clock.clock, &loop), ST_OK);
+    loop_set_turn(loop, turn);
+    struct slow_pair slow = {.clock = &clock};
+    pair_init(&slow.pair, loop);
+    slow.pair.watch.fn = take_long;
+    assert_int_equal(loop_watch(loop, &slow.pair.watch, IO_READ), ST_OK);
+    loop_turn(loop, 0);
+    assert_string_equal(told, "");
+    assert_int_equal(write(slow.pair.ends[1], "x", 1), 1);
+    loop_turn(loop, 0);
+    assert_string_equal(told, "reading slowly 200");
+    assert_null(turn_here);
+    pair_fini(&slow.pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +339,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_turn_come_in_order),
         cmocka_unit_test(stop_from_another_thread_ends_the_run),
         cmocka_unit_test(long_turn_leaves_the_rest_for_the_next),
+        cmocka_unit_test(turn_that_takes_long_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

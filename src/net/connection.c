@@ -124,6 +124,30 @@ static bool update_watch(struct net_connection *c)
     return false;
 }
 
+/* -- whose work it was -- */
+
+static void peer_address(void *owner, char *text)
+{
+    const struct net_connection *c = owner;
+    struct address address;
+    text[0] = 0;
+    if (socket_peer(&c->socket, &address) == ST_OK)
+        address_format(&address, text);
+    if (!text[0])
+        snprintf(text, ADDRESS_TEXT_BYTES,
+                 "@"); /* a Unix socket's client has no name; Go writes it so */
+}
+
+/* Work for this connection is over; if it was long, whoever reads of it wants to know whose. */
+static void note_work(const struct net_connection *c)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    if (!turn_work_done())
+        return;
+    peer_address((void *)(uintptr_t)c, text);
+    turn_peer(text);
+}
+
 /* -- sending -- */
 
 static enum status write_bytes(struct net_connection *c, struct slice bytes, size_t *ret_len)
@@ -229,6 +253,7 @@ bool net_connection_flush(struct net_connection *c)
     assert(c->state == CONNECTION_OPEN);
     bool more = false;
     enum status status = c->held ? ST_AGAIN : send_filled(c, &more);
+    note_work(c);
     if (status != ST_OK && status != ST_AGAIN) {
         net_connection_close(c);
         return false;
@@ -294,25 +319,15 @@ static void on_ready(struct io_watch *watch, unsigned ready)
     }
     if (!(ready & (IO_READ | IO_BROKEN) && watch->events & IO_READ))
         return;
-    if (wanted_events(c) & IO_READ)
-        receive(c);
-    else
+    if (wanted_events(c) & IO_READ) {
+        if (receive(c))
+            note_work(c);
+    } else {
         mark_dirty(c); /* the watch is older than what the protocol wants: flushing mends it */
+    }
 }
 
 /* -- opening -- */
-
-static void peer_address(void *owner, char *text)
-{
-    const struct net_connection *c = owner;
-    struct address address;
-    text[0] = 0;
-    if (socket_peer(&c->socket, &address) == ST_OK)
-        address_format(&address, text);
-    if (!text[0])
-        snprintf(text, ADDRESS_TEXT_BYTES,
-                 "@"); /* a Unix socket's client has no name; Go writes it so */
-}
 
 void net_connection_open(struct net_shard *shard, struct socket socket, unsigned kind_index)
 {

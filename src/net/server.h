@@ -16,6 +16,7 @@
 #include "net/stats.h"
 #include "net/url.h"
 
+struct turns;
 struct net_server;
 
 enum { NET_SHARDS_MAX = 64, NET_LISTENERS_MAX = 16 };
@@ -29,6 +30,7 @@ struct net_options {
     int64_t linger_ns;        /* for a peer to take our last bytes and hang up, when we close */
     int64_t drain_ns;         /* for requests under way when the server shuts down */
     int64_t accept_pause_ns;  /* without descriptors or memory, accepting rests for so long */
+    struct turns *turns;      /* where the shards' turns are measured; NULL: nowhere */
 };
 
 #define NET_OPTIONS_DEFAULT                 \

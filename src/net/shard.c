@@ -42,6 +42,8 @@ static bool flush_dirty(struct net_shard *shard)
     int64_t start = 0;
     unsigned flushed = 0;
     list_append(&shard->dirty, &shard->unfinished);
+    if (!list_empty(&shard->dirty))
+        turn_phase("sending");
     while (!list_empty(&shard->dirty)) {
         struct net_connection *c = LIST_ENTRY(shard->dirty.next, struct net_connection, in_dirty);
         list_remove(&c->in_dirty);
@@ -158,7 +160,10 @@ enum status net_shard_init(struct net_shard *shard, struct net_server *server, u
     list_init(&shard->connections);
     list_init(&shard->dirty);
     list_init(&shard->unfinished);
+    struct turn *turn;
+    TRY(turns_join(server->options.turns, "io", &turn));
     TRY(network_loop_new(server->network, &shard->loop));
+    loop_set_turn(shard->loop, turn);
     loop_set_hooks(
         shard->loop,
         (struct loop_hooks){.after_input = after_input, .end_of_turn = end_of_turn, .ctx = shard});

@@ -1,4 +1,5 @@
 /* From DATA to messages: a prefix of five bytes, then as many as it says. */
+#include "base/turn.h"
 #include "wire/grpc/gunzip.h"
 #include "wire/grpc/state.h"
 
@@ -16,6 +17,7 @@ static bool admit(struct grpc_call *call)
 /* Of a caller that was admitted. */
 static void hand_over(struct grpc_call *call, struct slice message)
 {
+    turn_work("calling", call->row->path);
     grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
     grpc_call_count(call, GRPC_COUNT_RECEIVED_BYTES, message.len);
     call->known = true;
@@ -62,6 +64,7 @@ static bool unpack(struct grpc_call *call, struct slice message, struct buf *pla
 {
     uint32_t max = call->server->limits->receive_bytes_max;
     const char *reason = "";
+    turn_work("unpacking a message of", call->row->path);
     enum status status = gunzip(message, max, plain, &reason);
     if (status == ST_LIMIT)
         grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,

@@ -1,4 +1,5 @@
 /* What a call puts on the wire: head, messages, trailers. */
+#include "base/turn.h"
 #include "wire/grpc/state.h"
 #include "wire/h2/hpack.h"
 
@@ -121,6 +122,8 @@ static size_t fill_from_chunks(struct grpc_call *call, uint8_t *dst, size_t room
 static size_t fill_from_source(struct grpc_call *call, uint8_t *dst, size_t room)
 {
     size_t len = 0;
+    if (call->source && call->row)
+        turn_work("making the answer of", call->row->path);
     while (call->source && !call->source_parked && len < room) {
         size_t n = 0;
         enum grpc_fill more = call->source->fill(call->source, dst + len, room - len, &n);

@@ -3,7 +3,7 @@
 #define VIGIL_WIRE_H2_STATE_H
 
 #include "base/buf.h"
-#include "wire/h2/bucket.h"
+#include "base/bucket.h"
 #include "wire/h2/hpack.h"
 #include "wire/h2/session.h"
 #include "wire/h2/table.h"

@@ -1,6 +1,6 @@
 #include "wire/h2/table.h"
 
-#include "wire/h2/bucket.h"
+#include "base/bucket.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* What exchanges of every version have in common. */
 #include "wire/http/exchange.h"
 
+#include "base/turn.h"
 #include "wire/http/state.h"
 
 #include <stdio.h>
@@ -294,6 +295,8 @@ void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
 size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
 {
     size_t len = 0;
+    if (http_exchange_flows(x))
+        turn_work_copy("making the answer of", x->request.method, x->request.path);
     while (http_exchange_flows(x) && len < room) {
         size_t n = 0;
         enum http_fill more = x->source->fill(x->source, dst + len, room - len, &n);

@@ -1,5 +1,6 @@
 #include "wire/http/routes.h"
 
+#include "base/turn.h"
 #include "wire/http/query.h"
 #include "wire/http/state.h"
 
@@ -114,6 +115,7 @@ void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *r
     x->request.body = buf_slice(&x->body);
     if (!decode_path(x))
         return;
+    turn_work_copy("answering", x->request.method, x->request.path);
     if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
         return;
     if (x->complete) /* the gate had no memory for its fields */

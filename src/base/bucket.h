@@ -1,6 +1,6 @@
 /* A rate limit: a burst that refills at so many a second. A zeroed bucket is full. */
-#ifndef VIGIL_WIRE_H2_BUCKET_H
-#define VIGIL_WIRE_H2_BUCKET_H
+#ifndef VIGIL_BASE_BUCKET_H
+#define VIGIL_BASE_BUCKET_H
 
 #include <stdbool.h>
 #include <stdint.h>
