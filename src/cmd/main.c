@@ -1,6 +1,7 @@
 /* `vigil COMMAND`, or the server itself when the program is started under the name etcd. */
 #include "cmd/bench/bench.h"
 #include "cmd/import.h"
+#include "cmd/repair.h"
 #include "cmd/serve.h"
 #include "cmd/serve_options.h"
 #include "cmd/version.h"
@@ -14,7 +15,7 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_USAGE "[serve|etcd|import|snapshot|markdown]"
+#define MAN_USAGE "[serve|etcd|import|snapshot|repair|markdown]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
 static int run_serve(int count, char **args)
@@ -56,6 +57,7 @@ static int run_man(int count, char **args)
         {"etcd", &serve_etcd_table},
         {"import", &import_table},
         {"snapshot", &snapshot_table},
+        {"repair", &repair_table},
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
@@ -79,9 +81,11 @@ static const struct command commands[] = {
     {"serve", "serve etcd's and Kubernetes' API from a data directory", run_serve, NULL},
     {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, NULL},
     {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, NULL},
+    {"repair", "say what is lost of a damaged data directory, and let go of it", repair_main, NULL},
     {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
-    {"man", "write a manual page: serve, etcd, import or snapshot (roff)", run_man, MAN_USAGE},
+    {"man", "write a manual page: serve, etcd, import, snapshot or repair (roff)", run_man,
+     MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
     {"help", "show this, or the flags of a command", run_help, "[COMMAND]"},
@@ -131,7 +135,7 @@ static int run_completion(int count, char **args)
         {.program = "vigil completion"}, {.program = "vigil help"},
     };
     static const struct options_table *const tables[] = {
-        &serve_table, &import_table, &snapshot_table, &others[0],
+        &serve_table, &import_table, &snapshot_table, &repair_table, &others[0],
         &others[1],   &others[2],    &others[3],      &others[4],
     };
     static const struct {

@@ -52,7 +52,7 @@ class Command(LiveTest):
 
     @only_vigil
     def test_every_command_has_help(self):
-        for command in ("serve", "import", "snapshot", "bench", "version", "man", "completion", "help"):
+        for command in ("serve", "import", "snapshot", "repair", "bench", "version", "man", "completion", "help"):
             for words in ((command, "--help"), ("help", command)):
                 with self.subTest(words=words):
                     code, text = run(SUBJECT, *words)

@@ -5,11 +5,14 @@ import os
 import pathlib
 import re
 import stat
+import subprocess
 import unittest
 import urllib.request
 
+import grpc
+
 from client import Client
-from server import PEER, LiveTest, Server, only_vigil
+from server import PEER, SUBJECT, LiveTest, Server, only_vigil
 
 SEGMENT_RECORDS_OFFSET = 512  # head and seal come before
 RECORD_HEAD_BYTES = 32
@@ -298,6 +301,70 @@ class Idle(LiveTest):
     def test_after_a_clean_stop_at_once(self):
         self.written(b"last").stop()
         self.assert_refuses(self.hit(b"value of last"))
+
+    def repair(self, *flags):
+        done = subprocess.run([SUBJECT, "repair", "--data-dir", str(self.directory), *flags],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertNotIn("Sanitizer", done.stderr)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_a_repair_cuts_off_what_it_names(self):
+        server = self.written(b"first", b"second", b"last")
+        self.fall_idle(server)
+        server.kill()
+        path = self.hit(b"value of second")
+        self.assert_refuses(path)
+        before = {p: p.read_bytes() for p in (self.directory / "log").iterdir()}
+        code, told = self.repair()
+        self.assertEqual(code, 3, told)
+        for words in (r'revision 3: put "second".*damaged', r'revision 4: put "last"$', path.name,
+                      r"offset \d+", r"log index \d+ to \d+, \d+ bytes, revision 3 to 4",
+                      "--accept-loss"):
+            self.assertRegex(told, re.compile(words, re.M))
+        self.assertEqual(before, {p: p.read_bytes() for p in (self.directory / "log").iterdir()})
+        code, told = self.repair("--accept-loss")
+        self.assertEqual(code, 0, told)
+        kept = pathlib.Path(re.search(r"is kept in (\S+)", told)[1])
+        self.assertIn(b"value of last", kept.read_bytes())
+        client = Client(self.serving().port)
+        self.addCleanup(client.close)
+        self.assertEqual((client.get(b"first")[1], client.get(b"second"), client.get(b"last")),
+                         (2, None, None))
+        self.assertEqual(client.put(b"again", b""), 3)
+
+    def test_a_repair_keeps_what_the_checkpoint_has(self):
+        self.written(b"first", b"second", b"last").stop()
+        self.hit(b"value of second")
+        code, told = self.repair()
+        self.assertEqual(code, 3, told)
+        self.assertRegex(told, r'revision 3: put "second" \(can not be read any more\)')
+        self.assertNotIn('"last"', told)
+        self.assertEqual(self.repair("--accept-loss")[0], 0)
+        for _ in range(2):  # and it stays accepted
+            server = self.serving()
+            client = Client(server.port)
+            with self.assertRaises(grpc.RpcError) as refused:
+                client.get(b"second")
+            self.assertEqual(refused.exception.code(), grpc.StatusCode.DATA_LOSS)
+            self.assertEqual((client.get(b"first")[1], client.get(b"last")[1]), (2, 4))
+            client.put(b"more", b"")
+            client.close()
+            server.stop()
+        client = Client(self.serving().port)
+        self.addCleanup(client.close)
+        client.put(b"second", b"anew")
+        self.assertEqual(client.get(b"second")[0], b"anew")
+
+    def test_a_repair_of_what_needs_none(self):
+        self.assertRegex(self.repair()[1], "no data directory")
+        server = self.written(b"first")
+        code, told = self.repair("--accept-loss")
+        self.assertEqual(code, 1, told)
+        self.assertIn("in use", told)
+        server.stop()
+        before = {p: p.read_bytes() for p in (self.directory / "log").iterdir()}
+        self.assertEqual(self.repair("--accept-loss"), (0, "nothing is damaged that a start would refuse\n"))
+        self.assertEqual(before, {p: p.read_bytes() for p in (self.directory / "log").iterdir()})
 
     def test_what_is_replayed_is_marked_without_a_write(self):
         server = self.written(b"last")

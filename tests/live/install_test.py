@@ -28,7 +28,8 @@ class Install(LiveTest):
 
     def test_the_manual_pages_are_clean_and_whole(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
-                            ("snapshot", ("restore|status FILE", "--skip-hash-check"))):
+                            ("snapshot", ("restore|status FILE", "--skip-hash-check")),
+                            ("repair", ("WHAT IS LOST", "--accept-loss"))):
             page = self.share / f"man/man8/vigil-{name}.8"
             done = output("man", "--warnings", "-l", str(page),
                           env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})

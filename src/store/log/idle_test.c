@@ -2,12 +2,14 @@
  * A small log that has fallen idle, and damage in every place of its files: a bit flipped in each
  * byte, each 512 bytes and each 4096 bytes turned to zeros. A start gives back everything that was
  * acknowledged, or it refuses, or it says of a record that it is damaged: it never loses one
- * silently. And what was never acknowledged is cut off and reported.
+ * silently. And what was never acknowledged is cut off and reported. What is refused can be
+ * repaired, unless it is the head of a segment: then it starts without what the repair has named.
  */
 #include "io/file_sim.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
+#include "store/log/repair.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +40,9 @@ struct bed {
     uint64_t records;
     uint64_t after_index; /* of the checkpoint */
     uint64_t listed[FILES_MAX];
+    struct log_listed known[FILES_MAX]; /* the same, as a repair wants it */
     size_t listed_count;
+    uint64_t told_lost; /* records that a repair has named */
     uint64_t replayed;
     struct error error;
     struct kept_file files[FILES_MAX];
@@ -171,15 +175,15 @@ struct outcomes {
     unsigned intact, refused, read_as_damaged;
 };
 
-/* Everything acknowledged is there and right, or reading it says that it is damaged. */
-static void check_all(struct bed *bed, struct outcomes *outcomes)
+/* Records up to that are there and right, or reading them says that they are damaged. */
+static void check_up_to(struct bed *bed, uint64_t records, struct outcomes *outcomes)
 {
     /* More than that is what was written and nobody had waited for. */
-    assert_true(log_last_index(bed->log) >= bed->records);
-    assert_true(bed->replayed >= bed->records - bed->after_index);
+    assert_true(log_last_index(bed->log) >= records);
+    assert_true(bed->after_index + bed->replayed >= records);
     struct log_reader reader;
     log_reader_init(&reader, bed->log, 1);
-    for (uint64_t index = 1; index <= bed->records; index++) {
+    for (uint64_t index = 1; index <= records; index++) {
         struct log_record record;
         enum status status = log_reader_next(&reader, UINT64_MAX, &record);
         if (status == ST_DAMAGED && index <= bed->after_index) {
@@ -193,11 +197,88 @@ static void check_all(struct bed *bed, struct outcomes *outcomes)
     outcomes->intact++;
 }
 
+static void count_lost(void *ctx, const struct log_lost *lost)
+{
+    struct bed *bed = ctx;
+    assert_true(lost->record.index > bed->after_index);
+    assert_true(!lost->whole || body_is_right(&lost->record));
+    bed->told_lost++;
+}
+
+static void see_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
+{
+    (void)ctx;
+    assert_true(from < to);
+    assert_true(log_rest_at(log, from).len > 0);
+}
+
+static enum status repair(struct bed *bed, bool accept, struct log_repair *ret_repair)
+{
+    bed->told_lost = 0;
+    return log_repair(
+        &(struct log_repair_options){
+            .log = bed->options,
+            .after_index = bed->after_index,
+            .after_revision = (int64_t)bed->after_index,
+            .listed = bed->known,
+            .listed_count = bed->listed_count,
+            .accept = accept,
+            .lost = count_lost,
+            .passed = see_passed,
+            .ctx = bed,
+        },
+        ret_repair, &bed->error);
+}
+
+/* The log goes on where the repair has left it, and what is written then stays. */
+static void check_goes_on(struct bed *bed, uint64_t last)
+{
+    append(bed);
+    assert_int_equal(log_write(bed->log), ST_OK);
+    assert_int_equal(log_sync(bed->log), ST_OK);
+    assert_int_equal(log_mark(bed->log), ST_OK);
+    bed_close(bed);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(log_last_index(bed->log), last + 1);
+}
+
+static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
+{
+    struct log_repair looked, done;
+    enum status status = repair(bed, false, &looked);
+    if (status != ST_OK) {
+        /* What the head is for can not be known from anything else. */
+        assert_int_equal(status, ST_DAMAGED);
+        assert_true(strstr(bed->files[damaged].path, ".seg") != NULL);
+        assert_true(offset < sizeof(struct segment_head));
+        return;
+    }
+    assert_true(looked.damaged);
+    uint64_t named = bed->told_lost;
+    assert_int_equal(bed_open(bed), ST_DAMAGED); /* looking has changed nothing */
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_int_equal(bed->told_lost, named);
+    assert_int_equal(done.cut.index, looked.cut.index);
+    assert_int_equal(done.passed_to_index, looked.passed_to_index);
+    if (bed_open(bed) != ST_OK)
+        fail_msg("%s at %llu: repaired, and refused: %s", bed->files[damaged].path,
+                 (unsigned long long)offset, bed->error.text);
+    uint64_t last = done.cut.reason ? done.cut.index - 1 : bed->records;
+    assert_true(last >= bed->after_index);
+    struct outcomes ignored;
+    check_up_to(bed, last, &ignored);
+    last = log_last_index(bed->log);
+    check_goes_on(bed, last);
+    bed_close(bed);
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_false(done.damaged);
+}
+
 static void start(struct bed *bed, size_t damaged, uint64_t offset, struct outcomes *outcomes)
 {
     enum status status = bed_open(bed);
     if (status == ST_OK) {
-        check_all(bed, outcomes);
+        check_up_to(bed, bed->records, outcomes);
     } else {
         if (status != ST_DAMAGED)
             fail_msg("%s at %llu: %s", bed->files[damaged].path, (unsigned long long)offset,
@@ -205,6 +286,7 @@ static void start(struct bed *bed, size_t damaged, uint64_t offset, struct outco
         assert_non_null(strstr(bed->error.text, "/log/"));
         assert_non_null(strstr(bed->error.text, "restore"));
         outcomes->refused++;
+        check_repair(bed, damaged, offset);
     }
     bed_close(bed);
 }
@@ -322,8 +404,11 @@ static void check_point(struct bed *bed, uint64_t index)
     struct log_segment_info infos[FILES_MAX];
     size_t count = log_segments(bed->log, infos, FILES_MAX);
     for (size_t i = 0; i < count; i++) {
-        if (infos[i].first_index <= index)
-            bed->listed[bed->listed_count++] = infos[i].id;
+        if (infos[i].first_index > index)
+            continue;
+        bed->known[bed->listed_count] =
+            (struct log_listed){infos[i].id, infos[i].first_index, infos[i].used_bytes};
+        bed->listed[bed->listed_count++] = infos[i].id;
     }
     bed->after_index = index;
 }
@@ -383,6 +468,105 @@ static void both_copies_of_the_mark_gone_is_refused(void **state)
     lay_out(bed, 0, 0, NULL, 0);
     assert_int_equal(bed_open(bed), ST_DAMAGED);
     assert_non_null(strstr(bed->error.text, "/log/" MARK_FILE_NAME));
+    struct log_repair done;
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_true(done.mark);
+    assert_null(done.cut.reason);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 2);
+}
+
+static bool file_exists(struct bed *bed, const char *path, struct slice contents)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    if (fs_open(bed->options.fs, path, FILE_READ_ONLY, &file) != ST_OK)
+        return false;
+    uint64_t len;
+    assert_int_equal(file_size(file, &len), ST_OK);
+    assert_int_equal(len, contents.len);
+    uint8_t bytes[2 * RECORD_BYTES];
+    assert_int_equal(file_pread(file, bytes, len, 0), ST_OK);
+    assert_memory_equal(bytes, contents.ptr, len);
+    return true;
+}
+
+/* The damaged record and the one after it go; their bytes are kept, also by a second repair. */
+static void a_repair_keeps_what_it_cuts_off(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    uint64_t at = SEGMENT_RECORDS_OFFSET + RECORD_BYTES, len = RECORD_BYTES + 132;
+    size_t file = 0;
+    while (!strstr(bed->files[file].path, ".seg"))
+        file++;
+    uint8_t *bytes = bed->files[file].bytes;
+    bytes[at + 60] ^= 1;
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            lay_out(bed, 0, 0, NULL, 0);
+        struct file *again;
+        assert_int_equal(fs_open(bed->options.fs, bed->files[file].path, FILE_READ_WRITE, &again),
+                         ST_OK);
+        assert_int_equal(file_pwrite(again, slice_of(bytes, bed->files[file].len), 0), ST_OK);
+        file_close(again);
+        struct log_repair done;
+        assert_int_equal(repair(bed, true, &done), ST_OK);
+        assert_int_equal(bed->told_lost, 2);
+        assert_int_equal(done.cut.index, 2);
+        assert_int_equal(done.last_index, 3);
+        assert_int_equal(done.cut.bytes, len);
+        char path[64];
+        snprintf(path, sizeof(path), "/log/0000000000000001.seg.lost-%llu%s",
+                 (unsigned long long)at, i ? "-1" : "");
+        assert_string_equal(done.saved_path, path);
+        assert_true(file_exists(bed, path, slice_of(bytes + at, len)));
+    }
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 1);
+}
+
+static void make_durable(struct bed *bed)
+{
+    for (size_t i = 0; i < bed->file_count; i++) {
+        struct file *file;
+        assert_int_equal(fs_open(bed->options.fs, bed->files[i].path, FILE_READ_WRITE, &file),
+                         ST_OK);
+        assert_int_equal(file_sync(file), ST_OK);
+        file_close(file);
+    }
+    assert_int_equal(fs_sync_dir(bed->options.fs, "/log"), ST_OK);
+}
+
+/* A power cut at any call: the next repair, or the next start, comes to the same end. */
+static void a_repair_that_was_interrupted_can_be_repeated(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    size_t file = 0;
+    while (!strstr(bed->files[file].path, ".seg"))
+        file++;
+    bed->files[file].bytes[SEGMENT_RECORDS_OFFSET + RECORD_BYTES + 60] ^= 1;
+    enum status status = ST_IO;
+    unsigned started = 0, refused = 0;
+    for (uint64_t call = 1; status != ST_OK; call++) {
+        lay_out(bed, 0, 0, NULL, 0);
+        make_durable(bed);
+        struct log_repair done;
+        fs_sim_fail(bed->sim, FS_SIM_ANY, call, ST_IO, true);
+        status = repair(bed, true, &done);
+        fs_sim_fail(bed->sim, FS_SIM_ANY, 0, ST_OK, false);
+        fs_sim_crash(bed->sim);
+        if (bed_open(bed) == ST_OK) {
+            started++;
+        } else {
+            refused++;
+            assert_int_equal(repair(bed, true, &done), ST_OK);
+            assert_int_equal(bed_open(bed), ST_OK);
+        }
+        assert_int_equal(bed->replayed, 1);
+        bed_close(bed);
+    }
+    assert_true(started > 0 && refused > 0);
 }
 
 /* Every segment removed, and the mark left: that is no new log. */
@@ -406,6 +590,8 @@ int main(void)
         TEST(what_follows_a_checkpoint_is_never_lost_silently),
         TEST(a_cut_says_where_and_what_it_took),
         TEST(both_copies_of_the_mark_gone_is_refused),
+        TEST(a_repair_keeps_what_it_cuts_off),
+        TEST(a_repair_that_was_interrupted_can_be_repeated),
         TEST(a_mark_alone_is_no_new_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

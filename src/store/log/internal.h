@@ -62,6 +62,10 @@ static inline uint64_t log_loc_offset(log_loc loc)
     return loc & (((uint64_t)1 << LOG_OFFSET_BITS) - 1);
 }
 
+/* A log with nothing in it yet, to be recovered. */
+MUST_CHECK
+enum status log_new(const struct log_options *options, struct log **ret_log,
+                    struct error *ret_error);
 /*
  * Makes an empty segment with a new id, in the table and in no order: of that capacity or, on a
  * disk that has not so much room left, down to capacity_min. ST_DISK_FULL before anything is

@@ -141,7 +141,7 @@ enum status log_mark(struct log *log)
 
 /* -- Opening and closing -- */
 
-static enum status log_new(const struct log_options *options, struct log **ret_log)
+static enum status log_make(const struct log_options *options, struct log **ret_log)
 {
     AUTO(log_closep) struct log *log = calloc(1, sizeof(*log));
     if (!log)
@@ -163,17 +163,24 @@ static enum status log_new(const struct log_options *options, struct log **ret_l
     return ST_OK;
 }
 
-enum status log_open(const struct log_options *options, uint64_t after_index,
-                     const uint64_t *listed, size_t listed_count, log_replay_fn replay, void *ctx,
-                     struct log **ret_log, struct error *ret_error)
+enum status log_new(const struct log_options *options, struct log **ret_log,
+                    struct error *ret_error)
 {
     assert(options->segment_bytes_first > SEGMENT_RECORDS_OFFSET);
     assert(options->segment_bytes_first <= options->segment_bytes_max);
 
-    AUTO(log_closep) struct log *log = NULL;
-    enum status status = log_new(options, &log);
+    enum status status = log_make(options, ret_log);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s: %s", options->dir, status_text(status));
+    return ST_OK;
+}
+
+enum status log_open(const struct log_options *options, uint64_t after_index,
+                     const uint64_t *listed, size_t listed_count, log_replay_fn replay, void *ctx,
+                     struct log **ret_log, struct error *ret_error)
+{
+    AUTO(log_closep) struct log *log = NULL;
+    TRY(log_new(options, &log, ret_error));
     TRY(log_recover(log, after_index, listed, listed_count, replay, ctx, ret_error));
     *ret_log = TAKE(log);
     return ST_OK;

@@ -13,13 +13,14 @@
 
 #include <stdlib.h>
 
-static void recovery_fini(struct recovery *r)
+void recovery_fini(struct recovery *r)
 {
     for (size_t i = 0; i < r->found.count; i++)
         segment_free(r->found.items[i]);
     segment_order_fini(&r->found);
     free(r->ids);
     free(r->temporary_ids);
+    free(r->unreadable_ids);
 }
 
 /* -- Saying what is wrong -- */
@@ -52,6 +53,10 @@ static enum status read_mark(struct recovery *r)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": was written by another version of this program",
                          log->dir);
+    if (status == ST_DAMAGED && r->repair) {
+        r->repaired.mark = r->repaired.damaged = true;
+        return ST_OK;
+    }
     if (status != ST_OK)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
@@ -98,7 +103,7 @@ static enum status find_files(struct recovery *r)
     if (status != ST_OK)
         return error_set(r->error, status, "%s: the directory can not be read: %s", log->dir,
                          status_text(status));
-    for (size_t i = 0; i < r->temporary_count; i++) {
+    for (size_t i = 0; i < r->temporary_count && !recovery_only_looks(r); i++) {
         struct segment_path path = segment_path(log->dir, r->temporary_ids[i], ".tmp");
         status = fs_unlink(log->fs, path.text);
         if (status != ST_OK)
@@ -130,7 +135,8 @@ static enum status learn_contents(struct recovery *r, struct segment *segment)
         segment_apply_seal(segment, &seal);
         return ST_OK;
     }
-    if (status == ST_DAMAGED || rewritten)
+    segment->seal_lost = status == ST_DAMAGED;
+    if ((status == ST_DAMAGED && !r->repair) || rewritten)
         return recovery_fail_damaged(r, segment->head.id, SEGMENT_SEAL_OFFSET,
                                      "the seal is damaged");
     struct slice records = slice_of(segment->base + SEGMENT_RECORDS_OFFSET,
@@ -138,7 +144,8 @@ static enum status learn_contents(struct recovery *r, struct segment *segment)
     struct record_head first;
     if (record_check(records, segment->head.salt, &first) == RECORD_GOOD)
         segment->first_index = first.index;
-    else if (is_listed(r, segment->head.id))
+    else if (is_listed(r, segment->head.id) &&
+             !recovery_knows_first_index(r, segment->head.id, &segment->first_index))
         return recovery_fail_damaged(
             r, segment->head.id, SEGMENT_RECORDS_OFFSET,
             "the record is damaged, and the checkpoint says that it was durable");
@@ -152,6 +159,12 @@ static enum status open_one(struct recovery *r, uint64_t id)
         return recovery_fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
     AUTO(segment_freep) struct segment *segment = NULL;
     enum status status = segment_open(log->fs, log->dir, id, &segment);
+    if (status == ST_DAMAGED && r->repair && !is_listed(r, id)) {
+        r->repaired.segments++;
+        r->repaired.damaged = true;
+        push_id(r, &r->unreadable_ids, &r->unreadable_count, &r->unreadable_capacity, id);
+        return r->nomem ? recovery_fail_file(r, ST_NOMEM, id, status_text(ST_NOMEM)) : ST_OK;
+    }
     if (status == ST_DAMAGED)
         return recovery_fail_damaged(r, id, 0,
                                      "the head of the segment is damaged or its length is wrong");
@@ -173,6 +186,10 @@ enum status recovery_remove_found(struct recovery *r, size_t at)
 {
     struct segment *segment = segment_order_remove(&r->found, at);
     uint64_t id = segment->head.id;
+    if (recovery_only_looks(r)) {
+        segment_free(segment);
+        return ST_OK;
+    }
     enum status status = log_remove_segment(r->log, segment);
     if (status != ST_OK)
         return recovery_fail_file(r, status, id, "can not be removed");
@@ -207,6 +224,8 @@ static enum status open_files(struct recovery *r)
         if (is_left_over(r, segment))
             TRY(recovery_remove_found(r, i));
     }
+    if (r->repair)
+        recovery_mend_seals(r);
     return ST_OK;
 }
 
@@ -228,39 +247,65 @@ static enum status place(struct recovery *r, size_t at)
     return ST_OK;
 }
 
-/* Checks and replays one segment's records from expected on; *ret_offset is where that ended. */
-static enum status scan(struct recovery *r, struct segment *segment, uint64_t *ret_offset)
+/* What scanning a segment has found out. */
+struct scanned {
+    uint64_t offset; /* where it ended */
+    int64_t first_revision, last_revision;
+};
+
+static enum status replay_one(struct recovery *r, const struct segment *segment, uint64_t offset,
+                              const struct record_head *head)
+{
+    if (head->index <= r->after_index || !r->replay)
+        return ST_OK;
+    struct log_record record;
+    log_record_from(segment, offset, head, &record);
+    enum status status = r->replay(r->ctx, &record);
+    if (status != ST_OK)
+        return error_set(r->error, status,
+                         SEGMENT_NAME ", offset %" PRIu64 ": the record can not be applied: %s",
+                         r->log->dir, segment->head.id, offset, status_text(status));
+    return ST_OK;
+}
+
+/* Records with the next indexes, until there is none. */
+static enum status scan_good(struct recovery *r, const struct segment *segment,
+                             struct scanned *scanned)
 {
     const uint64_t capacity = segment->head.capacity;
-    uint64_t offset = SEGMENT_RECORDS_OFFSET;
-    int64_t first_revision = 0, last_revision = 0;
     struct record_head head;
-    while (record_check(slice_of(segment->base + offset, capacity - offset), segment->head.salt,
-                        &head) == RECORD_GOOD &&
+    while (record_check(slice_of(segment->base + scanned->offset, capacity - scanned->offset),
+                        segment->head.salt, &head) == RECORD_GOOD &&
            head.index == r->expected) {
-        if (head.index > r->after_index) {
-            struct log_record record;
-            log_record_from(segment, offset, &head, &record);
-            enum status status = r->replay(r->ctx, &record);
-            if (status != ST_OK)
-                return error_set(r->error, status,
-                                 SEGMENT_NAME ", offset %" PRIu64
-                                              ": the record can not be applied: %s",
-                                 r->log->dir, segment->head.id, offset, status_text(status));
-        }
+        TRY(replay_one(r, segment, scanned->offset, &head));
         if (record_durable_index(&head) > r->claimed)
             r->claimed = record_durable_index(&head);
         if (head.revision) {
-            first_revision = first_revision ? first_revision : head.revision;
-            last_revision = head.revision;
+            scanned->first_revision =
+                scanned->first_revision ? scanned->first_revision : head.revision;
+            scanned->last_revision = head.revision;
         }
         r->expected++;
-        offset += align_up(head.len, RECORD_ALIGN);
+        scanned->offset += align_up(head.len, RECORD_ALIGN);
+    }
+    return ST_OK;
+}
+
+/* Checks and replays one segment's records from expected on; *ret_offset is where that ended. */
+static enum status scan(struct recovery *r, struct segment *segment, uint64_t *ret_offset)
+{
+    struct scanned scanned = {.offset = SEGMENT_RECORDS_OFFSET};
+    TRY(scan_good(r, segment, &scanned));
+    if (recovery_pass(r, segment, &scanned.offset)) {
+        int64_t passed = r->mark.passed.revision;
+        if (passed > scanned.last_revision)
+            scanned.last_revision = passed;
+        TRY(scan_good(r, segment, &scanned));
     }
     atomic_store(&segment->last_index, r->expected - 1);
-    atomic_store(&segment->first_revision, first_revision);
-    atomic_store(&segment->last_revision, last_revision);
-    *ret_offset = offset;
+    atomic_store(&segment->first_revision, scanned.first_revision);
+    atomic_store(&segment->last_revision, scanned.last_revision);
+    *ret_offset = scanned.offset;
     return ST_OK;
 }
 
@@ -360,7 +405,7 @@ static enum status read_chain(struct recovery *r, struct segment *segment)
         }
         size_t at = find_next(r, segment);
         if (at == r->found.count)
-            return fail_missing(r, segment);
+            return recovery_ends_before_missing(r, segment) ? ST_OK : fail_missing(r, segment);
         if (r->expected <= r->after_index)
             r->expected = r->after_index + 1;
         segment = r->found.items[at];
@@ -399,21 +444,29 @@ static enum status check_first(struct recovery *r, const struct segment *start)
     return fail_missing(r, NULL);
 }
 
-static enum status recover(struct recovery *r)
+static bool is_new(const struct recovery *r)
+{
+    return !r->id_count && !r->after_index && !r->mark.index;
+}
+
+enum status recovery_read(struct recovery *r)
 {
     TRY(read_mark(r));
     TRY(find_files(r));
+    if (is_new(r))
+        return ST_OK;
     TRY(open_files(r));
-    if (!r->found.count && !r->after_index && !r->mark.index) {
-        TRY(begin_first(r));
-    } else {
-        struct segment *start = NULL;
-        TRY(place_old(r, &start));
-        TRY(check_first(r, start));
-        TRY(read_chain(r, start));
-        TRY(recovery_judge(r));
-        TRY(recovery_settle(r));
-    }
+    struct segment *start = NULL;
+    TRY(place_old(r, &start));
+    TRY(check_first(r, start));
+    TRY(read_chain(r, start));
+    return recovery_judge(r);
+}
+
+static enum status recover(struct recovery *r)
+{
+    TRY(recovery_read(r));
+    TRY(is_new(r) ? begin_first(r) : recovery_settle(r));
 
     struct log *log = r->log;
     log->current = r->stop;

@@ -37,6 +37,8 @@ static const char *who_says_durable(const struct recovery *r, uint64_t claim)
         return "the record is damaged, and the mark of the log says that it was durable";
     if (r->after_index >= r->expected)
         return "the record is damaged, and the checkpoint says that it was durable";
+    if (r->repaired.mark && r->log->cut.bytes)
+        return "the record is damaged, and so is the mark, which may have said that it was durable";
     return NULL;
 }
 
@@ -90,10 +92,14 @@ enum status recovery_judge(struct recovery *r)
         uint64_t other = greatest_claim(r->found.items[i], SEGMENT_RECORDS_OFFSET);
         claim = other > claim ? other : claim;
     }
-    const char *damage = who_says_durable(r, claim);
-    if (damage)
-        return recovery_fail_damaged(r, r->stop->head.id, r->stop_offset, damage);
     note_cut(r);
+    if (r->repair)
+        recovery_tell_passed(r);
+    const char *damage = who_says_durable(r, claim);
+    if (damage && !r->repair)
+        return recovery_fail_damaged(r, r->stop->head.id, r->stop_offset, damage);
+    if (damage)
+        recovery_tell_lost(r, claim > r->mark.index ? claim : r->mark.index, damage);
     return ST_OK;
 }
 
@@ -178,6 +184,10 @@ static enum status drop_beyond(struct recovery *r)
     while (r->found.count) {
         struct segment *segment = r->found.items[r->found.count - 1];
         bool unused = segment->blank && !atomic_load(&segment->full);
+        if (!unused && r->repair) {
+            TRY(recovery_set_aside_found(r, r->found.count - 1));
+            continue;
+        }
         if (!unused || atomic_load(&log->waiting)) {
             TRY(recovery_remove_found(r, r->found.count - 1));
             continue;

@@ -27,6 +27,8 @@ struct segment {
     _Atomic bool full; /* the writer has left it */
     atomic_bool dirty; /* written to since its last sync: is or will be in log.dirty */
     bool blank;        /* while recovering: only zeros lie behind its good records */
+    bool seal_lost;    /* while repairing: its seal is damaged, and … */
+    bool seal_mended;  /* … is to be written anew */
     struct segment *next_dirty;
     struct segment *next_left; /* links log.left: its seal is to be written */
     atomic_bool damaged;       /* something in it could not be read */

@@ -1,0 +1,171 @@
+#include "cmd/repair.h"
+
+#include "cmd/words.h"
+#include "engine/local.h"
+#include "store/repair.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { EXIT_DAMAGED = 3, KEYS_SHOWN_MAX = 1000, KEY_BYTES_SHOWN_MAX = 512 };
+
+struct repair_flags {
+    const char *data_dir;
+    bool accept_loss;
+};
+
+static const struct option rows[] = {
+    {.name = "data-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "The data directory. No server may be using it.",
+     .offset = offsetof(struct repair_flags, data_dir)},
+    {.name = "accept-loss",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Let go of what is lost, so that the server starts again. Without this nothing is "
+             "changed.",
+     .offset = offsetof(struct repair_flags, accept_loss)},
+};
+
+static const struct option_group group = {"Repair", rows, COUNT_OF(rows)};
+static const struct option_group *const groups[] = {&group};
+
+const struct options_table repair_table = {
+    .program = "vigil repair",
+    .summary = "Says what is lost of a data directory that a start refuses as damaged, and lets go "
+               "of it when that is accepted.",
+    .groups = groups,
+    .group_count = COUNT_OF(groups),
+    .flags_only = true,
+    .man_more =
+        ".SH WHAT IS LOST\n"
+        "A damaged record that is not in the checkpoint yet is cut off, and all records after it: "
+        "the store goes back to the revision before it. Their bytes are kept beside the segment "
+        "in NNN.seg.lost-OFFSET, whole segments as NNN.seg.lost.\n"
+        ".PP\n"
+        "Of a damaged record that the checkpoint has, only the versions that cannot be read are "
+        "lost: the keys stay, and reading one of those versions fails with DATA_LOSS until the "
+        "key is put again.\n"
+        ".PP\n"
+        "A segment that is missing, or whose head is damaged and which the checkpoint needs, can "
+        "not be repaired: restore a backup or a snapshot.\n"
+        ".SH EXIT STATUS\n"
+        ".TP\n0\nNothing is damaged, or the loss was accepted: the server starts.\n"
+        ".TP\n1\nIt could not be done; the line says why.\n"
+        ".TP\n2\nA flag is not known or has a bad value.\n"
+        ".TP\n3\nThere is damage, and nothing was changed.\n",
+};
+
+/* -- The report -- */
+
+struct report {
+    bool accepted;
+    uint64_t shown;
+};
+
+static void write_key(struct slice key)
+{
+    putchar('"');
+    for (size_t i = 0; i < size_min(key.len, KEY_BYTES_SHOWN_MAX); i++) {
+        uint8_t byte = key.ptr[i];
+        if (byte > ' ' && byte < 0x7f && byte != '"' && byte != '\\')
+            putchar(byte);
+        else
+            printf("\\x%02x", byte);
+    }
+    fputs(key.len > KEY_BYTES_SHOWN_MAX ? "\"…" : "\"", stdout);
+}
+
+static void show_lost(void *ctx, const struct store_lost *lost)
+{
+    struct report *report = ctx;
+    if (report->shown == 0)
+        printf("Versions of keys that %s lost:\n", report->accepted ? "are" : "would be");
+    if (report->shown++ >= KEYS_SHOWN_MAX)
+        return;
+    printf("  revision %" PRId64 ": %s ", lost->revision, lost->deleted ? "delete" : "put");
+    write_key(lost->key);
+    printf("%s%s\n", lost->stays ? " (can not be read any more)" : "",
+           lost->unsure ? " (its bytes are damaged: perhaps another key)" : "");
+}
+
+static void write_cut(const struct store_repair *found, const char *will)
+{
+    const struct log_repair *log = &found->log;
+    uint64_t last = log->last_index > log->cut.index ? log->last_index : log->cut.index;
+    printf("%016" PRIx64 ".seg, offset %" PRIu64 ": %s\n", log->cut.segment_id, log->cut.offset,
+           log->cut.reason);
+    printf("%s cut off: log index %" PRIu64 " to %" PRIu64 ", %" PRIu64 " bytes", will,
+           log->cut.index, last, log->cut.bytes);
+    if (found->first_revision)
+        printf(", revision %" PRId64 " to %" PRId64, found->first_revision, found->last_revision);
+    printf("\n");
+    if (log->segments)
+        printf("%s set aside: %u segments whose head is damaged\n", will, log->segments);
+}
+
+static void write_rest(const struct store_repair *found, const char *will)
+{
+    const struct log_repair *log = &found->log;
+    if (log->passed_to_index)
+        printf("%016" PRIx64 ".seg, offset %" PRIu64 ": a record that the checkpoint has is "
+               "damaged\n%s read past: log index %" PRIu64 " to %" PRIu64
+               "; nothing is cut off by that\n",
+               log->passed_segment_id, log->passed_offset, will, log->passed_from_index,
+               log->passed_to_index);
+    if (log->seals)
+        printf("%s made anew: %u seals of segments\n", will, log->seals);
+    if (log->mark)
+        printf("%s made anew: the mark of the log\n", will);
+}
+
+static void write_report(const struct store_repair *found, const struct repair_flags *flags)
+{
+    const char *will = flags->accept_loss ? "was" : "would be";
+    if (found->lost_versions > KEYS_SHOWN_MAX)
+        printf("  … and %" PRIu64 " more\n", found->lost_versions - KEYS_SHOWN_MAX);
+    if (found->log.cut.reason)
+        write_cut(found, will);
+    write_rest(found, will);
+    if (*found->log.saved_path)
+        printf("what was cut off is kept in %s\n", found->log.saved_path);
+    if (!flags->accept_loss)
+        printf("Nothing was changed. A backup or a snapshot may have more. To accept this loss:\n"
+               "  vigil repair --data-dir %s --accept-loss\n",
+               flags->data_dir);
+}
+
+int repair_main(int count, char **args)
+{
+    struct repair_flags flags = {0};
+    struct words words = {.table = &repair_table, .config = &flags};
+    int exit_status = words_read(&words, count - 1, args + 1);
+    if (exit_status >= 0)
+        return exit_status;
+    if (!*flags.data_dir)
+        return words_refuse(&words, "say with --data-dir which data directory to repair");
+    struct report report = {.accepted = flags.accept_loss};
+    struct store_repair found;
+    struct error error = {0};
+    enum status status = store_repair(
+        &(struct store_repair_options){
+            .fs = fs_posix(),
+            .dir = flags.data_dir,
+            .checkpoint_map_bytes = engine_local_map_bytes(),
+            .accept = flags.accept_loss,
+            .lost = show_lost,
+            .ctx = &report,
+        },
+        &found, &error);
+    if (status != ST_OK) {
+        fprintf(stderr, "vigil repair: %s\n", error.text);
+        return EXIT_FAILURE;
+    }
+    if (!found.log.damaged) {
+        printf("nothing is damaged that a start would refuse\n");
+        return EXIT_SUCCESS;
+    }
+    write_report(&found, &flags);
+    return flags.accept_loss ? EXIT_SUCCESS : EXIT_DAMAGED;
+}

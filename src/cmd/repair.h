@@ -1,0 +1,14 @@
+/*
+ * `vigil repair`: says what of a damaged data directory is lost, and lets go of it when that is
+ * accepted. args[0] is the name of the command. Returns the exit status: 0, 1 when it could not be
+ * done, 2 for flags that make no sense, 3 for damage that was not accepted.
+ */
+#ifndef VIGIL_CMD_REPAIR_H
+#define VIGIL_CMD_REPAIR_H
+
+#include "base/options.h"
+
+int repair_main(int count, char **args);
+extern const struct options_table repair_table;
+
+#endif
