@@ -297,8 +297,11 @@ static bool parse_accept(struct kube_call *call, const struct http_request *requ
     enum { JSON = 1 << KUBE_JSON, YAML = 1 << KUBE_YAML, ALL = JSON | YAML | 1 << KUBE_PROTOBUF };
     static const struct kube_offer json = {.whole = JSON, .table = JSON, .partial = JSON};
     static const struct kube_offer faults = {.whole = ALL};
+    /* What is not stored has no columns. */
     const struct kube_offer offer = {
-        .whole = kube_formats_of(call->kind), .table = JSON | YAML, .partial = ALL};
+        .whole = kube_formats_of(call->kind),
+        .table = call->kind->flags & KUBE_CREATE_ONLY ? 0 : JSON | YAML,
+        .partial = ALL};
     struct slice accept = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
     bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));

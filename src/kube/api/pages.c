@@ -50,21 +50,50 @@ bool kube_lets_in(const struct kube_face *face, const struct http_request *reque
                              SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
 }
 
+static void respond_status(struct http_exchange *x, const struct kube_status *status)
+{
+    struct buf text = {0};
+    if (kube_status_write(status, &text) == ST_OK)
+        http_respond(x, kube_status_code(status), JSON, buf_slice(&text));
+    else
+        http_abort(x);
+    buf_fini(&text);
+}
+
 static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
 {
     struct kube_status status;
-    struct buf text = {0};
     kube_fail(&status, KUBE_UNAUTHORIZED, "%s",
               engine_auth_enabled(face->shard)
                   ? "Unauthorized: access to this store is controlled, so that it needs a token of "
                     "--kube-token-file, or the certificate of a user who may read and write all "
                     "below /registry/"
                   : "Unauthorized");
-    if (kube_status_write(&status, &text) == ST_OK)
-        http_respond(x, 401, JSON, buf_slice(&text));
-    else
-        http_abort(x);
-    buf_fini(&text);
+    respond_status(x, &status);
+}
+
+/* Impersonate-User, -Group, -Uid and -Extra-…: done in one's own name, such a request would do what
+ * the other may not. */
+static const struct http_field *find_impersonation(const struct http_request *request)
+{
+    struct slice prefix = SLICE_LITERAL("impersonate-");
+    for (size_t i = 0; i < request->field_count; i++) {
+        const struct http_field *field = &request->fields[i];
+        if (field->name.len >= prefix.len &&
+            http_name_equal(slice_sub(field->name, 0, prefix.len), prefix))
+            return field;
+    }
+    return NULL;
+}
+
+static void refuse_impersonation(struct http_exchange *x, const struct http_field *field)
+{
+    struct kube_status status;
+    kube_fail(&status, KUBE_FORBIDDEN,
+              "impersonation is not supported by this server: send the request without the header "
+              "%.*s",
+              (int)size_min(field->name.len, 64), (const char *)field->name.ptr);
+    respond_status(x, &status);
 }
 
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
@@ -72,11 +101,14 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
     struct kube_face *face = ctx;
     struct slice origin;
     bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
+    const struct http_field *impersonation = find_impersonation(request);
     if (request->secure || (is_loopback_name(request->host) && !from_page)) {
-        if (is_public(request->path) || kube_lets_in(face, request))
-            return true;
-        respond_unauthorized(x, face);
-        return false;
+        bool known = is_public(request->path) || kube_lets_in(face, request);
+        if (!known)
+            respond_unauthorized(x, face);
+        else if (impersonation)
+            refuse_impersonation(x, impersonation);
+        return known && !impersonation;
     }
     http_respond(x, 403, PLAIN,
                  SLICE_LITERAL("without TLS this is served to programs of this machine only, under "

@@ -192,6 +192,20 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
     return named ? kube_delete : kube_delete_collection;
 }
 
+/* What is stored and does nothing must not look as if it guarded something. */
+static void warn_of_admission(struct kube_call *call, struct slice method)
+{
+    char text[192];
+    if (strcmp(call->kind->group, "admissionregistration.k8s.io") != 0 ||
+        slice_equal(method, SLICE_LITERAL("DELETE")))
+        return;
+    snprintf(text, sizeof(text), "this server %s: this %s is stored and has no effect",
+             strstr(call->kind->kind, "Webhook") ? "calls no admission webhooks"
+                                                 : "evaluates no admission policies",
+             call->kind->kind);
+    kube_call_warn(call, slice_from_text(text));
+}
+
 bool kube_mutate(struct kube_call *call, const struct http_request *request)
 {
     static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
@@ -202,13 +216,15 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
         return false;
     handler *handle = handler_of(call, request->method);
     if (call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
-        !kube_is_finalize(call) && !kube_is_posting(call))
+        !kube_is_finalize(call) && !kube_is_posting(call)) {
         kube_no_subresource(call);
-    else if (!handle || call->path.watch)
+    } else if (!handle || call->path.watch) {
         not_allowed(call);
-    else if (check_options(call, request))
+    } else if (check_options(call, request)) {
+        warn_of_admission(call, request->method);
         handle(call, request);
-    else
+    } else {
         kube_call_fail(call);
+    }
     return true;
 }

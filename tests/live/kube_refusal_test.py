@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""What the Kubernetes face does not do: it says so, instead of looking as if it did."""
+import http.client
+import json
+import unittest
+
+from kube import KubeServer
+from server import LiveTest, only_vigil
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+REVIEW = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+MERGE = "application/merge-patch+json"
+
+
+@only_vigil
+class Refusals(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.server = KubeServer(self.scratch / "data")
+        self.addCleanup(self.server.kill)
+        self.server.start()
+
+    def ask(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=20)
+        fields = {"Content-Type": "application/json"}
+        fields.update({name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(method, path, json.dumps(body) if body is not None else None, fields)
+        response = connection.getresponse()
+        text = response.read()
+        warnings = response.headers.get_all("Warning") or []
+        connection.close()
+        return response.status, json.loads(text), warnings
+
+    def test_nobody_acts_as_somebody_else(self):
+        maps = "/api/v1/namespaces/default/configmaps"
+        for name in ("Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-scopes"):
+            for method, path, body in (("GET", maps, None), ("POST", maps, {"metadata": {"name": "a"}}),
+                                       ("GET", "/api", None), ("GET", "/version", None), ("GET", "/openapi/v3", None)):
+                code, status, _ = self.ask(method, path, body, **{name: "somebody"})
+                self.assertEqual((code, status["kind"], status["reason"]), (403, "Status", "Forbidden"), path)
+                self.assertEqual(status["message"].lower(), "impersonation is not supported by this server: "
+                                 f"send the request without the header {name}".lower())
+        self.assertEqual(self.ask("GET", maps + "/a")[0], 404)
+
+    def test_a_review_is_no_table(self):
+        code, status, _ = self.ask("POST", REVIEWS, REVIEW, Accept=TABLE)
+        self.assertEqual((code, status["reason"]), (406, "NotAcceptable"))
+        code, review, _ = self.ask("POST", REVIEWS, REVIEW, Accept=TABLE + ",application/json")
+        self.assertEqual((code, review["kind"]), (201, "SelfSubjectAccessReview"))
+
+    def test_admission_that_is_not_done_is_warned_of(self):
+        calls = "calls no admission webhooks"
+        evaluates = "evaluates no admission policies"
+        for plural, kind, why in (
+                ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", calls),
+                ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", calls),
+                ("validatingadmissionpolicies", "ValidatingAdmissionPolicy", evaluates),
+                ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", evaluates),
+                ("mutatingadmissionpolicies", "MutatingAdmissionPolicy", evaluates),
+                ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", evaluates)):
+            expected = [f'299 - "this server {why}: this {kind} is stored and has no effect"']
+            code, made, warnings = self.ask("POST", ADMISSION + plural, {"metadata": {"name": "a"}})
+            self.assertEqual((code, warnings), (201, expected), made)
+            path = f"{ADMISSION}{plural}/a"
+            self.assertEqual(self.ask("PUT", path, made)[::2], (200, expected))
+            label = {"metadata": {"labels": {"a": "b"}}}
+            self.assertEqual(self.ask("PATCH", path, label, Content_Type=MERGE)[::2], (200, expected))
+            self.assertEqual(self.ask("GET", path)[::2], (200, []))
+            self.assertEqual(self.ask("DELETE", path)[::2], (200, []))
+
+
+if __name__ == "__main__":
+    unittest.main()
