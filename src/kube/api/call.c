@@ -405,6 +405,23 @@ static bool is_builtin_group(struct slice group)
     return false;
 }
 
+/* -- The first request for a resource -- */
+
+static void on_namespaces(struct kube_namespaces_wait *wait)
+{
+    struct kube_call *call = CONTAINER_OF(wait, struct kube_call, namespaces_wait);
+    if (kube_call_done(call))
+        dispatch(call, http_exchange_request(call->exchange));
+}
+
+static void make_namespaces(struct kube_call *call)
+{
+    call->namespaces_wait.go = on_namespaces;
+    call->under_way++;
+    call->face->under_way++;
+    kube_namespaces_make(call->face, &call->namespaces_wait);
+}
+
 /* The kind is known, or known not to be there. */
 static void go_on(struct kube_call *call)
 {
@@ -423,7 +440,10 @@ static void go_on(struct kube_call *call)
     custom = kube_custom_of(call->kind);
     if (custom && custom->warning)
         kube_call_warn(call, slice_from_text(custom->warning));
-    dispatch(call, request);
+    if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->face))
+        dispatch(call, request);
+    else
+        make_namespaces(call);
 }
 
 /* Every definition is known as it is now. */
@@ -589,6 +609,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
+    kube_namespaces_init(&face->namespaces);
     TRY(kube_counter_init(&face->counter, config->metrics));
     face->registry = kube_registry_new(face);
     TRY(http_routes_new(&face->routes));

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "kube/api/accept.h"
 #include "kube/api/face.h"
+#include "kube/api/keeper.h"
 #include "kube/api/looks.h"
 #include "kube/api/metrics.h"
 #include "kube/api/registry.h"
@@ -48,6 +49,7 @@ struct kube_face {
     void *metrics_ctx;
     struct clock *clock;            /* for the times in metadata */
     struct list purges;             /* namespaces being emptied: struct kube_purge */
+    struct kube_namespaces namespaces;
     struct deferred keep;           /* the keeper starts with the first turn */
     struct kube_registry *registry; /* owned: which kinds there are */
     struct kube_expiry expiry;
@@ -75,6 +77,7 @@ struct kube_call {
     const struct kube_kind *kind;
     struct kube_kinds *kinds;       /* counted: the picture that kind is in */
     struct kube_registry_wait wait; /* for its kind */
+    struct kube_namespaces_wait namespaces_wait;
     enum kube_verb verb;
     unsigned code; /* of the answer; 0: none has begun */
     int64_t started_ns;

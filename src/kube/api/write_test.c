@@ -249,6 +249,8 @@ static void a_fault_of_the_engine_is_told(void **state)
 {
     (void)state;
     begin(4, 100);
+    send_json("GET", CMS, ""); /* the first request makes the default namespaces */
+    run();
     fake_fail_next(bed->engine, ST_TIMEOUT, SLICE_EMPTY);
     struct peer *peer = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"}}");
     run();

@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+"""What a server writes by itself: nothing before somebody asks for a resource of Kubernetes, then four namespaces."""
+import concurrent.futures
+import http.client
+import unittest
+
+from kube import KubeServer, names, text64
+from server import LiveTest, Server, only_vigil
+
+NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"]
+LISTED = "/api/v1/namespaces"
+# Whatever somebody asks who looks whether it is there, and what it has.
+PAGES = ("/healthz", "/livez", "/readyz", "/version", "/metrics", "/", "/api", "/apis", "/api/v1", "/apis/apps/v1",
+         "/openapi/v2", "/openapi/v3", "/api/v1/nothing", "/apis/none.example/v1/things")
+
+
+class Bare(KubeServer):
+    """Comes back without having asked for anything."""
+
+    def start(self):
+        self.store = None
+        return Server.start(self)
+
+
+@only_vigil
+class DefaultNamespaces(LiveTest):
+    def serve(self, *args):
+        server = Bare(self.scratch / "data", ["--io-threads", "4", *args])
+        self.addCleanup(server.kill)
+        self.addCleanup(server.close)
+        return server.start()
+
+    def state(self, server):
+        answer = server.call("/v3/maintenance/hash")
+        return int(answer["header"]["revision"]), answer["hash"]
+
+    def test_who_wants_etcd_alone_has_his_keys_alone(self):
+        server = self.serve()
+        before = self.state(server)
+        self.assertEqual(before[0], 1)
+        for path in PAGES:
+            server.get(path)
+        connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=20)
+        connection.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                           '{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}',
+                           {"Content-Type": "application/json"})
+        self.assertEqual(connection.getresponse().status, 201)
+        connection.close()
+        self.assertEqual(self.state(server), before)
+
+    def test_the_first_requests_for_a_resource_see_them_whichever_thread_serves_them(self):
+        server = self.serve()
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            lists = list(pool.map(lambda _: server.list(LISTED), range(64)))
+        for listed in lists:
+            self.assertEqual(names(listed), NAMESPACES)
+        self.assertEqual(self.state(server)[0], 1 + len(NAMESPACES))
+
+    def test_a_start_adds_what_is_missing_and_nothing_else(self):
+        server = self.serve()
+        uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in server.list(LISTED)["items"]}
+        server.call("/v3/kv/deleterange", key=text64("/registry/namespaces/kube-public"))
+        before = self.state(server)
+        server.kill()
+        server.close()
+        server = self.serve()
+        self.assertEqual(self.state(server), before)
+        listed = server.list(LISTED)
+        self.assertEqual(names(listed), NAMESPACES)
+        self.assertEqual(self.state(server)[0], before[0] + 1)
+        self.assertEqual({item["metadata"]["name"]: item["metadata"]["uid"] for item in listed["items"]
+                          if item["metadata"]["name"] != "kube-public"},
+                         {name: uid for name, uid in uids.items() if name != "kube-public"})
+
+
+if __name__ == "__main__":
+    unittest.main()
