@@ -149,7 +149,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
 
 #define list_of(object) json_node_path(object, "metadata.managedFields")
 
-static void take_list(struct json_node *object)
+void kube_apply_disown(struct json_node *object)
 {
     struct json_node *list = list_of(object);
     if (list)
@@ -163,7 +163,7 @@ static bool put_list(struct job *job, struct json_node *object)
     if (status != ST_OK)
         return fail(job, status);
     if (!list) {
-        take_list(object);
+        kube_apply_disown(object);
         return true;
     }
     return kube_meta_object(job->meta, object, "metadata", &metadata) &&
@@ -258,13 +258,13 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
     struct job job;
     struct json_node *live;
     if (!list_of(stored) && !list_of(sent)) {
-        take_list(object);
+        kube_apply_disown(object);
         return true;
     }
     if (!begin(&job, meta, call))
         return false;
     enum status status = read_managed(&job, stored, sent);
-    take_list(object);
+    kube_apply_disown(object);
     if (status != ST_OK)
         return fail(&job, status);
     if (!job.managed.count)
@@ -272,7 +272,7 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
     live = json_node_copy(meta->arena, stored);
     if (!live)
         return no_memory(&job);
-    take_list(live);
+    kube_apply_disown(live);
     status = update(&job, live, object);
     /* Who owns what is not worth failing for: then nobody does, as in Kubernetes. */
     if (status != ST_OK)

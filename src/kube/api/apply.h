@@ -24,6 +24,9 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
                       const struct json_node *stored, const struct json_node *sent,
                       struct json_node *object);
 
+/* Nobody owns anything before the first apply, whatever an object says. */
+void kube_apply_disown(struct json_node *object);
+
 /* If nothing is different but times in managedFields, they are as they were. */
 MUST_CHECK
 bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node *stored,

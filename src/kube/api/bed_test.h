@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { EXCHANGES_MAX = 256 };
+enum { EXCHANGES_MAX = 2048 };
 
 struct peer {
     struct http_exchange x; /* first */
@@ -34,10 +34,12 @@ struct peer {
 struct fixture {
     struct clock_sim clock;
     struct engine *engine;
-    struct engine_shard *shard;
+    struct engine_shard *shard, *other_shard;
     struct loop *loop;
     struct kube_config config;
     struct kube_face *face;
+    struct kube_face *other; /* as on another thread: it shares the engine alone */
+    bool spread;             /* every second request goes to it */
     struct peer *peers[EXCHANGES_MAX];
     size_t count;
     uint64_t seed;
@@ -95,7 +97,8 @@ static struct peer *send_with(const char *method, const char *path, const char *
                                             .field_count = 1};
     http_split_target(peer->x.request.target, &peer->x.request);
     assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
-    http_exchange_dispatch(&peer->x, kube_face_routes(bed->face));
+    http_exchange_dispatch(
+        &peer->x, kube_face_routes(bed->spread && bed->count % 2 ? bed->other : bed->face));
     return peer;
 }
 
@@ -156,6 +159,9 @@ static void begin(uint64_t seed, unsigned inline_percent)
     assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->shard), ST_OK);
     assert_int_equal(kube_face_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->face),
                      ST_OK);
+    assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->other_shard), ST_OK);
+    assert_int_equal(
+        kube_face_new(&bed->config, bed->engine, bed->other_shard, bed->loop, &bed->other), ST_OK);
     kube_face_keep(bed->face);
     run();
 }
@@ -167,11 +173,14 @@ static void end(void)
         buf_fini(&bed->peers[i]->answer);
     }
     kube_face_stop(bed->face);
+    kube_face_stop(bed->other);
     run();
-    assert_false(kube_face_busy(bed->face));
+    assert_false(kube_face_busy(bed->face) || kube_face_busy(bed->other));
     assert_int_equal(fake_open(bed->engine), 0);
     kube_face_free(bed->face);
+    kube_face_free(bed->other);
     engine_shard_free(bed->shard);
+    engine_shard_free(bed->other_shard);
     fake_free(bed->engine);
     loop_free(bed->loop);
     for (size_t i = 0; i < bed->count; i++)

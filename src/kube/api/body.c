@@ -121,30 +121,29 @@ static struct slice take_fault(struct slice *faults)
 
 void kube_body_warn(struct kube_call *call, struct slice warnings)
 {
-    if (call->warned)
-        return; /* it is tried again */
-    call->warned = true;
     warnings = slice_sub(warnings, 0, size_min(warnings.len, WARNINGS_BYTES_MAX));
     while (warnings.len)
         kube_call_warn(call, take_fault(&warnings));
 }
 
+static enum status append_warning(struct slice warning, struct buf *to)
+{
+    TRY(buf_append_text(to, "299 - \""));
+    for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX; i++) {
+        if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')
+            TRY(buf_append_text(to, "\\"));
+        TRY(buf_append(to, slice_sub(warning, i, 1)));
+    }
+    return buf_append(to, slice_of("\"", 2)); /* and its NUL */
+}
+
 void kube_call_warn(struct kube_call *call, struct slice warning)
 {
-    struct buf text = {0};
-    enum status status = buf_append_text(&text, "299 - \"");
-    for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX && status == ST_OK; i++) {
-        if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')
-            status = buf_append_text(&text, "\\");
-        if (status == ST_OK)
-            status = buf_append(&text, slice_sub(warning, i, 1));
-    }
-    if (status == ST_OK)
-        status = buf_append_text(&text, "\"");
-    /* A key with bytes that no field may have is not worth failing for. */
-    if (status == ST_OK)
-        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), buf_slice(&text));
-    buf_fini(&text);
+    size_t before = call->warnings.len;
+    bool fits = call->warnings.len < WARNINGS_BYTES_MAX &&
+                (!warning.len || !memchr(warning.ptr, '\0', warning.len));
+    if (fits && append_warning(warning, &call->warnings) != ST_OK)
+        call->warnings.len = before; /* for want of memory there is no warning */
 }
 
 /* Keys that came twice or are not known: Strict refuses them, Warn (which is what nothing said

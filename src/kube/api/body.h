@@ -27,8 +27,7 @@ MUST_CHECK
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
                           enum kube_patch_type *ret_type, struct json_node **ret_patch);
 
-/* Warning fields for the answer, one for each field that is unknown or comes twice; only the first
- * call counts. */
+/* Warning fields for the answer, one for each field that is unknown or comes twice. */
 void kube_body_warn(struct kube_call *call, struct slice warnings);
 
 /* An object that a patch has made: without what its type has not. False: call->status says why. */

@@ -66,6 +66,17 @@ static enum status make_body(struct kube_call *call, struct slice json, enum kub
     return wants_pretty(call) ? json_pretty(json, to) : buf_append(to, json);
 }
 
+/* After all other fields: one that has no room or bytes that no field may have is left out. */
+static void add_warnings(struct kube_call *call)
+{
+    struct slice rest = buf_slice(&call->warnings);
+    while (rest.len) {
+        size_t len = strlen((const char *)rest.ptr);
+        (void)!http_add_field(call->exchange, SLICE_LITERAL("Warning"), slice_sub(rest, 0, len));
+        rest = slice_sub(rest, len + 1, rest.len - len - 1);
+    }
+}
+
 static enum status respond(struct kube_call *call, unsigned code, struct slice json)
 {
     AUTO(buf_fini) struct buf made = {0};
@@ -82,6 +93,7 @@ static enum status respond(struct kube_call *call, unsigned code, struct slice j
                            SLICE_LITERAL("gzip")));
         body = buf_slice(&packed);
     }
+    add_warnings(call);
     http_respond(call->exchange, code, kube_format_type(format), body);
     return ST_OK;
 }
@@ -89,6 +101,7 @@ static enum status respond(struct kube_call *call, unsigned code, struct slice j
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
     call->code = code;
+    kube_line_leave(&call->turn);
     if (add_field(call, "Cache-Control", "no-cache, private") && respond(call, code, json) != ST_OK)
         http_abort(call->exchange);
 }
@@ -96,8 +109,10 @@ void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type)
 {
     call->code = code;
-    if (add_field(call, "Cache-Control", "no-cache, private"))
-        http_begin(call->exchange, code, content_type);
+    if (!add_field(call, "Cache-Control", "no-cache, private"))
+        return;
+    add_warnings(call);
+    http_begin(call->exchange, code, content_type);
 }
 
 void kube_call_fail(struct kube_call *call)
@@ -214,9 +229,11 @@ static void call_free(struct kube_call *call)
 {
     if (call->code && call->path.resource.len)
         count_call(call);
+    kube_line_leave(&call->turn);
     if (call->on_free)
         call->on_free(call);
     kube_kinds_unref(call->kinds);
+    buf_fini(&call->warnings);
     arena_fini(&call->arena);
     free(call);
 }
@@ -605,6 +622,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     random_init(&face->random, random_seed_system());
     face->sights = kube_sights_new();
     kube_looks_init(&face->looks, loop);
+    kube_line_init(&face->line, loop, random_u64(&face->random));
     kube_selections_init(&face->selections, random_u64(&face->random), on_selection_gone, face);
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
@@ -654,6 +672,7 @@ void kube_face_free(struct kube_face *face)
         return;
     kube_face_stop(face);
     assert(face->under_way == 0);
+    kube_line_fini(&face->line);
     kube_registry_free(face->registry);
     http_routes_free(face->routes);
     kube_selections_fini(&face->selections);

@@ -12,6 +12,7 @@
 #include "kube/api/accept.h"
 #include "kube/api/face.h"
 #include "kube/api/keeper.h"
+#include "kube/api/line.h"
 #include "kube/api/looks.h"
 #include "kube/api/metrics.h"
 #include "kube/api/registry.h"
@@ -55,6 +56,7 @@ struct kube_face {
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
     struct kube_selections selections;
+    struct kube_line line;   /* changes of the same object */
     struct kube_looks looks; /* of lists and watches */
     struct kube_counter counter;
     bool stopped; /* nothing is begun any more that nobody asks for */
@@ -81,11 +83,11 @@ struct kube_call {
     enum kube_verb verb;
     unsigned code; /* of the answer; 0: none has begun */
     int64_t started_ns;
-    bool warned;               /* the answer has its Warning field, */
-    bool warned_of_finalizers; /* and those of finalizers */
+    struct buf warnings;       /* Warning fields of the answer, each with a NUL behind it */
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
+    struct kube_turn turn; /* a change's; it leaves with the answer */
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* the handler's own, in the arena */
     void (*on_end)(struct kube_call *call);  /* the handler's; may be NULL */
@@ -96,7 +98,7 @@ struct kube_call {
 
 /* Answers with call->status. */
 void kube_call_fail(struct kube_call *call);
-/* A Warning field for the answer; each call adds one. */
+/* Adds a Warning field to the answer; cutting call->warnings takes it back. */
 void kube_call_warn(struct kube_call *call, struct slice warning);
 /* Answers with JSON bytes, which are copied; pretty or in another format if that was asked for. */
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
@@ -108,8 +110,7 @@ MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json);
 
-/* Begins the range of a request, which lives in the arena; `done` gets the call by
- * kube_call_of_range. */
+/* Begins the range of a request in the arena; `done` gets the call by kube_call_of_range. */
 void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
                      void (*done)(struct engine_op *op));
 /* Begins call->write, whose key, value and expected are set: a put, or a delete. */

@@ -12,6 +12,7 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
         .name = call->path.name,
         .now_s = clock_real_ns(call->face->clock) / 1000000000,
         .random = &call->face->random,
+        .dry_run = call->query.dry_run,
         .status = &call->status,
     };
 }
@@ -46,19 +47,21 @@ static bool take_stored(struct kube_change *change, struct kube_kv kv)
 {
     arena_fini(&change->scratch);
     arena_init(&change->scratch, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
-    change->revision = kv.mod_revision;
+    change->revision = change->before = kv.mod_revision;
     change->stored = SLICE_EMPTY;
     return !kv.mod_revision || arena_dup(&change->scratch, kv.value, &change->stored) == ST_OK;
 }
 
+static void attempt(struct kube_change *change);
+
+/* The next change of this object does not wait for the answer to be sent. */
 static void finish(struct kube_change *change)
 {
+    kube_line_leave(&change->call->turn);
     if (change->follow && !change->dry_run)
         change->follow(change);
     change->done(change);
 }
-
-static void attempt(struct kube_change *change);
 
 static void on_written(struct engine_op *op)
 {
@@ -67,7 +70,7 @@ static void on_written(struct engine_op *op)
     enum status status = op->status;
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
-    bool unchanged = current.mod_revision == change->revision;
+    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
     if (held)
         change->revision = op->revision;
     else if (status == ST_OK && !take_stored(change, current))
@@ -79,7 +82,7 @@ static void on_written(struct engine_op *op)
         fail_engine(change, status);
     else if (held)
         finish(change);
-    else if (unchanged && call->kind->flags & KUBE_CUSTOM)
+    else if (other_rule)
         kube_custom_fail_changed(call);
     else
         attempt(change);
@@ -98,54 +101,78 @@ static void write_it(struct kube_change *change)
         kube_call_delete(call, on_written);
 }
 
+/* What an attempt before this one has left behind. */
+static void forget_attempt(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->status = (struct kube_status){0};
+    call->warnings.len = size_min(call->warnings.len, change->warned);
+}
+
+static bool read_stored(struct kube_change *change, struct json_node **ret_stored)
+{
+    struct kube_status *status = &change->call->status;
+    struct error error;
+    *ret_stored = NULL;
+    if (!change->revision)
+        return true;
+    switch (json_tree_read(&change->scratch, change->stored, ret_stored, &error)) {
+    case ST_OK:
+        if ((*ret_stored)->type == JSON_TYPE_OBJECT)
+            return kube_custom_show(change->call, &change->scratch, *ret_stored, change->revision);
+        break;
+    case ST_NOMEM:
+        return kube_fail_engine(status, ST_NOMEM);
+    default:
+        break;
+    }
+    return kube_fail(status, KUBE_STORAGE_READ_ERROR,
+                     "Internal error occurred: what is stored here is no object in JSON");
+}
+
 static enum kube_decision decide(struct kube_change *change, struct json_node **ret_object)
 {
     struct kube_call *call = change->call;
-    struct json_node *stored = NULL;
-    struct error error;
+    struct json_node *stored;
     change->follow = NULL;
+    if (change->tries++)
+        forget_attempt(change);
+    kube_count_total(&call->face->counter, KUBE_TOTAL_ATTEMPTS, 1);
     change->meta = kube_call_meta(call, &change->scratch);
     change->meta.namespace = change->namespace;
     change->meta.name = change->name;
-    if (change->tries++ == KUBE_CHANGE_TRIES_MAX) {
+    if (change->tries > KUBE_CHANGE_TRIES_MAX) {
         kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
                            slice_from_text(call->kind->plural), change->name, NULL);
         return KUBE_DECIDE_FAIL;
     }
-    if (change->revision &&
-        (json_tree_read(&change->scratch, change->stored, &stored, &error) != ST_OK ||
-         stored->type != JSON_TYPE_OBJECT)) {
-        kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
-                  "Internal error occurred: what is stored here is no object in JSON");
-        return KUBE_DECIDE_FAIL;
-    }
-    if (stored && !kube_custom_show(call, &change->scratch, stored, change->revision))
+    if (!read_stored(change, &stored))
         return KUBE_DECIDE_FAIL;
     return change->decide(change, stored, ret_object);
+}
+
+static bool encode(struct kube_change *change, struct json_node *object)
+{
+    struct kube_call *call = change->call;
+    change->value = change->stored;
+    if (change->decision == KUBE_DECIDE_KEEP || !object)
+        return true;
+    if (!kube_custom_store(call, &change->scratch, object))
+        return false;
+    enum status status = kube_object_encode(object, &change->encoded);
+    change->value = buf_slice(&change->encoded);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
 static void attempt(struct kube_change *change)
 {
     struct json_node *object = NULL;
     change->decision = decide(change, &object);
-    change->value = change->stored;
-    if (change->decision == KUBE_DECIDE_FAIL) {
+    if (change->decision == KUBE_DECIDE_CREATE)
+        kube_create_for(change, object);
+    else if (change->decision == KUBE_DECIDE_FAIL || !encode(change, object))
         kube_call_fail(change->call);
-        return;
-    }
-    if (change->decision != KUBE_DECIDE_KEEP && object) {
-        if (!kube_custom_store(change->call, &change->scratch, object)) {
-            kube_call_fail(change->call);
-            return;
-        }
-        enum status status = kube_object_encode(object, &change->encoded);
-        if (status != ST_OK) {
-            fail_engine(change, status);
-            return;
-        }
-        change->value = buf_slice(&change->encoded);
-    }
-    if (change->decision == KUBE_DECIDE_KEEP || change->dry_run)
+    else if (change->decision == KUBE_DECIDE_KEEP || change->dry_run)
         finish(change);
     else
         write_it(change);
@@ -171,7 +198,7 @@ static void on_read(struct engine_op *op)
         fail_engine(change, status);
 }
 
-static void on_free(struct kube_call *call)
+void kube_change_free(struct kube_call *call)
 {
     struct kube_change *change = call->handler;
     if (change->on_free)
@@ -192,18 +219,52 @@ static enum status make_key(struct kube_change *change)
     return ST_OK;
 }
 
+void kube_change_again(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->handler = change;
+    call->on_free = kube_change_free;
+    kube_call_range(call, &change->request, on_read);
+}
+
+static void on_turn(struct kube_turn *turn)
+{
+    struct kube_call *call = CONTAINER_OF(turn, struct kube_call, turn);
+    kube_change_again(call->handler);
+}
+
+static void too_many(struct kube_change *change)
+{
+    kube_fail(&change->call->status, KUBE_TOO_MANY_REQUESTS,
+              "too many requests change this object at the same time, please try again");
+    change->call->status.retry_after_s = 1;
+    kube_call_fail(change->call);
+}
+
 void kube_change_start(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     call->handler = change;
-    call->on_free = on_free;
+    call->on_free = kube_change_free;
     change->tries = 0;
+    change->warned = call->warnings.len;
     if (make_key(change) != ST_OK) {
         fail_engine(change, ST_NOMEM);
         return;
     }
     change->request = (struct pb_range_request){.key = change->key};
-    kube_call_range(call, &change->request, on_read);
+    call->turn = (struct kube_turn){.key = change->key, .begin = on_turn};
+    switch (change->dry_run ? KUBE_LINE_FIRST : kube_line_enter(&call->face->line, &call->turn)) {
+    case KUBE_LINE_FIRST:
+        kube_change_again(change);
+        break;
+    case KUBE_LINE_WAITS:
+        kube_count_total(&call->face->counter, KUBE_TOTAL_QUEUED, 1);
+        break;
+    case KUBE_LINE_REFUSED:
+        too_many(change);
+        break;
+    }
 }
 
 void kube_change_respond(struct kube_change *change, unsigned code)

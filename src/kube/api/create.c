@@ -7,10 +7,12 @@
  *                     └───────────────────┘
  */
 #include "codec/json/string.h"
+#include "kube/api/apply.h"
 #include "kube/api/body.h"
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
 #include "kube/api/definition.h"
+#include "kube/api/fresh.h"
 #include "kube/api/keeper.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
@@ -21,21 +23,27 @@ enum { TRIES_MAX = 8 }; /* names made up after generateName, as in Kubernetes */
 
 struct create {
     struct json_node *object;
+    struct arena *arena; /* in which it lies */
+    struct kube_change *change; /* that creates it; NULL: a POST */
     struct kube_meta meta;
     struct slice name;
     struct buf encoded;
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool deleting; /* what has the name already is being deleted */
-    void (*taken)(struct kube_call *call, void *ctx); /* of an apply; else NULL */
-    void *taken_ctx;
+    bool named;      /* by the client, so that no other name is made up */
+    bool deleting;   /* what has the name already is being deleted */
+    int64_t version; /* the answer of a dry run says again what the client said; 0: nothing */
 };
 
 static void on_free(struct kube_call *call)
 {
     struct create *create = call->handler;
     buf_fini(&create->encoded);
+    if (!create->change)
+        return;
+    call->handler = create->change;
+    kube_change_free(call);
 }
 
 static void fail_engine(struct kube_call *call, enum status status)
@@ -48,7 +56,7 @@ static void fail_engine(struct kube_call *call, enum status status)
 
 static bool encode(struct kube_call *call, struct create *create)
 {
-    if (json_node_text(json_node_path(create->object, "metadata.name"), &call->arena,
+    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena,
                        &create->name) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     enum status status = kube_object_encode(create->object, &create->encoded);
@@ -59,21 +67,36 @@ static bool encode(struct kube_call *call, struct create *create)
 static bool check(struct kube_call *call, struct create *create)
 {
     struct slice name;
-    if (json_node_text(json_node_path(create->object, "metadata.name"), &call->arena, &name) !=
+    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena, &name) !=
         ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     return kube_definition_create(call, &create->meta, create->object, name) &&
-           kube_custom_validate(call, &call->arena, create->object, NULL, name);
+           kube_custom_validate(call, create->arena, create->object, NULL, name);
+}
+
+/* What the client says of name and version; a version that is no number is none. */
+static bool read_identity(struct kube_call *call, struct create *create)
+{
+    const struct json_node *metadata = json_node_named(create->object, "metadata");
+    struct slice name, version;
+    if (json_node_text(json_node_named(metadata, "name"), create->arena, &name) != ST_OK ||
+        json_node_text(json_node_named(metadata, "resourceVersion"), create->arena, &version) !=
+            ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    create->named = name.len;
+    if (kube_revision_parse(version, &create->version))
+        create->version = 0;
+    return true;
 }
 
 static bool prepare(struct kube_call *call, struct create *create)
 {
     struct json_node *object = create->object;
-    create->meta = kube_call_meta(call, &call->arena);
-    return kube_meta_check(&create->meta, object) &&
-           kube_custom_default(call, &call->arena, object) &&
+    create->meta = kube_call_meta(call, create->arena);
+    return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
+           kube_custom_default(call, create->arena, object) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
-           check(call, create) && kube_custom_store(call, &call->arena, object) &&
+           check(call, create) && kube_custom_store(call, create->arena, object) &&
            kube_meta_order(&create->meta, object) && encode(call, create);
 }
 
@@ -106,13 +129,16 @@ static void exists(struct kube_call *call)
     struct slice group = slice_from_text(call->kind->group);
     struct slice plural = slice_from_text(call->kind->plural);
     bool made_up = json_node_path(create->object, "metadata.generateName");
-    if (create->taken) {
-        create->taken(call, create->taken_ctx);
+    if (create->change) {
+        buf_fini(&create->encoded);
+        kube_change_again(create->change);
         return;
     }
-    if (made_up && create->renamed++ < TRIES_MAX &&
-        kube_meta_rename(&create->meta, create->object) && encode(call, create)) {
-        read_namespace(call);
+    if (made_up && !create->named && create->renamed++ < TRIES_MAX) {
+        if (kube_meta_rename(&create->meta, create->object) && encode(call, create))
+            read_namespace(call);
+        else
+            kube_call_fail(call);
         return;
     }
     kube_fail_exists(&call->status, group, plural, create->name);
@@ -127,14 +153,13 @@ static void exists(struct kube_call *call)
     kube_call_fail(call);
 }
 
-/* What is there after the write was refused, or what a dry run found: the key, or a namespace that
- * has changed since it was read. */
-static void refused(struct kube_call *call, bool taken)
+/* The name is taken, or the definition or the namespace have changed since they were read. */
+static void refused(struct kube_call *call, bool taken, bool other_rule)
 {
     struct create *create = call->handler;
     if (taken)
         exists(call);
-    else if (call->kind->flags & KUBE_CUSTOM && create->guarded)
+    else if (other_rule)
         kube_custom_fail_changed(call);
     else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
         read_namespace(call);
@@ -158,6 +183,7 @@ static void on_put(struct engine_op *op)
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool taken = current.mod_revision;
+    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
     ((struct create *)call->handler)->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
     if (!kube_call_done(call))
@@ -167,7 +193,7 @@ static void on_put(struct engine_op *op)
     else if (held)
         respond(call, revision);
     else
-        refused(call, taken);
+        refused(call, taken, other_rule);
 }
 
 static void on_looked(struct engine_op *op)
@@ -186,15 +212,15 @@ static void on_looked(struct engine_op *op)
     else if (taken)
         exists(call);
     else
-        respond(call, 0);
+        respond(call, ((struct create *)call->handler)->version);
 }
 
 static void put(struct kube_call *call)
 {
     struct create *create = call->handler;
     struct slice key;
-    struct pb_range_request *request = arena_calloc(&call->arena, 1, sizeof(*request));
-    if (!request || kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace,
+    struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,
                                   create->name, &key) != ST_OK) {
         fail_engine(call, ST_NOMEM);
         return;
@@ -279,8 +305,8 @@ static void read_namespace(struct kube_call *call)
         put(call);
         return;
     }
-    request = arena_calloc(&call->arena, 1, sizeof(*request));
-    if (!request || kube_key_make(&call->arena, "/registry/namespaces/", SLICE_EMPTY,
+    request = arena_calloc(create->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(create->arena, "/registry/namespaces/", SLICE_EMPTY,
                                   call->path.namespace, &create->guard) != ST_OK) {
         fail_engine(call, ST_NOMEM);
         return;
@@ -303,38 +329,20 @@ static void fail_terminating(struct kube_call *call, struct json_node *object)
     kube_call_fail(call);
 }
 
-static void drop_managed(struct json_node *object)
+static void begin(struct kube_call *call, struct arena *arena, struct json_node *object,
+                  struct kube_change *change)
 {
-    struct json_node *list = json_node_path(object, "metadata.managedFields");
-    if (list)
-        json_node_remove(json_node_named(object, "metadata"), list);
-}
-
-void kube_create_object(struct kube_call *call, struct json_node *object)
-{
-    /* Nobody owns anything before the first apply, whatever the creator says. */
-    drop_managed(object);
-    kube_create_applied(call, object, NULL, NULL);
-}
-
-void kube_create_applied(struct kube_call *call, struct json_node *object,
-                         void (*taken)(struct kube_call *call, void *ctx), void *ctx)
-{
-    struct create *create = arena_calloc(&call->arena, 1, sizeof(*create));
+    struct create *create = arena_calloc(arena, 1, sizeof(*create));
+    struct kube_custom *custom = kube_custom_of(call->kind);
     if (!create) {
         fail_engine(call, ST_NOMEM);
         return;
     }
-    struct kube_custom *custom = kube_custom_of(call->kind);
     if (custom && custom->definition->terminating) {
         fail_terminating(call, object);
         return;
     }
-    create->object = object;
-    create->taken = taken;
-    create->taken_ctx = ctx;
-    if (call->on_free)
-        call->on_free(call);
+    *create = (struct create){.object = object, .arena = arena, .change = change};
     call->handler = create;
     call->on_free = on_free;
     if (prepare(call, create))
@@ -343,12 +351,18 @@ void kube_create_applied(struct kube_call *call, struct json_node *object,
         kube_call_fail(call);
 }
 
+void kube_create_for(struct kube_change *change, struct json_node *object)
+{
+    begin(change->call, &change->scratch, object, change);
+}
+
 void kube_create(struct kube_call *call, const struct http_request *request)
 {
     struct json_node *object;
     if (kube_body_read(call, request, &object)) {
         if (object) {
-            kube_create_object(call, object);
+            kube_apply_disown(object);
+            begin(call, &call->arena, object, NULL);
             return;
         }
         kube_fail(&call->status, KUBE_BAD_REQUEST,

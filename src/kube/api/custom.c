@@ -131,9 +131,6 @@ static void warn_of_finalizers(struct kube_call *call, const struct json_node *o
     const struct json_node *list = json_node_path(object, "metadata.finalizers");
     const struct json_node *had = json_node_path(old, "metadata.finalizers");
     char text[512];
-    if (call->warned_of_finalizers) /* it is tried again */
-        return;
-    call->warned_of_finalizers = true;
     for (const struct json_node *item = list ? list->first : NULL; item; item = item->next) {
         const struct json_node *same = had ? had->first : NULL;
         bool fine = !item->text.len || memchr(item->text.ptr, '/', item->text.len);

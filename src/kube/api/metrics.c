@@ -256,6 +256,13 @@ void kube_metrics_write(const struct kube_metrics *metrics, struct metric_page *
     metric_page_counter(page, "vigil_kube_watches_expired_total",
                         "Watches that were told that their past is compacted.",
                         total(metrics, KUBE_TOTAL_EXPIRED));
+    metric_page_counter(page, "vigil_kube_change_attempts_total",
+                        "Decisions of updates, patches and deletes over what is stored; more than "
+                        "one for a request whose object others changed meanwhile.",
+                        total(metrics, KUBE_TOTAL_ATTEMPTS));
+    metric_page_counter(page, "vigil_kube_changes_queued_total",
+                        "Updates, patches and deletes that waited for one of the same object.",
+                        total(metrics, KUBE_TOTAL_QUEUED));
     metric_page_gauge(page, "vigil_kube_watch_held_bytes_peak",
                       "The most that a watch had made and not sent; of each thread, added up.",
                       total(metrics, KUBE_TOTAL_HELD_PEAK));

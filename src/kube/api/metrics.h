@@ -55,6 +55,8 @@ enum kube_total {
     KUBE_TOTAL_UNDECODABLE, /* values that are no objects, told to who asked */
     KUBE_TOTAL_SKIPPED,     /* and passed over */
     KUBE_TOTAL_EXPIRED,     /* watches that were told that their past is gone */
+    KUBE_TOTAL_ATTEMPTS,    /* decisions over what is stored, of changes */
+    KUBE_TOTAL_QUEUED,      /* changes that waited for another one of the same object */
     KUBE_TOTALS
 };
 

@@ -7,6 +7,7 @@
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
 #include "kube/api/definition.h"
+#include "kube/api/fresh.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
 #include "kube/object/content.h"
@@ -20,7 +21,6 @@ struct update {
     const struct json_node *body; /* the object of a PUT, or the patch: for each attempt */
     bool patches;
     enum kube_patch_type patch_type;
-    struct json_node *created; /* it was not there and is to be created; in the call's arena */
 };
 
 static bool no_memory(struct kube_change *change)
@@ -244,7 +244,7 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
     return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
 }
 
-/* -- Deciding -- */
+/* -- Rules -- */
 
 static bool check_version_given(struct update *update, struct json_node *wanted)
 {
@@ -285,76 +285,90 @@ static bool is_over(struct kube_change *change, struct json_node *object)
            !held->first;
 }
 
-/* Whichever version an apply wants: there is none that it could be other than. */
-static bool drop_version(struct kube_call *call, struct json_node *metadata)
+/* -- What is not there -- */
+
+/* Whichever version a write wants: there is none that it could be other than. */
+static bool drop_version(struct kube_change *change, struct json_node *object)
 {
+    struct json_node *metadata = json_node_named(object, "metadata");
     struct json_node *node = json_node_named(metadata, "resourceVersion");
     struct slice text;
-    size_t digits = 0;
-    if (!node || json_node_text(node, &call->arena, &text) != ST_OK)
+    int64_t ignored;
+    if (!node)
         return true;
-    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
-        digits++;
-    if (text.len && (digits < text.len || digits > 19))
-        return kube_fail(&call->status, KUBE_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": %s",
-                         (int)size_min(text.len, 64), (const char *)text.ptr,
-                         digits < text.len ? "invalid syntax" : "value out of range");
-    json_node_remove(metadata, node);
+    if (json_node_text(node, &change->scratch, &text) != ST_OK)
+        return no_memory(change);
+    const char *why = kube_revision_parse(text, &ignored);
+    if (why)
+        return kube_fail(&change->call->status, KUBE_UNKNOWN,
+                         "strconv.ParseUint: parsing \"%.*s\": %s", (int)size_min(text.len, 64),
+                         (const char *)text.ptr, why);
+    /* A dry run says it again, as Kubernetes does. */
+    if (!change->dry_run)
+        json_node_remove(metadata, node);
     return true;
 }
 
 /* The configuration is all there is of a new object. */
-static enum kube_decision apply_new(struct update *update)
+static bool apply_new(struct update *update, struct json_node **ret_object)
 {
-    struct kube_call *call = update->change.call;
-    struct kube_meta meta = kube_call_meta(call, &call->arena);
-    struct slice uid = SLICE_EMPTY;
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    struct slice uid;
     char why[256];
-    if (!kube_apply(&meta, call, NULL, update->body, &update->created))
-        return KUBE_DECIDE_FAIL;
-    (void)!json_node_text(json_node_path(update->created, "metadata.uid"), &call->arena, &uid);
+    if (!kube_apply(&change->meta, call, NULL, update->body, ret_object))
+        return false;
+    if (json_node_text(json_node_path(*ret_object, "metadata.uid"), &change->scratch, &uid) !=
+        ST_OK)
+        return no_memory(change);
     if (uid.len) {
         snprintf(why, sizeof(why),
                  "uid mismatch: the provided object specified uid %.*s, and no existing object was "
                  "found",
                  (int)size_min(uid.len, 128), (const char *)uid.ptr);
-        kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
-                           slice_from_text(call->kind->plural), call->path.name, why);
-        return KUBE_DECIDE_FAIL;
+        return kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
+                                  slice_from_text(call->kind->plural), call->path.name, why);
     }
-    return kube_meta_check(&meta, update->created) && kube_meta_named(&meta, update->created) &&
-                   drop_version(call, json_node_named(update->created, "metadata"))
-               ? KUBE_DECIDE_KEEP
-               : KUBE_DECIDE_FAIL;
+    return kube_meta_check(&change->meta, *ret_object) &&
+           kube_meta_named(&change->meta, *ret_object) && drop_version(change, *ret_object);
 }
 
-static enum kube_decision missing(struct update *update)
+static bool not_found(struct kube_call *call)
+{
+    return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
+                               slice_from_text(call->kind->plural), call->path.name);
+}
+
+/* A PUT creates what is not there if its kind lets it, and it does not mean one that was. */
+static bool put_new(struct update *update, struct json_node **ret_object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    struct json_node *object = json_node_copy(&change->scratch, update->body);
+    if (!object)
+        return no_memory(change);
+    if (!kube_meta_named(&change->meta, object))
+        return false;
+    if (call->path.subresource.len || !(kube_strategy(call->kind) & KUBE_CREATES_ON_PUT))
+        return not_found(call);
+    kube_apply_disown(object);
+    *ret_object = object;
+    return kube_meta_absent(&change->meta, object, change->key) && drop_version(change, object);
+}
+
+static bool make_new(struct update *update, struct json_node **ret_object)
 {
     struct kube_call *call = update->change.call;
-    if (applies(update) && apply_new(update) == KUBE_DECIDE_FAIL)
-        return KUBE_DECIDE_FAIL;
+    if (applies(update) && !apply_new(update, ret_object))
+        return false;
     if (applies(update) && !call->path.subresource.len)
-        return KUBE_DECIDE_KEEP;
-    update->created = NULL;
-    if (!update->patches && !kube_is_scale(call)) {
-        struct kube_meta meta = kube_call_meta(call, &call->arena);
-        struct json_node *object = json_node_copy(&call->arena, update->body);
-        if (!object) {
-            no_memory(&update->change);
-            return KUBE_DECIDE_FAIL;
-        }
-        if (!kube_meta_named(&meta, object))
-            return KUBE_DECIDE_FAIL;
-        if (!call->path.subresource.len && !json_node_path(object, "metadata.uid") &&
-            kube_strategy(call->kind) & KUBE_CREATES_ON_PUT) {
-            update->created = object;
-            return KUBE_DECIDE_KEEP;
-        }
-    }
-    kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                        slice_from_text(call->kind->plural), call->path.name);
-    return KUBE_DECIDE_FAIL;
+        return true;
+    if (update->patches || kube_is_scale(call))
+        return not_found(call);
+    return put_new(update, ret_object);
 }
+
+/* -- Deciding -- */
 
 static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object)
@@ -364,7 +378,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     change->meta.patched = update->patches;
     change->meta.of_status = kube_is_status(change->call);
     if (!stored)
-        return missing(update);
+        return make_new(update, ret_object) ? KUBE_DECIDE_CREATE : KUBE_DECIDE_FAIL;
     if (!make_wanted(update, stored, &wanted) ||
         !kube_custom_default(change->call, &change->scratch, wanted) ||
         !check_version_given(update, wanted) || !make_object(change, stored, wanted, ret_object) ||
@@ -404,23 +418,12 @@ static void respond_scale(struct kube_change *change)
     buf_fini(&text);
 }
 
-/* Somebody else was faster: it is applied to what is there now. */
-static void taken(struct kube_call *call, void *ctx)
-{
-    struct update *update = ctx;
-    call->on_free(call);
-    update->created = NULL;
-    kube_change_start(&update->change);
-}
-
 static void done(struct kube_change *change)
 {
-    struct update *update = CONTAINER_OF(change, struct update, change);
-    if (update->created && update->patches)
-        kube_create_applied(change->call, update->created, taken, update);
-    else if (update->created)
-        kube_create_object(change->call, update->created);
-    else if (kube_is_scale(change->call))
+    /* Of what went with its last finalizer the version is the one before, as in Kubernetes. */
+    if (change->decision == KUBE_DECIDE_DELETE)
+        change->revision = change->before;
+    if (kube_is_scale(change->call))
         respond_scale(change);
     else
         kube_change_respond(change, 200);

@@ -6,12 +6,6 @@
 #include "kube/api/call.h"
 
 void kube_create(struct kube_call *call, const struct http_request *request);
-/* A PUT of something that is not there, for kinds that let it be created so. */
-void kube_create_object(struct kube_call *call, struct json_node *object);
-/* The same by an apply, with the managedFields it has made. If it is there meanwhile, `taken` goes
- * on with the call, whose on_free is still that of the create. */
-void kube_create_applied(struct kube_call *call, struct json_node *object,
-                         void (*taken)(struct kube_call *call, void *ctx), void *ctx);
 void kube_update(struct kube_call *call, const struct http_request *request);
 void kube_patch(struct kube_call *call, const struct http_request *request);
 void kube_delete(struct kube_call *call, const struct http_request *request);

@@ -34,6 +34,7 @@ static size_t patch_type; /* of every_patch_arrives */
 static void every_patch_arrives(void)
 {
     char body[64];
+    bed->spread = true;
     bed->config.schema = &kube_builtin_schema;
     struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
     run();
@@ -53,6 +54,156 @@ static void patches_that_meet_are_all_applied(void **state)
     (void)state;
     for (patch_type = 0; patch_type < COUNT_OF(patches); patch_type++)
         for_each_seed(every_patch_arrives);
+}
+
+/* More than a line holds on one object: what does not fit is told to come again, and no change that
+ * was taken gets a conflict, though each write would make all other attempts fail. */
+static void a_crowd_changes_one_object_without_conflicts(void **state)
+{
+    (void)state;
+    enum { CROWD = KUBE_LINE_WAITING_MAX + 101 };
+    size_t fine = 0, refused = 0, missing = 0;
+    char key[32];
+    begin(11, 0);
+    bed->config.schema = &kube_builtin_schema;
+    struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
+    run();
+    assert_answer(made, 201, NULL);
+    size_t first = bed->count;
+    send_patches(2, CROWD);
+    for (size_t i = 0; i < 50; i++) /* some leave while they wait */
+        leave(bed->peers[first + 20 * i + 5]);
+    run();
+    struct peer *got = send_json("GET", CMS "/a", "");
+    run();
+    for (size_t i = 0; i < CROWD; i++) {
+        struct peer *peer = bed->peers[first + i];
+        snprintf(key, sizeof(key), "\"k%zu\":\"v\"", i);
+        fine += peer->code == 200;
+        refused += peer->code == 429;
+        missing += peer->code == 200 && !said(got, key);
+        if (peer->code != 200 && peer->code != 429)
+            assert_true(peer->over);
+    }
+    assert_int_equal(missing, 0);
+    assert_int_equal(refused, 100); /* one is under way, the others wait */
+    assert_int_equal(fine, CROWD - 100 - 50);
+    end();
+}
+
+#define ROLES "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+
+/* Of those who PUT what is not there one creates it and the others change it. */
+static void put_by_many(void)
+{
+    char body[160];
+    struct peer *peers[10];
+    unsigned created = 0;
+    bed->spread = true;
+    for (int i = 0; i < 10; i++) {
+        snprintf(body, sizeof(body),
+                 "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"%s\",\"labels\":{\"n\":"
+                 "\"%d\"}}}",
+                 i % 3 ? "" : "0", i);
+        peers[i] = send_json(i == 5 ? "POST" : "PUT", i == 5 ? ROLES : ROLES "/r", body);
+    }
+    run();
+    for (int i = 0; i < 10; i++) {
+        created += peers[i]->code == 201;
+        assert_true(peers[i]->code == 201 || peers[i]->code == (i == 5 ? 409 : 200));
+    }
+    assert_int_equal(created, 1);
+}
+
+static void puts_that_meet_create_once_and_update(void **state)
+{
+    (void)state;
+    for_each_seed(put_by_many);
+}
+
+static void a_put_creates_whatever_version_it_names(void **state)
+{
+    (void)state;
+    begin(12, 50);
+    struct peer *made = send_json("PUT", ROLES "/r",
+                                  "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"77\"}}");
+    struct peer *odd = send_json("PUT", ROLES "/s",
+                                 "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"x\"}}");
+    struct peer *other =
+        send_json("PUT", ROLES "/t", "{\"metadata\":{\"name\":\"t\",\"uid\":\"u\"}}");
+    struct peer *none = send_json(
+        "PUT", CMS "/c", "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"77\"}}");
+    run();
+    assert_answer(made, 201, "\"resourceVersion\":\"6\"");
+    assert_answer(odd, 500, "strconv.ParseUint: parsing \\\"x\\\": invalid syntax");
+    assert_answer(other, 409, "UID in precondition: u, UID in object meta: \"");
+    assert_answer(none, 404, NULL);
+    end();
+}
+
+static void a_dry_run_creates_whatever_version_it_names(void **state)
+{
+    (void)state;
+    const char *body = "{\"metadata\":{\"name\":\"d\",\"resourceVersion\":\"5\"}}";
+    const char *text = "{\"metadata\":{\"name\":\"e\",\"resourceVersion\":\"e\"}}";
+    begin(13, 50);
+    struct peer *dry = send_json("POST", CMS "?dryRun=All", body);
+    struct peer *put = send_json("PUT", ROLES "/d?dryRun=All", body);
+    struct peer *real = send_json("POST", CMS, body);
+    struct peer *odd = send_json("POST", CMS, text);
+    run();
+    assert_answer(dry, 201, "\"resourceVersion\":\"5\"");
+    assert_answer(put, 201, "\"resourceVersion\":\"5\"");
+    assert_answer(real, 500, "resourceVersion should not be set on objects to be created");
+    assert_answer(odd, 201, "\"resourceVersion\":\"6\"");
+    end();
+}
+
+/* What an attempt has said goes with it: a warning is there once, however often it is tried. */
+static void warned_once(void)
+{
+    struct peer *peers[8];
+    bed->spread = true;
+    bed->config.schema = &kube_builtin_schema;
+    send_json("POST", CMS, "{\"metadata\":{\"name\":\"w\"}}");
+    run();
+    for (size_t i = 0; i < COUNT_OF(peers); i++)
+        peers[i] = send_patch(CMS "/w", "{\"unheard\":1,\"data\":{\"a\":\"b\"}}");
+    run();
+    for (size_t i = 0; i < COUNT_OF(peers); i++) {
+        struct slice fields = buf_slice(&peers[i]->x.fields), at = fields;
+        assert_answer(peers[i], 200, NULL);
+        const uint8_t *once = memmem(at.ptr, at.len, "unheard", 7);
+        assert_non_null(once);
+        size_t behind = (size_t)(once - fields.ptr) + 7;
+        assert_null(memmem(once + 7, fields.len - behind, "unheard", 7));
+    }
+}
+
+static void an_attempt_leaves_nothing_to_the_next(void **state)
+{
+    (void)state;
+    for_each_seed(warned_once);
+}
+
+/* The object as the write has made it, with the version before: as Kubernetes answers it. */
+static void the_last_finalizer_is_answered_with_the_version_before(void **state)
+{
+    (void)state;
+    begin(14, 50);
+    send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"e.com/x\"]}}");
+    run();
+    struct peer *marked = send_json("DELETE", CMS "/a", "");
+    run();
+    assert_answer(marked, 200, "\"resourceVersion\":\"7\"");
+    struct peer *freed = send_patch(CMS "/a", "{\"metadata\":{\"finalizers\":null}}");
+    run();
+    assert_answer(freed, 200, "\"resourceVersion\":\"7\"");
+    assert_false(said(freed, "finalizers"));
+    struct peer *gone = send_json("GET", CMS "/a", "");
+    run();
+    assert_answer(gone, 404, NULL);
+    end();
 }
 
 static void one_of_two(void)
@@ -321,6 +472,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patches_that_meet_are_all_applied),
+        cmocka_unit_test(a_crowd_changes_one_object_without_conflicts),
+        cmocka_unit_test(puts_that_meet_create_once_and_update),
+        cmocka_unit_test(a_put_creates_whatever_version_it_names),
+        cmocka_unit_test(a_dry_run_creates_whatever_version_it_names),
+        cmocka_unit_test(an_attempt_leaves_nothing_to_the_next),
+        cmocka_unit_test(the_last_finalizer_is_answered_with_the_version_before),
         cmocka_unit_test(of_two_who_create_or_delete_one_does),
         cmocka_unit_test(calls_whose_peers_have_gone_end_quietly),
         cmocka_unit_test(nothing_appears_in_a_namespace_that_is_emptied),

@@ -199,6 +199,18 @@ static bool settle_name(const struct kube_meta *meta, struct json_node *metadata
     return name.len || !base.len || make_name(meta, metadata, base);
 }
 
+/* A number other than 0; what is none is as if it were not said, as in Kubernetes. */
+static bool is_revision(struct slice text)
+{
+    bool zero = true;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        zero = zero && text.ptr[i] == '0';
+    }
+    return !zero;
+}
+
 bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *metadata = metadata_of(object);
@@ -206,7 +218,7 @@ bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
     if (!get_text(meta, metadata, "resourceVersion", &version) ||
         !settle_namespace(meta, metadata) || !settle_name(meta, metadata))
         return false;
-    if (version.len && !slice_equal(version, SLICE_LITERAL("0")))
+    if (is_revision(version) && !meta->dry_run)
         return kube_fail(meta->status, KUBE_UNKNOWN,
                          "resourceVersion should not be set on objects to be created");
     drop(metadata, "deletionTimestamp");
@@ -249,6 +261,13 @@ static bool check_uid(const struct kube_meta *meta, const struct json_node *old,
              "meta: %.*s",
              SLICE_ARGS(key), SLICE_ARGS(wanted), SLICE_ARGS(has));
     return conflict(meta, why);
+}
+
+bool kube_meta_absent(const struct kube_meta *meta, const struct json_node *object,
+                      struct slice key)
+{
+    struct slice uid;
+    return get_text(meta, metadata_of(object), "uid", &uid) && check_uid(meta, NULL, uid, key);
 }
 
 /* Conflicts of a delete name the kind and not the resource. */

@@ -26,6 +26,7 @@ struct kube_meta {
     struct kube_status *status;
     bool patched;   /* the object was made by a patch: another uid in it is no precondition */
     bool of_status; /* only its status is written, which counts no generation */
+    bool dry_run;   /* nothing is written */
 };
 
 /* Of all annotations together, as in Kubernetes; and of each list in metadata. */
@@ -39,7 +40,13 @@ bool kube_meta_check(const struct kube_meta *meta, struct json_node *object);
 MUST_CHECK
 bool kube_meta_named(const struct kube_meta *meta, struct json_node *object);
 
-/* Name (made up after generateName), namespace, uid, creationTimestamp, generation 1. */
+/* No uid is given, or it is a conflict: the object is not there. `key` is for its text. */
+MUST_CHECK
+bool kube_meta_absent(const struct kube_meta *meta, const struct json_node *object,
+                      struct slice key);
+
+/* Name (made up after generateName), namespace, uid, creationTimestamp, generation 1. A version is
+ * refused, unless nothing is written. */
 MUST_CHECK
 bool kube_meta_create(const struct kube_meta *meta, struct json_node *object);
 /* A new name after generateName, because the one that was made up is taken. False also without

@@ -89,6 +89,12 @@ static struct pb_compare is_at(struct slice key, int64_t mod_revision)
     };
 }
 
+static struct pb_request_op reading(struct pb_range_request *range)
+{
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
+                                  .request_range = range};
+}
+
 static void begin(struct engine_shard *shard, struct kube_write *write)
 {
     write->compares[0] = is_at(write->key, write->expected);
@@ -98,15 +104,16 @@ static void begin(struct engine_shard *shard, struct kube_write *write)
     if (write->rule.len)
         write->compares[count++] = is_at(write->rule, write->rule_expected);
     write->range = (struct pb_range_request){.key = write->key};
-    write->failure = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
-                                            .request_range = &write->range};
+    write->rule_range = (struct pb_range_request){.key = write->rule, .keys_only = true};
+    write->failure[0] = reading(&write->range);
+    write->failure[1] = reading(&write->rule_range);
     write->txn = (struct pb_txn_request){
         .compare = write->compares,
         .compare_count = count,
         .success = &write->success,
         .success_count = 1,
-        .failure = &write->failure,
-        .failure_count = 1,
+        .failure = write->failure,
+        .failure_count = write->rule.len ? 2 : 1,
     };
     engine_txn(shard, &write->engine, &write->txn);
 }
@@ -130,14 +137,21 @@ void kube_storage_delete(struct engine_shard *shard, struct kube_write *write)
     begin(shard, write);
 }
 
+/* What a read of the failed branch found; zeroed: nothing. */
+static struct kube_kv found(const struct kube_write *write, size_t at)
+{
+    const struct kv_range_answer *range = &write->engine.answer.txn.answers[at].range;
+    return range->field_count ? kube_kv_of(range->fields[0]) : (struct kube_kv){0};
+}
+
 bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_current)
 {
-    const struct kv_txn_answer *txn = &write->engine.answer.txn;
-    *ret_current = (struct kube_kv){0};
-    if (txn->succeeded)
-        return true;
-    const struct kv_range_answer *range = &txn->answers[0].range;
-    if (range->field_count)
-        *ret_current = kube_kv_of(range->fields[0]);
-    return false;
+    bool succeeded = write->engine.answer.txn.succeeded;
+    *ret_current = succeeded ? (struct kube_kv){0} : found(write, 0);
+    return succeeded;
+}
+
+bool kube_write_rule_changed(const struct kube_write *write)
+{
+    return write->rule.len && found(write, 1).mod_revision != write->rule_expected;
 }

@@ -43,10 +43,10 @@ struct kube_write {
     int64_t rule_expected;
     struct pb_txn_request txn; /* the rest is private */
     struct pb_compare compares[3];
-    struct pb_request_op success, failure;
+    struct pb_request_op success, failure[2];
     struct pb_put_request put;
     struct pb_delete_range_request delete_range;
-    struct pb_range_request range;
+    struct pb_range_request range, rule_range;
 };
 
 void kube_storage_put(struct engine_shard *shard, struct kube_write *write);
@@ -58,5 +58,7 @@ void kube_storage_delete(struct engine_shard *shard, struct kube_write *write);
  * engine_write_close.
  */
 bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_current);
+/* The same time, when the condition did not hold: the rule is no longer the one expected. */
+bool kube_write_rule_changed(const struct kube_write *write);
 
 #endif
