@@ -2,6 +2,8 @@
  * Any bytes as a token, in three ways: as it stands; as head and claims that are well signed; and
  * as a row of the store.
  */
+#include "cost.h"
+
 #include "auth/jwt.h"
 #include "auth/store.h"
 #include "codec/base64.h"
@@ -9,8 +11,6 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct auth_jwt *the_jwt(void)
 {
@@ -75,7 +75,7 @@ static void apply(struct slice value)
     auth_rights_check_order(rights);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct slice input = slice_of(data, size);
     check(input);

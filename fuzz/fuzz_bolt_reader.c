@@ -5,13 +5,13 @@
  *
  * `how` makes the checksums of the meta pages right, so that the fuzzer gets behind them.
  */
+#include "cost.h"
+
 #include "bolt/reader.h"
 
 #include <stdlib.h>
 
 enum { HOW_FINISH_METAS = 1, PAGE_BYTES = 1024, DEPTH_MAX = 8 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool is_true)
 {
@@ -66,7 +66,7 @@ static enum status walk(struct bolt_reader *reader, struct bolt_cursor *cursor, 
     return status + (sum == UINT64_MAX);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size == 0)
         return 0;

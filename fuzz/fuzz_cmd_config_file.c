@@ -1,10 +1,10 @@
 /* A configuration file, read twice as a start does: settings, or an error that names a line. */
+#include "cost.h"
+
 #include "cmd/config_file.h"
 #include "cmd/serve_options.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct options options;
     struct serve_options values;

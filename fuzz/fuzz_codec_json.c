@@ -2,6 +2,8 @@
  * Any bytes as JSON, and as any message in JSON: the first byte picks the table. What is accepted
  * is a message, and written as JSON and read again it is the same bytes.
  */
+#include "cost.h"
+
 #include "codec/json/scanner.h"
 #include "codec/pb/json_read.h"
 #include "codec/pb/json_write.h"
@@ -9,8 +11,6 @@
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 64 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void assert_decodes(const struct pb_message *type, struct slice bytes)
 {
@@ -58,7 +58,7 @@ static void scan_all(struct slice text)
     assert(json_fault_text(&scanner, words)[0]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size == 0)
         return 0;

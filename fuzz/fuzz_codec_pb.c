@@ -2,13 +2,13 @@
  * Any bytes as any message: the first byte picks the table, the rest is decoded. What is accepted
  * must encode, decode again, and encode to the same bytes.
  */
+#include "cost.h"
+
 #include "codec/pb/pb.h"
 
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 64 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void decode_again(const struct pb_message *type, struct slice bytes)
 {
@@ -27,7 +27,7 @@ static void decode_again(const struct pb_message *type, struct slice bytes)
     free(message);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size == 0)
         return 0;

@@ -3,6 +3,8 @@
  * and its answer must be a TxnResponse that decodes, with one response for each operation of the
  * branch that was taken. Written at once and in pieces it is the same.
  */
+#include "cost.h"
+
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake_model.h"
 #include "etcd/kv_check.h"
@@ -11,8 +13,6 @@
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 256 << 20, OPS_MAX = 128, RUNS = 3 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_encoding(const struct kv_answer *answer, size_t step, struct arena *arena)
 {
@@ -40,7 +40,7 @@ static void check_encoding(const struct kv_answer *answer, size_t step, struct a
     free(pieces);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct arena arena;
     struct pb_txn_request request;

@@ -6,6 +6,8 @@
  *
  * Of records a well-formed file is made, so that the fuzzer gets behind frames and checksums.
  */
+#include "cost.h"
+
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "codec/pb/wire.h"
@@ -18,8 +20,6 @@
 
 enum { HOW_RECORDS = 1, INPUT_HEAD_BYTES = 2, RECORD_CRC = 4 };
 #define PATH "/wal/0000000000000000-0000000000000000.wal"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool is_true)
 {
@@ -84,7 +84,7 @@ static void replay_all(struct fs *fs, struct import_wal *wal)
     must(store_builder_finish(builder, NULL) == ST_OK);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size < INPUT_HEAD_BYTES)
         return 0;

@@ -3,6 +3,8 @@
  * them. What can be read is written and read again as the same; the configuration is applied to the
  * object, by force as well, and the object is updated to it.
  */
+#include "cost.h"
+
 #include "kube/apply/apply.h"
 #include "kube/apply/conflict.h"
 #include "kube/apply/fields_v1.h"
@@ -10,8 +12,6 @@
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 64 << 20, TEXTS = 3 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool version_known(const struct apply *apply, struct slice api_version)
 {
@@ -64,7 +64,7 @@ static void run(struct arena *arena, struct atom_type type, struct json_node *co
         check_again(arena, &updated);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct arena arena;
     struct error error;

@@ -3,6 +3,8 @@
  * pruned, filled and validated; doing the first two again changes nothing. The schema is also
  * checked as part of a definition, and the object's bytes are read as a path and as a pattern.
  */
+#include "cost.h"
+
 #include "kube/custom/check.h"
 #include "kube/custom/jsonpath.h"
 #include "kube/custom/regex.h"
@@ -11,8 +13,6 @@
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 64 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(struct arena *arena, const struct schema *schema, struct json_node *value)
 {
@@ -77,7 +77,7 @@ static void fuzz(struct arena *arena, struct slice bytes)
         use(arena, schema, value);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct arena arena;
     /* A copy of its own, so that a read past its end is seen. */

@@ -3,6 +3,8 @@
  * first byte says which. What is read as protobuf is written and read again, and is the same JSON
  * then.
  */
+#include "cost.h"
+
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
@@ -10,8 +12,6 @@
 #include <stdlib.h>
 
 enum { ARENA_BYTES_MAX = 64 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void fuzz_protobuf(struct arena *arena, struct slice bytes)
 {
@@ -51,7 +51,7 @@ static void fuzz_patch(struct arena *arena, struct slice bytes)
     buf_fini(&text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct arena arena;
     if (!size)

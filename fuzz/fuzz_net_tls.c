@@ -3,14 +3,14 @@
  * which move a real handshake on, cut it, change its bytes, put others in, or end it. Each step is
  * a byte for what and a byte for how much. What is inside must hear nothing but what was said.
  */
+#include "cost.h"
+
 #include "net/echo_fixture.h"
 #include "net/tls.h"
 #include "net/tls_certs_test.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
     struct test_certs certs;
@@ -147,7 +147,7 @@ static void step(struct run *r, unsigned what, unsigned much, struct slice rest)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (!world.source)
         world_make();

@@ -6,6 +6,8 @@
  *
  * `how` has bits that make checksums right, so that the fuzzer gets behind them.
  */
+#include "cost.h"
+
 #include "io/file_sim.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
@@ -21,8 +23,6 @@ enum {
     INPUT_HEAD_BYTES = 3,
     SEGMENTS_MAX = 16,
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool is_true)
 {
@@ -129,7 +129,7 @@ static void use_and_open_again(const struct log_options *options, struct log *lo
     log_close(log);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size < INPUT_HEAD_BYTES)
         return 0;

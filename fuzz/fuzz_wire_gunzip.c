@@ -1,10 +1,10 @@
 /* A compressed message: never held past its limit, taken or refused with a reason, and what is
  * taken twice in a row comes to twice as much. The first byte chooses the limit. */
+#include "cost.h"
+
 #include "wire/grpc/gunzip.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const size_t limits[] = {0, 1, 4095, 64 * 1024, 2 * 1024 * 1024};
 enum { STEP_BYTES = 4096 };
@@ -35,7 +35,7 @@ static void unpack_twice(struct slice bytes, size_t bytes_max, struct slice once
     assert(slice_equal(slice_sub(buf_slice(&out), once.len, once.len), once));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     if (size == 0)
         return 0;

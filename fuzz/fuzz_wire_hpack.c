@@ -1,12 +1,12 @@
 /* Header blocks of one connection, against nghttp2's decoder: both accept the same fields, or both
  * refuse. A first byte of each piece is its length. */
+#include "cost.h"
+
 #include "base/buf.h"
 #include "wire/h2/hpack.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct hpack_limits limits = {16384, 128};
 
@@ -41,7 +41,7 @@ static bool same(struct hpack_decoder *decoder, nghttp2_hd_inflater *inflater, s
     return fine;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     struct hpack_decoder decoder;
     nghttp2_hd_inflater *inflater;

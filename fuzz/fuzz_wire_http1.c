@@ -1,9 +1,9 @@
 /* The first bytes of any client: HTTP/1.1, or a preface. */
+#include "cost.h"
+
 #include "wire/life_test.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_INPUT()
 {
     test_life_run(slice_of(data, size), false);
     return 0;

@@ -1,14 +1,18 @@
 /*
  * Runs a fuzz harness over the files of a corpus directory, as an ordinary test: linked with the
- * harness instead of libFuzzer, so it needs no clang.
+ * harness instead of libFuzzer, so it needs no clang. What each costs is checked (cost.h), and what
+ * it costs when parts of it are repeated; the stack is small, so that deep recursion ends it.
  */
+#include "cost.h"
+
 #include "base/buf.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+enum { STACK_BYTES = 1 << 20 };
 
 static void fail(const char *why, const char *what)
 {
@@ -36,23 +40,23 @@ static void run_file(const char *path)
     if (!exact)
         fail("out of memory", path);
     slice_copy(exact, buf_slice(&bytes));
-    LLVMFuzzerTestOneInput(exact, bytes.len);
+    (void)cost_run(fuzz_input, &fuzz_limits, exact, bytes.len);
+    cost_pump(fuzz_input, &fuzz_limits, exact, bytes.len);
     free(exact);
 }
 
-int main(int argc, char **argv)
+static void *run_all(void *given)
 {
-    if (argc != 2)
-        fail("usage", "run_corpus DIRECTORY");
-    DIR *directory = opendir(argv[1]);
+    const char *path_of_all = given;
+    DIR *directory = opendir(path_of_all);
     if (!directory)
-        fail("cannot open", argv[1]);
+        fail("cannot open", path_of_all);
     unsigned files = 0;
     for (struct dirent *entry; (entry = readdir(directory));) {
         char path[4096];
         if (entry->d_name[0] == '.')
             continue;
-        int len = snprintf(path, sizeof(path), "%s/%s", argv[1], entry->d_name);
+        int len = snprintf(path, sizeof(path), "%s/%s", path_of_all, entry->d_name);
         if (len < 0 || (size_t)len >= sizeof(path))
             fail("path too long", entry->d_name);
         run_file(path);
@@ -60,7 +64,22 @@ int main(int argc, char **argv)
     }
     closedir(directory);
     if (files == 0)
-        fail("no files in", argv[1]);
-    printf("%u files\n", files);
+        fail("no files in", path_of_all);
+    struct cost most = cost_most();
+    printf("%u files; long ones take up to %llu us, %zu bytes, %llu steps a byte, %zu of stack\n",
+           files, (unsigned long long)most.cpu_ns / 1000, most.memory_bytes,
+           (unsigned long long)most.steps, most.stack_bytes);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (argc != 2)
+        fail("usage", "run_corpus DIRECTORY");
+    if (pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, STACK_BYTES) ||
+        pthread_create(&thread, &attributes, run_all, argv[1]) || pthread_join(thread, NULL))
+        fail("no thread for", argv[1]);
     return 0;
 }

@@ -3,3 +3,6 @@ cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 
 vigil_corpus(wire gunzip)
+vigil_corpus(wire h2)
+vigil_corpus(wire hpack)
+vigil_corpus(wire http1)

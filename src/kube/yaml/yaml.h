@@ -14,7 +14,7 @@ enum {
     YAML_ANCHORS_MAX = 256,
     YAML_TAG_LINES_MAX = 64,        /* lines that begin with %TAG */
     YAML_TAG_LINE_BYTES_MAX = 1024, /* of one; its prefix is copied wherever it is used */
-    YAML_FLOW_STEPS_MAX = 4 << 20,  /* values in brackets, each as often as brackets are around it */
+    YAML_FLOW_STEPS_MAX = 4 << 20,  /* values in brackets, each counted with all around it */
 };
 
 /* Everything is copied into the arena. ST_MALFORMED with what is wrong; ST_LIMIT, ST_NOMEM. */
@@ -23,8 +23,7 @@ enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_n
                            struct error *error);
 
 /* Appends a tree as block YAML, members in the order of their keys; texts that could be taken for
- * something else stand in quotes. The arena is for what is made on the way. ST_LIMIT: it is nested
- * too deeply; ST_NOMEM. */
+ * something else stand in quotes. The arena is for what is made on the way. ST_NOMEM. */
 MUST_CHECK
 enum status yaml_tree_write(struct arena *arena, const struct json_node *root, struct buf *to);
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -167,6 +168,21 @@ static void trees_are_written_so_that_they_are_read_the_same(void **state)
     assert_written("{}", "{}\n");
 }
 
+static void long_keys_are_marked_as_keys(void **state)
+{
+    (void)state;
+    char json[8192], yaml[8192];
+    snprintf(json, sizeof(json),
+             "{\"a\":{\"p%01100d\":{\"b\":1,\"c\":[2]},\"q%01100d\":[3,4],\"r%0128d\":5,"
+             "\"s%0127d\":6}}",
+             0, 0, 0, 0);
+    snprintf(yaml, sizeof(yaml),
+             "a:\n  ? p%01100d\n  : b: 1\n    c:\n    - 2\n  ? q%01100d\n  : - 3\n    - 4\n"
+             "  ? r%0128d\n  : 5\n  s%0127d: 6\n",
+             0, 0, 0, 0);
+    assert_written(json, yaml);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +194,7 @@ int main(void)
         cmocka_unit_test(many_directives_and_brackets_are_refused),
         cmocka_unit_test(a_byte_order_mark_is_passed_over),
         cmocka_unit_test(trees_are_written_so_that_they_are_read_the_same),
+        cmocka_unit_test(long_keys_are_marked_as_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static enum status append_indent(struct writing *y, unsigned depth)
 }
 
 static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
-                                bool in_line, unsigned nesting);
+                                bool in_line);
 
 static int by_key(const void *a, const void *b)
 {
@@ -97,34 +97,50 @@ static int by_key(const void *a, const void *b)
                          (*(const struct json_node *const *)b)->key);
 }
 
-static enum status append_member(struct writing *y, const struct json_node *member, unsigned depth,
-                                 unsigned nesting)
+/* Readers take a key for one only in the first kilobyte of a line; go-yaml is more careful. */
+enum { SHORT_KEY_BYTES_MAX = 128 };
+
+static enum status append_long_key(struct writing *y, struct slice key, unsigned depth)
 {
-    TRY(append_text(member->key, y->to));
-    if (!is_block(member)) {
-        TRY(buf_append_text(y->to, ": "));
-        TRY(append_scalar(y->arena, member, y->to));
-        return buf_append_text(y->to, "\n");
+    TRY(buf_append_text(y->to, "? "));
+    TRY(append_text(key, y->to));
+    TRY(buf_append_text(y->to, "\n"));
+    return append_indent(y, depth);
+}
+
+static enum status append_member(struct writing *y, const struct json_node *member, unsigned depth)
+{
+    bool is_long = member->key.len > SHORT_KEY_BYTES_MAX;
+    if (is_long)
+        TRY(append_long_key(y, member->key, depth));
+    else
+        TRY(append_text(member->key, y->to));
+    if (is_block(member) && !is_long) {
+        TRY(buf_append_text(y->to, ":\n"));
+        /* A list stands as far in as its key. */
+        bool list = member->type == JSON_TYPE_ARRAY;
+        return append_block(y, member, list ? depth : depth + 1, false);
     }
-    TRY(buf_append_text(y->to, ":\n"));
-    /* A list stands as far in as its key. */
-    bool list = member->type == JSON_TYPE_ARRAY;
-    return append_block(y, member, list ? depth : depth + 1, false, nesting + 1);
+    TRY(buf_append_text(y->to, ": "));
+    if (is_block(member))
+        return append_block(y, member, depth + 1, true);
+    TRY(append_scalar(y->arena, member, y->to));
+    return buf_append_text(y->to, "\n");
 }
 
 static enum status append_members(struct writing *y, const struct json_node **members, size_t count,
-                                  unsigned depth, bool in_line, unsigned nesting)
+                                  unsigned depth, bool in_line)
 {
     for (size_t i = 0; i < count; i++) {
         if (i || !in_line)
             TRY(append_indent(y, depth));
-        TRY(append_member(y, members[i], depth, nesting));
+        TRY(append_member(y, members[i], depth));
     }
     return ST_OK;
 }
 
 static enum status append_object(struct writing *y, const struct json_node *node, unsigned depth,
-                                 bool in_line, unsigned nesting)
+                                 bool in_line)
 {
     const struct json_node **members = malloc(node->count * sizeof(const struct json_node *));
     size_t count = 0;
@@ -133,25 +149,23 @@ static enum status append_object(struct writing *y, const struct json_node *node
     for (const struct json_node *member = node->first; member; member = member->next)
         members[count++] = member;
     qsort(members, count, sizeof(const struct json_node *), by_key);
-    enum status status = append_members(y, members, count, depth, in_line, nesting);
+    enum status status = append_members(y, members, count, depth, in_line);
     free(members);
     return status;
 }
 
 /* in_line: its first line has been begun. */
 static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
-                                bool in_line, unsigned nesting)
+                                bool in_line)
 {
-    if (nesting > JSON_TREE_DEPTH_MAX)
-        return ST_LIMIT;
     if (node->type == JSON_TYPE_OBJECT)
-        return append_object(y, node, depth, in_line, nesting);
+        return append_object(y, node, depth, in_line);
     for (const struct json_node *item = node->first; item; item = item->next) {
         if (item != node->first || !in_line)
             TRY(append_indent(y, depth));
         TRY(buf_append_text(y->to, "- "));
         if (is_block(item)) {
-            TRY(append_block(y, item, depth + 1, true, nesting + 1));
+            TRY(append_block(y, item, depth + 1, true));
             continue;
         }
         TRY(append_scalar(y->arena, item, y->to));
@@ -164,7 +178,7 @@ enum status yaml_tree_write(struct arena *arena, const struct json_node *root, s
 {
     struct writing y = {arena, to};
     if (is_block(root))
-        return append_block(&y, root, 0, false, 0);
+        return append_block(&y, root, 0, false);
     TRY(append_scalar(arena, root, to));
     return buf_append_text(to, "\n");
 }
