@@ -255,6 +255,11 @@ uint64_t epoch_oldest(const struct epoch *epoch)
     return oldest;
 }
 
+size_t epoch_waiting(const struct epoch *epoch)
+{
+    return epoch->waiting;
+}
+
 size_t epoch_reclaim(struct epoch *epoch, size_t max)
 {
     if (epoch->waiting)

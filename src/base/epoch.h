@@ -52,6 +52,8 @@ void epoch_retire(struct epoch *epoch, void *object, void (*free_fn)(void *ctx, 
                   void *ctx);
 /* Frees what nobody can see; at most max objects a call. Returns how many are still waiting. */
 size_t epoch_reclaim(struct epoch *epoch, size_t max);
+/* Objects that were retired and are not freed yet. */
+size_t epoch_waiting(const struct epoch *epoch);
 /* The oldest number any reader pins; the published one when none does. */
 uint64_t epoch_oldest(const struct epoch *epoch);
 

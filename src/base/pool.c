@@ -20,6 +20,7 @@ _Static_assert((FINE_BYTES << DOUBLINGS) == SLAB_OBJECT_BYTES_MAX, "classes end 
 struct pool {
     size_t objects;
     size_t alone_bytes; /* of objects too large for a slab */
+    size_t retired_bytes;
     bool let_go;        /* by its owner: the last object takes it along */
     struct slab slabs[CLASSES];
 };
@@ -105,6 +106,29 @@ void pool_free_object(void *pool_ctx, void *object)
     pool->objects--;
     if (UNLIKELY(pool->let_go && pool->objects == 0))
         pool_destroy(pool);
+}
+
+static size_t object_bytes(const void *object)
+{
+    const struct slab *slab = slab_of(object);
+    return LIKELY(slab != NULL) ? slab->object_bytes : slab_alone_bytes(object);
+}
+
+void pool_note_retired(struct pool *pool, const void *object)
+{
+    pool->retired_bytes += object_bytes(object);
+}
+
+void pool_free_retired(void *pool_ctx, void *object)
+{
+    struct pool *pool = pool_ctx;
+    pool->retired_bytes -= object_bytes(object);
+    pool_free_object(pool, object);
+}
+
+size_t pool_retired_bytes(const struct pool *pool)
+{
+    return pool->retired_bytes;
 }
 
 size_t pool_usable_bytes(size_t bytes)

@@ -21,6 +21,13 @@ void pool_free(struct pool *pool);
 void *pool_alloc(struct pool *pool, size_t bytes);
 /* Accepts NULL. Fits epoch_retire, with the pool as ctx. */
 void pool_free_object(void *pool_ctx, void *object);
+/*
+ * An object that waits for readers before it is freed: noted first, and freed by the other, which
+ * fits epoch_retire as well. pool_retired_bytes says how much waits.
+ */
+void pool_note_retired(struct pool *pool, const void *object);
+void pool_free_retired(void *pool_ctx, void *object);
+size_t pool_retired_bytes(const struct pool *pool);
 /* What pool_alloc(bytes) really gives: what may be used. */
 size_t pool_usable_bytes(size_t bytes);
 

@@ -145,6 +145,11 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
     shard->engine->ops->status_get(shard, ret_status);
 }
 
+void engine_hash_give_up(struct engine_hash *hash)
+{
+    hash->op.shard->engine->ops->hash_give_up(hash);
+}
+
 void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request)
 {

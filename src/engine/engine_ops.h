@@ -54,6 +54,7 @@ struct engine_ops {
                     const struct pb_compaction_request *request);
     void (*lease)(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call);
     void (*hash_kv)(struct engine_shard *shard, struct engine_hash *hash);
+    void (*hash_give_up)(struct engine_hash *hash);
     void (*alarm)(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request);
     size_t (*alarms_get)(struct engine_shard *shard,

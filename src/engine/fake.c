@@ -430,7 +430,13 @@ static void lease(struct engine_shard *shard, struct engine_op *op, enum engine_
 static void hash_kv(struct engine_shard *shard, struct engine_hash *hash)
 {
     (void)shard;
+    atomic_store(&hash->given_up, false);
     start(&hash->op, FAKE_HASH, NULL);
+}
+
+static void hash_give_up(struct engine_hash *hash)
+{
+    atomic_store(&hash->given_up, true);
 }
 
 static void alarm(struct engine_shard *shard, struct engine_alarm *op,
@@ -660,6 +666,7 @@ static const struct engine_ops fake_ops = {
     .alarm = alarm,
     .alarms_get = alarms_get,
     .defragment = defragment,
+    .hash_give_up = hash_give_up,
     .defragment_give_up = defragment_give_up,
     .downgrade = downgrade,
     .snapshot_start = snapshot_start,

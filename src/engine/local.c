@@ -162,6 +162,7 @@ static const struct engine_ops local_ops = {
     .alarm = local_alarm,
     .alarms_get = local_alarms_get,
     .defragment = local_defragment,
+    .hash_give_up = local_hash_give_up,
     .defragment_give_up = local_defragment_give_up,
     .downgrade = local_downgrade,
     .snapshot_start = local_snapshot_start,

@@ -5,16 +5,15 @@
 #include "engine/engine_ops.h"
 #include "engine/local.h"
 #include "engine/local_auth.h"
-#include "engine/local_check.h"
 #include "engine/local_damage.h"
 #include "engine/local_job.h"
+#include "engine/local_keeper.h"
 #include "engine/local_lease.h"
 #include "engine/local_members.h"
 #include "engine/local_metrics.h"
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
 #include "engine/local_snapshot.h"
-#include "store/keeper.h"
 #include "store/store.h"
 #include "watch/stats.h"
 
@@ -66,6 +65,7 @@ struct local_writer {
     uint64_t bytes_since_wake; /* of log, since the keeper was last told */
     int64_t told_revision;     /* the last one that listening shards were told of */
     struct local_lease lease;
+    int64_t stepped_ns;    /* when the last steps between groups ended */
     int64_t now_ns;        /* of this turn */
     int64_t rest_until_ns; /* when the wait under way is to end at the latest; 0: none is */
     _Atomic bool stopping;
@@ -76,40 +76,6 @@ void local_writer_start(struct local_writer *writer);
 /* After all shards are gone: nobody waits for an answer any more. */
 void local_writer_stop(struct local_writer *writer);
 void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
-
-struct local_keeper {
-    struct engine_local *engine;
-    struct turn *turn;
-    struct keeper *keeper;
-    pthread_t thread;
-    struct waker waker;
-    struct mailbox requests; /* struct engine_op: hashes, defragments, long lists of leases */
-    struct mailbox compactions;
-    struct mailbox moved; /* struct local_job: back from the writer */
-    struct metric_block *counts;
-    bool cleaning;               /* a relocation is with the writer, or in moved_job */
-    struct local_job *moved_job; /* owned: relocated, and not in the checkpoint yet */
-    struct local_defragmenter defragmenter;
-    int64_t dirty_since_ns; /* when dirty was first seen; CLOCK_NEVER: it was not */
-    const char *warned_of;  /* what the last warning said, and when */
-    int64_t warned_ns;
-    int64_t retry_at_ns;         /* after a failure: nothing that takes room before this */
-    int64_t checkpoint_after_ns; /* a damaged log is not read for it again before this */
-    int64_t mark_look_ns;        /* when to see next whether the log is idle; CLOCK_NEVER */
-    uint64_t mark_seen_index;    /* how far it was durable when that was last seen */
-    struct local_check check;
-    struct kept_hash hashes[KEPT_HASHES];
-    unsigned hash_count;   /* ever kept */
-    _Atomic bool dirty;    /* the log has grown since the last checkpoint */
-    _Atomic bool unmarked; /* and since the last mark (log_mark) */
-    _Atomic bool stopping;
-};
-
-void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine);
-void local_keeper_start(struct local_keeper *keeper);
-/* After the writer has stopped: writes the last checkpoint. */
-void local_keeper_stop(struct local_keeper *keeper);
-void local_keeper_fini(struct local_keeper *keeper);
 
 struct engine_local {
     struct engine engine; /* first */

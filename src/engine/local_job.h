@@ -44,13 +44,6 @@ struct local_job {
 
 void local_job_free(struct local_job *job);
 
-/* A hash that compaction left, as etcd keeps the last ten. */
-struct kept_hash {
-    int64_t compact_revision, revision;
-    uint32_t hash;
-};
-enum { KEPT_HASHES = 10 };
-
 /* A compaction was applied: to be hashed before anything of it is dropped. */
 struct local_compacted {
     struct mailbox_node in_mailbox;
@@ -60,14 +53,18 @@ struct local_compacted {
 /*
  * Defragmenting: asked for by any number of clients, done for all that asked before it began.
  *
- *     IDLE ─► SETTLING (with the writer) ─► CLEANING ─► SHRINKING (with the writer) ─► IDLE
- *                                              └────────── a failure ──────────────────►┘
+ *     IDLE ─► SETTLING (with the writer) ─► DROPPING ─► CLEANING ─► SHRINKING (with the writer)
+ *                                               └── a failure ─┴────────► IDLE ◄── SAVING ◄─┘
+ *
+ * DROPPING and SAVING wait for a checkpoint that begins after them.
  */
 enum defragment_state {
     DEFRAGMENT_IDLE,
     DEFRAGMENT_SETTLING,
+    DEFRAGMENT_DROPPING,
     DEFRAGMENT_CLEANING,
-    DEFRAGMENT_SHRINKING
+    DEFRAGMENT_SHRINKING,
+    DEFRAGMENT_SAVING,
 };
 
 struct local_defragmenter {
@@ -75,6 +72,7 @@ struct local_defragmenter {
     enum defragment_state state;
     struct op_chain served;  /* struct engine_defragment: answered when this one ends */
     struct op_chain waiting; /* came later: for the next */
+    uint64_t checkpoint;     /* the number of the one it waits for */
     uint64_t id_end;         /* of the segments there were when it began to clean */
     int64_t begun_ns;
 };

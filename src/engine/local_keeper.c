@@ -17,55 +17,15 @@ static const int64_t mark_wait_ns = 400 * NS_PER_MS;
 static const int64_t retry_wait_ns = NS_PER_S;
 /* The same warning is not given more often. */
 static const int64_t warn_again_ns = 60 * NS_PER_S;
+/* At a stop, for what can as well be done after the next start. */
+static const int64_t last_checkpoint_ns = 2 * NS_PER_S;
 
-/* -- Hashes -- */
-
-static const struct kept_hash *find_kept(const struct local_keeper *keeper, int64_t revision)
+static int64_t now_ns(void)
 {
-    unsigned count = keeper->hash_count < KEPT_HASHES ? keeper->hash_count : KEPT_HASHES;
-    for (unsigned i = 0; i < count; i++) {
-        if (keeper->hashes[i].revision == revision)
-            return &keeper->hashes[i];
-    }
-    return NULL;
+    return clock_mono_ns(clock_system());
 }
 
-static enum status hash_at(struct local_keeper *keeper, struct engine_hash *op)
-{
-    const struct kept_hash *kept = find_kept(keeper, op->at_revision);
-    if (kept) {
-        op->op.revision = keeper_revision(keeper->keeper);
-        op->hash = kept->hash;
-        op->compact_revision = kept->compact_revision;
-        op->hash_revision = kept->revision;
-        return ST_OK;
-    }
-    struct keeper_hash hash;
-    enum status status = keeper_hash_at(keeper->keeper, op->at_revision, &hash);
-    op->op.revision = hash.newest;
-    op->hash = hash.hash;
-    op->compact_revision = hash.compact_revision;
-    op->hash_revision = hash.revision;
-    return status;
-}
-
-/* As etcd does: the hash of what a compaction found, before anything is dropped. */
-static void keep_hash(struct local_keeper *keeper, const struct local_compacted *compaction)
-{
-    struct kept_hash kept = {
-        .compact_revision = compaction->before,
-        .revision = compaction->revision,
-    };
-    enum status status =
-        keeper_hash_compaction(keeper->keeper, kept.compact_revision, kept.revision, &kept.hash);
-    if (status == ST_COMPACTED)
-        return; /* the next compaction came too soon after it: etcd's clients are told the same */
-    if (status != ST_OK) {
-        local_warn(keeper->engine, "the hash of a compaction could not be computed", status, "");
-        return;
-    }
-    keeper->hashes[keeper->hash_count++ % KEPT_HASHES] = kept;
-}
+/* -- Requests -- */
 
 static void take_compactions(struct local_keeper *keeper)
 {
@@ -73,31 +33,9 @@ static void take_compactions(struct local_keeper *keeper)
     for (struct mailbox_node *node = mailbox_take(&keeper->compactions); node; node = next) {
         next = node->next;
         struct local_compacted *compaction = CONTAINER_OF(node, struct local_compacted, in_mailbox);
-        keep_hash(keeper, compaction);
+        local_hashes_note(&keeper->hashes, compaction->before, compaction->revision);
         free(compaction);
     }
-}
-
-static int64_t now_ns(void)
-{
-    return clock_mono_ns(clock_system());
-}
-
-static void hash(struct local_keeper *keeper, struct engine_op *op)
-{
-    int64_t begun_ns = now_ns();
-    turn_work("hashing all keys", SLICE_EMPTY);
-    op->status = hash_at(keeper, CONTAINER_OF(op, struct engine_hash, op));
-    local_observe(keeper->counts, LOCAL_HASH_SECONDS, now_ns() - begun_ns);
-    local_answer(op);
-}
-
-/* What the writer has found, all leases or all keys of one: nobody else has to wait for that. */
-static void sort_found(struct engine_op *op)
-{
-    turn_work("sorting", local_op_name(op));
-    local_lease_sort(op);
-    local_answer(op);
 }
 
 static void take_requests(struct local_keeper *keeper)
@@ -109,12 +47,26 @@ static void take_requests(struct local_keeper *keeper)
         if (op->kind == LOCAL_DEFRAGMENT)
             op_chain_add(&keeper->defragmenter.waiting, op);
         else if (op->kind == LOCAL_HASH_KV)
-            hash(keeper, op);
+            local_hashes_ask(&keeper->hashes, op);
         else if (op->kind == LOCAL_SNAPSHOT)
             local_snapshot_gather(&keeper->engine->snapshotter, op);
         else
-            sort_found(op);
+            op_chain_add(&keeper->unsorted, op);
     }
+}
+
+/* What the writer has found, all leases or all keys of one; one such list in a turn. */
+static void sort_one(struct local_keeper *keeper)
+{
+    struct mailbox_node *node = keeper->unsorted.first;
+    if (!node)
+        return;
+    keeper->unsorted.first = node->next;
+    if (!node->next)
+        keeper->unsorted.last = NULL;
+    turn_work("sorting", local_op_name(op_of(node)));
+    local_lease_sort(op_of(node));
+    local_answer(op_of(node));
 }
 
 /* -- Segments, checkpoints, cleaning -- */
@@ -175,16 +127,18 @@ static void mark_if_idle(struct local_keeper *keeper)
         mark(keeper);
 }
 
-static enum status checkpoint(struct local_keeper *keeper)
+static void checkpoint_begin(struct local_keeper *keeper)
 {
     atomic_store(&keeper->dirty, false);
     keeper->dirty_since_ns = CLOCK_NEVER;
-    int64_t begun_ns = now_ns();
-    turn_phase("writing a checkpoint");
-    enum status status = keeper_checkpoint(keeper->keeper);
-    local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
-    if (status == ST_OK)
-        return ST_OK;
+    keeper_checkpoint_begin(keeper->keeper);
+    keeper->checkpointing = true;
+    keeper->checkpoints++;
+}
+
+static void checkpoint_failed(struct local_keeper *keeper, enum status status)
+{
+    keeper->checkpointing = false;
     atomic_store(&keeper->dirty, true);
     const char *what = "the checkpoint could not be written and will be tried again";
     if (status == ST_DAMAGED) {
@@ -194,7 +148,33 @@ static enum status checkpoint(struct local_keeper *keeper)
     } else {
         warn_and_wait(keeper, what, status, keeper_error_text(keeper->keeper));
     }
+}
+
+/* One transaction of the one that is under way. */
+static enum status checkpoint_step(struct local_keeper *keeper)
+{
+    int64_t begun_ns = now_ns();
+    turn_phase("writing a checkpoint");
+    bool done = false;
+    enum status status = keeper_checkpoint_step(keeper->keeper, &done);
+    if (!done)
+        local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
+    if (status != ST_OK)
+        checkpoint_failed(keeper, status);
+    else if (done)
+        keeper->checkpointing = false;
     return status;
+}
+
+/* At the end: what the log has is taken over, but of dropping what was compacted the rest is left
+ * to the next start. */
+static void checkpoint_last(struct local_keeper *keeper)
+{
+    int64_t until_ns = now_ns() + last_checkpoint_ns;
+    checkpoint_begin(keeper);
+    while (keeper->checkpointing &&
+           (now_ns() < until_ns || keeper_checkpoint_lags(keeper->keeper)))
+        (void)checkpoint_step(keeper);
 }
 
 static void ask_writer(struct local_keeper *keeper, enum local_job_kind kind,
@@ -225,14 +205,32 @@ static enum status next_to_clean(struct local_keeper *keeper, struct relocation 
     return status;
 }
 
+/*
+ * Hashes count what cleaning would drop. What the checkpoint has let go of was noted before that
+ * was visible, so that all of it is in the mailbox by now. Cleaning waits for two hashes at most:
+ * if there are always more, those of compactions are given up.
+ */
+static bool may_clean(struct local_keeper *keeper)
+{
+    struct local_hashes *hashes = &keeper->hashes;
+    if (keeper->cleaning)
+        return false;
+    take_compactions(keeper);
+    if (hashes->ended >= keeper->wants_cleaning_since + 2)
+        local_hashes_forget_noted(hashes);
+    return !local_hashes_hold_cleaning(hashes);
+}
+
+static void want_cleaning(struct local_keeper *keeper)
+{
+    if (!keeper->wants_cleaning)
+        keeper->wants_cleaning_since = keeper->hashes.ended;
+    keeper->wants_cleaning = true;
+}
+
 /* Begins to clean it. */
 static enum status clean(struct local_keeper *keeper)
 {
-    if (keeper->cleaning)
-        return ST_OK;
-    /* Their hashes count what cleaning would drop. What the checkpoint has let go of was told
-     * before that was visible, so all of it is in the mailbox by now. */
-    take_compactions(keeper);
     struct relocation *relocation;
     int64_t begun_ns = now_ns();
     turn_phase("copying what is alive of a segment");
@@ -281,9 +279,11 @@ static bool finish_cleaning(struct local_keeper *keeper)
 
 static const unsigned defragment_moves[] = {
     [DEFRAGMENT_IDLE] = 1u << DEFRAGMENT_SETTLING,
-    [DEFRAGMENT_SETTLING] = 1u << DEFRAGMENT_CLEANING | 1u << DEFRAGMENT_IDLE,
+    [DEFRAGMENT_SETTLING] = 1u << DEFRAGMENT_DROPPING,
+    [DEFRAGMENT_DROPPING] = 1u << DEFRAGMENT_CLEANING | 1u << DEFRAGMENT_IDLE,
     [DEFRAGMENT_CLEANING] = 1u << DEFRAGMENT_SHRINKING | 1u << DEFRAGMENT_IDLE,
-    [DEFRAGMENT_SHRINKING] = 1u << DEFRAGMENT_IDLE,
+    [DEFRAGMENT_SHRINKING] = 1u << DEFRAGMENT_SAVING,
+    [DEFRAGMENT_SAVING] = 1u << DEFRAGMENT_IDLE,
 };
 
 static void defragment_move(struct local_keeper *keeper, enum defragment_state next)
@@ -345,6 +345,10 @@ static void defragment(struct local_keeper *keeper)
         defragment_begin(keeper);
     if (defragmenter->state != DEFRAGMENT_CLEANING || keeper->cleaning)
         return;
+    want_cleaning(keeper);
+    if (!may_clean(keeper))
+        return;
+    keeper->wants_cleaning = false;
     enum status status = clean(keeper);
     if (status != ST_OK) {
         defragment_finish(keeper, status);
@@ -354,24 +358,35 @@ static void defragment(struct local_keeper *keeper)
     }
 }
 
-/* The writer has trimmed what compactions left: the checkpoint lets go of it, then all is cleaned.
+/*
+ * Back from the writer. Either it has trimmed what compactions left, and the checkpoint is to let go
+ * of that before all is cleaned; or the size as it is now is to last.
  */
-static void defragment_settled(struct local_keeper *keeper)
+static void defragment_await_checkpoint(struct local_keeper *keeper, enum defragment_state state)
 {
-    enum status status = checkpoint(keeper);
-    if (status != ST_OK) {
-        defragment_finish(keeper, status);
-        return;
-    }
-    keeper->defragmenter.id_end = keeper_defragment_end(keeper->keeper);
-    defragment_move(keeper, DEFRAGMENT_CLEANING);
+    defragment_move(keeper, state);
+    keeper->defragmenter.checkpoint = keeper->checkpoints + 1;
 }
 
-/* The size as it is now lasts from here on. */
-static void defragment_shrunk(struct local_keeper *keeper)
+static bool defragment_waits_for_checkpoint(const struct local_keeper *keeper)
 {
-    enum status status = checkpoint(keeper);
-    bool all = status != ST_OK || !keeper->defragmenter.met_damage;
+    enum defragment_state state = keeper->defragmenter.state;
+    return state == DEFRAGMENT_DROPPING || state == DEFRAGMENT_SAVING;
+}
+
+/* A checkpoint has ended, well or not. */
+static void defragment_checkpointed(struct local_keeper *keeper, enum status status)
+{
+    struct local_defragmenter *defragmenter = &keeper->defragmenter;
+    if (!defragment_waits_for_checkpoint(keeper) ||
+        keeper->checkpoints < defragmenter->checkpoint)
+        return;
+    if (status == ST_OK && defragmenter->state == DEFRAGMENT_DROPPING) {
+        defragmenter->id_end = keeper_defragment_end(keeper->keeper);
+        defragment_move(keeper, DEFRAGMENT_CLEANING);
+        return;
+    }
+    bool all = status != ST_OK || !defragmenter->met_damage;
     defragment_finish(keeper, all ? status : ST_DAMAGED);
 }
 
@@ -386,9 +401,9 @@ static void take_moved(struct local_keeper *keeper)
             continue;
         }
         if (job->kind == LOCAL_SETTLE)
-            defragment_settled(keeper);
+            defragment_await_checkpoint(keeper, DEFRAGMENT_DROPPING);
         else
-            defragment_shrunk(keeper);
+            defragment_await_checkpoint(keeper, DEFRAGMENT_SAVING);
         free(job);
     }
 }
@@ -397,6 +412,8 @@ static void take_moved(struct local_keeper *keeper)
 
 static bool checkpoint_is_due(struct local_keeper *keeper)
 {
+    if (defragment_waits_for_checkpoint(keeper))
+        return true;
     if (!atomic_load(&keeper->dirty) || now_ns() < keeper->checkpoint_after_ns)
         return false;
     if (keeper->dirty_since_ns == CLOCK_NEVER)
@@ -405,9 +422,23 @@ static bool checkpoint_is_due(struct local_keeper *keeper)
            keeper_checkpoint_lag_bytes(keeper->keeper) >= keeper->engine->options.checkpoint_bytes;
 }
 
+static void checkpoint(struct local_keeper *keeper)
+{
+    if (!keeper->checkpointing && checkpoint_is_due(keeper))
+        checkpoint_begin(keeper);
+    if (!keeper->checkpointing)
+        return;
+    enum status status = checkpoint_step(keeper);
+    if (keeper->checkpointing)
+        return;
+    if (status == ST_OK)
+        want_cleaning(keeper);
+    defragment_checkpointed(keeper, status);
+}
+
+/* One step of each thing that there is to do. */
 static void work(struct local_keeper *keeper)
 {
-    turn_phase("hashing what was compacted");
     take_compactions(keeper);
     turn_phase("answering requests");
     take_requests(keeper);
@@ -417,17 +448,32 @@ static void work(struct local_keeper *keeper)
     turn_phase("checking the store");
     local_check_turn(&keeper->check, keeper->engine, now_ns());
     mark_if_idle(keeper);
+    turn_phase("hashing the history");
+    local_hashes_turn(&keeper->hashes, !keeper->wants_cleaning);
+    sort_one(keeper);
     if (now_ns() < keeper->retry_at_ns)
         return;
     prepare(keeper);
     /* One cleaning leads to the next, until none is worth it. */
-    bool cleaned = keeper->moved_job && finish_cleaning(keeper);
-    bool due = checkpoint_is_due(keeper);
-    if (due)
-        checkpoint(keeper);
+    if (keeper->moved_job && finish_cleaning(keeper))
+        want_cleaning(keeper);
+    checkpoint(keeper);
     defragment(keeper);
-    if ((due || cleaned) && keeper->defragmenter.state != DEFRAGMENT_CLEANING)
+    if (keeper->wants_cleaning && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
+        may_clean(keeper)) {
+        keeper->wants_cleaning = false;
         (void)clean(keeper);
+    }
+}
+
+static bool is_busy(const struct local_keeper *keeper, int64_t now)
+{
+    if (local_hashes_busy(&keeper->hashes) || keeper->unsorted.first)
+        return true;
+    return now >= keeper->retry_at_ns &&
+           (keeper->checkpointing || (keeper->wants_cleaning && !keeper->cleaning) ||
+            defragment_waits_for_checkpoint(keeper) ||
+            (keeper->defragmenter.state == DEFRAGMENT_CLEANING && !keeper->cleaning));
 }
 
 static bool has_messages(const struct local_keeper *keeper)
@@ -468,15 +514,18 @@ static void *keeper_main(void *arg)
         turn_begin(keeper->turn, now_ns());
         work(keeper);
         turn_end(keeper->turn, now_ns());
-        if (!has_messages(keeper))
+        if (!has_messages(keeper) && !is_busy(keeper, now_ns()))
             mailbox_wait(&keeper->requests, rest_ns(keeper));
     }
     take_compactions(keeper);
     take_requests(keeper);
     take_moved(keeper);
+    local_hashes_stop(&keeper->hashes);
+    while (keeper->unsorted.first)
+        sort_one(keeper);
     if (keeper->moved_job)
         finish_cleaning(keeper);
-    checkpoint(keeper);
+    checkpoint_last(keeper);
     mark(keeper);
     return NULL;
 }
@@ -487,6 +536,7 @@ void local_keeper_init(struct local_keeper *keeper, struct engine_local *engine)
     keeper->turn = local_turn(engine, "keeper");
     keeper->counts = local_metrics_join(engine->metrics);
     keeper->keeper = keeper_new(engine->store);
+    local_hashes_init(&keeper->hashes, engine, keeper->keeper, keeper->counts);
     local_check_init(&keeper->check, keeper->keeper, keeper->counts,
                      engine->options.check_interval_ns, now_ns());
     atomic_store(&keeper->dirty, true); /* what was replayed is not in the checkpoint */

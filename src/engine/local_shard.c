@@ -36,6 +36,8 @@ static bool has_failed(enum status status)
            status == ST_INTERNAL;
 }
 
+static _Atomic unsigned *asked_of(struct local_shard *shard, unsigned kind);
+
 static void receive_answer(void *owner, struct mailbox_node *node)
 {
     struct local_shard *shard = owner;
@@ -44,6 +46,9 @@ static void receive_answer(void *owner, struct mailbox_node *node)
     if (name.len)
         turn_work("answering", name);
     shard->under_way--;
+    _Atomic unsigned *asked = asked_of(shard, op->kind);
+    if (asked)
+        atomic_fetch_sub(asked, 1);
     local_count(shard->counts, LOCAL_ANSWERS, 1);
     local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
     op->status = local_damage_told(shard->engine, op->status, SLICE_EMPTY);
@@ -498,12 +503,33 @@ void local_shard_take_rights(struct local_shard *shard)
 
 /* -- Maintenance -- */
 
+/* How many of a kind the keeper has; NULL: they are not counted. It refuses snapshots itself. */
+static _Atomic unsigned *asked_of(struct local_shard *shard, unsigned kind)
+{
+    struct local_keeper *keeper = &shard->engine->keeper;
+    if (kind == LOCAL_HASH_KV)
+        return &keeper->hashes_asked;
+    return kind == LOCAL_DEFRAGMENT ? &keeper->defragments_asked : NULL;
+}
+
+static enum status take_place(struct local_shard *shard, enum local_op_kind kind)
+{
+    _Atomic unsigned *asked = asked_of(shard, kind);
+    unsigned places = kind == LOCAL_HASH_KV ? LOCAL_HASHES_MAX : LOCAL_DEFRAGMENTS_MAX;
+    if (!asked || atomic_fetch_add(asked, 1) < places)
+        return ST_OK;
+    atomic_fetch_sub(asked, 1);
+    return ST_REQUEST_TOO_MANY_REQUESTS;
+}
+
 /* For the keeper, who knows nobody. */
 static void ask_keeper(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind)
 {
     struct range_state ignored;
     enum status status = pin_checked(shard, op, &ignored);
     unpin(shard, op);
+    if (status == ST_OK)
+        status = take_place(shard, kind);
     if (status != ST_OK) {
         finish(op, status);
         return;
@@ -515,7 +541,14 @@ static void ask_keeper(struct local_shard *shard, struct engine_op *op, enum loc
 
 void local_hash_kv(struct engine_shard *base, struct engine_hash *hash)
 {
+    atomic_store(&hash->given_up, false);
     ask_keeper(shard_of(base), &hash->op, LOCAL_HASH_KV);
+}
+
+void local_hash_give_up(struct engine_hash *hash)
+{
+    atomic_store(&hash->given_up, true);
+    waker_wake(&shard_of(hash->op.shard)->engine->keeper.waker);
 }
 
 void local_alarm(struct engine_shard *base, struct engine_alarm *alarm,

@@ -57,6 +57,7 @@ void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
 size_t local_alarms_get(struct engine_shard *shard,
                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
 void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
+void local_hash_give_up(struct engine_hash *hash);
 void local_defragment_give_up(struct engine_defragment *defragment);
 void local_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot);
 void local_snapshot_read(struct engine_snapshot *snapshot);

@@ -16,15 +16,21 @@
  *     take what arrived ─► apply it, a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
  *                    the last one takes some leases along that have expired
- *     then one step of what waits: relocation, trimming, memory
+ *     then some steps of what waits: relocation, trimming, memory
  */
 enum {
     GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds of writing and syncing */
-    RELOCATIONS_PER_STEP = 1024,
+    RELOCATIONS_PER_STEP = 16,
     RETIRED_WAIT_NS = 20 * 1000 * 1000,
     LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
+/*
+ * Steps are taken for a tenth of the time since the last ones, so that writes keep nearly all of
+ * it; but at least for this long, about what a client needs between an answer and its next request.
+ */
+static const int64_t steps_ns_min = 25 * 1000, steps_ns_max = NS_PER_S / 1000;
+enum { STEPS_PART = 10 };
 /* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
 
@@ -439,9 +445,11 @@ static void relocate_some(struct local_writer *writer)
     mailbox_post(&writer->engine->keeper.moved, &TAKE(writer->relocating)->in_mailbox);
 }
 
+/* What can be done now: trimming may have to wait for readers. */
 static bool has_steps(const struct local_writer *writer)
 {
-    return writer->relocating || store_has_work(writer->engine->store);
+    const struct store *store = writer->engine->store;
+    return writer->relocating || (store_has_work(store) && !store_work_waits(store));
 }
 
 static void step(struct local_writer *writer)
@@ -457,6 +465,17 @@ static void step(struct local_writer *writer)
     if (trims && !store_has_work(writer->engine->store))
         tell_keeper(writer, 0); /* the checkpoint has something to let go of */
     answer_waiting(writer);
+}
+
+static void steps(struct local_writer *writer)
+{
+    int64_t now = now_ns(), part_ns = (now - writer->stepped_ns) / STEPS_PART;
+    int64_t most_ns = part_ns < steps_ns_min ? steps_ns_min : part_ns;
+    int64_t until_ns = now + (most_ns < steps_ns_max ? most_ns : steps_ns_max);
+    do
+        step(writer);
+    while (has_steps(writer) && now_ns() < until_ns);
+    writer->stepped_ns = now_ns();
 }
 
 /* -- The thread -- */
@@ -518,7 +537,7 @@ static void *writer_main(void *arg)
         bool retired = store_has_retired(writer->engine->store);
         if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
             writer->settling)
-            step(writer);
+            steps(writer);
         turn_end(writer->turn, now_ns());
         if (nothing_to_do(writer))
             rest(writer);

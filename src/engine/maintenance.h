@@ -6,7 +6,10 @@
 
 struct pb_alarm_request;
 
+/* ST_REQUEST_TOO_MANY_REQUESTS when as many wait as may. */
 void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
+/* Nobody waits for it: done comes soon (ST_CANCELED), and it costs nothing more. */
+void engine_hash_give_up(struct engine_hash *hash);
 
 /*
  * Lists, raises or disarms. rows are those listed; of a change, the one that is raised now or was
@@ -15,7 +18,8 @@ void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
 void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request);
 
-/* Gives back what compaction has freed; done when it is. Reads and writes go on. */
+/* Gives back what compaction has freed; done when it is. Reads and writes go on.
+ * ST_REQUEST_TOO_MANY_REQUESTS as above. */
 void engine_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
 /* Nobody waits for it: done comes soon (ST_CANCELED), what was begun goes on to its end. */
 void engine_defragment_give_up(struct engine_defragment *defragment);

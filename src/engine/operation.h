@@ -86,6 +86,7 @@ struct engine_hash {
     uint32_t hash;
     int64_t compact_revision;
     int64_t hash_revision;
+    _Atomic bool given_up; /* the engine's: nobody waits for it */
 };
 
 /* As etcd numbers them. While NOSPACE is raised nothing is put, while CORRUPT is, nothing changes.

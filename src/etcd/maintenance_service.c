@@ -103,7 +103,7 @@ struct maintenance_call {
     void (*reply)(struct maintenance_call *m); /* of what succeeded */
     bool pending;
     bool ended; /* held until the engine answers */
-    bool defragments;
+    bool defragments, hashes;
     bool cancels; /* a downgrade: whatever comes of it is well */
     struct pb_alarm_request alarm_request;
     char target[DOWNGRADE_TARGET_BYTES];
@@ -138,6 +138,8 @@ static void maintenance_on_end(struct grpc_call *call, void *service)
     grpc_call_hold(call);
     if (m->defragments)
         engine_defragment_give_up(&m->defragment);
+    if (m->hashes)
+        engine_hash_give_up(&m->hash);
 }
 
 static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_face *face,
@@ -189,6 +191,7 @@ static void hash_reply(struct maintenance_call *m)
 static void hash_start(struct maintenance_call *m, int64_t revision)
 {
     m->hash.at_revision = revision;
+    m->hashes = true;
     mark_pending(m);
     engine_hash_kv(m->face->shard, &m->hash);
 }

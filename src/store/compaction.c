@@ -1,10 +1,13 @@
 #include "store/compaction.h"
 
 #include "store/change.h"
+#include "store/range_walk.h"
+
+enum { WORK_BYTES = 4096 }; /* read for one unit of work */
 
 void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed)
 {
-    *compaction = (struct compaction){.apply = apply, .trimmed = trimmed};
+    *compaction = (struct compaction){.apply = apply, .trimmed = trimmed, .target = trimmed};
 }
 
 static bool trimmed_all(const struct compaction *compaction)
@@ -91,15 +94,75 @@ static struct replaced replaced_by(const struct compaction *compaction,
     return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
 }
 
-static void change_trim(struct compaction *compaction, const struct change_head *change)
+/* How many of the key's older versions nobody needs once it is compacted, or all of the item. */
+struct excess {
+    uint32_t drop;
+    bool whole;
+};
+
+static struct excess item_excess(const struct compaction *compaction, const struct index_item *item)
+{
+    const struct index_version *newest = &item->newest;
+    if (newest->mod_revision < compaction->target)
+        return (struct excess){.drop = item->older_count, .whole = !index_item_live(item)};
+    uint32_t place;
+    const struct change_head *kept;
+    /* What cannot be read waits for the next compaction of the key. */
+    if (item->older_count == 0 || range_older_at(compaction->apply->log, item,
+                                                 compaction->target - 1, &place, &kept) != ST_OK)
+        return (struct excess){0};
+    return (struct excess){.drop = place + (change_is_tombstone(kept) ? 1 : 0)};
+}
+
+static void spend(unsigned *work, size_t bytes)
+{
+    size_t cost = 1 + bytes / WORK_BYTES;
+    *work -= cost < *work ? (unsigned)cost : *work;
+}
+
+/* Counts the bytes of the item's oldest versions until the work is done. Returns of how many. */
+static uint32_t oldest_bytes(const struct compaction *compaction, const struct index_item *item,
+                             uint32_t count, unsigned *work, int64_t *ret_bytes)
+{
+    const uint64_t *older = index_item_older(item);
+    uint32_t at = 0;
+    *ret_bytes = 0;
+    for (; at < count && *work; at++) {
+        const struct change_head *version;
+        bool known = change_get(compaction->apply->log, older[at], &version) == ST_OK;
+        *ret_bytes += known ? apply_db_bytes(version->field_bytes) : 0;
+        spend(work, known ? version->field_bytes : 0);
+    }
+    return at;
+}
+
+/* The index does not know how long a tombstone is. */
+static int64_t tombstone_bytes(const struct compaction *compaction, const struct index_item *item)
+{
+    const struct change_head *version;
+    bool known = change_get(compaction->apply->log, item->newest.loc, &version) == ST_OK;
+    return known ? apply_db_bytes(version->field_bytes) : 0;
+}
+
+/* False: the work is done, and the key has more to lose. */
+static bool change_trim(struct compaction *compaction, const struct change_head *change,
+                        unsigned *work)
 {
     struct apply *apply = compaction->apply;
-    struct replaced replaced = replaced_by(compaction, change);
-    if (replaced.drop || replaced.whole)
-        index_trim(apply->index, replaced.key, replaced.drop, replaced.whole);
-    apply->db_bytes_in_use -= replaced.bytes;
-    if (change->revision == compaction->counted)
-        apply->db_bytes_held -= replaced.bytes;
+    if (change->revision == compaction->counted && !compaction->resumes)
+        apply->db_bytes_held -= replaced_by(compaction, change).bytes;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_find(apply->index, kv.key);
+    struct excess excess = item ? item_excess(compaction, item) : (struct excess){0};
+    int64_t freed_bytes = 0;
+    uint32_t drop = excess.drop ? oldest_bytes(compaction, item, excess.drop, work, &freed_bytes) : 0;
+    bool whole = excess.whole && drop == excess.drop;
+    freed_bytes += whole ? tombstone_bytes(compaction, item) : 0;
+    if (drop || whole)
+        index_trim(apply->index, kv.key, drop, whole);
+    apply->db_bytes_in_use -= freed_bytes;
+    return drop == excess.drop;
 }
 
 /* Only what the change has replaced goes: a watch from here on is still told of the change. */
@@ -129,11 +192,22 @@ void compaction_let_go(struct compaction *compaction)
     compaction->reading = false;
 }
 
+/* False: the next step goes on with the same change. */
+static bool change_visit(struct compaction *compaction, const struct change_head *change,
+                         unsigned *work)
+{
+    spend(work, change->field_bytes);
+    if (!compaction->counting)
+        return change_trim(compaction, change, work);
+    change_count(compaction, change);
+    return true;
+}
+
 /*
  * Trims, or counts, what the record has replaced, from where the last step stopped in it. Its body
  * is the same as then, also if the cleaner has moved it: all of it lives until it is trimmed.
  */
-static enum status record_trim(struct compaction *compaction, unsigned *changes_left)
+static enum status record_trim(struct compaction *compaction, unsigned *work)
 {
     int64_t revision = compaction->record.revision;
     struct change_walk walk;
@@ -142,20 +216,20 @@ static enum status record_trim(struct compaction *compaction, unsigned *changes_
         walk.offset = compaction->offset;
         walk.left = compaction->left;
     }
-    while (*changes_left) {
+    while (*work) {
+        compaction->offset = walk.offset;
+        compaction->left = walk.left;
         const struct change_head *change;
         size_t offset;
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
             break;
-        if (compaction->counting)
-            change_count(compaction, change);
-        else
-            change_trim(compaction, change);
-        (*changes_left)--;
+        compaction->resumes = !change_visit(compaction, change, work);
+        if (compaction->resumes)
+            return ST_OK;
+        compaction->offset = walk.offset;
+        compaction->left = walk.left;
     }
-    compaction->offset = walk.offset;
-    compaction->left = walk.left;
     if (!compaction->counting)
         compaction->trimmed = walk.left ? revision : revision + 1;
     return ST_OK;
@@ -185,20 +259,21 @@ static void stop_reading(struct compaction *compaction)
 {
     compaction->reading = false;
     compaction->left = 0;
+    compaction->resumes = false;
 }
 
-static enum status trim_step(struct compaction *compaction, uint64_t last_index,
-                             unsigned *changes_left)
+static enum status trim_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
-    int64_t target = compaction->apply->compact_revision;
-    enum status status = record_next(compaction, last_index, target - 1);
+    if (compaction->trimmed >= compaction->target)
+        compaction->target = compaction->apply->compact_revision;
+    enum status status = record_next(compaction, last_index, compaction->target - 1);
     if (status == ST_END) {
-        compaction->trimmed = target;
+        compaction->trimmed = compaction->target;
         stop_reading(compaction);
         return ST_OK;
     }
     TRY(status);
-    return record_trim(compaction, changes_left);
+    return record_trim(compaction, work);
 }
 
 static void count_end(struct compaction *compaction)
@@ -215,8 +290,7 @@ static void count_end(struct compaction *compaction)
 }
 
 /* Goes through the one record at the compact revision, if there is one, as trimming will. */
-static enum status count_step(struct compaction *compaction, uint64_t last_index,
-                              unsigned *changes_left)
+static enum status count_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
     int64_t target = compaction->apply->compact_revision;
     if (!compaction->counting) {
@@ -226,7 +300,7 @@ static enum status count_step(struct compaction *compaction, uint64_t last_index
     }
     enum status status = record_next(compaction, last_index, target);
     if (status == ST_OK)
-        TRY(record_trim(compaction, changes_left));
+        TRY(record_trim(compaction, work));
     else if (status != ST_END)
         return status;
     if (status == ST_END || compaction->left == 0)
@@ -234,16 +308,15 @@ static enum status count_step(struct compaction *compaction, uint64_t last_index
     return ST_OK;
 }
 
-enum status compaction_step(struct compaction *compaction, uint64_t last_index,
-                            unsigned changes_max)
+enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max)
 {
     if (compaction->counting && compaction->counting != compaction->apply->compact_revision) {
         compaction->counting = 0; /* overtaken by the next: what was counted is trimmed now */
         stop_reading(compaction);
     }
-    while (changes_max && !trimmed_all(compaction))
-        TRY(trim_step(compaction, last_index, &changes_max));
-    while (changes_max && !compaction_done(compaction))
-        TRY(count_step(compaction, last_index, &changes_max));
+    while (work_max && !trimmed_all(compaction))
+        TRY(trim_step(compaction, last_index, &work_max));
+    while (work_max && !compaction_done(compaction))
+        TRY(count_step(compaction, last_index, &work_max));
     return ST_OK;
 }

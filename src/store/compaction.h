@@ -2,10 +2,11 @@
  * Trimming the index after a compaction: the revision up to which history is gone moves at once,
  * the work is done afterwards in small steps between the writer's groups.
  *
- * Compaction to C walks the records from the last C on, up to but without C, and drops for each
- * change the versions of its key before it, and the change itself if it is a tombstone. So the
- * changes at exactly C keep their previous versions until the next compaction: a watch that starts
- * at C can still be told them. No reader can ask for them otherwise.
+ * Compaction to C walks the records from the last C on, up to but without C. For each change it
+ * drops all versions of the key that no revision from C on can show: those before the newest one
+ * below C, and that one too if it is a tombstone. So a key is trimmed when it is first met, and its
+ * later changes find nothing left to do. The changes at exactly C keep their previous versions
+ * until the next compaction: a watch that starts at C still needs them. No other reader does.
  *
  * What is kept so is counted when the trimming is through, and again after a start: for the size
  * that operators see it is gone, as it is in etcd, so that nobody compacts in vain.
@@ -24,6 +25,10 @@
 struct compaction {
     struct apply *apply;
     int64_t trimmed; /* everything below is done */
+    /* What the pass under way trims to: keys met so far have lost all that only revisions below
+     * show. A compaction that comes meanwhile waits for the next pass. */
+    int64_t target;
+    bool resumes; /* the last step left the change at `offset` before all of it was trimmed */
     /* Where the last step stopped; without `reading` that is looked up by revision. */
     bool reading;
     struct log_reader reader;
@@ -45,10 +50,12 @@ void compaction_init(struct compaction *compaction, struct apply *apply, int64_t
 /* Nothing is left to trim, to count or to release. */
 bool compaction_done(const struct compaction *compaction);
 
-/* Goes on by at most that many changes, over records up to last_index, which must be written. */
+/*
+ * Goes on over records up to last_index, which must be written. Each change that is looked at and
+ * each version that is dropped counts as one unit of work, and as one more for each 4 KiB read.
+ */
 MUST_CHECK
-enum status compaction_step(struct compaction *compaction, uint64_t last_index,
-                            unsigned changes_max);
+enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max);
 
 /* The disk is full: what the changes at the compact revision hold is to go now. */
 void compaction_want_release(struct compaction *compaction);

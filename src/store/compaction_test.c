@@ -203,6 +203,129 @@ static void trimming_goes_on_after_a_restart(void **state)
     }
 }
 
+/* So many puts of so many keys, one after the other. Returns the newest revision. */
+static int64_t overwrite(struct fixture *f, int puts, int keys)
+{
+    int64_t revision = 0;
+    for (int i = 0; i < puts; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "o%05d", (int)((unsigned)i * 7919u % (unsigned)keys));
+        revision = fixture_put(f, key, "value");
+        if (i % 64 == 63)
+            fixture_commit(f);
+    }
+    fixture_commit(f);
+    return revision;
+}
+
+/* What a reader may still see is kept for it, but not without a bound: trimming waits. */
+static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
+{
+    enum { RETIRED_BYTES_MAX = 5 << 20 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, 48000, 8000);
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
+    uint64_t pinned = epoch_pin(slot);
+    while (store_has_work(f->store) && !store_work_waits(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_true(store_work_waits(f->store));
+    assert_true(store_bytes_retired(f->store) < RETIRED_BYTES_MAX);
+    size_t retired = store_bytes_retired(f->store);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_int_equal(store_bytes_retired(f->store), retired);
+    assert_true(store_view(f->store)->trimmed < newest);
+    fixture_put(f, "put", "goes on");
+    fixture_commit(f);
+    epoch_unpin(slot, pinned);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_true(store_compaction_done(f->store));
+}
+
+/* However many versions a key has, a step drops a few; and one that was trimmed is passed by. */
+static void step_is_small_whatever_the_history_of_a_key_is(void **state)
+{
+    enum { PUTS = 20000, WORK_PER_STEP = 32, STEPS_PER_PUBLISH = 16 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, PUTS, 1);
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct slice key = SLICE_LITERAL("o00000");
+    uint32_t before = PUTS - 1;
+    int steps = 0;
+    while (store_has_work(f->store)) {
+        assert_int_equal(store_work(f->store), ST_OK);
+        steps++;
+        struct range_state view = fixture_state(f);
+        uint32_t now = index_root_find(&view.root, key)->older_count;
+        assert_true(before - now <= WORK_PER_STEP * STEPS_PER_PUBLISH);
+        before = now;
+    }
+    assert_int_equal(before, 1); /* for a watch from the newest revision on */
+    assert_in_range(steps, PUTS / WORK_PER_STEP, 3 * PUTS / WORK_PER_STEP);
+}
+
+/* A second compaction while the first is being trimmed: one after the other, and all of both. */
+static void compaction_during_another_is_trimmed_after_it(void **state)
+{
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, 4000, 100);
+    fixture_compact(f, newest - 1000);
+    fixture_commit(f);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_false(store_compaction_done(f->store));
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_int_equal(store_view(f->store)->compact_revision, newest);
+    assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
+    uint32_t hash;
+    /* What the first one has left can still be told. */
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
+    fixture_settle(f);
+    assert_int_equal(store_view(f->store)->trim_target, newest);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_COMPACTED);
+    assert_int_equal(checkpointed(f), fixture_state(f).root.live_keys + 1);
+}
+
+/* The checkpoint lets go of versions in transactions of bounded size, and a stop after any of them
+ * leaves something to go on from. */
+static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(void **state)
+{
+    enum { PUTS = 3000, KEYS = 300, TRANSACTION = 16 << 10 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, PUTS, KEYS);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    uint32_t expected, found;
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &expected), ST_OK);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    unsigned before = checkpointed(f), steps = 0;
+    for (bool done = false; !done; steps++) {
+        keeper_limit_steps(f->keeper, TRANSACTION, 500);
+        keeper_checkpoint_begin(f->keeper);
+        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        unsigned now = checkpointed(f);
+        assert_true(before - now <= TRANSACTION / 64 + 1);
+        before = now;
+        fixture_restart(f);
+        while (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        fixture_commit(f);
+    }
+    assert_true(steps > PUTS / (TRANSACTION / 64));
+    assert_int_equal(before, fixture_state(f).root.live_keys + 1);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &found), ST_OK);
+    assert_int_equal(found, expected);
+}
+
 /* A transaction larger than a step is trimmed over several, and a step is never more. */
 static void large_record_is_trimmed_in_steps(void **state)
 {
@@ -345,6 +468,10 @@ int main(void)
         TEST(disk_that_fills_up_later_gets_it_back_too),
         TEST(compaction_must_go_forward_and_not_into_the_future),
         TEST(trimming_goes_on_after_a_restart),
+        TEST(trimming_waits_for_a_reader_instead_of_taking_memory),
+        TEST(step_is_small_whatever_the_history_of_a_key_is),
+        TEST(compaction_during_another_is_trimmed_after_it),
+        TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
         TEST(large_record_is_trimmed_in_steps),
         TEST(size_in_use_follows_and_size_does_not),
         TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),

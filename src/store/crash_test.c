@@ -127,6 +127,9 @@ static enum status world_open(struct world *world, struct error *ret_error)
         },
         &world->store, ret_error));
     world->keeper = keeper_new(world->store);
+    /* Of a few versions each, so that a checkpoint takes many. */
+    keeper_limit_steps(world->keeper, 64 + random_below(&world->random, 2048),
+                       1 + (unsigned)random_below(&world->random, 30));
     keeper_join(world->keeper);
     world->slot = epoch_slot_add(store_epoch(world->store));
     world->cleaning = CLEAN_IDLE;
@@ -422,6 +425,24 @@ static enum status do_clean(struct world *world)
     }
 }
 
+static enum status do_work(struct world *world)
+{
+    for (uint64_t steps = random_below(&world->random, 16); steps > 0; steps--)
+        TRY(store_work(world->store));
+    return store_work(world->store);
+}
+
+/* All of it, or left somewhere: the next one goes on from there. */
+static enum status do_checkpoint(struct world *world)
+{
+    bool done = false;
+    uint64_t steps = random_chance(&world->random, 1, 2) ? 1 + random_below(&world->random, 8) : 0;
+    keeper_checkpoint_begin(world->keeper);
+    for (uint64_t i = 0; !done && (steps == 0 || i < steps); i++)
+        TRY(keeper_checkpoint_step(world->keeper, &done));
+    return ST_OK;
+}
+
 /* Only what must end the process is returned. */
 static enum status do_something(struct world *world)
 {
@@ -433,9 +454,9 @@ static enum status do_something(struct world *world)
         return do_commit(world);
     else if (what < 80) {
         TRY(do_commit(world));
-        return store_work(world->store);
+        return do_work(world);
     } else if (what < 84)
-        told = keeper_checkpoint(world->keeper);
+        told = do_checkpoint(world);
     else if (what < 94)
         return do_clean(world);
     else if (what < 96)

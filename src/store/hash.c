@@ -5,14 +5,7 @@
 #include "store/change.h"
 #include "store/range.h"
 
-struct hasher {
-    const struct store_view *view;
-    const struct log *log;
-    int64_t compact_revision;
-    int64_t keep_revision; /* what is compacted counts if its key has it at this revision */
-    int64_t revision;      /* the last one hashed */
-    uint32_t crc;
-};
+enum { CHANGE_COST_BYTES = 128 }; /* of a step, for looking one up */
 
 static void be64_write(uint8_t *dst, uint64_t value)
 {
@@ -22,26 +15,27 @@ static void be64_write(uint8_t *dst, uint64_t value)
 
 /* The newest version of its key at keep_revision. The log may have it in two places while the
  * cleaner moves it, so it is known by its number. */
-static bool is_kept(const struct hasher *hasher, const struct change_head *change)
+static bool is_kept(const struct store_hash *hash, const struct store_view *view,
+                    const struct change_head *change)
 {
     struct change_kv kv;
     change_read_kv(change, &kv);
-    const struct index_item *item = index_root_find(&hasher->view->root, kv.key);
+    const struct index_item *item = index_root_find(&view->root, kv.key);
     struct range_kv newest;
     const struct change_head *version;
     /* One that cannot be read is met in the log as well, and ends the hash there. */
-    return item && range_item_at(hasher->log, item, hasher->keep_revision, &newest) == ST_OK &&
+    return item && range_item_at(hash->log, item, hash->keep_revision, &newest) == ST_OK &&
            newest.mod_revision == change->revision &&
-           change_get(hasher->log, newest.loc, &version) == ST_OK && version->sub == change->sub;
+           change_get(hash->log, newest.loc, &version) == ST_OK && version->sub == change->sub;
 }
 
-static void hash_bytes(struct hasher *hasher, const void *bytes, size_t len)
+static void hash_bytes(struct store_hash *hash, const void *bytes, size_t len)
 {
-    hasher->crc = crc32c(hasher->crc, slice_of(bytes, len));
+    hash->crc = crc32c(hash->crc, slice_of(bytes, len));
 }
 
 /* As etcd stores it: main '_' sub, 't' for a tombstone; a tombstone's value has the key only. */
-static void hash_change(struct hasher *hasher, const struct change_head *change)
+static void hash_change(struct store_hash *hash, const struct change_head *change)
 {
     uint8_t name[18];
     be64_write(name, (uint64_t)change->revision);
@@ -50,27 +44,32 @@ static void hash_change(struct hasher *hasher, const struct change_head *change)
     name[17] = 't';
     if (!change_is_tombstone(change)) {
         struct slice message = change_message(change);
-        hash_bytes(hasher, name, 17);
-        hash_bytes(hasher, message.ptr, message.len);
+        hash_bytes(hash, name, 17);
+        hash_bytes(hash, message.ptr, message.len);
         return;
     }
     struct change_kv kv;
     change_read_kv(change, &kv);
     uint8_t head[16];
     uint8_t *end = pb_message_head_write(head, 1, kv.key.len);
-    hash_bytes(hasher, name, 18);
-    hash_bytes(hasher, head, (size_t)(end - head));
-    hash_bytes(hasher, kv.key.ptr, kv.key.len);
+    hash_bytes(hash, name, 18);
+    hash_bytes(hash, head, (size_t)(end - head));
+    hash_bytes(hash, kv.key.ptr, kv.key.len);
 }
 
-static bool counts(const struct hasher *hasher, const struct change_head *change)
+static bool counts(struct store_hash *hash, const struct store_view *view,
+                   const struct change_head *change)
 {
-    if (change->revision > hasher->compact_revision)
+    bool compacted = change->revision <= hash->compact_revision;
+    if (!compacted && hash->any)
         return true;
-    return !change_is_tombstone(change) && is_kept(hasher, change);
+    bool kept = !change_is_tombstone(change) && is_kept(hash, view, change);
+    hash->any |= kept;
+    return !compacted || kept;
 }
 
-static enum status hash_record(struct hasher *hasher, const struct log_record *record)
+static enum status hash_record(struct store_hash *hash, const struct store_view *view,
+                               const struct log_record *record, size_t *bytes)
 {
     struct change_walk walk;
     TRY(change_walk_init(&walk, record->body));
@@ -80,69 +79,87 @@ static enum status hash_record(struct hasher *hasher, const struct log_record *r
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
             return ST_OK;
-        if (counts(hasher, change))
-            hash_change(hasher, change);
+        if (counts(hash, view, change))
+            hash_change(hash, change);
+        *bytes -= size_min(*bytes, CHANGE_COST_BYTES + change->field_bytes);
     }
 }
 
-static enum status hash_log(struct hasher *hasher, uint32_t *ret_hash)
+static void rewind_to_first(struct store_hash *hash)
 {
-    hash_bytes(hasher, "key", 3);
-    struct log_reader reader;
-    log_reader_init(&reader, hasher->log, 0);
-    for (;;) {
-        struct log_record record;
-        enum status status = log_reader_next(&reader, hasher->view->log_index, &record);
-        if (status == ST_END)
-            break;
-        TRY(status);
-        if (record.type != LOG_RECORD_KV)
-            continue;
-        if (record.revision > hasher->revision)
-            break;
-        TRY(hash_record(hasher, &record));
-    }
-    *ret_hash = hasher->crc;
-    return ST_OK;
+    hash->crc = 0;
+    hash_bytes(hash, "key", 3);
+    log_reader_init(&hash->reader, hash->log, 0);
 }
 
-static bool any_key_exists(const struct store_view *view, const struct log *log, int64_t revision)
+/* ST_END: all is read. */
+static enum status hash_next(struct store_hash *hash, const struct store_view *view, size_t *bytes)
 {
-    if (revision >= view->revision)
-        return view->root.live_keys > 0;
-    struct range_state state = {.root = view->root, .log = log};
-    struct range_bounds all = {.to_end = true};
-    struct range_walk walk;
-    range_walk_init(&walk, &state, all, revision);
-    return range_walk_next(&walk) != NULL;
+    struct log_record record;
+    TRY(log_reader_next(&hash->reader, hash->log_index, &record));
+    *bytes -= size_min(*bytes, CHANGE_COST_BYTES);
+    if (record.type != LOG_RECORD_KV)
+        return ST_OK;
+    if (record.revision > hash->revision)
+        return ST_END;
+    return hash_record(hash, view, &record, bytes);
 }
 
-enum status store_hash_at(const struct store_view *view, const struct log *log, int64_t revision,
-                          uint32_t *ret_hash)
+void store_hash_begin(struct store_hash *hash, const struct store_view *view, const struct log *log,
+                      int64_t revision)
 {
-    struct hasher hasher = {
-        .view = view,
+    bool newest = revision >= view->revision;
+    *hash = (struct store_hash){
         .log = log,
         .compact_revision = view->compact_revision,
-        .keep_revision = revision,
+        .keep_revision = newest && !view->root.live_keys ? view->compact_revision : revision,
         .revision = revision,
+        .log_index = view->log_index,
+        .any = newest || revision <= 0,
     };
-    if (revision > 0 && !any_key_exists(view, log, revision))
-        hasher.keep_revision = view->compact_revision;
-    return hash_log(&hasher, ret_hash);
+    rewind_to_first(hash);
 }
 
-enum status store_hash_compaction(const struct store_view *view, const struct log *log,
-                                  int64_t before, int64_t revision, uint32_t *ret_hash)
+void store_hash_begin_compaction(struct store_hash *hash, const struct store_view *view,
+                                 const struct log *log, int64_t before, int64_t revision)
 {
-    if (view->trimmed > revision)
-        return ST_COMPACTED;
-    struct hasher hasher = {
-        .view = view,
+    *hash = (struct store_hash){
         .log = log,
         .compact_revision = before,
         .keep_revision = revision,
         .revision = revision,
+        .log_index = view->log_index,
+        .any = true,
     };
-    return hash_log(&hasher, ret_hash);
+    rewind_to_first(hash);
+}
+
+static enum status hash_step(struct store_hash *hash, const struct store_view *view, size_t *bytes)
+{
+    while (*bytes) {
+        enum status status = hash_next(hash, view, bytes);
+        if (status != ST_END)
+            TRY(status);
+        else if (hash->any)
+            return ST_OK;
+        else {
+            /* No key exists there: once more, with what compaction has left. */
+            hash->any = true;
+            hash->keep_revision = hash->compact_revision;
+            rewind_to_first(hash);
+        }
+    }
+    return ST_AGAIN;
+}
+
+enum status store_hash_step(struct store_hash *hash, const struct store_view *view, size_t bytes,
+                            uint32_t *ret_hash)
+{
+    if (hash->keep_revision > 0 && view->trim_target > hash->keep_revision)
+        return ST_COMPACTED;
+    if (!log_reader_stands(&hash->reader))
+        log_reader_init(&hash->reader, hash->log, hash->reader.next_index);
+    TRY(hash_step(hash, view, &bytes));
+    *ret_hash = hash->crc;
+    return ST_OK;
 }

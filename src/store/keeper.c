@@ -9,8 +9,16 @@
 
 #include <stdlib.h>
 
-/* Bounds what one transaction of the checkpoint holds in memory. */
-enum { CHECKPOINT_VERSIONS_MAX = 20000, TRIM_VERSIONS_MAX = 20000 };
+enum {
+    /* Pages of the checkpoint that one transaction changes, as far as can be told from outside: they
+     * are in memory until it is committed, and written at once. */
+    TRANSACTION_BYTES_MAX = 1 << 20,
+    PAGE_BYTES = 4096,
+    VERSION_BYTES = 64, /* of a version in a page, without its key */
+    /* Versions read to find the ones they have replaced, which are then dropped in their order: so
+     * that each page is written a few times and not once for each version in it. */
+    TRIM_VERSIONS_MAX = 1 << 17,
+};
 
 /* How long the copy of a segment may be, as a part of it, for copying to be worth it: so one that
  * was just copied never is. */
@@ -34,8 +42,23 @@ struct keeper {
     /* What reading the checkpoint back came to: unless ST_OK, nothing above can be trusted, and
      * nothing is written any more. The log has everything. */
     enum status broken;
+    /* What the checkpoint under way is to come to: some view's numbers. */
+    struct keeper_goal {
+        uint64_t log_index;
+        int64_t trimmed, released, db_bytes;
+    } goal;
+    /* Versions to drop, in order, and how far that is; `after` is where the search for more goes on
+     * once they all are gone. */
+    struct keeper_victims {
+        struct buf ids; /* struct backend_version_id */
+        size_t dropped;
+        bool found;
+        struct backend_version_id after;
+    } victims;
+    struct backend_version_id trim_from; /* of revision `trimmed` */
+    size_t transaction_bytes;
+    unsigned trim_versions;
     uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
-    struct buf scratch;
 };
 
 /* Takes what was last committed: at the start, and after a transaction was given up. */
@@ -48,6 +71,8 @@ static void keeper_reload(struct keeper *keeper)
     keeper->trimmed = backend_meta_get(backend, BACKEND_TRIMMED, 0);
     keeper->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     keeper->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    keeper->trim_from = (struct backend_version_id){keeper->trimmed, 0};
+    keeper->victims.found = false;
     segments_fini(&keeper->segments);
     keeper->broken = segments_init(&keeper->segments, backend);
 }
@@ -64,8 +89,15 @@ struct keeper *keeper_new(struct store *store)
     keeper->store = store;
     keeper->log = store_log_of_keeper(store);
     keeper->backend = store_backend(store);
+    keeper_limit_steps(keeper, TRANSACTION_BYTES_MAX, TRIM_VERSIONS_MAX);
     keeper_reload(keeper);
     return keeper;
+}
+
+void keeper_limit_steps(struct keeper *keeper, size_t transaction_bytes, unsigned trim_versions)
+{
+    keeper->transaction_bytes = transaction_bytes;
+    keeper->trim_versions = trim_versions;
 }
 
 void keeper_free(struct keeper *keeper)
@@ -73,7 +105,7 @@ void keeper_free(struct keeper *keeper)
     if (!keeper)
         return;
     segments_fini(&keeper->segments);
-    buf_fini(&keeper->scratch);
+    buf_fini(&keeper->victims.ids);
     free(keeper);
 }
 
@@ -125,11 +157,13 @@ bool keeper_is_held_back(const struct keeper *keeper)
 
 /* -- Taking over from the log -- */
 
-static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc)
+static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc,
+                               size_t *bytes)
 {
     struct change_kv kv;
     change_read_kv(change, &kv);
     keeper->db_bytes_in_use += apply_db_bytes(change->field_bytes);
+    *bytes += VERSION_BYTES + kv.key.len;
     segments_add_live(&keeper->segments, loc, change->field_bytes);
     return backend_version_put(keeper->backend,
                                &(struct backend_version){
@@ -145,8 +179,7 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
 }
 
 /* From here on the log's own bytes of them are dead. */
-static enum status rows_add(struct keeper *keeper, const struct log_record *record,
-                            unsigned *versions)
+static enum status rows_add(struct keeper *keeper, const struct log_record *record, size_t *bytes)
 {
     struct row_walk walk;
     TRY(row_walk_init(&walk, record->body));
@@ -154,13 +187,12 @@ static enum status rows_add(struct keeper *keeper, const struct log_record *reco
     enum status status;
     while ((status = row_walk_next(&walk, &row)) == ST_OK) {
         TRY(backend_row_put(keeper->backend, &row));
-        (*versions)++;
+        *bytes += PAGE_BYTES;
     }
     return status == ST_END ? ST_OK : status;
 }
 
-static enum status record_add(struct keeper *keeper, const struct log_record *record,
-                              unsigned *versions)
+static enum status record_add(struct keeper *keeper, const struct log_record *record, size_t *bytes)
 {
     keeper->index = record->index;
     if (record->type == LOG_RECORD_COMPACT) {
@@ -176,9 +208,8 @@ static enum status record_add(struct keeper *keeper, const struct log_record *re
         size_t offset;
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
-            return rows_add(keeper, record, versions);
-        TRY(version_add(keeper, change, record->body_loc + offset));
-        (*versions)++;
+            return rows_add(keeper, record, bytes);
+        TRY(version_add(keeper, change, record->body_loc + offset, bytes));
     }
 }
 
@@ -200,92 +231,144 @@ static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
 {
     struct log_reader reader;
     log_reader_init(&reader, keeper->log, keeper->index + 1);
-    for (unsigned versions = 0; versions < CHECKPOINT_VERSIONS_MAX;) {
+    for (size_t bytes = 0; bytes < keeper->transaction_bytes;) {
         struct log_record record;
         enum status status = log_reader_next(&reader, last_index, &record);
         if (status == ST_END)
             break;
         TRY(status);
-        TRY(record_add(keeper, &record, &versions));
+        TRY(record_add(keeper, &record, &bytes));
     }
     return checkpoint_commit(keeper);
 }
 
 /* -- Letting go of what compaction has replaced -- */
 
-struct replaced {
-    struct backend_version_id prev;
-    struct backend_version_id self; /* revision 0: stays, it is no tombstone */
+/* Versions met in their order, and what they have replaced. */
+struct trim_scan {
+    struct buf *ids;
+    int64_t end; /* revision */
+    bool tombstones;
+    unsigned versions_left;
+    struct backend_version_id reached; /* revision `end`: all were met */
 };
 
-struct trim_scan {
-    struct buf *replaced;
-    int64_t end; /* revision */
-    int64_t reached;
-};
+static enum status note_victim(struct buf *ids, struct backend_version_id id)
+{
+    return id.revision ? buf_append(ids, slice_of(&id, sizeof(id))) : ST_OK;
+}
 
 static enum status note_replaced(void *ctx, const struct backend_version *version)
 {
     struct trim_scan *scan = ctx;
-    if (version->id.revision >= scan->end) {
-        scan->reached = scan->end;
+    if (version->id.revision >= scan->end)
+        return ST_END;
+    if (scan->versions_left-- == 0) {
+        scan->reached = version->id;
         return ST_END;
     }
-    /* Only whole revisions, so that the next round can begin at one. */
-    bool full = scan->replaced->len >= TRIM_VERSIONS_MAX * sizeof(struct replaced);
-    if (full && version->id.revision != scan->reached - 1)
-        return ST_END;
-    scan->reached = version->id.revision + 1;
-    struct replaced replaced = {.prev = version->prev};
-    if (version->create_revision == 0)
-        replaced.self = version->id;
-    return buf_append(scan->replaced, slice_of(&replaced, sizeof(replaced)));
+    TRY(note_victim(scan->ids, version->prev));
+    bool tombstone = version->create_revision == 0;
+    return scan->tombstones && tombstone ? note_victim(scan->ids, version->id) : ST_OK;
 }
 
-static enum status version_drop(struct keeper *keeper, struct backend_version_id id)
+static int compare_ids(const void *a, const void *b)
 {
-    if (id.revision == 0)
-        return ST_OK;
+    const struct backend_version_id *x = a, *y = b;
+    if (x->revision != y->revision)
+        return x->revision < y->revision ? -1 : 1;
+    return (x->sub > y->sub) - (x->sub < y->sub);
+}
+
+/*
+ * Looks for what the versions from `from` on have replaced, up to revision `end`. It is dropped in
+ * the order of ids, over as many transactions as it takes. A stop between them does no harm: of a
+ * version that is gone, those it had replaced are gone too, so that searching again from the same
+ * place finds the rest.
+ */
+static enum status victims_find(struct keeper *keeper, struct backend_version_id from, int64_t end,
+                                bool tombstones)
+{
+    struct keeper_victims *victims = &keeper->victims;
+    buf_reset(&victims->ids, SIZE_MAX);
+    struct trim_scan scan = {
+        .ids = &victims->ids,
+        .end = end,
+        .tombstones = tombstones,
+        .versions_left = keeper->trim_versions,
+        .reached = {.revision = end},
+    };
+    TRY(backend_versions_scan(keeper->backend, from, note_replaced, &scan));
+    size_t count = victims->ids.len / sizeof(struct backend_version_id);
+    if (count)
+        qsort(victims->ids.ptr, count, sizeof(struct backend_version_id), compare_ids);
+    victims->dropped = 0;
+    victims->after = scan.reached;
+    victims->found = true;
+    return ST_OK;
+}
+
+/* Adds to `bytes` what the page of the version comes to, unless the one before lies in it too. */
+static enum status version_drop(struct keeper *keeper, struct backend_version_id id,
+                                int64_t distance, size_t *bytes)
+{
     struct backend_version version;
     enum status status = backend_version_get(keeper->backend, id, &version);
     if (status == ST_NOT_FOUND)
-        return ST_OK; /* dropped as a tombstone before */
+        return ST_OK; /* dropped before */
     TRY(status);
     keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
     segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
+    size_t row_bytes = size_min(VERSION_BYTES + version.key.len, PAGE_BYTES);
+    *bytes += distance < PAGE_BYTES ? size_min((size_t)distance * row_bytes, PAGE_BYTES) : PAGE_BYTES;
     return backend_version_delete(keeper->backend, id);
 }
 
-static enum status trim_some(struct keeper *keeper, int64_t end)
+/* One transaction's worth. True: all of them are gone. */
+static enum status victims_drop(struct keeper *keeper, bool *ret_all)
 {
-    buf_reset(&keeper->scratch, SIZE_MAX);
-    struct trim_scan scan = {.replaced = &keeper->scratch, .end = end, .reached = keeper->trimmed};
-    TRY(backend_versions_scan(keeper->backend, (struct backend_version_id){keeper->trimmed, 0},
-                              note_replaced, &scan));
-    const struct replaced *replaced = (const void *)keeper->scratch.ptr;
-    size_t count = keeper->scratch.len / sizeof(*replaced);
-    for (size_t i = 0; i < count; i++) {
-        TRY(version_drop(keeper, replaced[i].prev));
-        TRY(version_drop(keeper, replaced[i].self));
+    struct keeper_victims *victims = &keeper->victims;
+    const struct backend_version_id *ids = (const void *)victims->ids.ptr;
+    size_t count = victims->ids.len / sizeof(*ids);
+    int64_t before = -PAGE_BYTES;
+    for (size_t bytes = 0; victims->dropped < count && bytes < keeper->transaction_bytes;) {
+        struct backend_version_id id = ids[victims->dropped++];
+        TRY(version_drop(keeper, id, id.revision - before + 1, &bytes));
+        before = id.revision;
     }
-    keeper->trimmed = count ? scan.reached : end;
+    *ret_all = victims->dropped == count;
+    return ST_OK;
+}
+
+static enum status trim_some(struct keeper *keeper)
+{
+    if (!keeper->victims.found)
+        TRY(victims_find(keeper, keeper->trim_from, keeper->goal.trimmed, true));
+    bool all;
+    TRY(victims_drop(keeper, &all));
+    if (all) {
+        keeper->trim_from = keeper->victims.after;
+        keeper->trimmed = keeper->trim_from.revision;
+        keeper->victims.found = false;
+    }
     return checkpoint_commit(keeper);
 }
 
 /* What the changes of that revision have replaced goes, they themselves stay. */
-static enum status release(struct keeper *keeper, int64_t revision)
+static enum status release_some(struct keeper *keeper, int64_t revision)
 {
-    buf_reset(&keeper->scratch, SIZE_MAX);
-    struct trim_scan scan = {.replaced = &keeper->scratch, .end = revision + 1};
-    TRY(backend_versions_scan(keeper->backend, (struct backend_version_id){revision, 0},
-                              note_replaced, &scan));
-    const struct replaced *replaced = (const void *)keeper->scratch.ptr;
-    size_t count = keeper->scratch.len / sizeof(*replaced);
-    for (size_t i = 0; i < count; i++)
-        TRY(version_drop(keeper, replaced[i].prev));
-    TRY(checkpoint_commit(keeper));
-    keeper->released = revision;
-    return ST_OK;
+    struct keeper_victims *victims = &keeper->victims;
+    struct backend_version_id from = {revision, 0};
+    if (!victims->found && victims->after.revision == revision)
+        from = victims->after; /* a revision of very many changes */
+    if (!victims->found)
+        TRY(victims_find(keeper, from, revision + 1, false));
+    bool all;
+    TRY(victims_drop(keeper, &all));
+    victims->found = !all;
+    if (all && victims->after.revision > revision)
+        keeper->released = revision;
+    return checkpoint_commit(keeper);
 }
 
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
@@ -293,39 +376,67 @@ uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
     return segments_bytes_after(&keeper->segments, keeper->log);
 }
 
-/* One transaction after the other, until the checkpoint has what the view has. */
-static enum status checkpoint_run(struct keeper *keeper, const struct store_view *view)
+void keeper_checkpoint_begin(struct keeper *keeper)
 {
-    keeper->db_bytes = view->db_bytes;
-    while (keeper->index < view->log_index) {
-        TRY(backend_begin(keeper->backend));
-        TRY(take_over_some(keeper, view->log_index));
-    }
-    /* The index is trimmed first: as long as it knows a version, the log must keep it. */
-    while (keeper->trimmed < view->trimmed) {
-        TRY(backend_begin(keeper->backend));
-        TRY(trim_some(keeper, view->trimmed));
-    }
-    if (keeper->released < view->released) {
-        TRY(backend_begin(keeper->backend));
-        TRY(release(keeper, view->released));
-    }
-    if (keeper->db_bytes == backend_meta_get(keeper->backend, BACKEND_DB_BYTES, 0))
+    const struct store_view *view = keeper_hold_view(keeper);
+    keeper->goal = (struct keeper_goal){
+        .log_index = view->log_index,
+        .trimmed = view->trimmed,
+        .released = view->released,
+        .db_bytes = view->db_bytes,
+    };
+    keeper_let_go(keeper);
+}
+
+/*
+ * No view is pinned meanwhile: the segments that are read here are cleaned only later, and by this
+ * thread. The index is trimmed first: as long as it knows a version, the log must keep it.
+ */
+static enum status checkpoint_step(struct keeper *keeper, bool *ret_done)
+{
+    const struct keeper_goal *goal = &keeper->goal;
+    bool over = keeper->index >= goal->log_index, trimmed = keeper->trimmed >= goal->trimmed;
+    bool released = keeper->released >= goal->released;
+    bool sized = goal->db_bytes == backend_meta_get(keeper->backend, BACKEND_DB_BYTES, 0);
+    *ret_done = over && trimmed && released && sized;
+    if (*ret_done)
         return ST_OK;
+    keeper->db_bytes = goal->db_bytes;
     TRY(backend_begin(keeper->backend));
-    return checkpoint_commit(keeper);
+    if (!over)
+        return take_over_some(keeper, goal->log_index);
+    if (!trimmed)
+        return trim_some(keeper);
+    return released ? checkpoint_commit(keeper) : release_some(keeper, goal->released);
+}
+
+enum status keeper_checkpoint_step(struct keeper *keeper, bool *ret_done)
+{
+    TRY(keeper->broken);
+    bool done = false;
+    enum status status = checkpoint_step(keeper, &done);
+    if (status != ST_OK) {
+        give_up(keeper);
+        return status;
+    }
+    if (done)
+        buf_reset(&keeper->victims.ids, 1 << 16);
+    *ret_done = done;
+    return ST_OK;
+}
+
+bool keeper_checkpoint_lags(const struct keeper *keeper)
+{
+    return keeper->index < keeper->goal.log_index;
 }
 
 enum status keeper_checkpoint(struct keeper *keeper)
 {
-    TRY(keeper->broken);
-    const struct store_view *view = keeper_hold_view(keeper);
-    enum status status = checkpoint_run(keeper, view);
-    keeper_let_go(keeper);
-    if (status != ST_OK)
-        give_up(keeper);
-    buf_reset(&keeper->scratch, 1 << 16);
-    return status;
+    keeper_checkpoint_begin(keeper);
+    bool done = false;
+    while (!done)
+        TRY(keeper_checkpoint_step(keeper, &done));
+    return ST_OK;
 }
 
 /* -- Cleaning -- */
@@ -457,17 +568,8 @@ int64_t keeper_revision(struct keeper *keeper)
     return revision;
 }
 
-static enum status hash_view(const struct keeper *keeper, const struct store_view *view, int64_t at,
-                             struct keeper_hash *hash)
-{
-    if (at > 0 && at < view->compact_revision)
-        return ST_COMPACTED;
-    if (at > view->revision)
-        return ST_FUTURE_REV;
-    return store_hash_at(view, keeper->log, hash->revision, &hash->hash);
-}
-
-enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash)
+enum status keeper_hash_begin(struct keeper *keeper, int64_t at, struct store_hash *hash,
+                              struct keeper_hash *ret_hash)
 {
     const struct store_view *view = keeper_hold_view(keeper);
     *ret_hash = (struct keeper_hash){
@@ -475,16 +577,44 @@ enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash
         .compact_revision = view->compact_revision,
         .newest = view->revision,
     };
-    enum status status = hash_view(keeper, view, at, ret_hash);
+    enum status status = ST_OK;
+    if (at > 0 && at < view->compact_revision)
+        status = ST_COMPACTED;
+    else if (at > view->revision)
+        status = ST_FUTURE_REV;
+    else
+        store_hash_begin(hash, view, keeper->log, ret_hash->revision);
     keeper_let_go(keeper);
     return status;
+}
+
+void keeper_hash_begin_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                  struct store_hash *hash)
+{
+    store_hash_begin_compaction(hash, keeper_hold_view(keeper), keeper->log, before, revision);
+    keeper_let_go(keeper);
+}
+
+enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, size_t bytes,
+                             uint32_t *ret_hash)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = store_hash_step(hash, view, bytes, ret_hash);
+    keeper_let_go(keeper);
+    return status;
+}
+
+enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash)
+{
+    struct store_hash hash;
+    TRY(keeper_hash_begin(keeper, at, &hash, ret_hash));
+    return keeper_hash_step(keeper, &hash, SIZE_MAX, &ret_hash->hash);
 }
 
 enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
                                    uint32_t *ret_hash)
 {
-    const struct store_view *view = keeper_hold_view(keeper);
-    enum status status = store_hash_compaction(view, keeper->log, before, revision, ret_hash);
-    keeper_let_go(keeper);
-    return status;
+    struct store_hash hash;
+    keeper_hash_begin_compaction(keeper, before, revision, &hash);
+    return keeper_hash_step(keeper, &hash, SIZE_MAX, ret_hash);
 }

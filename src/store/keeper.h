@@ -15,6 +15,7 @@
 #define VIGIL_STORE_KEEPER_H
 
 #include "store/check.h"
+#include "store/hash.h"
 #include "store/log/hold.h"
 #include "store/store.h"
 
@@ -42,7 +43,19 @@ bool keeper_is_held_back(const struct keeper *keeper);
 /* How many log records and bytes are not in the checkpoint yet: when to write the next one. */
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper);
 
-/* Brings the checkpoint up to the newest view. */
+/*
+ * Brings the checkpoint up to the view that is the newest when it begins: in steps, each one
+ * transaction of about 1 MiB of pages, after any of which a start finds a whole checkpoint. In
+ * between the caller may do other things.
+ */
+void keeper_checkpoint_begin(struct keeper *keeper);
+MUST_CHECK
+enum status keeper_checkpoint_step(struct keeper *keeper, bool *ret_done);
+/* For tests: smaller steps, so that few versions take many. */
+void keeper_limit_steps(struct keeper *keeper, size_t transaction_bytes, unsigned trim_versions);
+/* Records of the log are still to be taken over; what else there may be is to drop versions. */
+bool keeper_checkpoint_lags(const struct keeper *keeper);
+/* All of it. */
 MUST_CHECK
 enum status keeper_checkpoint(struct keeper *keeper);
 
@@ -77,6 +90,16 @@ struct keeper_hash {
     int64_t newest;           /* revision of the view */
 };
 /* at 0: the newest. ST_COMPACTED, ST_FUTURE_REV; newest is set in any case. */
+MUST_CHECK
+enum status keeper_hash_begin(struct keeper *keeper, int64_t at, struct store_hash *hash,
+                              struct keeper_hash *ret_hash);
+void keeper_hash_begin_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                  struct store_hash *hash);
+/* ST_AGAIN: there is more. No cleaning may begin before it ends. */
+MUST_CHECK
+enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, size_t bytes,
+                             uint32_t *ret_hash);
+/* All of it. */
 MUST_CHECK
 enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash);
 MUST_CHECK

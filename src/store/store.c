@@ -9,10 +9,15 @@
 #include <stdlib.h>
 
 enum {
-    TRIM_CHANGES_PER_STEP = 512,
-    RECLAIM_PER_COMMIT = 4096,
-    RECLAIM_PART = 8, /* and this part of what waits: however much a group retires, it levels off */
-    RECLAIM_PER_STEP = 8192,
+    /* Some 20 µs: a put that arrives meanwhile hardly notices. */
+    TRIM_WORK_PER_STEP = 32,
+    STEPS_PER_PUBLISH = 16, /* each state copies the nodes of the index that it changes */
+    /* What trimming may leave for readers to let go of: with more it waits for them. */
+    TRIM_RETIRED_BYTES_MAX = 4 << 20,
+    /* Objects freed, and besides these twice as many as were retired since the last time: however
+     * much a group or a step retires, the number that waits levels off. */
+    RECLAIM_PER_COMMIT = 256,
+    RECLAIM_PER_STEP = 256,
     RECLAIM_PER_REPLAY = 4096, /* records */
 };
 
@@ -25,6 +30,7 @@ struct store {
     struct apply apply;           /* the writer's */
     struct compaction compaction; /* the writer's */
     bool index_changed;           /* since the last publish, other than by what is in the log */
+    unsigned unpublished_steps;   /* of trimming */
     size_t retired;               /* objects waiting for readers */
     struct clock *clock;
     struct store_commit_times times; /* of the last commit */
@@ -50,6 +56,7 @@ static void publish(struct store *store)
         .revision = store->apply.revision,
         .compact_revision = store->apply.compact_revision,
         .trimmed = store->compaction.trimmed,
+        .trim_target = store->compaction.target,
         .released = store->compaction.released,
         .log_index = log_durable_index(store->log),
         .db_bytes = store->apply.db_bytes,
@@ -63,6 +70,14 @@ static void publish(struct store *store)
         epoch_retire(store->epoch, (void *)(uintptr_t)old, free_view, NULL);
     epoch_publish(store->epoch);
     store->index_changed = false;
+    store->unpublished_steps = 0;
+}
+
+static void reclaim(struct store *store, size_t least)
+{
+    size_t waiting = epoch_waiting(store->epoch);
+    size_t added = waiting > store->retired ? waiting - store->retired : 0;
+    store->retired = epoch_reclaim(store->epoch, least + 2 * added);
 }
 
 /* -- Opening -- */
@@ -286,8 +301,7 @@ enum status store_commit(struct store *store)
     if (store->index_changed)
         publish(store);
     look_at_disk(store);
-    store->retired =
-        epoch_reclaim(store->epoch, RECLAIM_PER_COMMIT + store->retired / RECLAIM_PART);
+    reclaim(store, RECLAIM_PER_COMMIT);
     return ST_OK;
 }
 
@@ -305,6 +319,16 @@ bool store_has_work(const struct store *store)
     return !compaction_done(&store->compaction);
 }
 
+size_t store_bytes_retired(const struct store *store)
+{
+    return index_bytes_retired(store->index);
+}
+
+bool store_work_waits(const struct store *store)
+{
+    return store_bytes_retired(store) > TRIM_RETIRED_BYTES_MAX;
+}
+
 bool store_has_retired(const struct store *store)
 {
     return store->retired > 0;
@@ -319,12 +343,15 @@ enum status store_work(struct store *store)
 {
     assert(log_pending_bytes(store->log) == 0); /* it publishes, and only what is durable may be */
     look_at_disk(store);
-    if (!compaction_done(&store->compaction)) {
-        TRY(compaction_step(&store->compaction, log_durable_index(store->log),
-                            TRIM_CHANGES_PER_STEP));
+    if (!compaction_done(&store->compaction) && !store_work_waits(store)) {
+        TRY(compaction_step(&store->compaction, log_durable_index(store->log), TRIM_WORK_PER_STEP));
+        store->index_changed = true;
+        if (++store->unpublished_steps >= STEPS_PER_PUBLISH || compaction_done(&store->compaction))
+            publish(store);
+    } else if (store->index_changed) {
         publish(store);
     }
-    store->retired = epoch_reclaim(store->epoch, RECLAIM_PER_STEP);
+    reclaim(store, RECLAIM_PER_STEP);
     return ST_OK;
 }
 

@@ -88,6 +88,13 @@ bool store_has_work(const struct store *store);
  */
 MUST_CHECK
 enum status store_work(struct store *store);
+/*
+ * Trimming has left as much memory behind as it may, and waits until readers have let go of older
+ * states: store_work frees what it can, and then goes on.
+ */
+bool store_work_waits(const struct store *store);
+/* Bytes of the index that were replaced and wait for readers. */
+size_t store_bytes_retired(const struct store *store);
 /* Memory waits for readers to let go of it: call store_work now and then. */
 bool store_has_retired(const struct store *store);
 /* The index is trimmed up to the compact revision, and that is visible. */

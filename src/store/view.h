@@ -13,6 +13,7 @@ struct store_view {
     int64_t revision;
     int64_t compact_revision; /* -1 before the first compaction */
     int64_t trimmed;          /* the index has let go of what was replaced below this revision */
+    int64_t trim_target;      /* and of some of what no revision from this one on can show */
     int64_t released;         /* and of what was replaced at this one, too; 0: at none */
     uint64_t log_index;       /* the last one this state includes; it is durable */
     /* Behaves as the size of etcd's file: the most that was ever in use since the last defragment.

@@ -208,6 +208,11 @@ struct index_root index_publish(struct index *index)
     return index_working_root(index);
 }
 
+size_t index_bytes_retired(const struct index *index)
+{
+    return pool_retired_bytes(index->memory.pool);
+}
+
 size_t index_bytes_held(const struct index *index)
 {
     return sizeof(*index) + pool_bytes_held(index->memory.pool);

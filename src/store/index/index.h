@@ -111,6 +111,8 @@ const struct index_item *index_cursor_peek(const struct index_cursor *cursor, un
 
 /* Bytes of memory the index holds, retired objects included. */
 size_t index_bytes_held(const struct index *index);
+/* Bytes of what was replaced and waits for readers of older states. */
+size_t index_bytes_retired(const struct index *index);
 
 /* For tests: order, sums, fill, the memory of every object. */
 void index_check(const struct index *index);

@@ -69,10 +69,12 @@ struct index_memory {
 /* The object may still be seen in a published state, if there is one. */
 static inline void memory_retire(struct index_memory *memory, void *object)
 {
-    if (UNLIKELY(memory->unread))
+    if (UNLIKELY(memory->unread)) {
         pool_free_object(memory->pool, object);
-    else
-        epoch_retire(memory->epoch, object, pool_free_object, memory->pool);
+        return;
+    }
+    pool_note_retired(memory->pool, object);
+    epoch_retire(memory->epoch, object, pool_free_retired, memory->pool);
 }
 
 static inline struct index_leaf *node_leaf(const struct index_node *node)
