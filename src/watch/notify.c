@@ -15,12 +15,19 @@
 #include "base/xalloc.h"
 #include "watch/output.h"
 
-static void tick_arm(struct watch_stream *stream)
+static void tick_at(struct watch_stream *stream, int64_t at_ns)
 {
-    enum status status = heap_put(&stream->hub->ticks, &stream->tick,
-                                  clock_add(stream->hub->now_ns, stream->tick_ns));
+    enum status status = heap_put(&stream->hub->ticks, &stream->tick, at_ns);
     if (status != ST_OK)
         xalloc_check(NULL, sizeof(struct heap_entry));
+}
+
+/* The interval begins with the hub's next turn, which follows at once: only that knows the time. On
+ * an idle thread the turn before it may be long ago. */
+static void tick_begin(struct watch_stream *stream)
+{
+    stream->tick_begun = false;
+    tick_at(stream, 0);
 }
 
 void notify_watcher_added(struct watcher *watcher)
@@ -31,7 +38,7 @@ void notify_watcher_added(struct watcher *watcher)
     /* The table may have grown: what was visited is known by its flag. */
     stream->tick_bucket = 0;
     if (watcher->flags & WATCHER_NOTIFY && stream->notifiers++ == 0)
-        tick_arm(stream);
+        tick_begin(stream);
 }
 
 void notify_watcher_live(struct watcher *watcher)
@@ -84,7 +91,11 @@ bool notify_none_future(struct watch_stream *stream, int64_t revision)
 
 void notify_tick(struct watch_stream *stream)
 {
-    tick_arm(stream);
+    tick_at(stream, clock_add(stream->hub->now_ns, stream->tick_ns));
+    if (!stream->tick_begun) {
+        stream->tick_begun = true;
+        return;
+    }
     if (stream->ticking)
         return; /* the last round is not over: its client does not read */
     stream->ticking = true;
