@@ -289,6 +289,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->metrics = local_metrics_new();
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
     engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
+    engine->hearing = xcalloc(engine->options.shards_max, sizeof(*engine->hearing));
     engine->boards = xcalloc(engine->options.shards_max, sizeof(*engine->boards));
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
@@ -320,6 +321,7 @@ void engine_local_close(struct engine *base)
     metric_set_free(engine->metrics);
     free(engine->shards);
     free(engine->news);
+    free(engine->hearing);
     free(engine->boards);
     free(engine);
 }

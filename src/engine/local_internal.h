@@ -6,6 +6,7 @@
 #include "engine/local.h"
 #include "engine/local_auth.h"
 #include "engine/local_damage.h"
+#include "engine/local_hearing.h"
 #include "engine/local_job.h"
 #include "engine/local_keeper.h"
 #include "engine/local_lease.h"
@@ -14,6 +15,7 @@
 #include "engine/local_news.h"
 #include "engine/local_notices.h"
 #include "engine/local_snapshot.h"
+#include "engine/local_writer.h"
 #include "store/store.h"
 #include "watch/stats.h"
 
@@ -40,43 +42,6 @@ enum local_op_kind {
 /* What a store shows that has nothing in it, as etcd's file does: its pages, and those in use. */
 enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
 
-struct local_writer {
-    struct engine_local *engine;
-    struct turn *turn;
-    pthread_t thread;
-    struct waker waker;
-    struct mailbox requests;         /* struct engine_op */
-    struct mailbox lease_reads;      /* struct engine_op: what needs no record, mostly */
-    struct mailbox_node *lease_left; /* of them: taken, and left for the next turn */
-    int64_t lease_taken_ns;          /* when those were */
-    int64_t lease_heard_ns;    /* who came before this to renew was heard: so far leases expire */
-    struct mailbox jobs;       /* struct local_job */
-    struct op_chain *answers;  /* one for each shard: of the group under way */
-    struct op_chain waiting;   /* physical compactions */
-    struct op_chain deferred;  /* compactions of what some shard has not looked at */
-    int64_t deferred_until_ns; /* they wait no longer; 0: there are none */
-    struct local_job *relocating;   /* owned while with the writer */
-    struct local_job *settling;     /* the same */
-    struct mailbox_node *compacted; /* struct local_compacted: of the group under way */
-    struct metric_block *counts;
-    uint64_t puts, deletes, put_bytes; /* of the store, as far as they are counted */
-    unsigned group_requests;           /* of the group under way */
-    int64_t group_begun_ns;
-    uint64_t bytes_since_wake; /* of log, since the keeper was last told */
-    int64_t told_revision;     /* the last one that listening shards were told of */
-    struct local_lease lease;
-    int64_t stepped_ns;    /* when the last steps between groups ended */
-    int64_t now_ns;        /* of this turn */
-    int64_t rest_until_ns; /* when the wait under way is to end at the latest; 0: none is */
-    _Atomic bool stopping;
-};
-
-void local_writer_init(struct local_writer *writer, struct engine_local *engine);
-void local_writer_start(struct local_writer *writer);
-/* After all shards are gone: nobody waits for an answer any more. */
-void local_writer_stop(struct local_writer *writer);
-void local_writer_fini(struct local_writer *writer); /* after the keeper has stopped too */
-
 struct engine_local {
     struct engine engine; /* first */
     struct engine_local_options options;
@@ -91,6 +56,7 @@ struct engine_local {
     struct local_auth auth;
     struct local_shard **shards; /* shards_max */
     struct local_news *news;     /* shards_max */
+    struct local_hearing *hearing; /* shards_max */
     struct watch_board *boards;  /* shards_max: what each one's watches show */
     _Atomic uint64_t watchers;   /* of all shards */
     _Atomic unsigned shard_count;

@@ -458,6 +458,12 @@ int64_t local_lease_next_ns(const struct local_lease *lease)
     return next_ns > lease->hold_until_ns ? next_ns : lease->hold_until_ns;
 }
 
+bool local_lease_is_due(struct local_lease *lease, int64_t now_ns)
+{
+    return local_lease_next_ns(lease) <= now_ns &&
+           lessor_expired(lease->lessor, now_ns - lease->away_ns) != 0;
+}
+
 enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t pending_max)
 {
     if (local_lease_next_ns(lease) > now_ns)

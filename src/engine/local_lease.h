@@ -80,6 +80,8 @@ int64_t local_lease_db_bytes(const struct local_lease *lease);
 
 /* When local_lease_expire will have something to do; CLOCK_NEVER. */
 int64_t local_lease_next_ns(const struct local_lease *lease);
+/* Some lease's time is over. The time is now, and not that up to which renewals were heard. */
+bool local_lease_is_due(struct local_lease *lease, int64_t now_ns);
 /*
  * Revokes some of what has expired, up to so many bytes of log pending. The time is that up to
  * which all who came to renew were heard. If the disk has no room it fails, and is not due again

@@ -4,7 +4,9 @@
 #include "engine/local_fixture_test.h"
 #include "engine/maintenance.h"
 
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 static int setup(void **state)
 {
@@ -79,7 +81,62 @@ static void sleep_ms(struct fixture *f, int64_t ms)
     loop_turn(f->loop, 0);
 }
 
+/* Serves clients meanwhile. */
+static void serve_ms(struct fixture *f, int64_t ms)
+{
+    int64_t until_ns = now_ns() + ms * NS_PER_MS;
+    for (int64_t left; (left = until_ns - now_ns()) > 0;)
+        turn_shard(f->shard, f->loop, left);
+}
+
 /* -- Tests -- */
+
+/* A client's renewal, in a socket that its shard has not read yet. */
+struct unread_renewal {
+    struct io_watch watch;
+    int ends[2];
+    struct fixture *f;
+    struct engine_renewal item;
+    struct engine_renewals renewals;
+};
+
+static void read_renewal(struct io_watch *watch, unsigned ready)
+{
+    struct unread_renewal *unread = CONTAINER_OF(watch, struct unread_renewal, watch);
+    char byte;
+    (void)ready;
+    assert_int_equal(read(unread->ends[0], &byte, 1), 1);
+    unread->renewals = (struct engine_renewals){
+        .op = new_op(unread->f), .items = &unread->item, .count = 1};
+    engine_lease_renew(unread->f->shard, &unread->renewals);
+}
+
+static void renewal_that_the_shard_was_too_busy_to_read_is_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct unread_renewal unread = {.f = f, .item = {.id = 5}};
+    grant_many(f, 5, 1, 0);
+    put(f, "key", 5);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, unread.ends), 0);
+    unread.watch = (struct io_watch){.handle = unread.ends[0], .fn = read_renewal};
+    assert_int_equal(loop_watch(f->loop, &unread.watch, IO_READ), ST_OK);
+    turn_shard(f->shard, f->loop, 0);
+    assert_int_equal(write(unread.ends[1], "x", 1), 1);
+    nanosleep(&(struct timespec){.tv_sec = 2, .tv_nsec = 500 * NS_PER_MS}, NULL); /* busy */
+    turn_shard(f->shard, f->loop, 0);
+    assert_int_equal(unread.renewals.count, 1);
+    wait_for(f, 0);
+    assert_int_equal(unread.renewals.op.status, ST_OK);
+    assert_int_equal(unread.item.ttl_s, 1);
+    assert_int_equal(leases(f), 1);
+    /* Without another one it expires, as soon as the shard shows that there is none. */
+    for (int i = 0; i < 100 && leases(f); i++)
+        serve_ms(f, 100);
+    assert_int_equal(leases(f), 0);
+    loop_unwatch(f->loop, &unread.watch);
+    close(unread.ends[0]);
+    close(unread.ends[1]);
+}
 
 /* Nothing is deleted from a store that may be corrupt, by whoever asks. */
 static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void **state)
@@ -94,7 +151,7 @@ static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void *
     enum status status = ST_OK;
     /* One that a machine which stood still has kept alive has its time again. */
     for (int i = 0; i < 20 && status == ST_OK; i++) {
-        sleep_ms(f, 1100);
+        serve_ms(f, 1100);
         status = renew(f, 5, &ttl_s);
     }
     assert_int_equal(status, ST_CORRUPT);
@@ -203,6 +260,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
     const struct CMUnitTest tests[] = {
+        TEST(renewal_that_the_shard_was_too_busy_to_read_is_in_time),
         TEST(a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt),
         TEST(a_renewal_in_time_counts_however_long_it_waits_for_the_writer),
         TEST(those_that_expire_first_are_listed_first),

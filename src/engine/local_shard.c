@@ -17,7 +17,7 @@ enum { RANGE_KEYS_AT_ONCE = 2048, RANGE_KEYS_PER_TURN = 2 * RANGE_KEYS_AT_ONCE }
 
 static void ranges_turn(struct local_shard *shard);
 
-static void on_ranges_timer(struct timer *timer)
+static void on_again(struct timer *timer)
 {
     (void)timer; /* the turn that follows does the work */
 }
@@ -55,6 +55,18 @@ static void receive_answer(void *owner, struct mailbox_node *node)
     op->done(op);
 }
 
+static void receive_hearing(void *owner, struct mailbox_node *node)
+{
+    (void)node; /* it is the engine's */
+    struct local_shard *shard = owner;
+    shard->hearing_asked = true;
+}
+
+static struct local_hearing *hearing_of(struct local_shard *shard)
+{
+    return &shard->engine->hearing[shard->number];
+}
+
 enum status local_shard_new(struct engine *engine, struct loop *loop,
                             struct engine_shard **ret_shard)
 {
@@ -70,9 +82,11 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->slot = epoch_slot_add(store_epoch(local->store));
     shard->counts = local_metrics_join(local->metrics);
     list_init(&shard->ranges);
-    shard->ranges_timer.fn = on_ranges_timer;
+    shard->again.fn = on_again;
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
+    mailbox_attach(&shard->hearing, loop, receive_hearing, shard);
+    local_hearing_begin(hearing_of(shard), &shard->hearing, loop_heard_ns(loop));
     local_shard_take_rights(shard);
     local->shards[number] = shard;
     *ret_shard = &shard->shard;
@@ -84,11 +98,13 @@ void local_shard_free(struct engine_shard *base)
     struct local_shard *shard = shard_of(base);
     assert(shard->under_way == 0);
     assert(list_empty(&shard->ranges));
-    loop_timer_cancel(shard->loop, &shard->ranges_timer);
+    loop_timer_cancel(shard->loop, &shard->again);
     local_watch_free(shard->watch);
     while (atomic_load(&shard->posting))
         sched_yield();
     mailbox_detach(&shard->answers);
+    local_hearing_end(hearing_of(shard));
+    mailbox_detach(&shard->hearing);
     auth_rights_unref(shard->rights);
     shard->engine->shards[shard->number] = NULL;
     free(shard);
@@ -121,6 +137,18 @@ void local_shard_turn_end(struct engine_shard *base)
     post_chains(shard_of(base));
 }
 
+/* After what was read has been posted. If it does not reach far enough yet, the next turn does. */
+static void answer_hearing(struct local_shard *shard)
+{
+    struct local_hearing *hearing = hearing_of(shard);
+    int64_t heard_ns = loop_heard_ns(shard->loop);
+    if (heard_ns < local_hearing_wanted(hearing))
+        return;
+    shard->hearing_asked = false;
+    local_hearing_answer(hearing, heard_ns);
+    waker_wake(&shard->engine->writer.waker);
+}
+
 void local_shard_flushed(struct engine_shard *base)
 {
     struct local_shard *shard = shard_of(base);
@@ -128,9 +156,11 @@ void local_shard_flushed(struct engine_shard *base)
         turn_phase("ending the turn of watches");
         local_watch_flushed(shard->watch);
     }
-    if (!list_empty(&shard->ranges))
-        loop_timer_set(shard->loop, &shard->ranges_timer, loop_now_ns(shard->loop));
     post_chains(shard); /* HTTP/1.1 looks at the next request when the answer before it is sent */
+    if (shard->hearing_asked)
+        answer_hearing(shard);
+    if (!list_empty(&shard->ranges) || shard->hearing_asked)
+        loop_timer_set(shard->loop, &shard->again, loop_now_ns(shard->loop));
 }
 
 struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
@@ -465,8 +495,8 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
 {
     struct local_shard *shard = shard_of(base);
     bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
-    if (call == ENGINE_LEASE_RENEW) /* who asks in time is not late because the writer is busy */
-        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_now_ns(shard->loop);
+    if (call == ENGINE_LEASE_RENEW) /* it came after this: it is not late because we were busy */
+        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_heard_ns(shard->loop);
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
     begun(shard);
     op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);

@@ -31,6 +31,9 @@ enum {
  */
 static const int64_t steps_ns_min = 25 * 1000, steps_ns_max = NS_PER_S / 1000;
 enum { STEPS_PART = 10 };
+/* How long a lease outlives its time because some shard has not read its clients yet. */
+static const int64_t hearing_wait_ns = 30 * NS_PER_S;
+static const int64_t hearing_look_ns = NS_PER_S;
 /* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
 static const int64_t stall_ns = NS_PER_S;
 
@@ -341,6 +344,33 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     commit_group(writer);
 }
 
+/* What clients sent before this moment has been posted, if it is for us; but a shard that is stuck
+ * keeps no lease alive for ever. */
+static int64_t heard_ns(const struct local_writer *writer)
+{
+    const struct engine_local *engine = writer->engine;
+    int64_t heard = writer->now_ns;
+    for (unsigned i = 0; i < engine->options.shards_max; i++) {
+        int64_t of_shard = local_hearing_heard(&engine->hearing[i]);
+        heard = of_shard < heard ? of_shard : heard;
+    }
+    int64_t at_least = writer->now_ns - hearing_wait_ns;
+    return heard > at_least ? heard : at_least;
+}
+
+/* A lease's time is over, and its renewal may lie in a socket: the shards are asked to read it. */
+static bool awaits_hearing(struct local_writer *writer)
+{
+    struct engine_local *engine = writer->engine;
+    if (!local_lease_is_due(&writer->lease, writer->now_ns) ||
+        local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns)
+        return false;
+    for (unsigned i = 0; i < engine->options.shards_max; i++)
+        if (local_hearing_heard(&engine->hearing[i]) < writer->now_ns)
+            local_hearing_ask(&engine->hearing[i], writer->now_ns);
+    return true;
+}
+
 /*
  * Before a group: nothing is pending, so what these see is durable, and their answers wait for
  * nothing. What has expired is to be revoked first, in a group.
@@ -349,8 +379,8 @@ static void take_lease_reads(struct local_writer *writer)
 {
     struct op_chain to_execute = {0};
     if (!writer->lease_left) {
+        writer->lease_taken_ns = heard_ns(writer);
         writer->lease_left = mailbox_take(&writer->lease_reads);
-        writer->lease_taken_ns = writer->now_ns;
     }
     if (writer->lease_left)
         turn_phase("renewing leases");
@@ -510,6 +540,8 @@ static void take_time(struct local_writer *writer)
 static void rest(struct local_writer *writer)
 {
     int64_t until_ns = local_lease_next_ns(&writer->lease);
+    if (writer->hears)
+        until_ns = writer->now_ns + hearing_look_ns; /* an answer ends the wait */
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
     int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
     if (writer->deferred.first && deferred_ns < until_ns)
@@ -531,13 +563,14 @@ static void *writer_main(void *arg)
         take_lease_reads(writer);
         take_deferred(writer);
         struct mailbox_node *requests = mailbox_take(&writer->requests);
-        if (requests || local_lease_next_ns(&writer->lease) <= writer->now_ns)
+        if (requests || local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns)
             run_requests(writer, requests);
         take_jobs(writer);
         bool retired = store_has_retired(writer->engine->store);
         if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
             writer->settling)
             steps(writer);
+        writer->hears = awaits_hearing(writer);
         turn_end(writer->turn, now_ns());
         if (nothing_to_do(writer))
             rest(writer);

@@ -28,6 +28,12 @@ struct loop {
     bool running; /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
 
+    /* A sweep serves all handles that were ready when it began, in one wait or in several. */
+    int64_t sweep_ns;    /* when it began; before its first wait */
+    size_t sweep_served; /* handles so far; 0: the next wait begins one */
+    size_t watched;      /* handles there are */
+    int64_t heard_ns;    /* when the last complete sweep began */
+
     size_t ready_next, ready_count; /* of ready: not served yet */
     struct io_ready ready[READY_MAX];
 };
@@ -42,7 +48,7 @@ enum status loop_new_over(struct poller *poller, struct clock *clock, struct loo
     loop->poller = poller;
     loop->waker = poller->ops->waker(poller);
     loop->clock = clock;
-    loop->now_ns = clock_mono_ns(clock);
+    loop->now_ns = loop->heard_ns = clock_mono_ns(clock);
     list_init(&loop->mailboxes);
     list_init(&loop->deferred);
     *ret_loop = loop;
@@ -82,6 +88,11 @@ int64_t loop_now_ns(const struct loop *loop)
     return loop->now_ns;
 }
 
+int64_t loop_heard_ns(const struct loop *loop)
+{
+    return loop->heard_ns;
+}
+
 struct clock *loop_clock(struct loop *loop)
 {
     return loop->clock;
@@ -104,6 +115,7 @@ enum status loop_watch(struct loop *loop, struct io_watch *watch, unsigned event
     if (watch->events == events)
         return ST_OK;
     TRY(loop->poller->ops->set(loop->poller, watch, events));
+    loop->watched += !watch->events;
     watch->events = events;
     return ST_OK;
 }
@@ -119,6 +131,7 @@ void loop_unwatch(struct loop *loop, struct io_watch *watch)
         return;
     enum status status = loop->poller->ops->set(loop->poller, watch, 0);
     assert(status == ST_OK); /* withdrawing what is watched cannot fail */
+    loop->watched--;
     watch->events = 0;
 }
 
@@ -187,6 +200,8 @@ static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
 
 static void poll_ready(struct loop *loop, int64_t wait_ns)
 {
+    if (loop->sweep_served == 0)
+        loop->sweep_ns = loop->now_ns; /* of the turn before: surely not after the wait begins */
     loop->ready_next = 0;
     loop->ready_count =
         loop->poller->ops->wait(loop->poller, wait_ns, loop->ready, COUNT_OF(loop->ready));
@@ -228,6 +243,22 @@ static void serve_ready(struct loop *loop)
             clock_mono_ns(loop->clock) - loop->now_ns > TURN_NS_MAX)
             return;
     }
+}
+
+/*
+ * Everything that a wait has shown was served. If it had room for more, nothing else was ready.
+ * Otherwise the kernel shows those first that it has not shown yet, so that all have had their turn
+ * once as many were served as there are.
+ */
+static void note_heard(struct loop *loop)
+{
+    if (loop->ready_next < loop->ready_count)
+        return;
+    loop->sweep_served += loop->ready_count;
+    if (loop->ready_count + 1 >= COUNT_OF(loop->ready) && loop->sweep_served < loop->watched)
+        return; /* one place may have been the waker's */
+    loop->heard_ns = loop->sweep_ns;
+    loop->sweep_served = 0;
 }
 
 static void serve_mailboxes(struct loop *loop)
@@ -273,6 +304,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
     loop->now_ns = clock_mono_ns(loop->clock);
     turn_begin(loop->turn, loop->now_ns);
     serve_ready(loop);
+    note_heard(loop);
     serve_mailboxes(loop);
     serve_timers(loop);
     if (loop->hooks.after_input)

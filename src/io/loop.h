@@ -72,6 +72,9 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns);
 
 /* The time of this turn, monotonic. */
 int64_t loop_now_ns(const struct loop *loop);
+/* Whatever was ready at this moment has been served: a peer that sent something before has been
+ * listened to. It may be long ago on a thread that sleeps; two turns later it is not. */
+int64_t loop_heard_ns(const struct loop *loop);
 struct clock *loop_clock(struct loop *loop);
 
 /* Asks for these events from now on. events is not 0. */

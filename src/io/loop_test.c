@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -283,6 +284,40 @@ static void long_turn_leaves_the_rest_for_the_next(void **state)
         pair_fini(&pairs[i]);
 }
 
+/* More are ready than one wait shows: nobody was heard before all of them were. */
+static void heard_are_those_who_were_ready_before(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    struct clock_sim clock;
+    clock_sim_init(&clock, 0);
+    AUTO(loop_freep) struct loop *loop = NULL;
+    assert_int_equal(loop_new(&clock.clock, &loop), ST_OK);
+    int64_t begun_ns = loop_heard_ns(loop);
+    struct pair *pairs = calloc(COUNT, sizeof(*pairs));
+    assert_non_null(pairs);
+    for (int i = 0; i < COUNT; i++) {
+        pair_init(&pairs[i], loop);
+        assert_int_equal(loop_watch(loop, &pairs[i].watch, IO_READ), ST_OK);
+    }
+    clock_sim_advance(&clock, NS_PER_S);
+    loop_turn(loop, 0); /* nothing is ready: heard until it began, which nothing is known of */
+    assert_int_equal(loop_heard_ns(loop), begun_ns);
+    int64_t sent_ns = loop_now_ns(loop);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(write(pairs[i].ends[1], "x", 1), 1);
+    for (int turns = 0; loop_heard_ns(loop) < sent_ns && turns < 10; turns++) {
+        clock_sim_advance(&clock, NS_PER_S);
+        loop_turn(loop, 0);
+    }
+    assert_int_equal(loop_heard_ns(loop), sent_ns);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(pairs[i].calls > 0);
+    for (int i = 0; i < COUNT; i++)
+        pair_fini(&pairs[i]);
+    free(pairs);
+}
+
 struct slow_pair {
     struct pair pair;
     struct clock_sim *clock;
@@ -339,6 +374,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_turn_come_in_order),
         cmocka_unit_test(stop_from_another_thread_ends_the_run),
         cmocka_unit_test(long_turn_leaves_the_rest_for_the_next),
+        cmocka_unit_test(heard_are_those_who_were_ready_before),
         cmocka_unit_test(turn_that_takes_long_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

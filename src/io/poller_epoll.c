@@ -77,10 +77,9 @@ static size_t epoll_wait_ready(struct poller *poller, int64_t wait_ns, struct io
 {
     struct poller_epoll *self = self_of(poller);
     int n = wait_events(self, wait_ns, (int)size_min(max, EVENTS_MAX));
-    if (n < 0) {
-        assert(errno == EINTR); /* anything else is a fault of ours */
-        return 0;
-    }
+    if (n < 0 && errno == EINTR) /* stopped and continued: what is ready must not be missed */
+        n = wait_events(self, 0, (int)size_min(max, EVENTS_MAX));
+    assert(n >= 0); /* anything else is a fault of ours */
     size_t count = 0;
     for (int i = 0; i < n; i++) {
         struct epoll_event *event = &self->events[i];

@@ -1,8 +1,12 @@
 #!/usr/bin/python3
 """Leases as a user of etcdctl sees them, and under a wall clock that is set."""
+import contextlib
+import ctypes
 import os
+import pathlib
 import re
 import subprocess
+import threading
 import time
 import unittest
 
@@ -165,6 +169,70 @@ class WallClock(LiveTest):
         # Its own log shows that the clock was set.
         years = {int(year) for year in re.findall(r'"ts":"(\d{4})-', "".join(vigil.lines))}
         self.assertGreaterEqual(max(years) - min(years), 9, vigil.log)
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WALL = 0x40000000
+
+
+@contextlib.contextmanager
+def stopped_threads(pid, name):
+    """The threads of a process whose name begins so stand still, and only those."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ptrace(request, tid):
+        if libc.ptrace(ctypes.c_long(request), ctypes.c_long(tid), None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    tids = [int(task.name) for task in tasks if (task / "comm").read_text().startswith(name)]
+    assert tids, f"no thread of {pid} is named {name}"
+    for tid in tids:
+        ptrace(PTRACE_SEIZE, tid)
+        ptrace(PTRACE_INTERRUPT, tid)
+        os.waitpid(tid, WALL)
+    try:
+        yield
+    finally:
+        for tid in tids:
+            ptrace(PTRACE_DETACH, tid)
+
+
+@only_vigil
+class Unread(LiveTest):
+    """A renewal that lies unread in its socket is not late."""
+    TTL = 2
+
+    def test_a_lease_outlives_io_threads_that_were_too_busy_to_read(self):
+        server = self.serving(args=["--io-threads=2"])
+        channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
+        self.addCleanup(channel.close)
+
+        def left(lease):
+            answer = pb.parse(channel.unary_unary(LEASE + "LeaseTimeToLive")(pb.message(f1=lease), timeout=60))
+            return answer.get(3, [0])[0]
+
+        for lease in (1, 2):
+            channel.unary_unary(LEASE + "LeaseGrant")(pb.message(f1=self.TTL, f2=lease), timeout=60)
+        sent, over = threading.Event(), threading.Event()
+        self.addCleanup(over.set)
+
+        def renewals():
+            yield pb.message(f1=1)
+            sent.wait()
+            yield pb.message(f1=1)
+            over.wait()
+
+        answers = channel.stream_stream(LEASE + "LeaseKeepAlive")(renewals(), timeout=60)
+        self.assertEqual(pb.parse(next(answers))[3][0], self.TTL)
+        with stopped_threads(server.pid, "vigil-io"):
+            sent.set()
+            time.sleep(2.5 * self.TTL)
+        self.assertEqual(pb.parse(next(answers))[3][0], self.TTL)
+        self.assertGreaterEqual(left(1), 0)
+        # Nobody renewed the other one: it ends as soon as the threads have shown that.
+        self.eventually(lambda: left(2) > 1 << 63, told=lambda: "a lease that nobody renews lives on")
+        self.eventually(lambda: left(1) > 1 << 63, told=lambda: "the lease that was renewed never ends")
 
 
 if __name__ == "__main__":
