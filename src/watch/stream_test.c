@@ -590,32 +590,6 @@ static void progress_by_interval_skips_a_watcher_that_had_an_event(void **state)
     bench_free(bench);
 }
 
-/* On an idle thread the hub's last turn may be long ago: the interval begins now and not then. */
-static void first_progress_after_a_long_rest_comes_after_the_interval(void **state)
-{
-    (void)state;
-    struct bench *bench = bench_new(2 << 20);
-    run(bench);
-    bench->now_ns = 100 * NS_PER_S;
-    for (int round = 0; round < 2; round++) {
-        create(bench, (struct watch_create){.key = SLICE_LITERAL("a"), .progress_notify = true});
-        run(bench);
-        expect_created(bench, round, 1);
-        expect_nothing(bench);
-        bench->now_ns += 10 * NS_PER_S - 1;
-        run(bench);
-        expect_nothing(bench);
-        bench->now_ns += NS_PER_S + 1;
-        run(bench);
-        assert_int_equal(expect(bench, round, 1)->events_count, 0);
-        assert_int_equal(watch_stream_cancel(bench->client.stream, round), ST_OK);
-        run(bench);
-        (void)expect(bench, round, 1);
-        bench->now_ns += 100 * NS_PER_S; /* nobody wants progress, and nobody turns */
-    }
-    bench_free(bench);
-}
-
 static void progress_asked_for_comes_after_everything_up_to_its_revision(void **state)
 {
     (void)state;
@@ -814,7 +788,6 @@ int main(void)
         cmocka_unit_test(a_large_response_cut_by_a_compaction_ends_the_call),
         cmocka_unit_test(fragments_follow_each_other_with_nothing_between),
         cmocka_unit_test(progress_by_interval_skips_a_watcher_that_had_an_event),
-        cmocka_unit_test(first_progress_after_a_long_rest_comes_after_the_interval),
         cmocka_unit_test(progress_asked_for_comes_after_everything_up_to_its_revision),
         cmocka_unit_test(live_watchers_are_not_late_behind_one_that_catches_up),
         cmocka_unit_test(a_long_search_is_spread_over_turns),
