@@ -27,6 +27,9 @@ void greeting_write(FILE *to, const struct serve_config *config, struct server *
     }
     if (kubeconfig)
         write_kube_url(to, config, server);
+    else if (config->kube_withheld)
+        fprintf(to, "  Kubernetes   not served by default: %s (--listen-kube-urls)\n",
+                config->kube_withheld);
     fprintf(to, "  data         %s\n\n", config->server.engine.data_dir);
     fprintf(to, "In another terminal (etcdctl: Debian package etcd-client):\n\n");
     fprintf(to, "    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=%s\n", first);

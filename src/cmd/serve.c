@@ -66,8 +66,7 @@ static int read_settings(struct serve *s, int count, char **args)
     const struct options_table *table = s->as_etcd ? &serve_etcd_table : &serve_table;
     switch (serve_settings_read(&s->settings, table, count, args, environ, &error)) {
     case SETTINGS_READ:
-        s->settings.values.kube_urls_given =
-            options_source(&s->settings.options, "listen-kube-urls") != OPTION_FROM_DEFAULT;
+        serve_options_note_given(&s->settings.options, &s->settings.values);
         return -1;
     case SETTINGS_HELP:
         options_write_help(table, stdout);
@@ -167,6 +166,16 @@ static void tell_tls(const struct serve *s)
         server_tls_tell(tls);
 }
 
+/* For people the greeting says it. */
+static void tell_kube(const struct serve *s)
+{
+    if (s->config.kube_withheld && !s->for_people)
+        log_info("the Kubernetes API is not served: its default address is open to every user of "
+                 "this machine; ask for it with --listen-kube-urls, with tokens "
+                 "(--kube-token-file) or over TLS with certificates",
+                 LOG_TEXT("reason", s->config.kube_withheld));
+}
+
 /* -- Signals -- */
 
 /* Its log files have been moved away, or its operator wants to know that it hears. */
@@ -222,6 +231,7 @@ static enum status configure(struct serve *s, struct error *error)
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
     tell_tls(s);
+    tell_kube(s);
     if (!s->for_people || s->settings.values.quota_backend_bytes)
         quota_notice_log(s->settings.values.quota_backend_bytes);
     s->config.server.engine.on_fatal = on_fatal;

@@ -74,28 +74,76 @@ static enum status add_listen(struct serve_config *config, struct texts texts, c
     return ST_OK;
 }
 
-/* Whoever reaches it may do everything, so only this machine does without being known. */
+static bool wants_certificates(const struct serve_options *options)
+{
+    return options->client_cert_auth || *options->trusted_ca_file;
+}
+
+/* Whether every user of this machine may do everything through the client URLs anyway. NULL: yes;
+ * otherwise why not. */
+static const char *clients_are_kept_out(const struct serve_config *config,
+                                        const struct serve_options *options)
+{
+    if (wants_certificates(options))
+        return "clients need a certificate";
+    for (size_t i = 0; i < config->server.listen_count; i++) {
+        const struct url *url = &config->urls[i];
+        if (config->roles[i] == SERVER_METRICS)
+            continue;
+        if (address_is_path(&url->address))
+            return "a client URL is a Unix socket";
+        if (url->secure)
+            return "a client URL uses TLS";
+        if (!address_is_local(&url->address))
+            return "a client URL is not on loopback";
+    }
+    return NULL;
+}
+
+/* A socket of Unix has its file's mode; anybody on this machine can come to its loopback. */
+static bool lets_users_past_certificates(const struct serve_config *config, const struct url *url,
+                                         const struct serve_options *options)
+{
+    return wants_certificates(options) && !config->kube_tokens && !url->secure &&
+           !address_is_path(&url->address);
+}
+
+/* Whoever reaches it may do everything, so only this machine does without being known; and not even
+ * that where its users must show a certificate to come in otherwise. */
 static enum status check_kube_urls(const struct serve_config *config,
                                    const struct serve_options *options, struct error *error)
 {
     for (size_t i = 0; i < config->server.listen_count; i++) {
         const struct url *url = &config->urls[i];
         bool known = url->secure && (options->client_cert_auth || config->kube_tokens);
-        if (config->roles[i] == SERVER_KUBE && !known && !address_is_local(&url->address))
+        if (config->roles[i] != SERVER_KUBE)
+            continue;
+        if (!known && !address_is_local(&url->address))
             return error_set(error, ST_INVALID,
                              "--listen-kube-urls: %.*s would let everyone in who can reach it; "
                              "elsewhere than on this machine's loopback use https:// with "
                              "--client-cert-auth or --kube-token-file",
                              SLICE_ARGS(config->listen_texts[i]));
+        if (lets_users_past_certificates(config, url, options))
+            return error_set(error, ST_INVALID,
+                             "--listen-kube-urls: %.*s would let every user of this machine in, "
+                             "while clients of the other URLs need a certificate; use https://, or "
+                             "give --kube-token-file",
+                             SLICE_ARGS(config->listen_texts[i]));
     }
     return ST_OK;
 }
 
-/* Who starts us in etcd's place expects its ports and no other, unless asked for. */
+/* Started in etcd's place we have its ports and no other, unless asked for. By default the
+ * Kubernetes API lets nobody in whom the client URLs do not; while access to the store is
+ * controlled its gate asks everybody (kube/api/pages.h). */
 static enum status set_kube(struct serve_config *config, const struct serve_options *options,
                             bool as_etcd, struct error *error)
 {
-    bool wanted = options->kube_urls_given || !as_etcd;
+    bool asked = options->kube_urls_given, wanted = asked || !as_etcd;
+    if (wanted && !asked)
+        config->kube_withheld = clients_are_kept_out(config, options);
+    wanted &= !config->kube_withheld;
     struct texts kube = split(config, wanted ? options->listen_kube_urls : "");
     TRY(add_listen(config, kube, "listen-kube-urls", SERVER_KUBE, error));
     config->server.kube_wanted = kube.count > 0;
@@ -144,11 +192,14 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
 }
 
 static enum status set_http(struct serve_config *config, const struct serve_options *options,
-                            struct error *error)
+                            bool as_etcd, struct error *error)
 {
     struct texts hosts = split(config, options->host_whitelist);
     struct texts origins = split(config, options->cors);
     struct etcd_config *etcd = &config->server.etcd;
+    config->server.guards_pages = !as_etcd;
+    etcd->hosts_given = options->hosts_given;
+    etcd->origins_given = options->cors_given;
     etcd->hosts = hosts.items;
     etcd->host_count = hosts.count;
     etcd->origins = origins.items;
@@ -451,7 +502,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     config->server.etcd.metrics_extensive = options->metrics == SERVE_METRICS_EXTENSIVE;
     config->server.etcd.gateway_calls_max =
         options->enable_grpc_gateway ? (uint32_t)options->max_concurrent_streams : 0;
-    TRY(set_http(config, options, error));
+    TRY(set_http(config, options, as_etcd, error));
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);

@@ -27,8 +27,7 @@ static enum status read_flags(struct fixture *f, int as_etcd, ...)
     enum status status = options_parse_args(&f->options, count, args, &rest, &f->error);
     assert_int_equal(status, ST_OK);
     assert_int_equal(rest, count);
-    f->values.kube_urls_given =
-        options_source(&f->options, "listen-kube-urls") != OPTION_FROM_DEFAULT;
+    serve_options_note_given(&f->options, &f->values);
     return serve_config_init(&f->config, &f->values, as_etcd, &f->error);
 }
 
@@ -202,6 +201,77 @@ static void kubernetes_is_served_to_this_machine_unless_clients_are_known(void *
     serve_config_fini(&f.config);
 }
 
+static void assert_withheld(const char *reason, char *flag, char *other, char *third)
+{
+    struct fixture f;
+    if (!other)
+        assert_int_equal(read_flags(&f, 0, flag, NULL), ST_OK);
+    else
+        assert_int_equal(read_flags(&f, 0, flag, other, third, "--key-file=k", NULL), ST_OK);
+    assert_string_equal(f.config.kube_withheld ? f.config.kube_withheld : "", reason);
+    assert_int_equal(f.config.server.kube_wanted, !*reason);
+    serve_config_fini(&f.config);
+}
+
+/* Whom the client URLs keep out must not come in by another door that nobody asked for. */
+static void kubernetes_is_served_by_default_only_beside_open_client_urls(void **state)
+{
+    (void)state;
+    assert_withheld("", "--listen-client-urls=http://127.0.0.1:1,http://[::1]:2", NULL, NULL);
+    assert_withheld("", "--listen-metrics-urls=http://0.0.0.0:1", NULL, NULL);
+    assert_withheld("a client URL is not on loopback", "--listen-client-urls=http://0.0.0.0:1",
+                    NULL, NULL);
+    assert_withheld("a client URL is a Unix socket", "--listen-client-urls=unix://x", NULL, NULL);
+    assert_withheld("a client URL uses TLS",
+                    "--listen-client-urls=http://127.0.0.1:1,https://127.0.0.1:2", "--cert-file=c",
+                    "--name=a");
+    assert_withheld("a client URL uses TLS", "--listen-client-http-urls=https://127.0.0.1:2",
+                    "--cert-file=c", "--name=a");
+    assert_withheld("clients need a certificate", "--client-cert-auth", "--cert-file=c",
+                    "--trusted-ca-file=a");
+    assert_withheld("clients need a certificate", "--trusted-ca-file=a", "--cert-file=c",
+                    "--name=a");
+}
+
+static void kubernetes_lets_nobody_past_certificates_that_clients_need(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://127.0.0.1:1", "--cert-file=c",
+                              "--key-file=k", "--trusted-ca-file=a", "--client-cert-auth", NULL),
+                   &f, "let every user of this machine in");
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://127.0.0.1:1", "--cert-file=c",
+                              "--key-file=k", "--trusted-ca-file=a", NULL),
+                   &f, "let every user of this machine in");
+    assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=https://127.0.0.1:1", "--cert-file=c",
+                                "--key-file=k", "--trusted-ca-file=a", "--client-cert-auth", NULL),
+                     ST_OK);
+    assert_true(f.config.server.kube_wanted);
+    serve_config_fini(&f.config);
+}
+
+/* What etcd takes from every page is refused on loopback, unless somebody asked for it. */
+static void pages_are_kept_away_except_under_the_name_etcd(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_int_equal(read_flags(&f, 0, NULL), ST_OK);
+    assert_true(f.config.server.guards_pages);
+    assert_false(f.config.server.etcd.origins_given || f.config.server.etcd.hosts_given);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 0, "--cors=*", NULL), ST_OK);
+    assert_true(f.config.server.etcd.origins_given);
+    assert_false(f.config.server.etcd.hosts_given);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 0, "--host-whitelist=*", NULL), ST_OK);
+    assert_false(f.config.server.etcd.origins_given);
+    assert_true(f.config.server.etcd.hosts_given);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 1, NULL), ST_OK);
+    assert_false(f.config.server.guards_pages);
+    serve_config_fini(&f.config);
+}
+
 static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
 {
     (void)state;
@@ -333,6 +403,9 @@ int main(void)
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
         cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
+        cmocka_unit_test(kubernetes_is_served_by_default_only_beside_open_client_urls),
+        cmocka_unit_test(kubernetes_lets_nobody_past_certificates_that_clients_need),
+        cmocka_unit_test(pages_are_kept_away_except_under_the_name_etcd),
         cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
         cmocka_unit_test(every_limit_reaches_its_layer),
         cmocka_unit_test(flags_of_tls_are_checked_as_etcd_does),

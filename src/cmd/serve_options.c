@@ -43,3 +43,15 @@ const struct options_table serve_etcd_table = {
     .group_count = COUNT_OF(groups),
     .man_more = MAN_MORE,
 };
+
+static bool is_given(const struct options *options, const char *name)
+{
+    return options_source(options, name) != OPTION_FROM_DEFAULT;
+}
+
+void serve_options_note_given(const struct options *options, struct serve_options *values)
+{
+    values->kube_urls_given = is_given(options, "listen-kube-urls");
+    values->cors_given = is_given(options, "cors");
+    values->hosts_given = is_given(options, "host-whitelist");
+}

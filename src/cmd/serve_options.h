@@ -49,12 +49,13 @@ struct serve_options {
     bool enable_grpc_gateway;
     const char *cors;           /* "" and "*": all */
     const char *host_whitelist; /* "" and "*": all */
+    bool cors_given, hosts_given;
     int64_t warning_apply_duration_ns;
     int64_t warning_unary_request_duration_ns;
 
     /* Kubernetes API */
     const char *listen_kube_urls;
-    bool kube_urls_given; /* no flag: listen_kube_urls are not the default */
+    bool kube_urls_given; /* no flag, as the next: listen_kube_urls are not the default */
     const char *kube_token_file;
     int kube_undecodable; /* enum serve_undecodable */
     int64_t kube_history_ns;
@@ -128,6 +129,9 @@ struct serve_options {
     bool enable_pprof;
     bool enable_v2;
 };
+
+/* Sets the fields that say whether a flag was given, once all have been read. */
+void serve_options_note_given(const struct options *options, struct serve_options *values);
 
 extern const struct options_table serve_table;      /* vigil serve */
 extern const struct options_table serve_etcd_table; /* etcd */

@@ -6,7 +6,8 @@ static const struct option kube[] = {
         .kind = OPTION_LIST,
         .fallback = SERVE_KUBE_URL_DEFAULT,
         .help = "Where to serve the Kubernetes API. Empty: nowhere, as under the name etcd unless "
-                "it is given. A default that is taken by somebody else is passed over.",
+                "it is given. The default is passed over if somebody else has that address, or if "
+                "the client URLs are not all plain http on loopback without certificates.",
         FIELD(listen_kube_urls),
     },
     {

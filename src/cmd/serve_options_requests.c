@@ -87,14 +87,17 @@ static const struct option http[] = {
         .name = "cors",
         .kind = OPTION_LIST,
         .fallback = "*",
-        .help = "Origins of which pages in browsers may call; * or empty: all.",
+        .help = "Origins of which pages in browsers may call; * or empty: all. Unless it is given, "
+                "and except under the name etcd, pages are refused on loopback without TLS.",
         FIELD(cors),
     },
     {
         .name = "host-whitelist",
         .kind = OPTION_LIST,
         .fallback = "*",
-        .help = "Host names under which HTTP without TLS is served; * or empty: all.",
+        .help = "Host names under which HTTP without TLS is served; * or empty: all. Unless it is "
+                "given, and except under the name etcd, on loopback only localhost, loopback "
+                "addresses and the hosts of --advertise-client-urls are served.",
         FIELD(host_whitelist),
     },
 };

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "cmd/turn_log.h"
+#include "engine/auth.h"
 #include "etcd/compactor.h"
 #include "etcd/health_counts.h"
 #include "etcd/metrics.h"
@@ -17,6 +18,7 @@
 struct spoken {
     const struct wire_limits *limits;
     enum server_role role;
+    bool guarded;         /* pages in browsers are kept away (wire_server_guard) */
     struct net_wire wire; /* for the kind; its tables stay empty */
     struct protocol_kind kind;
 };
@@ -30,7 +32,7 @@ struct server {
     struct turns *turns;              /* owned: of all threads */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
-    struct spoken spoken[SERVER_ROLES];
+    struct spoken spoken[SERVER_ROLES][2]; /* the second of each: guarded */
     struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
     struct server_auth auth;
@@ -119,8 +121,13 @@ static enum status start_faces(struct server *server, struct server_shard *shard
         return ST_OK;
     TRY(kube_face_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
     kube_face_set_metrics(shard->kube, write_metrics, shard->face);
-    if (!atomic_exchange(&server->has_keeper, true))
-        kube_face_keep(shard->kube);
+    if (atomic_exchange(&server->has_keeper, true))
+        return ST_OK;
+    kube_face_keep(shard->kube);
+    if (engine_auth_enabled(shard->engine))
+        log_warn("authentication is enabled in this store: the Kubernetes API answers only "
+                 "requests with a token of --kube-token-file, or with the certificate of a user "
+                 "who may read and write all keys below /registry/");
     return ST_OK;
 }
 
@@ -195,6 +202,8 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
     if (spoken->role == SERVER_GRPC)
         routes = NULL;
     TRY(wire_server_new(services, routes, spoken->limits, &wire_server));
+    if (spoken->guarded)
+        wire_server_guard(wire_server);
     *ret_shared = wire_server;
     return ST_OK;
 }
@@ -258,14 +267,23 @@ static void make_spoken(struct server *server)
 {
     server->kube_limits = server->config->wire;
     server->kube_limits.http.body_bytes_max = KUBE_BODY_BYTES_READ;
-    for (int role = 0; role < SERVER_ROLES; role++) {
-        struct spoken *spoken = &server->spoken[role];
-        spoken->limits = role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;
-        spoken->role = (enum server_role)role;
+    for (int i = 0; i < 2 * SERVER_ROLES; i++) {
+        struct spoken *spoken = &server->spoken[i / 2][i % 2];
+        spoken->role = (enum server_role)(i / 2);
+        spoken->guarded = i % 2;
+        spoken->limits =
+            spoken->role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;
         spoken->kind = net_wire_kind(&spoken->wire);
         spoken->kind.shard_new = protocol_shard_new;
         spoken->kind.ctx = spoken;
     }
+}
+
+/* Only a browser of this machine reaches its loopback, and none a socket of Unix. */
+static bool is_guarded(const struct server_config *config, const struct url *url)
+{
+    return config->guards_pages && address_is_local(&url->address) &&
+           !address_is_path(&url->address);
 }
 
 /* As in etcd an http and an https URL may name the same port: the first bytes tell them apart. */
@@ -286,7 +304,8 @@ static enum status listen_on(struct server *server, size_t at, struct error *err
         secure |= config->listen[i].secure;
         plain |= !config->listen[i].secure;
     }
-    const struct protocol_kind *kind = &server->spoken[config->roles[at]].kind;
+    const struct protocol_kind *kind =
+        &server->spoken[config->roles[at]][is_guarded(config, &config->listen[at])].kind;
     if (secure)
         kind = server_tls_wrap(server->tls, kind, plain);
     enum status status =

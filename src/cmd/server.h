@@ -42,6 +42,7 @@ struct server_config {
     const enum server_role *roles; /* of each of listen */
     size_t listen_count;
     bool shows_listen; /* etcd.client_urls are the first of listen: chosen ports are put in */
+    bool guards_pages; /* those on loopback keep pages in browsers away; etcd's never do */
     struct server_tls_config tls; /* for those of them that are secure */
     struct server_auth_config auth;
     enum auto_compaction_mode compaction_mode;

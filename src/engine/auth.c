@@ -33,8 +33,23 @@ uint64_t engine_auth_revision(const struct engine *engine)
     return engine->ops->auth_revision(engine);
 }
 
-void engine_auth_on_change(struct engine_shard *shard, void (*changed)(void *ctx), void *ctx)
+void engine_auth_listen(struct engine_shard *shard, struct engine_auth_listener *listener)
 {
-    shard->auth_changed = changed;
-    shard->auth_ctx = ctx;
+    listener->next = shard->auth_listeners;
+    shard->auth_listeners = listener;
+}
+
+void engine_auth_unlisten(struct engine_shard *shard, struct engine_auth_listener *listener)
+{
+    struct engine_auth_listener **at = &shard->auth_listeners;
+    while (*at && *at != listener)
+        at = &(*at)->next;
+    if (*at)
+        *at = listener->next;
+}
+
+void engine_auth_tell(const struct engine_shard *shard)
+{
+    for (struct engine_auth_listener *at = shard->auth_listeners; at; at = at->next)
+        at->changed(at->ctx);
 }

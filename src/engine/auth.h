@@ -104,8 +104,18 @@ uint64_t engine_auth_revision(const struct engine *engine);
  * Rights have changed: called in the beginning of a turn, or from engine_auth_rights, before
  * watches are told of anything that was written after the change, with the new ones to be asked
  * for. Only a shard where somebody watches is woken for it. It may end watches and calls, and
- * starts no operation. NULL: nobody listens.
+ * starts no operation. Embedded in its owner, one for each face of a shard.
  */
-void engine_auth_on_change(struct engine_shard *shard, void (*changed)(void *ctx), void *ctx);
+struct engine_auth_listener {
+    void (*changed)(void *ctx);
+    void *ctx;
+    struct engine_auth_listener *next; /* the engine's */
+};
+void engine_auth_listen(struct engine_shard *shard, struct engine_auth_listener *listener);
+/* Does nothing for one that does not listen. */
+void engine_auth_unlisten(struct engine_shard *shard, struct engine_auth_listener *listener);
+
+/* For engines: calls all of them. */
+void engine_auth_tell(const struct engine_shard *shard);
 
 #endif

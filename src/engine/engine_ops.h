@@ -79,8 +79,7 @@ struct engine {
 
 struct engine_shard {
     struct engine *engine;
-    void (*auth_changed)(void *ctx); /* engine_auth_on_change's; may be NULL */
-    void *auth_ctx;
+    struct engine_auth_listener *auth_listeners; /* linked; borrowed */
 };
 
 #endif

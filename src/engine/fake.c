@@ -515,8 +515,7 @@ static void take_rights(struct engine_shard *shard)
     if (before == fake->auth.rights)
         return;
     fake->rights = auth_rights_ref(fake->auth.rights);
-    if (shard->auth_changed)
-        shard->auth_changed(shard->auth_ctx);
+    engine_auth_tell(shard);
     auth_rights_unref(before);
 }
 

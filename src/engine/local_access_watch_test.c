@@ -7,6 +7,7 @@ struct watching {
     struct loop *loop;
     struct engine_shard *shard;
     unsigned told;       /* that rights have changed */
+    unsigned told_too;   /* and that another one listens */
     int64_t hub_at_told; /* how far watches were told of then */
 };
 
@@ -20,6 +21,11 @@ static void on_change(void *ctx)
     struct watching *w = ctx;
     w->told++;
     w->hub_at_told = watch_hub_revision(engine_watch_hub(w->shard));
+}
+
+static void on_change_too(void *ctx)
+{
+    ((struct watching *)ctx)->told_too++;
 }
 
 /* Until it is told so often; it must be woken for that. */
@@ -44,7 +50,13 @@ static void a_shard_that_watches_is_told_when_rights_change(void **state)
         watch_stream_new(engine_watch_hub(w.shard), (struct watch_stream_owner){.wake = wake});
     OK(watch_stream_create(stream, &(struct watch_create){.key = SLICE_LITERAL("a/1")}));
     turn_shard(w.shard, w.loop, 0);
-    engine_auth_on_change(w.shard, on_change, &w);
+    struct engine_auth_listener first = {.changed = on_change, .ctx = &w};
+    struct engine_auth_listener gone = first, second = {.changed = on_change_too, .ctx = &w};
+    engine_auth_listen(w.shard, &gone);
+    engine_auth_listen(w.shard, &first);
+    engine_auth_listen(w.shard, &second);
+    engine_auth_unlisten(w.shard, &gone);
+    engine_auth_unlisten(w.shard, &gone);
 
     /* A change and a put in one group. */
     struct auth_principal root = as(f, "root");
@@ -70,7 +82,9 @@ static void a_shard_that_watches_is_told_when_rights_change(void **state)
     /* A change alone. */
     OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "a"));
     watch_until_told(&w, 2);
-    engine_auth_on_change(w.shard, NULL, NULL);
+    assert_int_equal(w.told_too, 2);
+    engine_auth_unlisten(w.shard, &first);
+    engine_auth_unlisten(w.shard, &second);
     watch_stream_free(stream);
     engine_shard_free(w.shard);
     loop_free(w.loop);

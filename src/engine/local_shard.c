@@ -526,8 +526,8 @@ void local_shard_take_rights(struct local_shard *shard)
     struct auth_rights *before = shard->rights;
     shard->rights = auth_rights_ref(local_auth_of(store_view(engine->store)));
     epoch_unpin(shard->slot, pinned);
-    if (before && before != shard->rights && shard->shard.auth_changed)
-        shard->shard.auth_changed(shard->shard.auth_ctx);
+    if (before && before != shard->rights)
+        engine_auth_tell(&shard->shard);
     auth_rights_unref(before);
 }
 

@@ -44,6 +44,8 @@ static enum status face_fill(struct etcd_face *face)
     if (face->config->v2)
         TRY(v2_service_add(face));
     face->callers = etcd_callers_new(face->config, face->shard, face->services);
+    if (!face->config->origins_given)
+        grpc_services_refuse_pages(face->services);
     return count_calls(face);
 }
 
@@ -56,7 +58,9 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
     face->shard = shard;
     face->identity = engine_identity_get(engine);
     list_init(&face->watches);
-    engine_auth_on_change(shard, watch_service_rights_changed, face);
+    face->rights.changed = watch_service_rights_changed;
+    face->rights.ctx = face;
+    engine_auth_listen(shard, &face->rights);
     TRY(face_fill(face));
     gateway_init(&face->gateway, config, face->services);
     if (config->gateway_calls_max)
@@ -72,7 +76,7 @@ void etcd_face_free(struct etcd_face *face)
     assert(face->under_way == 0);
     if (face->gateway.server.services)
         gateway_fini(&face->gateway);
-    engine_auth_on_change(face->shard, NULL, NULL);
+    engine_auth_unlisten(face->shard, &face->rights);
     if (face->loop)
         loop_defer_cancel(&face->recheck);
     auth_desk_free(face->desk);

@@ -54,6 +54,9 @@ struct etcd_config {
     size_t host_count;
     const struct slice *origins;
     size_t origin_count;
+    /* The lists were given. Otherwise guarded requests are taken for our own hosts alone, and from
+     * programs and pages of our own origin alone. */
+    bool hosts_given, origins_given;
     bool v2;                                  /* --enable-v2 was given */
     bool pprof_wanted;                        /* --enable-pprof was given */
     struct etcd_health_counts *health_counts; /* NULL: nothing is counted */

@@ -2,10 +2,15 @@
  * What stands before every HTTP request, in etcd's order: the host it was sent to (a page of
  * another site that had its name point here must not get through, CVE-2018-5702), what pages of
  * which origins may read the answer, and the paths that Go's multiplexer would tidy up.
+ *
+ * etcd takes every host and every origin unless it is told otherwise. A guarded request (wire/http/
+ * exchange.h) is refused by default if it names a foreign host, or comes from a page of another
+ * origin: a page can make a browser send a POST whose answer it cannot read.
  */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "etcd/http.h"
+#include "wire/http/origin.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -46,26 +51,33 @@ static bool list_holds(const struct slice *list, size_t count, struct slice want
 
 /* -- Hosts -- */
 
-/* As Go's net.SplitHostPort, and the whole text where that fails. */
-static struct slice host_name(struct slice host)
+/* One that we have told clients of. */
+static bool is_advertised(const struct etcd_config *config, struct slice name)
 {
-    const uint8_t *colon = host.len ? memrchr(host.ptr, ':', host.len) : NULL;
-    if (!colon)
-        return host;
-    struct slice name = slice_sub(host, 0, (size_t)(colon - host.ptr));
-    struct slice port = slice_sub(host, name.len + 1, host.len - name.len - 1);
-    if (port.len && (memchr(port.ptr, ']', port.len) || memchr(port.ptr, '[', port.len)))
-        return host;
-    if (name.len && name.ptr[0] == '[') {
-        bool closed = name.ptr[name.len - 1] == ']' &&
-                      memchr(name.ptr, ']', name.len) == name.ptr + name.len - 1 &&
-                      !memchr(name.ptr + 1, '[', name.len - 1);
-        return closed ? slice_sub(name, 1, name.len - 2) : host;
+    for (size_t i = 0; i < config->client_url_count; i++) {
+        struct slice url = config->client_urls[i];
+        const uint8_t *host = memmem(url.ptr, url.len, "://", 3);
+        size_t at = host ? (size_t)(host - url.ptr) + 3 : 0;
+        if (slice_equal(http_host_name(slice_sub(url, at, url.len - at)), name))
+            return true;
     }
-    bool plain =
-        !name.len || (!memchr(name.ptr, ':', name.len) && !memchr(name.ptr, '[', name.len) &&
-                      !memchr(name.ptr, ']', name.len));
-    return plain ? name : host;
+    return false;
+}
+
+/* A browser always names a host; of programs some do not. */
+static bool is_own_host(const struct etcd_config *config, struct slice host)
+{
+    return host.len == 0 || http_host_is_loopback(host) ||
+           is_advertised(config, http_host_name(host));
+}
+
+static bool takes_host(const struct etcd_config *config, const struct http_request *request)
+{
+    if (request->secure)
+        return true;
+    if (request->guarded && !config->hosts_given)
+        return is_own_host(config, request->host);
+    return list_holds(config->hosts, config->host_count, http_host_name(request->host));
 }
 
 static enum status write_refusal(struct buf *text, struct slice host)
@@ -91,10 +103,9 @@ static enum status write_refusal(struct buf *text, struct slice host)
 static bool check_host(struct http_exchange *x, struct etcd_face *face,
                        const struct http_request *request)
 {
-    const struct etcd_config *config = face->config;
     struct log_field unlogged;
-    struct slice host = host_name(request->host);
-    if (request->secure || list_holds(config->hosts, config->host_count, host))
+    struct slice host = http_host_name(request->host);
+    if (takes_host(face->config, request))
         return true;
     AUTO(buf_fini) struct buf text = {0};
     if (http_may_log(face, &unlogged))
@@ -109,10 +120,13 @@ static bool check_host(struct http_exchange *x, struct etcd_face *face,
 
 /* -- Origins -- */
 
+/* Fields that let the page read the answer; etcd answers a page without them as well. */
 static bool add_origin(struct http_exchange *x, const struct etcd_config *config,
                        const struct http_request *request)
 {
     struct slice origin = SLICE_LITERAL("*");
+    if (request->guarded && !config->origins_given)
+        return true;
     if (!list_holds(config->origins, config->origin_count, origin)) {
         origin = SLICE_EMPTY;
         (void)http_request_get(request, SLICE_LITERAL("origin"), &origin);
@@ -124,6 +138,39 @@ static bool add_origin(struct http_exchange *x, const struct etcd_config *config
            add_field(x, "Access-Control-Allow-Methods",
                      SLICE_LITERAL("POST, GET, OPTIONS, PUT, DELETE")) &&
            add_field(x, "Access-Control-Allow-Origin", origin);
+}
+
+static void refuse_origin(struct http_exchange *x, struct etcd_face *face, struct slice origin)
+{
+    struct log_field unlogged;
+    if (http_may_log(face, &unlogged))
+        log_warn("rejecting HTTP request of a page from another origin",
+                 LOG_SLICE("origin", origin), unlogged);
+    http_reply_text(x, 403,
+                    SLICE_LITERAL("This request comes from a page of another origin. On loopback "
+                                  "without TLS such requests are refused;\nto serve them, name "
+                                  "their origin with --cors.\n"));
+}
+
+static bool is_listed(const struct etcd_config *config, const struct http_request *request)
+{
+    struct slice origin;
+    return config->origins_given &&
+           http_request_get(request, SLICE_LITERAL("origin"), &origin) &&
+           list_holds(config->origins, config->origin_count, origin);
+}
+
+/* False: the request was refused. */
+static bool check_origin(struct http_exchange *x, struct etcd_face *face,
+                         const struct http_request *request)
+{
+    const struct etcd_config *config = face->config;
+    struct slice origin;
+    if (request->guarded && !is_listed(config, request) && http_is_foreign(request, &origin)) {
+        refuse_origin(x, face, origin);
+        return false;
+    }
+    return true;
 }
 
 /* -- Paths -- */
@@ -230,16 +277,20 @@ static bool check_path(struct http_exchange *x, const struct http_request *reque
     return status == ST_LIMIT; /* too long to be repeated, and nobody's */
 }
 
+/* etcd has neither check here. */
 bool http_gate_metrics(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    (void)ctx;
-    return add_date(x) && check_path(x, request);
+    struct etcd_face *face = ctx;
+    return add_date(x) &&
+           (!request->guarded || (check_host(x, face, request) && check_origin(x, face, request))) &&
+           check_path(x, request);
 }
 
 bool http_gate_clients(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
     struct etcd_face *face = ctx;
-    if (!add_date(x) || !check_host(x, face, request) || !add_origin(x, face->config, request))
+    if (!add_date(x) || !check_host(x, face, request) || !check_origin(x, face, request) ||
+        !add_origin(x, face->config, request))
         return false;
     if (slice_equal(request->method, SLICE_LITERAL("OPTIONS"))) {
         http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY);

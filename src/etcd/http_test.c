@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -275,6 +276,68 @@ static void hosts_are_those_of_the_list_unless_tls_vouches(void **state)
     }
 }
 
+/* What a guarded server answers to a POST of that host and origin, if any: its status. */
+static int guarded(const char *host, const char *origin, bool *ret_readable)
+{
+    struct fixture f;
+    char request[512], field[128] = "";
+    if (origin)
+        snprintf(field, sizeof(field), "Origin: %s\r\n", origin);
+    fixture_init(&f, 100);
+    wire_server_guard(f.server);
+    int len = snprintf(request, sizeof(request),
+                       "POST /version HTTP/1.1\r\nHost: %s\r\n%sContent-Length: 0\r\n\r\n", host,
+                       field);
+    wire_connection_feed(f.connection, slice_of(request, (size_t)len), 1);
+    const char *text = answer(&f);
+    int status = atoi(text + strlen("HTTP/1.1 "));
+    *ret_readable = strstr(text, "Access-Control-Allow-Origin") != NULL;
+    fixture_fini(&f);
+    return status;
+}
+
+/* 405 is what the page of the version says of a POST that was let in. */
+static void guarded_server_takes_its_own_hosts_and_no_pages(void **state)
+{
+    (void)state;
+    static const struct slice urls[] = {SLICE_LITERAL("http://own.example:2379")};
+    static const struct {
+        const char *host, *origin;
+        int status;
+    } rows[] = {
+        {"localhost:2379", NULL, 405},
+        {"127.0.0.1:2379", NULL, 405},
+        {"", NULL, 405},
+        {"own.example", NULL, 405},
+        {"own.example:80", NULL, 405},
+        {"evil.example", NULL, 421},
+        {"evil.example", "http://evil.example", 421},
+        {"localhost:2379", "http://localhost:2379", 405},
+        {"localhost:2379", "http://localhost:3000", 403},
+        {"localhost:2379", "http://evil.example", 403},
+        {"localhost:2379", "null", 403},
+    };
+    bool readable;
+    config.client_urls = urls;
+    config.client_url_count = COUNT_OF(urls);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), rows[i].status);
+        assert_false(readable);
+    }
+    config.hosts_given = config.origins_given = true; /* both lists empty: everything */
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), 405);
+        assert_true(readable);
+    }
+    config.origins = urls;
+    config.origin_count = COUNT_OF(urls);
+    assert_int_equal(guarded("localhost", "http://own.example:2379", &readable), 405);
+    assert_true(readable);
+    assert_int_equal(guarded("localhost", "http://evil.example", &readable), 403);
+    assert_false(readable);
+    config = (struct etcd_config){.version = "3.7.0", .cluster_version = "3.7.0"};
+}
+
 static void untidy_paths_lead_to_tidy_ones(void **state)
 {
     (void)state;
@@ -319,6 +382,7 @@ int main(void)
         cmocka_unit_test(alarms_are_unhealthy_unless_they_are_excluded),
         cmocka_unit_test(checks_are_counted_by_kind_and_outcome),
         cmocka_unit_test(hosts_are_those_of_the_list_unless_tls_vouches),
+        cmocka_unit_test(guarded_server_takes_its_own_hosts_and_no_pages),
         cmocka_unit_test(untidy_paths_lead_to_tidy_ones),
         cmocka_unit_test(late_reads_answer_in_order_or_not_at_all),
     };

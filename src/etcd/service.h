@@ -6,6 +6,7 @@
 #define VIGIL_ETCD_SERVICE_H
 
 #include "codec/pb/pb.h"
+#include "engine/auth.h"
 #include "etcd/face.h"
 #include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
@@ -34,6 +35,7 @@ struct etcd_face {
     /* Calls of Watch, and those of them that are yet to be asked again (watch_service.c). */
     struct list watches;
     size_t watch_count, recheck_left;
+    struct engine_auth_listener rights;
     uint32_t rights_changes;
     struct loop *loop; /* NULL: they are asked in one go */
     struct deferred recheck;

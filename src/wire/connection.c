@@ -14,6 +14,7 @@ struct wire_server {
     struct grpc_server grpc;
     struct http1_server http1;
     struct http2_server http2;
+    bool guarded;
 };
 
 /* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. http2
@@ -44,6 +45,11 @@ enum status wire_server_new(const struct grpc_services *services, const struct h
     server->http2 = (struct http2_server){routes, &server->limits.http};
     *ret_server = server;
     return ST_OK;
+}
+
+void wire_server_guard(struct wire_server *server)
+{
+    server->guarded = true;
 }
 
 void wire_server_free(struct wire_server *server)
@@ -85,6 +91,11 @@ static void on_output(void *owner)
         c->hooks.on_output(c->hooks.owner);
 }
 
+static bool is_guarded(const struct wire_connection *c)
+{
+    return c->server->guarded && !c->hooks.secure;
+}
+
 static void close_for(struct wire_connection *c, const char *reason)
 {
     c->closing = true;
@@ -97,6 +108,7 @@ static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_
     struct http2_hooks hooks = {.on_output = on_output,
                                 .owner = c,
                                 .secure = c->hooks.secure,
+                                .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,
                                 .certificate = c->hooks.certificate};
     if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
@@ -141,6 +153,7 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
                               server->http2.routes ? &with_http : &only_grpc, c, now_ns, &c->grpc));
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
         grpc_endpoint_set_peer_address(c->grpc, c->hooks.peer_address, c->hooks.owner);
+        grpc_endpoint_set_guarded(c->grpc, is_guarded(c));
         return ST_OK;
     }
     if (!server->http1.routes) {
@@ -150,6 +163,7 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     struct http1_hooks hooks = {.on_output = on_output,
                                 .owner = c,
                                 .secure = c->hooks.secure,
+                                .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,
                                 .certificate = c->hooks.certificate};
     return http1_endpoint_new(&server->http1, hooks, now_ns, &c->http1);

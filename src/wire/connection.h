@@ -22,6 +22,9 @@ struct wire_server;
 MUST_CHECK
 enum status wire_server_new(const struct grpc_services *services, const struct http_routes *routes,
                             const struct wire_limits *limits, struct wire_server **ret_server);
+/* What comes without TLS is marked as guarded from now on (http_request.guarded, and
+ * grpc_services_refuse_pages): pages in browsers can reach this server and should not. */
+void wire_server_guard(struct wire_server *server);
 void wire_server_free(struct wire_server *server);
 DEFINE_CLEANUP(struct wire_server *, wire_server_free)
 

@@ -354,7 +354,7 @@ class SlowClients(Attack):
 
     def test_slow_headers(self):
         connections = []
-        for hello in (b"GET /health HTTP/1.1\r\nHost: x\r\n", b"PRI * HTTP/2.0\r\n", h2.PREFACE[:20], b""):
+        for hello in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n", b"PRI * HTTP/2.0\r\n", h2.PREFACE[:20], b""):
             for _ in range(100):
                 connections.append(self.connect(hello))
         for _ in range(5):

@@ -277,11 +277,15 @@ class OtherDoors(AuthTest):
             self.assertEqual(self.kube("POST", maps, {"metadata": {"name": "before"}}), 201)
             self.assertIn(b'"before"', watch.readline())
             self.enable(server)
+            # What has begun before is told why it ends, and without waiting for the next event.
+            last = json.loads(watch.readline())
+            self.assertEqual((last["type"], last["object"]["code"], last["object"]["reason"]),
+                             ("ERROR", 401, "Unauthorized"))
+            self.assertIn("--kube-token-file", last["object"]["message"])
+            self.assertEqual(watch.readline(), b"")
             root = self.login(server, "root", "root's secret")
             value = b64('{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"after","namespace":"default"}}')
             self.must(server, "kv/put", {"key": b64("/registry/configmaps/default/after"), "value": value}, root)
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                self.assertEqual(watch.readline(), b"")  # what has begun before, too
         for method, path in (("GET", maps), ("GET", "/api"), ("GET", "/metrics"), ("DELETE", f"{maps}/before")):
             with self.subTest(method=method, path=path):
                 self.assertEqual(self.kube(method, path), 401)
@@ -289,6 +293,37 @@ class OtherDoors(AuthTest):
         self.assertEqual(self.kube("GET", "/readyz"), 200)
         self.must(server, "auth/disable", {}, root)
         self.assertEqual(self.kube("GET", f"{maps}/after"), 200)
+
+    def test_a_connection_of_the_kubernetes_api_is_shut_and_opened_with_authentication(self):
+        server = self.serving_kube()
+        self.kube_has("/api/v1/namespaces/default")
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=60)
+
+        def get():
+            connection.request("GET", "/api/v1/namespaces/default")
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+        self.assertEqual(get()[0], 200)
+        self.enable(server)
+        code, status = get()
+        self.assertEqual((code, status["kind"], status["reason"]), (401, "Status", "Unauthorized"))
+        self.assertIn("--kube-token-file", status["message"])
+        self.must(server, "auth/disable", {}, self.login(server, "root", "root's secret"))
+        self.assertEqual(get()[0], 200)
+        connection.close()
+
+    def test_a_restart_with_authentication_keeps_the_kubernetes_api_shut_and_says_so(self):
+        server = self.serving_kube()
+        self.kube_has("/api/v1/namespaces/default")
+        self.assertNotIn("authentication is enabled in this store", server.log)
+        self.enable(server)
+        server.stop()
+        server.start()
+        self.assertIn("authentication is enabled in this store", server.log)
+        self.assertEqual(self.kube("GET", "/api/v1/namespaces/default"), 401)
+        self.must(server, "auth/disable", {}, self.login(server, "root", "root's secret"))
+        self.assertEqual(self.kube("GET", "/api/v1/namespaces/default"), 200)
 
     def test_the_kubernetes_api_takes_the_certificate_of_who_may_all_of_it(self):
         authority = Authority(self.scratch / "certs")

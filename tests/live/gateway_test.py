@@ -475,7 +475,7 @@ class Streams(GatewayTest):
         before = self.vigil.anonymous_kb()
         body = json.dumps({"key": b64("big"), "range_end": b64("bih")})
         with socket.create_connection(("127.0.0.1", self.vigil.port), 20) as s:
-            s.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+            s.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
                       + body.encode())
             time.sleep(0.5)
             self.put("meanwhile")
@@ -490,7 +490,7 @@ class Streams(GatewayTest):
     def test_a_watch_that_is_not_read_is_not_held(self):
         create = json.dumps({"create_request": {"key": b64("w")}})
         with socket.create_connection(("127.0.0.1", self.vigil.port), 20) as s:
-            s.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(create)
+            s.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(create)
                       + create.encode())
             answer = http.client.HTTPResponse(s)
             answer.begin()
@@ -590,10 +590,10 @@ class Attacks(GatewayTest):
     @only_vigil
     def test_body_past_the_limit(self):
         before = self.vigil.anonymous_kb()
-        status, _ = self.raw(b"POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+        status, _ = self.raw(b"POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
         self.assertEqual(status, 413)
         chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
-        status, _ = self.raw(b"POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        status, _ = self.raw(b"POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                              + chunk * 100)
         self.assertEqual(status, 413)
         self.assertLess(self.vigil.anonymous_kb() - before, 16 << 10)
@@ -605,14 +605,14 @@ class Attacks(GatewayTest):
 
     def test_half_a_body_is_no_call(self):
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
-            s.sendall(b'POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n{"key":"aGFsZg=="')
+            s.sendall(b'POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\n{"key":"aGFsZg=="')
         time.sleep(0.1)
         self.assertNotIn("kvs", self.gateway.call("kv/range", {"key": b64("half")}))
 
     def test_slow_body_holds_up_nobody(self):
         body = json.dumps({"key": b64("slow"), "value": b64("v" * 50)}).encode()
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
-            s.sendall(b"POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+            s.sendall(b"POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
             for byte in body:
                 s.sendall(bytes([byte]))
                 time.sleep(0.002)
@@ -633,7 +633,7 @@ class Attacks(GatewayTest):
         requests = b""
         for i in range(50):
             body = json.dumps({"key": b64(f"p{i}")}).encode()
-            requests += b"POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            requests += b"POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
             threading.Thread(target=s.sendall, args=(requests,)).start()
             got = b""

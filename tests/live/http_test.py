@@ -60,7 +60,7 @@ class Http1(LiveTest):
         self.assertEqual(sum(int(n) for n in re.findall(r"}\s*(\d)$", out, re.M)), 1)
 
     def test_pipelined_and_split_requests(self):
-        request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
             s.sendall(request * 3)
             answers = b""
@@ -72,7 +72,7 @@ class Http1(LiveTest):
 
     def test_connection_close_is_honoured(self):
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
-            s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             while s.recv(65536):
                 pass
 
@@ -171,7 +171,7 @@ class HttpOverHttp2(LiveTest):
             encoder = hpack.Encoder()
             encoder.header_table_size = 0
             block = encoder.encode([(":method", "POST"), (":scheme", "http"), (":path", "/v3/watch"),
-                                    (":authority", "x")])
+                                    (":authority", "localhost")])
             body = b'{"create_request": {"key": "YQ=="}}'
             watches = range(1, 401, 2)
             for stream in watches:

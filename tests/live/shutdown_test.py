@@ -67,11 +67,11 @@ class Shutdown(LiveTest):
         body = b'{"create_request": {"key": "YQ=="}}'
         with socket.create_connection(("127.0.0.1", server.port), 10) as old, \
                 h2raw.Connection(server.port) as new:
-            old.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            old.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             encoder = hpack.Encoder()
             encoder.header_table_size = 0
             block = encoder.encode([(":method", "POST"), (":scheme", "http"), (":path", "/v3/watch"),
-                                    (":authority", "x")])
+                                    (":authority", "localhost")])
             new.send(h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, 1, block) +
                      h2raw.frame(h2raw.DATA, h2raw.END_STREAM, 1, body))
             text = b""
@@ -105,7 +105,7 @@ class Shutdown(LiveTest):
         server = self.server(args=["--shutdown-timeout=60s"]).start()
         with socket.create_connection(("127.0.0.1", server.port)) as held:
             # A request under way that does not come whole holds up the stop.
-            held.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            held.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             time.sleep(0.2)
             os.kill(server.pid, signal.SIGTERM)
             time.sleep(0.3)

@@ -89,7 +89,7 @@ class TlsTest(LiveTest):
 
     def ask(self, sock, path="/health"):
         """One request on a connection that stays."""
-        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         got = b""
         while b"\r\n\r\n" not in got:
             piece = sock.recv(4096)

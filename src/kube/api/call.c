@@ -168,7 +168,7 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
 static void op_begin(struct kube_call *call, struct engine_op *op,
                      void (*done)(struct engine_op *op))
 {
-    *op = (struct engine_op){.done = done, .arena = &call->arena, .principal = ENGINE_SERVER};
+    *op = (struct engine_op){.done = done, .arena = &call->arena, .principal = call->principal};
     call->under_way++;
     call->face->under_way++;
 }
@@ -585,6 +585,7 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     http_exchange_set_user(x, &call->life);
     call->started_ns = clock_mono_ns(call->face->clock);
+    call->principal = kube_principal(call->face, request);
     begin(call, request);
 }
 
@@ -628,6 +629,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     face->clock = loop ? loop_clock(loop) : clock_system();
     list_init(&face->purges);
     kube_namespaces_init(&face->namespaces);
+    kube_watches_init(&face->watches, shard, loop);
     TRY(kube_counter_init(&face->counter, config->metrics));
     face->registry = kube_registry_new(face);
     TRY(http_routes_new(&face->routes));
@@ -673,6 +675,7 @@ void kube_face_free(struct kube_face *face)
     kube_face_stop(face);
     assert(face->under_way == 0);
     kube_line_fini(&face->line);
+    kube_watches_fini(&face->watches);
     kube_registry_free(face->registry);
     http_routes_free(face->routes);
     kube_selections_fini(&face->selections);

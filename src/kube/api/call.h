@@ -18,6 +18,7 @@
 #include "kube/api/registry.h"
 #include "kube/api/request.h"
 #include "kube/api/selection.h"
+#include "kube/api/watches.h"
 #include "kube/object/object.h"
 #include "kube/resource/kind.h"
 #include "kube/storage/storage.h"
@@ -59,6 +60,7 @@ struct kube_face {
     struct kube_line line;   /* changes of the same object */
     struct kube_looks looks; /* of lists and watches */
     struct kube_counter counter;
+    struct kube_watches watches;
     bool stopped; /* nothing is begun any more that nobody asks for */
 };
 
@@ -70,6 +72,7 @@ struct kube_call {
     struct kube_face *face;
     struct http_exchange *exchange; /* NULL once it is over */
     struct arena arena;
+    struct auth_principal principal; /* see kube_principal */
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;
@@ -104,8 +107,7 @@ void kube_call_warn(struct kube_call *call, struct slice warning);
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);
 /* The head of an answer whose body comes as it is made. */
 void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type);
-/* An object as it is stored, made ready for the wire in the arena, in the shape that was asked for.
- * False: the status says why. */
+/* A stored object in the shape that was asked for, in the arena. False: the status says why. */
 MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json);
@@ -118,10 +120,8 @@ void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op));
 void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op));
 struct kube_call *kube_call_of_range(struct engine_op *op);
 struct kube_call *kube_call_of_write(struct engine_op *op);
-/*
- * In each done, after what the operation has was looked at and it was closed; answers come after
- * this. False: the peer has gone, and the call is freed now unless another operation runs.
- */
+/* In each done, after what the operation has was looked at and it was closed; answers come after
+ * this. False: the peer has gone, and the call is freed now unless another operation runs. */
 MUST_CHECK
 bool kube_call_done(struct kube_call *call);
 

@@ -63,6 +63,28 @@ enum status kube_format_event(const char *type, struct slice object, struct buf 
     return write_with(KUBE_PROTOBUF, type, object, to);
 }
 
+enum status kube_format_error(const struct kube_status *status, bool protobuf, struct buf *to)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    if (!protobuf)
+        return kube_status_write_event(status, to);
+    TRY(kube_status_write(status, &json));
+    return kube_format_event("ERROR", buf_slice(&json), to);
+}
+
+enum status kube_format_bookmark(const struct kube_shaping *shaping, int64_t revision,
+                                 bool initial_end, bool columns, bool protobuf, struct buf *to)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    if (protobuf) {
+        TRY(kube_shape_bookmark(shaping, revision, initial_end, false, &json));
+        return kube_format_event("BOOKMARK", buf_slice(&json), to);
+    }
+    TRY(buf_append_text(to, "{\"type\":\"BOOKMARK\",\"object\":"));
+    TRY(kube_shape_bookmark(shaping, revision, initial_end, columns, to));
+    return buf_append_text(to, "}\n");
+}
+
 /* -- Lists -- */
 
 struct list_type {

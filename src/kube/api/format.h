@@ -9,6 +9,9 @@
 #include "kube/api/accept.h"
 #include "kube/resource/kind.h"
 
+struct kube_shaping;
+struct kube_status;
+
 /* A set as kube_accept_parse takes it: what objects of this kind can be answered in. */
 unsigned kube_formats_of(const struct kube_kind *kind);
 
@@ -25,6 +28,14 @@ enum status kube_format_write(enum kube_format format, struct slice json, struct
 /* Appends a frame of a watch in protobuf; type: "ADDED". The same statuses. */
 MUST_CHECK
 enum status kube_format_event(const char *type, struct slice object, struct buf *to);
+
+/* The same for the ERROR event that ends a watch, and for a bookmark (kube_shape_bookmark): in
+ * protobuf or in JSON. */
+MUST_CHECK
+enum status kube_format_error(const struct kube_status *status, bool protobuf, struct buf *to);
+MUST_CHECK
+enum status kube_format_bookmark(const struct kube_shaping *shaping, int64_t revision,
+                                 bool initial_end, bool columns, bool protobuf, struct buf *to);
 
 /*
  * A list in protobuf, whose head tells the length of all of it: fields are made one by one, then

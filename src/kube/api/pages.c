@@ -5,6 +5,7 @@
 #include "engine/auth.h"
 #include "kube/api/tokens.h"
 #include "wire/http/gzip.h"
+#include "wire/http/origin.h"
 
 #include <stdio.h>
 
@@ -12,18 +13,6 @@
 #define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
 
 /* -- The gate -- */
-
-static bool is_loopback_name(struct slice host)
-{
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct slice name = slice_from_text(names[i]);
-        if (host.len >= name.len && slice_equal(slice_sub(host, 0, name.len), name) &&
-            (host.len == name.len || host.ptr[name.len] == ':'))
-            return true;
-    }
-    return false;
-}
 
 /* What everyone may ask, as in Kubernetes. */
 static bool is_public(struct slice path)
@@ -36,18 +25,34 @@ static bool is_public(struct slice path)
     return false;
 }
 
-bool kube_lets_in(const struct kube_face *face, const struct http_request *request)
+static bool has_token(const struct kube_face *face, const struct http_request *request)
 {
-    const struct kube_tokens *tokens = face->config->tokens;
     struct slice field = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
-    if (tokens && kube_tokens_find(tokens, field))
+    return face->config->tokens && kube_tokens_find(face->config->tokens, field);
+}
+
+struct auth_principal kube_principal(const struct kube_face *face,
+                                     const struct http_request *request)
+{
+    bool named = request->peer_name || has_token(face, request);
+    return named ? ENGINE_SERVER : (struct auth_principal){0};
+}
+
+bool kube_lets_in(const struct kube_face *face, const struct http_request *request)
+{
+    if (has_token(face, request))
         return true;
-    if (tokens && !request->peer_name)
+    if (face->config->tokens && !request->peer_name)
         return false;
     return engine_auth_holds(face->shard,
                              slice_from_text(request->peer_name ? request->peer_name : ""),
                              SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
+}
+
+bool kube_shuts_out(const struct kube_face *face, const struct http_request *request)
+{
+    return engine_auth_enabled(face->shard) && !kube_lets_in(face, request);
 }
 
 static void respond_status(struct http_exchange *x, const struct kube_status *status)
@@ -60,15 +65,20 @@ static void respond_status(struct http_exchange *x, const struct kube_status *st
     buf_fini(&text);
 }
 
+void kube_unauthorized(const struct kube_face *face, struct kube_status *status)
+{
+    (void)kube_fail(status, KUBE_UNAUTHORIZED, "%s",
+                    engine_auth_enabled(face->shard)
+                        ? "Unauthorized: authentication is enabled in this store, so a request "
+                          "needs a bearer token of the server's --kube-token-file, or over TLS the "
+                          "certificate of a user who may read and write all keys below /registry/"
+                        : "Unauthorized");
+}
+
 static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
 {
     struct kube_status status;
-    kube_fail(&status, KUBE_UNAUTHORIZED, "%s",
-              engine_auth_enabled(face->shard)
-                  ? "Unauthorized: access to this store is controlled, so that it needs a token of "
-                    "--kube-token-file, or the certificate of a user who may read and write all "
-                    "below /registry/"
-                  : "Unauthorized");
+    kube_unauthorized(face, &status);
     respond_status(x, &status);
 }
 
@@ -100,9 +110,9 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
 {
     struct kube_face *face = ctx;
     struct slice origin;
-    bool from_page = http_request_get(request, SLICE_LITERAL("origin"), &origin);
+    bool local = http_host_is_loopback(request->host) && !http_is_foreign(request, &origin);
     const struct http_field *impersonation = find_impersonation(request);
-    if (request->secure || (is_loopback_name(request->host) && !from_page)) {
+    if (request->secure || local) {
         bool known = is_public(request->path) || kube_lets_in(face, request);
         if (!known)
             respond_unauthorized(x, face);

@@ -21,7 +21,15 @@ enum status kube_pages_add(struct kube_face *face);
  * certificate of a user who may do all of that.
  */
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
-/* Whether who sent it is let in, now. */
+/* Whether its sender is let in, now. */
 bool kube_lets_in(const struct kube_face *face, const struct http_request *request);
+/* The same for one that was let in before: not any more. */
+bool kube_shuts_out(const struct kube_face *face, const struct http_request *request);
+/* In whose name it is done: the server's for a sender who was let in by name. An anonymous one is
+ * nobody, whom the engine refuses from the moment on that access is controlled. */
+struct auth_principal kube_principal(const struct kube_face *face,
+                                     const struct http_request *request);
+/* What a sender who is not let in is answered. */
+void kube_unauthorized(const struct kube_face *face, struct kube_status *status);
 
 #endif

@@ -12,7 +12,6 @@
  */
 #include "base/log.h"
 #include "base/xalloc.h"
-#include "engine/auth.h"
 #include "kube/api/custom.h"
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
@@ -22,8 +21,6 @@
 #include "kube/api/shape.h"
 #include "kube/api/shown.h"
 #include "kube/api/sight.h"
-
-#include <stdio.h>
 
 enum {
     REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
@@ -74,6 +71,7 @@ struct kube_watch {
     struct kube_call *call;        /* owned; NULL once nobody needs it */
     struct kube_registry_use *use; /* owned; of a custom resource */
     struct kube_looker looker;
+    struct kube_watches_link in_face;
     struct timer bookmark; /* the next one, or the end of patience */
     int64_t deadline_ns;   /* by the loop's clock */
     int64_t told;          /* bookmarks never go behind this */
@@ -97,11 +95,6 @@ static void move(struct kube_watch *w, enum phase next)
     w->counted = next != PHASE_FAILED;
     if (w->counted)
         count(w, in[next], 1);
-}
-
-static struct loop *loop_of(const struct kube_watch *w)
-{
-    return w->face->loop;
 }
 
 static void close_range(struct kube_watch *w)
@@ -137,8 +130,9 @@ static void watch_end(struct kube_life *life)
         kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
     if (w->call)
         kube_call_release(w->call);
+    kube_watches_remove(&w->face->watches, &w->in_face);
     kube_looker_fini(&w->looker);
-    loop_timer_cancel(loop_of(w), &w->bookmark);
+    loop_timer_cancel(w->face->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
     kube_selection_unref(w->selection);
     kube_registry_use_free(w->use);
@@ -156,11 +150,7 @@ static enum status fail(struct kube_watch *w, const struct kube_status *status)
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
     move(w, PHASE_FAILED);
-    if (!w->protobuf)
-        return kube_status_write_event(status, &w->made);
-    AUTO(buf_fini) struct buf json = {0};
-    TRY(kube_status_write(status, &json));
-    return kube_format_event("ERROR", buf_slice(&json), &w->made);
+    return kube_format_error(status, w->protobuf, &w->made);
 }
 
 static enum status fail_engine(struct kube_watch *w, enum status engine)
@@ -178,16 +168,10 @@ static enum status fail_engine(struct kube_watch *w, enum status engine)
 
 static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
 {
+    bool columns = !w->columns_told && !w->protobuf;
     w->told = revision;
-    if (w->protobuf) {
-        AUTO(buf_fini) struct buf json = {0};
-        TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, false, &json));
-        return kube_format_event("BOOKMARK", buf_slice(&json), &w->made);
-    }
-    TRY(buf_append_text(&w->made, "{\"type\":\"BOOKMARK\",\"object\":"));
-    TRY(kube_shape_bookmark(&w->shaping, revision, initial_end, !w->columns_told, &w->made));
-    w->columns_told = true;
-    return buf_append_text(&w->made, "}\n");
+    w->columns_told |= columns;
+    return kube_format_bookmark(&w->shaping, revision, initial_end, columns, w->protobuf, &w->made);
 }
 
 /* An object that its type has no room for ends the watch as one that is none does. */
@@ -267,10 +251,10 @@ static enum status step_initial(struct kube_watch *w)
 {
     struct slice field;
     struct kube_object object;
+    bool selected;
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
-    bool selected;
     enum status status =
         kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
     w->looked = w->begins->scope.looked;
@@ -437,7 +421,7 @@ static void begin_ending(struct kube_watch *w)
 {
     w->ending = true;
     w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
-    loop_timer_set(loop_of(w), &w->bookmark, loop_now_ns(loop_of(w)) + FAREWELL_NS);
+    loop_timer_set(w->face->loop, &w->bookmark, loop_now_ns(w->face->loop) + FAREWELL_NS);
 }
 
 /* ST_END, ST_AGAIN: nothing for now; it will be woken. */
@@ -497,13 +481,26 @@ static bool follows(const struct kube_watch *w)
            tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
 }
 
+/* Access may be controlled now, and not for this client: its last event says so then. False: it is
+ * in the middle of another one, or there is no memory. */
+static bool goes_on(struct kube_watch *w)
+{
+    struct kube_status status;
+    if (!kube_shuts_out(w->face, http_exchange_request(w->exchange)))
+        return true;
+    if (w->at || w->made_at || (w->begins && !kube_out_empty(&w->begins->out)))
+        return false;
+    buf_fini(&w->made);
+    kube_unauthorized(w->face, &status);
+    return fail(w, &status) == ST_OK;
+}
+
 static enum http_fill fill_with(struct kube_watch *w, unsigned *looks, uint8_t *dst, size_t room,
                                 size_t *ret_len)
 {
     enum status status = ST_OK;
     size_t n = 0;
-    if (engine_auth_enabled(w->face->shard) &&
-        !kube_lets_in(w->face, http_exchange_request(w->exchange))) { /* any more */
+    if (w->phase != PHASE_FAILED && !goes_on(w)) {
         *ret_len = 0;
         http_abort(w->exchange);
         return HTTP_FILL_DONE;
@@ -631,13 +628,13 @@ static void on_fresh(struct kube_call *call, bool fresh)
  * that before the deadline. */
 static void set_bookmark(struct kube_watch *w)
 {
-    int64_t now_ns = loop_now_ns(loop_of(w));
+    int64_t now_ns = loop_now_ns(w->face->loop);
     int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
     int64_t next_ns =
         now_ns + random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
     w->sent_before = w->sent;
     if (now_ns < last_ns)
-        loop_timer_set(loop_of(w), &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
+        loop_timer_set(w->face->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
 
 /* What there was pins the store while it is sent: who takes nothing of it for so long is let go,
@@ -645,7 +642,7 @@ static void set_bookmark(struct kube_watch *w)
 static void on_bookmark(struct timer *timer)
 {
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
-    bool last = loop_now_ns(loop_of(w)) >= w->deadline_ns - LAST_BOOKMARK_NS;
+    bool last = loop_now_ns(w->face->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
     bool pins = !last && (w->phase == PHASE_INITIAL || w->last);
     if (w->ending || (pins && w->sent == w->sent_before)) {
         http_abort(w->exchange);
@@ -711,7 +708,7 @@ static void begin_answer(struct kube_watch *w)
                     w->protobuf ? SLICE_LITERAL("application/vnd.kubernetes.protobuf;stream=watch")
                                 : SLICE_LITERAL("application/json"));
     http_set_source(x, &w->source);
-    w->deadline_ns = loop_now_ns(loop_of(w)) + seconds * NS_PER_S;
+    w->deadline_ns = loop_now_ns(w->face->loop) + seconds * NS_PER_S;
     http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_deadline);
     set_bookmark(w);
     http_park(x, on_leave);
@@ -770,6 +767,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
         w->use =
             kube_registry_use_new(call->face->registry, kube_custom_of(call->kind), on_changed, w);
     call->handler = w;
+    kube_watches_add(&w->face->watches, &w->in_face, w->exchange);
     kube_call_hand_over(call, &w->life);
     return w;
 }

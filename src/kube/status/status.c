@@ -150,6 +150,9 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
                          "The resourceVersion for the provided watch is too old.");
     case ST_TIMEOUT:
         return kube_fail(status, KUBE_TIMEOUT, "Timeout: %s", status_text(engine));
+    case ST_USER_EMPTY:
+    case ST_PERMISSION_DENIED:
+        return kube_fail(status, KUBE_UNAUTHORIZED, "Unauthorized");
     case ST_STOPPED:
         return kube_fail(status, KUBE_SERVICE_UNAVAILABLE, "%s", status_text(engine));
     default:

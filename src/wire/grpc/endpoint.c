@@ -98,6 +98,11 @@ void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
     endpoint->peer_owner = owner;
 }
 
+void grpc_endpoint_set_guarded(struct grpc_endpoint *endpoint, bool guarded)
+{
+    endpoint->guarded = guarded;
+}
+
 void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name)
 {
     endpoint->peer_name = name;

@@ -28,6 +28,9 @@ DEFINE_CLEANUP(struct grpc_endpoint *, grpc_endpoint_free)
 /* Borrowed; what grpc_call_peer_name tells. NULL at first. */
 void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *name);
 
+/* See grpc_services_refuse_pages; false at first. */
+void grpc_endpoint_set_guarded(struct grpc_endpoint *endpoint, bool guarded);
+
 /* What grpc_call_peer_address tells. */
 void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
                                     void (*fn)(void *owner, char *text), void *owner);

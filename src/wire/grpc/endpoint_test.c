@@ -79,6 +79,38 @@ static void deadline_counts_from_the_real_time(void **state)
     assert_int_equal(wire_connection_timeout(f->connection), f->now + H2_SECOND_NS + DEADLINE_NS);
 }
 
+/* No page can send one today, and none shall get through if that changes. */
+static void page_is_refused_by_a_guarded_server_that_refuses_pages(void **state)
+{
+    struct fixture *f = *state;
+    struct wire_hooks hooks = {.on_output = on_output, .owner = f};
+    const char *const *page = EXTRA("origin", "http://evil.example");
+    assert_int_equal(wire_server_new(f->services, NULL, &f->limits, &f->server), ST_OK);
+    for (int step = 0; step < 4; step++) {
+        struct wire_hooks now = hooks;
+        uint32_t first = 1, second = 3;
+        if (step == 1)
+            wire_server_guard(f->server);
+        if (step == 2)
+            grpc_services_refuse_pages(f->services);
+        now.secure = step == 3;
+        wire_connection_free(f->connection);
+        assert_int_equal(wire_connection_new(f->server, now, f->now, &f->connection), ST_OK);
+        f->in.len = f->out.len = 0;
+        test_hello(&f->in);
+        test_call_with(&f->in, first, "/t.T/Echo", 0, page);
+        test_message(&f->in, first, H2_FLAG_END_STREAM, SLICE_LITERAL("a"));
+        test_call(&f->in, second, "/t.T/Echo");
+        test_message(&f->in, second, H2_FLAG_END_STREAM, SLICE_LITERAL("a"));
+        exchange(f);
+        if (step == 2)
+            assert_ended(f, first, GRPC_PERMISSION_DENIED, "http://evil.example");
+        else
+            assert_int_equal(status_of(f, first), GRPC_OK);
+        assert_int_equal(status_of(f, second), GRPC_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -86,6 +118,7 @@ int main(void)
         TEST(answer_that_was_whole_by_its_deadline_is_sent),
         TEST(deadline_between_messages_is_told_by_the_status),
         TEST(deadline_counts_from_the_real_time),
+        TEST(page_is_refused_by_a_guarded_server_that_refuses_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

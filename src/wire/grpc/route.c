@@ -169,6 +169,20 @@ static void refuse_path(struct grpc_call *call)
                               SLICE_ARGS(service));
 }
 
+static bool check_origin(struct grpc_call *call)
+{
+    const struct grpc_services *services = call->server->services;
+    struct slice origin;
+    char quoted[QUOTED_BYTES];
+    if (!call->endpoint->guarded || !services || !grpc_services_refuses_pages(services) ||
+        !h2_headers_get(call->headers, SLICE_LITERAL("origin"), &origin))
+        return true;
+    grpc_call_fail_format(refused(call, 403), GRPC_PERMISSION_DENIED,
+                          "vigil: calls from a page of %s are refused without --cors",
+                          quote(origin, quoted));
+    return false;
+}
+
 static bool check_encoding(struct grpc_call *call)
 {
     struct slice encoding;
@@ -201,7 +215,8 @@ static void route_anew(struct grpc_call *call)
     struct h2_headers *headers = call->headers;
     bool fixed = true;
     if (!check_host(call) || !check_content_type(call) || !check_timeout(call, &fixed) ||
-        !check_authority(call) || !check_http_method(call) || !check_time_left(call))
+        !check_authority(call) || !check_http_method(call) || !check_time_left(call) ||
+        !check_origin(call))
         return;
     const struct grpc_row *row =
         call->server->services ? grpc_services_find(call->server->services, headers->path) : NULL;

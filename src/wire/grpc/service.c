@@ -16,6 +16,7 @@ const struct metric_buckets grpc_seconds = {seconds_bounds, COUNT_OF(seconds_bou
 struct grpc_services {
     struct grpc_row *rows;
     size_t count;
+    bool refuses_pages;
 };
 
 enum status grpc_services_new(struct grpc_services **ret_services)
@@ -91,6 +92,16 @@ void grpc_services_time(struct grpc_services *services, const struct grpc_timing
 {
     for (size_t i = 0; i < services->count; i++)
         services->rows[i].timing = timing;
+}
+
+void grpc_services_refuse_pages(struct grpc_services *services)
+{
+    services->refuses_pages = true;
+}
+
+bool grpc_services_refuses_pages(const struct grpc_services *services)
+{
+    return services->refuses_pages;
 }
 
 void grpc_services_guard(struct grpc_services *services, const struct grpc_guard *guard)

@@ -85,6 +85,11 @@ void grpc_services_time(struct grpc_services *services, const struct grpc_timing
 /* From now on, for every method. */
 void grpc_services_guard(struct grpc_services *services, const struct grpc_guard *guard);
 
+/* From now on a call with an Origin field, which only browsers send, is refused if it comes over a
+ * guarded connection (wire_server_guard). */
+void grpc_services_refuse_pages(struct grpc_services *services);
+bool grpc_services_refuses_pages(const struct grpc_services *services);
+
 /* Whether any method's path begins so: "/etcdserverpb.KV/". */
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix);
 

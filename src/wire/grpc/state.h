@@ -35,6 +35,7 @@ struct grpc_endpoint {
     size_t unfinished_bytes; /* of messages that arrive in pieces */
     size_t held_bytes;       /* of messages delivered to calls whose answer has not begun */
     bool leaving;            /* shutting down: calls that park are refused */
+    bool guarded;            /* see grpc_services_refuse_pages */
 };
 
 struct grpc_call {

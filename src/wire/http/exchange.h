@@ -34,6 +34,7 @@ struct http_request {
     uint8_t major, minor; /* 1.0, 1.1, 2.0 */
     bool keep_alive;      /* HTTP/1: the connection may stay; HTTP/2: always */
     bool secure;          /* came over TLS */
+    bool guarded;         /* it did not, and its server is to keep foreign pages away */
     /* The common name of the client's certificate, which we trust; NULL without one. */
     const char *peer_name;
     const struct http_certificate *certificate; /* wire/http/certificate.h; NULL as the name */

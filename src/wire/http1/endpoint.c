@@ -106,6 +106,7 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
     x->request = head->request;
     x->request.secure = e->hooks.secure;
+    x->request.guarded = e->hooks.guarded;
     x->request.peer_name = e->hooks.peer_name;
     x->request.certificate = e->hooks.certificate;
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));

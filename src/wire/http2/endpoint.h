@@ -23,6 +23,7 @@ struct http2_hooks {
     void (*on_output)(void *owner);
     void *owner;
     bool secure;           /* it came over TLS */
+    bool guarded;          /* as http_request has it */
     const char *peer_name; /* as http_request has it */
     const struct http_certificate *certificate;
 };

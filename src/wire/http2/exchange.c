@@ -263,6 +263,7 @@ static struct http_request request_of(const struct h2_headers *headers,
         .major = 2,
         .keep_alive = true,
         .secure = hooks->secure,
+        .guarded = hooks->guarded,
         .peer_name = hooks->peer_name,
         .certificate = hooks->certificate,
     };
