@@ -64,13 +64,19 @@ static bool arena_grow(struct arena *arena, size_t bytes)
     return true;
 }
 
+static void *run_out(struct arena *arena)
+{
+    arena->ran_out = true;
+    return NULL;
+}
+
 void *arena_alloc_slow(struct arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)
-        return NULL;
+        return run_out(arena);
     size_t rounded = size_max(align_up(bytes, ARENA_ALIGN), ARENA_ALIGN);
     if (rounded > (size_t)(arena->end - arena->next) && !arena_grow(arena, rounded))
-        return NULL;
+        return run_out(arena);
     void *result = arena->next;
     arena->next += rounded;
     ASAN_UNPOISON_MEMORY_REGION(result, bytes);
@@ -81,7 +87,7 @@ void *arena_calloc(struct arena *arena, size_t count, size_t bytes_each)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, bytes_each, &bytes))
-        return NULL;
+        return run_out(arena);
     void *result = arena_alloc(arena, bytes);
     if (result)
         memset(result, 0, bytes);

@@ -22,6 +22,7 @@ struct arena {
     struct arena_block *blocks; /* heap blocks, newest first */
     size_t held_bytes;          /* heap bytes in blocks */
     size_t limit_bytes;         /* held_bytes never passes this */
+    bool ran_out;               /* an allocation has failed since arena_init */
 };
 
 /* first may be NULL; it is borrowed until arena_fini. */
@@ -29,6 +30,15 @@ void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t lim
 
 /* Frees all blocks. A zeroed arena may be finished. */
 void arena_fini(struct arena *arena);
+
+/*
+ * Whether something that was to be made in it is missing. Asked before an answer or a write is made
+ * of what lies there, so that a failed copy that somebody passed over is never taken for an answer.
+ */
+static inline bool arena_ran_out(const struct arena *arena)
+{
+    return arena->ran_out;
+}
 
 /* arena_alloc where the current block has no room, or is watched by the address sanitizer. */
 MUST_CHECK

@@ -27,13 +27,20 @@ static void growth_stops_at_the_limit(void **state)
     struct arena arena;
     arena_init(&arena, NULL, 0, 100000);
     size_t got = 0;
+    assert_false(arena_ran_out(&arena));
     while (arena_alloc(&arena, 1000))
         got += 1000;
 
+    assert_true(arena_ran_out(&arena));
     assert_true(got >= 90000 && got <= 100000);
     assert_true(arena.held_bytes <= 100000);
     assert_null(arena_alloc(&arena, SIZE_MAX));
     assert_null(arena_calloc(&arena, SIZE_MAX / 2, 4));
+    arena_fini(&arena);
+    arena_init(&arena, NULL, 0, 100000);
+    assert_false(arena_ran_out(&arena));
+    assert_null(arena_calloc(&arena, SIZE_MAX / 2, 4));
+    assert_true(arena_ran_out(&arena));
     arena_fini(&arena);
 }
 

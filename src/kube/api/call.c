@@ -100,6 +100,12 @@ static enum status respond(struct kube_call *call, unsigned code, struct slice j
 
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
+    /* An answer that was made while something was missing may be wrong, unless it says so. */
+    if (UNLIKELY(arena_ran_out(&call->arena)) && code < 500 && code != 413) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
     call->code = code;
     kube_line_leave(&call->turn);
     if (add_field(call, "Cache-Control", "no-cache, private") && respond(call, code, json) != ST_OK)
@@ -649,20 +655,40 @@ void kube_face_set_metrics(struct kube_face *face,
 
 static void on_keep(struct deferred *deferred)
 {
-    struct kube_face *face = CONTAINER_OF(deferred, struct kube_face, keep);
+    struct kube_face *face = CONTAINER_OF(deferred, struct kube_face, keep.next);
     kube_keeper_start(face);
     kube_definitions_keep(face);
 }
 
+static void on_keep_again(struct timer *timer)
+{
+    struct kube_face *face = CONTAINER_OF(timer, struct kube_face, keep.again);
+    loop_defer(face->loop, &face->keep.next);
+}
+
+enum { KEEP_AGAIN_S = 10 };
+
+void kube_keep_again(struct kube_face *face)
+{
+    if (face->stopped)
+        return;
+    face->keep.next.fn = on_keep;
+    face->keep.again.fn = on_keep_again;
+    loop_timer_set(face->loop, &face->keep.again,
+                   clock_add(loop_now_ns(face->loop), KEEP_AGAIN_S * NS_PER_S));
+}
+
 void kube_face_keep(struct kube_face *face)
 {
-    face->keep.fn = on_keep;
-    loop_defer(face->loop, &face->keep);
+    face->keep.next.fn = on_keep;
+    loop_defer(face->loop, &face->keep.next);
 }
 
 void kube_face_stop(struct kube_face *face)
 {
-    loop_defer_cancel(&face->keep);
+    loop_defer_cancel(&face->keep.next);
+    if (face->loop)
+        loop_timer_cancel(face->loop, &face->keep.again);
     kube_looks_stop(&face->looks);
     kube_registry_stop(face->registry);
     kube_purges_stop(face);

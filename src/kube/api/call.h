@@ -52,7 +52,7 @@ struct kube_face {
     struct clock *clock;            /* for the times in metadata */
     struct list purges;             /* namespaces being emptied: struct kube_purge */
     struct kube_namespaces namespaces;
-    struct deferred keep;           /* the keeper starts with the first turn */
+    struct kube_keep keep;
     struct kube_registry *registry; /* owned: which kinds there are */
     struct kube_expiry expiry;
     struct kube_sights *sights; /* owned; what watches share in a turn (sight.h) */
@@ -90,7 +90,7 @@ struct kube_call {
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
-    struct kube_turn turn; /* a change's; it leaves with the answer */
+    struct kube_turn turn;                   /* a change's; it leaves with the answer */
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* the handler's own, in the arena */
     void (*on_end)(struct kube_call *call);  /* the handler's; may be NULL */

@@ -148,7 +148,13 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     }
     if (!read_stored(change, &stored))
         return KUBE_DECIDE_FAIL;
-    return change->decide(change, stored, ret_object);
+    enum kube_decision decision = change->decide(change, stored, ret_object);
+    /* Nothing is written that was decided while a part was missing. */
+    if (decision != KUBE_DECIDE_FAIL && arena_ran_out(&change->scratch)) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        return KUBE_DECIDE_FAIL;
+    }
+    return decision;
 }
 
 static bool encode(struct kube_change *change, struct json_node *object)

@@ -24,21 +24,21 @@ static struct slice encode(struct arena *arena, struct slice bytes)
     return slice_of(text, (size_t)(to - text));
 }
 
-/* False: *ret_wrong is the byte that Go would name. */
-static bool decode(struct arena *arena, struct slice text, struct slice *ret_bytes,
-                   size_t *ret_wrong)
+/* ST_MALFORMED: *ret_wrong is the byte that Go would name. ST_NOMEM. */
+static enum status decode(struct arena *arena, struct slice text, struct slice *ret_bytes,
+                          size_t *ret_wrong)
 {
     uint8_t *bytes = arena_alloc(arena, text.len / 4 * 3 + 4), *to = bytes;
     uint32_t group = 0;
     unsigned bits = 0;
     *ret_wrong = 0;
     if (!bytes)
-        return false;
+        return ST_NOMEM;
     for (size_t i = 0; i < text.len; i++) {
         const char *digit = text.ptr[i] ? strchr(digits, text.ptr[i]) : NULL;
         *ret_wrong = i;
         if (!digit)
-            return false;
+            return ST_MALFORMED;
         group = group << 6 | (uint32_t)(digit - digits);
         bits += 6;
         if (bits >= 8) {
@@ -47,7 +47,7 @@ static bool decode(struct arena *arena, struct slice text, struct slice *ret_byt
         }
     }
     *ret_bytes = slice_of(bytes, (size_t)(to - bytes));
-    return bits < 6;
+    return bits < 6 ? ST_OK : ST_MALFORMED;
 }
 
 enum status kube_continue_write(struct arena *arena, int64_t revision, struct slice suffix,
@@ -93,10 +93,15 @@ bool kube_continue_read(struct arena *arena, struct slice token, struct kube_con
     struct error error;
     if (token.len > KUBE_TOKEN_BYTES_MAX)
         return kube_fail(status, KUBE_BAD_REQUEST, "%s", wrong);
-    if (!decode(arena, token, &text, &at))
+    enum status read = decode(arena, token, &text, &at);
+    if (read == ST_MALFORMED)
         return kube_fail(status, KUBE_BAD_REQUEST, "%s: illegal base64 data at input byte %zu",
                          wrong, at);
-    if (json_tree_read(arena, text, &root, &error) != ST_OK)
+    if (read == ST_OK)
+        read = json_tree_read(arena, text, &root, &error);
+    if (read == ST_NOMEM)
+        return kube_fail_engine(status, read);
+    if (read != ST_OK)
         return kube_fail(status, KUBE_BAD_REQUEST, "%s: %s", wrong, error.text);
     if (!json_node_is_text(json_node_named(root, "v"), "meta.k8s.io/v1"))
         return kube_fail(status, KUBE_BAD_REQUEST,
@@ -106,8 +111,9 @@ bool kube_continue_read(struct arena *arena, struct slice token, struct kube_con
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "%s: incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
                          wrong);
-    if (json_node_text(json_node_named(root, "start"), arena, &ret_continue->suffix) != ST_OK ||
-        !ret_continue->suffix.len)
+    if (json_node_text(json_node_named(root, "start"), arena, &ret_continue->suffix) != ST_OK)
+        return kube_fail_engine(status, ST_NOMEM);
+    if (!ret_continue->suffix.len)
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "%s: encoded start key empty (version meta.k8s.io/v1)", wrong);
     if (!is_clean(ret_continue->suffix))

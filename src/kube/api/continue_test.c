@@ -73,6 +73,23 @@ static void what_is_no_token_is_refused(void **state)
     assert_false(kube_continue_read(*state, slice_of(much, sizeof(much)), &from, &status));
 }
 
+static void no_memory_is_not_a_wrong_token(void **state)
+{
+    struct kube_continue from;
+    struct slice token;
+    assert_int_equal(kube_continue_write(*state, 5, SLICE_LITERAL("a\\b"), &token), ST_OK);
+    for (size_t limit = 0; limit < 2048; limit += 16) {
+        struct kube_status status = {0};
+        struct arena arena;
+        arena_init(&arena, NULL, 0, limit);
+        if (!kube_continue_read(&arena, token, &from, &status))
+            assert_int_equal(kube_status_code(&status), 500);
+        else
+            assert_true(slice_equal(from.suffix, SLICE_LITERAL("a\\b")));
+        arena_fini(&arena);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -81,6 +98,7 @@ int main(void)
         TEST(a_token_is_what_kube_apiserver_makes),
         TEST(every_length_comes_back),
         TEST(what_is_no_token_is_refused),
+        TEST(no_memory_is_not_a_wrong_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,10 +17,13 @@ struct keeper {
     struct engine_range range;
     struct kube_write write;
     struct deferred next;
+    bool failed; /* one could not be looked after */
 };
 
 static void keeper_free(struct keeper *keeper)
 {
+    if (keeper->failed)
+        kube_keep_again(keeper->face);
     keeper->face->under_way--;
     kube_kinds_unref(keeper->kinds);
     arena_fini(&keeper->arena);
@@ -36,6 +39,7 @@ static void go_on(struct keeper *keeper)
 static void on_written(struct engine_op *op)
 {
     struct keeper *keeper = CONTAINER_OF(op, struct keeper, write.engine.op);
+    keeper->failed |= op->status != ST_OK;
     engine_write_close(&keeper->write.engine); /* who was faster has settled it, too */
     go_on(keeper);
 }
@@ -73,6 +77,7 @@ static void on_read(struct engine_op *op)
     if (op->status == ST_OK && engine_range_next(&keeper->range, &field))
         kv = kube_kv_of(field);
     bool changed = kv.mod_revision && settle(keeper, kv);
+    keeper->failed |= op->status != ST_OK || arena_ran_out(&keeper->arena);
     engine_range_close(&keeper->range);
     if (!changed) {
         go_on(keeper);
@@ -93,6 +98,7 @@ static void read_one(struct keeper *keeper, struct slice name)
     keeper->request = (struct pb_range_request){0};
     if (kube_key_make(&keeper->arena, KUBE_DEFINITIONS_PREFIX, SLICE_EMPTY, name,
                       &keeper->request.key) != ST_OK) {
+        keeper->failed = true;
         go_on(keeper);
         return;
     }
@@ -122,6 +128,7 @@ static void on_kinds(struct kube_registry_wait *wait)
 {
     struct keeper *keeper = CONTAINER_OF(wait, struct keeper, wait);
     keeper->kinds = kube_kinds_ref(kube_registry_kinds(keeper->face->registry));
+    keeper->failed = wait->status != ST_OK;
     go_on(keeper);
 }
 

@@ -21,22 +21,66 @@ static void make(const char *name, const char *more)
     ask("POST", CMS, body, 201);
 }
 
-static void definitions_deleted_together_are_emptied_and_go(void **state)
+static void make_hats(void)
 {
-    (void)state;
-    begin(1, 0);
     ask("POST", CRDS,
         "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
         "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
         "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
         "\"type\":\"object\"}}}]}}",
         201);
+}
+
+static void definitions_deleted_together_are_emptied_and_go(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    make_hats();
     ask("POST", HATS,
         "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Hat\",\"metadata\":{\"name\":\"h\"}}", 201);
     ask("DELETE", CRDS "?dryRun=All", "", 200);
     ask("GET", HATS "/h", "", 200);
     ask("DELETE", CRDS, "", 200);
     ask("GET", CRDS "/hats.example.com", "", 404);
+    end();
+}
+
+enum { LARGE_ITEMS = 1000000 };
+
+/* An object that there is no memory to show is none that can be left out. */
+static void no_memory_is_not_told_as_an_object_that_is_none(void **state)
+{
+    (void)state;
+    begin(3, 0);
+    bed->config.skip_undecodable = true;
+    const char *schema = "[{\"op\":\"add\",\"path\":\"/spec/versions/0/schema/openAPIV3Schema/"
+                         "description\",\"value\":\"a hat\"}]";
+    struct buf text = {0};
+    make_hats();
+    assert_int_equal(buf_append_text(&text, "{\"kind\":\"Hat\",\"apiVersion\":\"example.com/v1\","
+                                            "\"metadata\":{\"name\":\"h\"},\"items\":[0"),
+                     ST_OK);
+    for (int i = 0; i < LARGE_ITEMS; i++)
+        assert_int_equal(buf_append_text(&text, ",0"), ST_OK);
+    assert_int_equal(buf_append_text(&text, "]}"), ST_OK);
+    store("/registry/example.com/hats/h", buf_slice(&text));
+    buf_fini(&text);
+    struct peer *changed =
+        send("PATCH", CRDS "/hats.example.com", "application/json-patch+json", schema);
+    run();
+    assert_answer(changed, 200, NULL);
+    struct peer *list = send_json("GET", HATS, "");
+    for (int i = 0; i < 10; i++) {
+        uint8_t bytes[4096];
+        run();
+        size_t n = http_exchange_flows(&list->x)
+                       ? http_exchange_fill(&list->x, bytes, sizeof(bytes))
+                       : 0;
+        assert_int_equal(buf_append(&list->answer, slice_of(bytes, n)), ST_OK);
+    }
+    assert_true(said(list, "\"items\":["));
+    assert_false(said(list, "]")); /* broken off, not empty */
+    ask("DELETE", HATS, "", 500);
     end();
 }
 
@@ -109,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
+        cmocka_unit_test(no_memory_is_not_told_as_an_object_that_is_none),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
         cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),
     };

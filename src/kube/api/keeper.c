@@ -81,7 +81,10 @@ static void on_page(struct engine_op *op)
             kube_purge_start(keeper->face,
                              slice_sub(kv.key, prefix.len, kv.key.len - prefix.len));
     }
+    fine = fine && keeper->range.op.status == ST_OK;
     engine_range_close(&keeper->range);
+    if (!fine)
+        kube_keep_again(keeper->face);
     if (fine && more && !keeper->face->stopped)
         read_page(keeper);
     else

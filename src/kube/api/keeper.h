@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "base/slice.h"
+#include "io/loop.h"
 
 struct kube_face;
 
@@ -36,8 +37,17 @@ bool kube_namespaces_ready(const struct kube_face *face);
 /* Makes what is missing, then go: perhaps at once. */
 void kube_namespaces_make(struct kube_face *face, struct kube_namespaces_wait *wait);
 
+/* When a face begins to look after what is left of its last run. */
+struct kube_keep {
+    struct deferred next; /* with the first turn */
+    struct timer again;   /* something could not be read or written */
+};
+
 /* Goes on emptying the namespaces that are marked for deletion. Once, on the thread of the face. */
 void kube_keeper_start(struct kube_face *face);
+
+/* Starts both of these again after a while: what should be looked after could not be. */
+void kube_keep_again(struct kube_face *face);
 
 /*
  * Looks after the definitions that are not as they should be: those marked for deletion go on being

@@ -147,7 +147,9 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
 {
     struct kube_object object;
     bool selected;
-    if (kube_scope_look(&list->scope, list->shaping.shape, kv, &object, &selected) != ST_OK) {
+    enum status looked =
+        kube_scope_look(&list->scope, list->shaping.shape, kv, &object, &selected);
+    if (kube_is_undecodable(looked)) {
         log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
                  LOG_I64("revision", kv.mod_revision));
         kube_count_total(&list->call->face->counter,
@@ -156,6 +158,7 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
                          1);
         return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
     }
+    TRY(looked);
     if (!selected)
         return ST_OK;
     struct slice comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;

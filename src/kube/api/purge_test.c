@@ -72,9 +72,9 @@ static void one_that_is_asked_for_again_does_one_thing_at_a_time(void **state)
 #define REMAIN "Some resources are remaining: "
 #define REMAIN_FOR "Some content in the namespace has finalizers remaining: "
 
-static void make_namespace(uint64_t seed)
+static void make_namespace(uint64_t seed, unsigned inline_percent)
 {
-    begin(seed, 50);
+    begin(seed, inline_percent);
     ask("POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"t\"}}", 201);
 }
 
@@ -103,7 +103,7 @@ static void release(const char *path)
 static void pods_go_before_everything_else(void **state)
 {
     (void)state;
-    make_namespace(1);
+    make_namespace(1, 50);
     ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"}}", 201);
     ask("POST", IN_T "/pods",
         "{\"metadata\":{\"name\":\"p\"," HELD "},\"spec\":{\"containers\":[{\"name\":\"c\","
@@ -124,7 +124,7 @@ static void pods_go_before_everything_else(void **state)
 static void conditions_say_what_remains(void **state)
 {
     (void)state;
-    make_namespace(2);
+    make_namespace(2, 50);
     ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"," HELD "}}", 201);
     ask("POST", IN_T "/secrets", "{\"metadata\":{\"name\":\"s\"," HELD "}}", 201);
     ask("POST", "/apis/apps/v1/namespaces/t/controllerrevisions",
@@ -161,7 +161,7 @@ enum { LARGE = 4, LARGE_ITEMS = 300000 };
 static void a_page_of_large_objects_keeps_its_finalizers(void **state)
 {
     (void)state;
-    make_namespace(3);
+    make_namespace(3, 50);
     struct buf text = {0};
     assert_int_equal(buf_append_text(&text, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\","
                                             "\"metadata\":{\"name\":\"x\",\"namespace\":\"t\"," HELD
@@ -185,10 +185,33 @@ static void a_page_of_large_objects_keeps_its_finalizers(void **state)
     end();
 }
 
+/* After a restart the first look for what was being deleted fails. */
+static void what_a_start_could_not_read_is_read_again(void **state)
+{
+    (void)state;
+    make_namespace(5, 100); /* in order: what fails is the look for namespaces */
+    ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"," HELD "}}", 201);
+    ask("DELETE", IN_T, "", 200);
+    for (size_t i = 0; i < bed->count; i++)
+        leave(bed->peers[i]);
+    kube_face_stop(bed->face);
+    run();
+    kube_face_free(bed->face);
+    assert_int_equal(kube_face_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->face),
+                     ST_OK);
+    fake_fail_next(bed->engine, ST_TIMEOUT, SLICE_EMPTY);
+    kube_face_keep(bed->face);
+    run();
+    release(IN_T "/configmaps/c");
+    later();
+    ask("GET", IN_T, "", 404);
+    end();
+}
+
 static void an_event_that_is_marked_keeps_its_lease(void **state)
 {
     (void)state;
-    make_namespace(4);
+    make_namespace(4, 50);
     ask("POST", IN_T "/events", "{\"metadata\":{\"name\":\"e\"," HELD "}}", 201);
     assert_int_equal(count_leases(bed->face->expiry.lease), 1);
     ask("DELETE", IN_T, "", 200);
@@ -204,6 +227,7 @@ int main(void)
         cmocka_unit_test(conditions_say_what_remains),
         cmocka_unit_test(a_page_of_large_objects_keeps_its_finalizers),
         cmocka_unit_test(an_event_that_is_marked_keeps_its_lease),
+        cmocka_unit_test(what_a_start_could_not_read_is_read_again),
         cmocka_unit_test(one_that_is_asked_for_again_does_one_thing_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

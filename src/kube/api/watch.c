@@ -8,7 +8,7 @@
  * waiting: for a revision that is not there yet, 3 s; initial: ADDED for what a range has, while
  * the cursor stands behind its revision; live: what the cursor gives.
  *
- * There are many of them and most are idle: what only the beginning needs is gone with the call.
+ * State needed only until the initial events are sent is freed with the call: most are idle.
  */
 #include "base/log.h"
 #include "base/xalloc.h"
@@ -199,7 +199,6 @@ static bool is_plain(const struct kube_watch *w)
     return w->shaping.shape == KUBE_WHOLE && !w->protobuf;
 }
 
-/* In another shape or format than its own. */
 static enum status make_shape(struct kube_watch *w, enum kube_change change,
                               const struct kube_object *object, int64_t revision)
 {
@@ -211,11 +210,13 @@ static enum status make_shape(struct kube_watch *w, enum kube_change change,
     return buf_append(&w->made, kube_change_tail());
 }
 
-/* A value that is no object: told or passed over. */
+/* A value that is no object: told or passed over. Any other fault of a look ends the watch. */
 static enum status meet_undecodable(struct kube_watch *w, struct slice key, int64_t revision,
-                                    bool deleted)
+                                    bool deleted, enum status looked)
 {
     struct kube_status status;
+    if (!kube_is_undecodable(looked))
+        return fail_engine(w, looked);
     bool skip = w->face->config->skip_undecodable;
     log_warn("a stored value is no object in JSON", LOG_SLICE("key", key),
              LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
@@ -260,7 +261,7 @@ static enum status step_initial(struct kube_watch *w)
     w->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK)
-        return meet_undecodable(w, kv.key, kv.mod_revision, false);
+        return meet_undecodable(w, kv.key, kv.mod_revision, false, status);
     if (!selected)
         return ST_OK;
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
@@ -273,7 +274,6 @@ static enum status step_initial(struct kube_watch *w)
 
 /* -- What comes -- */
 
-/* The event was told. */
 static void take(struct kube_watch *w)
 {
     watch_cursor_take(w->cursor);
@@ -368,7 +368,7 @@ static enum status tell_shown(struct kube_watch *w, const struct watch_event *ev
     else
         watch_cursor_take(w->cursor);
     if (status != ST_OK)
-        return meet_undecodable(w, event->key, revision, event->tombstone);
+        return meet_undecodable(w, event->key, revision, event->tombstone, status);
     if (shown.change == KUBE_CHANGE_NONE)
         return ST_OK;
     return (is_plain(w) ? make_whole : make_shape)(w, shown.change, &shown.object, revision);
@@ -406,7 +406,7 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
     if (w->change == KUBE_CHANGE_NONE || w->change == KUBE_CHANGE_UNDECODABLE)
         watch_cursor_take(w->cursor);
     if (w->change == KUBE_CHANGE_UNDECODABLE)
-        return meet_undecodable(w, event->key, revision, event->tombstone);
+        return meet_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
     if (w->change == KUBE_CHANGE_NONE)
         return ST_OK;
     if (is_plain(w))

@@ -36,6 +36,13 @@ struct kube_object {
     struct kube_field_memo *memo; /* NULL: no field is remembered. Borrowed, of this object alone */
 };
 
+/* Of a look at a stored value, converted or not: it is no object that can be shown. Every other
+ * fault, such as no memory, says nothing about the value. */
+static inline bool kube_is_undecodable(enum status status)
+{
+    return status == ST_MALFORMED || status == ST_LIMIT;
+}
+
 /* ST_MALFORMED: no JSON object, or one without metadata. */
 MUST_CHECK
 enum status kube_object_look(struct slice json, struct kube_object *ret_object);

@@ -6,7 +6,8 @@
 #include "kube/table/custom_table.h"
 #include "kube/table/printers.h"
 
-enum { TREE_BYTES_MAX = 64 << 20, FIRST_BYTES = 16 * 1024 };
+/* Taking an object apart needs memory in proportion to its bytes. */
+enum { TREE_BYTES_MIN = 1 << 20, TREE_BYTES_PER_BYTE = 64, FIRST_BYTES = 16 * 1024 };
 
 static void write_column(struct json_writer *w, const struct kube_column *column)
 {
@@ -51,7 +52,8 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     struct kube_cells cells = {.now_s = now_s};
     struct json_writer w;
     struct error error;
-    arena_init(&cells.arena, first, sizeof(first), TREE_BYTES_MAX);
+    arena_init(&cells.arena, first, sizeof(first),
+               TREE_BYTES_MIN + json.len * TREE_BYTES_PER_BYTE);
     struct json_node *object;
     if (json_tree_read(&cells.arena, json, &object, &error) == ST_OK)
         cells.object = object;
@@ -65,6 +67,8 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     if (custom)
         kube_custom_cells(custom, &cells);
     json_end_array(&w);
+    /* A cell that is empty for want of memory is no answer. */
+    bool ran_out = arena_ran_out(&cells.arena);
     arena_fini(&cells.arena);
-    return json_writer_finish(&w);
+    return ran_out ? ST_NOMEM : json_writer_finish(&w);
 }

@@ -155,6 +155,25 @@ static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void
         }
 }
 
+enum { LARGE_ITEMS = 1000000 };
+
+/* More than 64 MiB when it is taken apart. */
+static void a_large_object_has_its_cells(void **state)
+{
+    (void)state;
+    struct buf json = {0}, text = {0};
+    const struct kube_kind *kind =
+        kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("configmaps"));
+    assert_int_equal(buf_append_text(&json, "{\"x\":[0"), ST_OK);
+    for (int i = 0; i < LARGE_ITEMS; i++)
+        assert_int_equal(buf_append_text(&json, ",0"), ST_OK);
+    assert_int_equal(buf_append_text(&json, "],\"metadata\":{\"name\":\"large\"}}"), ST_OK);
+    assert_int_equal(kube_table_cells(kind, buf_slice(&json), 5, &text), ST_OK);
+    assert_true(slice_equal(buf_slice(&text), SLICE_LITERAL("[\"large\",0,\"<unknown>\"]")));
+    buf_fini(&json);
+    buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +181,7 @@ int main(void)
         cmocka_unit_test(moments_are_read),
         cmocka_unit_test(pods_are_summed_up_from_their_containers),
         cmocka_unit_test(lists_in_cells_are_cut_and_counted),
+        cmocka_unit_test(a_large_object_has_its_cells),
         cmocka_unit_test(objects_that_are_not_as_they_should_be_are_printed_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
