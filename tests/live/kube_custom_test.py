@@ -354,6 +354,16 @@ class Objects(Face):
         now = self.server.list(f"{HATS}/a")
         self.assertEqual((now["status"], now["metadata"]["generation"]), ({"phase": "Worn"}, 2))
 
+    def test_a_scale_that_makes_spec_fills_in_its_defaults(self):
+        spec = {"type": "object", "properties": {"size": {"type": "integer", "default": 3}, "replicas": {"type": "integer"}}}
+        scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        versions = [version(spec=spec, subresources={"status": {}, "scale": scale})]
+        self.send("POST", CRDS, definition("sets", "Set", versions=versions), 201)
+        sets = "/apis/example.com/v1/namespaces/default/sets"
+        self.send("POST", sets, {"apiVersion": "example.com/v1", "kind": "Set", "metadata": {"name": "bare"}}, 201)
+        self.patch(sets + "/bare/scale", {"spec": {"replicas": 2}})
+        self.assertEqual(self.send("GET", sets + "/bare", code=200)["spec"], {"replicas": 2, "size": 3})
+
     def test_the_same_definition_written_again_is_no_change(self):
         caps = definition("caps", "Cap")  # without what is filled in, as those who install definitions have it
         caps["spec"]["preserveUnknownFields"] = False

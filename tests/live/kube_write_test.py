@@ -116,6 +116,32 @@ class Statuses(KubeTest):
         self.assertEqual((code, made["data"]), (201, {"a": "2"}))
         self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.a\\""')
 
+    def test_a_status_that_nobody_has_said_is_that_of_the_type(self):
+        apps = "/apis/apps/v1/namespaces/default/deployments"
+        for path, name, zero in ((apps, "d", {}), ("/api/v1/namespaces/default/services", "s", {"loadBalancer": {}}),
+                                 (CMS, "c", None)):
+            code, made = self.send("POST", path, {"metadata": {"name": name}})
+            self.assertEqual((code, made.get("status")), (201, zero))
+        self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": {"replicas": 2}}, MERGE)[1]["status"], {"replicas": 2})
+        self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": None}, MERGE)[1]["status"], {})
+
+    def test_an_address_is_named_as_it_is_printed(self):
+        addresses = "/apis/networking.k8s.io/v1/ipaddresses"
+        for name in ("192.0.2.1", "2001:db8::1", "::1"):
+            self.assertEqual(self.send("POST", addresses, {"metadata": {"name": name}})[0], 201)
+            self.assertEqual(self.send("GET", f"{addresses}/{name}")[1]["metadata"]["name"], name)
+        for name, why in (("2001:DB8::2", "must be a canonical format IP address"),
+                          ("2001:db8:0::2", "must be a canonical format IP address"),
+                          ("one", 'ParseAddr("one"): unable to parse IP'),
+                          ("1:" * 40, f'ParseAddr("{"1:" * 40}"): unable to parse IP')):
+            self.refuse(422, "Invalid", f'IPAddress.networking.k8s.io "{name}" is invalid: metadata.name: Invalid value: "{name}": '
+                        + why, "POST", addresses, {"metadata": {"name": name}})
+
+    def test_a_name_that_is_given_is_not_made_up(self):
+        self.make("given")
+        code, status = self.send("POST", CMS, {"metadata": {"name": "given", "generateName": "g-"}})
+        self.assertEqual((code, status["details"]["name"]), (409, "given"))
+
     def test_a_dry_run_changes_nothing(self):
         made = self.make(data={"k": "v"})
         dry = "?dryRun=All"

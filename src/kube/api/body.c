@@ -187,6 +187,20 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
     return settle_repeats(call, buf_slice(told), patched);
 }
 
+bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object)
+{
+    const struct kube_schema *schema = call->face->config->schema;
+    struct slice key = SLICE_LITERAL("status");
+    struct json_node *zero;
+    if (!schema || !schema->zero_status || !(call->kind->flags & KUBE_HAS_STATUS) ||
+        call->kind->flags & (KUBE_CUSTOM | KUBE_TWIN) || json_node_member(object, key))
+        return true;
+    enum status status = schema->zero_status(arena, call->kind, &zero);
+    if (status == ST_OK && zero)
+        status = json_node_set(arena, object, key, zero);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
 bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
 {
     AUTO(buf_fini) struct buf told = {0};

@@ -30,6 +30,11 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
 /* Warning fields for the answer, one for each field that is unknown or comes twice. */
 void kube_body_warn(struct kube_call *call, struct slice warnings);
 
+/* A built-in object of which nobody has said a status: with the one that Go's type has then. False:
+ * call->status says why. */
+MUST_CHECK
+bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object);
+
 /* An object that a patch has made: without what its type has not. False: call->status says why. */
 MUST_CHECK
 bool kube_body_settle_patched(struct kube_call *call, struct json_node *object);

@@ -1,4 +1,5 @@
 #include "kube/api/schema.h"
+#include "kube/apply/atom.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
@@ -84,5 +85,17 @@ static bool settle(const struct kube_kind *kind, bool own, struct json_node *obj
     }
 }
 
-const struct kube_schema kube_builtin_schema = {
-    .patch = patch, .read_protobuf = read_protobuf, .settle = settle};
+static enum status zero_status(struct arena *arena, const struct kube_kind *kind,
+                               struct json_node **ret_status)
+{
+    char text[256];
+    const struct kube_type *type =
+        kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
+    *ret_status = NULL;
+    return type ? atom_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
+}
+
+const struct kube_schema kube_builtin_schema = {.patch = patch,
+                                                .read_protobuf = read_protobuf,
+                                                .settle = settle,
+                                                .zero_status = zero_status};

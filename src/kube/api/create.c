@@ -96,7 +96,8 @@ static bool prepare(struct kube_call *call, struct create *create)
     return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
            kube_custom_default(call, create->arena, object) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
-           check(call, create) && kube_custom_store(call, create->arena, object) &&
+           check(call, create) && kube_body_zero_status(call, create->arena, object) &&
+           kube_custom_store(call, create->arena, object) &&
            kube_meta_order(&create->meta, object) && encode(call, create);
 }
 

@@ -24,6 +24,9 @@ struct kube_schema {
      */
     bool (*settle)(const struct kube_kind *kind, bool own, struct json_node *object,
                    struct buf *unknown, struct kube_status *status);
+    /* What the type has for a status when nothing is said of it; NULL: nothing. ST_NOMEM. */
+    enum status (*zero_status)(struct arena *arena, const struct kube_kind *kind,
+                               struct json_node **ret_status);
 };
 
 /* Of the built-in kinds: from the table of kube/schema/schema.h. */

@@ -235,7 +235,8 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
         return scaled(change, stored, wanted, ret_object);
     if (kube_is_status(call))
         return with_identity(change, stored, wanted, ret_object) &&
-               replace(change, *ret_object, wanted, "status");
+               replace(change, *ret_object, wanted, "status") &&
+               kube_body_zero_status(call, &change->scratch, *ret_object);
     if (kube_is_finalize(call))
         return with_identity(change, stored, wanted, ret_object) &&
                take_spec(change, *ret_object, wanted, "finalizers");
@@ -379,9 +380,9 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     change->meta.of_status = kube_is_status(change->call);
     if (!stored)
         return make_new(update, ret_object) ? KUBE_DECIDE_CREATE : KUBE_DECIDE_FAIL;
-    if (!make_wanted(update, stored, &wanted) ||
-        !kube_custom_default(change->call, &change->scratch, wanted) ||
-        !check_version_given(update, wanted) || !make_object(change, stored, wanted, ret_object) ||
+    if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
+        !make_object(change, stored, wanted, ret_object) ||
+        !kube_custom_default(change->call, &change->scratch, *ret_object) ||
         !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||

@@ -325,6 +325,17 @@ static enum status zero_fields(struct arena *arena, const struct kube_type *type
     return ST_OK;
 }
 
+enum status atom_zero_member(struct arena *arena, const struct kube_type *type, struct slice name,
+                             struct json_node **ret_value)
+{
+    const struct kube_field *field = kube_type_field(type, name);
+    *ret_value = NULL;
+    if (!field || is_left_out(field))
+        return ST_OK;
+    *ret_value = zero_value(arena, field);
+    return *ret_value ? ST_OK : ST_NOMEM;
+}
+
 enum status atom_zero(struct arena *arena, const struct kube_type *type,
                       struct json_node **ret_object)
 {

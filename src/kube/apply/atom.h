@@ -61,5 +61,9 @@ bool atom_key(struct atom_type type, size_t *at, struct atom_key *ret_key);
 MUST_CHECK
 enum status atom_zero(struct arena *arena, const struct kube_type *type,
                       struct json_node **ret_object);
+/* One member of it; NULL: it is left out. */
+MUST_CHECK
+enum status atom_zero_member(struct arena *arena, const struct kube_type *type, struct slice name,
+                             struct json_node **ret_value);
 
 #endif

@@ -1,6 +1,8 @@
 #include "kube/object/name.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LABEL_PATTERN "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 #define DNS_LABEL_PATTERN "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -84,6 +86,23 @@ bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES])
 {
     why[0] = '\0';
     check_subdomain(name, "", why);
+    return !why[0];
+}
+
+bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES])
+{
+    char text[INET6_ADDRSTRLEN] = "", canonical[INET6_ADDRSTRLEN] = "";
+    struct in6_addr address;
+    bool colon = name.len && memchr(name.ptr, ':', name.len);
+    int family = colon ? AF_INET6 : AF_INET;
+    why[0] = '\0';
+    if (name.len < sizeof(text))
+        slice_copy(text, name);
+    if (strlen(text) != name.len || inet_pton(family, text, &address) != 1)
+        snprintf(why, NAME_FAULT_BYTES, "ParseAddr(\"%.*s\"): unable to parse IP",
+                 (int)size_min(name.len, 253), (const char *)name.ptr);
+    else if (strcmp(inet_ntop(family, &address, canonical, sizeof(canonical)), text) != 0)
+        snprintf(why, NAME_FAULT_BYTES, "must be a canonical format IP address");
     return !why[0];
 }
 

@@ -14,6 +14,8 @@ bool label_key_valid(struct slice key, char why[NAME_FAULT_BYTES]);
 bool label_value_valid(struct slice value, char why[NAME_FAULT_BYTES]);
 /* RFC 1123: what most objects are called. */
 bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES]);
+/* An address of IP, as Go would print it. */
+bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES]);
 /* Without dots and 63 bytes at most: namespaces. */
 bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES]);
 

@@ -30,6 +30,7 @@ static const struct {
     {"node.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
     {"policy", NULL, KUBE_NEEDS_VERSION},
     {"rbac.authorization.k8s.io", NULL, KUBE_CREATES_ON_PUT | KUBE_NAME_PATH_SEGMENT},
+    {"networking.k8s.io", "ipaddresses", KUBE_NAME_IP},
     {"networking.k8s.io", "servicecidrs", KUBE_STATUS_ONLY},
     {"resource.k8s.io", NULL, KUBE_RETURNS_DELETED | KUBE_STATUS_ONLY},
     {"storage.k8s.io", "csidrivers", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
@@ -70,6 +71,8 @@ bool kube_name_valid(const struct kube_kind *kind, struct slice name, char why[N
     unsigned flags = kube_strategy(kind);
     if (flags & KUBE_NAME_DNS_LABEL)
         return dns_label_valid(name, why);
+    if (flags & KUBE_NAME_IP)
+        return ip_name_valid(name, why);
     if (flags & KUBE_NAME_PATH_SEGMENT)
         return path_segment_valid(name, why);
     return subdomain_valid(name, why);

@@ -19,7 +19,8 @@ enum kube_strategy_flag {
     KUBE_NAME_DNS_LABEL = 1 << 5,     /* instead of a subdomain */
     KUBE_HAS_GRACE = 1 << 7,          /* a delete gives it time */
     KUBE_COUNTS_ANNOTATIONS = 1 << 8, /* they are part of what generation counts */
-    KUBE_NAME_PATH_SEGMENT = 1 << 6   /* whatever can stand in a path: "system:node" */
+    KUBE_NAME_PATH_SEGMENT = 1 << 6,  /* whatever can stand in a path: "system:node" */
+    KUBE_NAME_IP = 1 << 11            /* an address */
 };
 
 unsigned kube_strategy(const struct kube_kind *kind);
