@@ -14,6 +14,8 @@ struct engine_lease {
     int64_t ttl_s;       /* grant: what is asked, then what is given; time-to-live: what is left,
                             -1 when the lease is gone */
     int64_t granted_ttl_s;
+    int64_t until_ns; /* grant: of the real clock, when it ends, however often the server starts; it
+                         ends with its last key too. 0: as etcd's do */
     bool want_keys;
 
     /* In the operation's arena. */

@@ -52,6 +52,13 @@ static int64_t own_time(struct local_lease *lease, int64_t now_ns)
     return lease->now_ns;
 }
 
+/* When a moment of the real clock comes, by the leases' own time. */
+static int64_t own_time_of(int64_t real_ns, int64_t now_ns)
+{
+    int64_t left_ns = real_ns - clock_real_ns(clock_system());
+    return clock_add(now_ns, left_ns > 0 ? left_ns : 0);
+}
+
 void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns)
 {
     int64_t own_ns = from_ns - lease->away_ns;
@@ -65,9 +72,16 @@ enum status local_lease_row(struct local_lease *lease, const struct row *row)
     struct lease_row read;
     TRY(lease_row_read(row, &read));
     if (!row->deleted && (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S ||
-                          read.remaining_s < 0 || read.remaining_s > read.ttl_s))
+                          read.remaining_s < 0 || read.remaining_s > read.ttl_s ||
+                          read.until_ns < 0))
         return ST_DAMAGED;
-    struct lessor_kept kept = {read.id, read.ttl_s, read.remaining_s};
+    struct lessor_kept kept = {
+        .id = read.id,
+        .ttl_s = read.ttl_s,
+        .remaining_s = read.remaining_s,
+        .fixed = read.until_ns > 0,
+        .expires_ns = read.until_ns, /* of the real clock, until all are loaded */
+    };
     return buf_append(&lease->loaded, slice_of(&kept, sizeof(kept)));
 }
 
@@ -117,6 +131,8 @@ static void load(struct local_lease *lease, int64_t now_ns)
         if (last && placed[i].kept.ttl_s)
             rows[kept_count++] = placed[i].kept;
     }
+    for (size_t i = 0; i < kept_count; i++)
+        rows[i].expires_ns = rows[i].fixed ? own_time_of(rows[i].expires_ns, now_ns) : 0;
     lessor_load(lease->lessor, rows, kept_count, now_ns);
     forget_remaining(lease, rows, kept_count);
     free(placed);
@@ -205,9 +221,13 @@ static enum status grant(struct local_lease *lease, struct engine_lease *op, int
     int64_t id = op->id ? op->id : lessor_choose_id(lease->lessor);
     TRY(lessor_check_grant(lease->lessor, id, op->ttl_s));
     int64_t ttl_s = op->ttl_s > lease->ttl_min_s ? op->ttl_s : lease->ttl_min_s;
-    struct row row = lease_row_make(&(struct lease_row){.id = id, .ttl_s = ttl_s}, false);
+    struct lease_row kept = {.id = id, .ttl_s = ttl_s, .until_ns = op->until_ns};
+    struct row row = lease_row_make(&kept, false);
     TRY(apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL));
-    lessor_grant(lease->lessor, id, ttl_s, now_ns);
+    if (op->until_ns)
+        lessor_grant_until(lease->lessor, id, ttl_s, own_time_of(op->until_ns, now_ns));
+    else
+        lessor_grant(lease->lessor, id, ttl_s, now_ns);
     local_count(lease->counts, LOCAL_LEASES_GRANTED, 1);
     op->id = id;
     op->ttl_s = ttl_s;

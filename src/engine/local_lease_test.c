@@ -81,6 +81,14 @@ static void grant(struct bed *bed, int64_t id, int64_t ttl_s)
     assert_int_equal(call(bed, &op, ENGINE_LEASE_GRANT), ST_OK);
 }
 
+/* With an end by the real clock, that far from now. */
+static void grant_until(struct bed *bed, int64_t id, int64_t left_ns)
+{
+    struct engine_lease op = {
+        .id = id, .ttl_s = 1000, .until_ns = clock_real_ns(clock_system()) + left_ns};
+    assert_int_equal(call(bed, &op, ENGINE_LEASE_GRANT), ST_OK);
+}
+
 static int64_t revoke(struct bed *bed, int64_t id)
 {
     struct engine_lease op = {.id = id};
@@ -394,6 +402,42 @@ static void a_row_that_is_no_lease_is_damage(void **state)
     assert_int_equal(local_lease_row(&bed->lease, &row), ST_OK);
 }
 
+/* A start gives other leases all of their time again. */
+static void a_fixed_end_stays_where_it_is_over_a_restart(void **state)
+{
+    struct bed *bed = *state;
+    grant_until(bed, 1, -NS_PER_S);
+    grant_until(bed, 2, 3600 * NS_PER_S);
+    grant(bed, 3, 1000);
+    put(bed, "a", 1);
+    put(bed, "b", 2);
+    assert_int_equal(store_commit(bed->f.store), ST_OK);
+    stop(bed);
+    start(bed);
+    assert_string_equal(show(bed, 1), "0/1000: a");
+    assert_string_equal(show(bed, 3), "1000/1000:");
+    struct lessor_lease found;
+    assert_true(lessor_get(bed->lease.lessor, 2, &found));
+    assert_in_range(found.expires_ns - bed->now_ns, 3000 * NS_PER_S, 3600 * NS_PER_S);
+    assert_int_equal(local_lease_expire(&bed->lease, bed->now_ns, SIZE_MAX), ST_OK);
+    assert_string_equal(show(bed, 1), "-1/0:");
+    assert_string_equal(show(bed, 2), "3599/1000: b");
+}
+
+static void a_lease_with_a_fixed_end_goes_with_its_last_key(void **state)
+{
+    struct bed *bed = *state;
+    grant_until(bed, 1, 3600 * NS_PER_S);
+    grant_until(bed, 2, 3600 * NS_PER_S);
+    put(bed, "a", 1);
+    put(bed, "a", 2); /* moves */
+    assert_int_equal(local_lease_expire(&bed->lease, bed->now_ns, SIZE_MAX), ST_OK);
+    assert_string_equal(show(bed, 1), "-1/0:");
+    put(bed, "a", 0);
+    assert_int_equal(local_lease_expire(&bed->lease, bed->now_ns, SIZE_MAX), ST_OK);
+    assert_string_equal(show(bed, 2), "-1/0:");
+}
+
 int main(void)
 {
 #define BED(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -411,6 +455,8 @@ int main(void)
         BED(a_lease_with_more_keys_than_a_record_holds_goes_in_several),
         BED(nothing_expires_later_than_what_was_heard),
         BED(a_row_that_is_no_lease_is_damage),
+        BED(a_fixed_end_stays_where_it_is_over_a_restart),
+        BED(a_lease_with_a_fixed_end_goes_with_its_last_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,8 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
                             struct slice path)
 {
     AUTO(buf_fini) struct buf location = {0}, body = {0};
+    /* The last etcd with a v2 API was built with a Go whose redirects are permanent. */
+    bool is_v2 = slice_has_prefix(path, SLICE_LITERAL("/v2/"));
     TRY(append_escaped(&location, path));
     if (request->query.len) {
         TRY(buf_append_text(&location, "?"));
@@ -250,9 +252,10 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
     if (shown) {
         TRY(buf_append_text(&body, "<a href=\""));
         TRY(append_html(&body, buf_slice(&location)));
-        TRY(buf_append_text(&body, "\">Temporary Redirect</a>.\n\n"));
+        TRY(buf_append_format(&body, "\">%s</a>.\n\n",
+                              is_v2 ? "Moved Permanently" : "Temporary Redirect"));
     }
-    http_respond(x, 307, shown ? SLICE_LITERAL("text/html; charset=utf-8") : SLICE_EMPTY,
+    http_respond(x, is_v2 ? 301 : 307, shown ? SLICE_LITERAL("text/html; charset=utf-8") : SLICE_EMPTY,
                  buf_slice(&body));
     return ST_OK;
 }

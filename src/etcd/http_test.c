@@ -356,6 +356,10 @@ static void untidy_paths_lead_to_tidy_ones(void **state)
         if (strncmp(text, "HTTP/1.1 307", 12) != 0 || !strstr(text, wanted))
             fail_msg("%s: %s", rows[i][0], text);
     }
+    ask(&f, "GET", "/v2/keys/a/../b");
+    const char *text = answer(&f);
+    assert_int_equal(strncmp(text, "HTTP/1.1 301", 12), 0);
+    assert_non_null(strstr(text, "\r\nLocation: /v2/keys/b\r\n"));
     fixture_fini(&f);
 }
 

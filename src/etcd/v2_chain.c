@@ -21,7 +21,13 @@ enum status v2_chain_start(struct engine_shard *shard, struct v2_chain *chain,
     return ST_OK;
 }
 
-static enum status take_nodes(struct v2_chain *chain)
+/* What a change must know of one that is not there any more: that it is still in the store. */
+static void forget_node(struct v2_node *node)
+{
+    *node = (struct v2_node){.key = node->key, .revision = node->revision};
+}
+
+static enum status take_nodes(struct v2_chain *chain, int64_t real_ns)
 {
     const struct kv_txn_answer *txn = &chain->write.answer.txn;
     size_t depth = chain->key->depth;
@@ -36,6 +42,11 @@ static enum status take_nodes(struct v2_chain *chain)
         /* Something of a v3 client's where a node should be. */
         if (!v2_node_read(range->fields[0], node))
             return ST_MALFORMED;
+        if (v2_node_is_over(node, real_ns)) {
+            node->key = v2_key_part(chain->key, i);
+            forget_node(node);
+            continue;
+        }
         if (i == depth)
             TRY(arena_dup(chain->write.op.arena, node->value, &chain->value));
         node->key = v2_key_part(chain->key, i);
@@ -47,11 +58,11 @@ static enum status take_nodes(struct v2_chain *chain)
     return ST_OK;
 }
 
-enum status v2_chain_take(struct v2_chain *chain)
+enum status v2_chain_take(struct v2_chain *chain, int64_t real_ns)
 {
     enum status status = chain->write.op.status;
     if (status == ST_OK)
-        status = take_nodes(chain);
+        status = take_nodes(chain, real_ns);
     engine_write_close(&chain->write);
     return status;
 }

@@ -16,7 +16,8 @@ struct v2_chain {
     struct pb_request_op ops[V2_DEPTH_MAX + 1];
     struct pb_range_request ranges[V2_DEPTH_MAX + 1];
 
-    /* Of each part from 1 on; those with modified 0 are not there. Their values are not kept. */
+    /* Of each part from 1 on; those with modified 0 are not there, or their time has passed. Values
+     * are not kept but the last one's. */
     struct v2_node nodes[V2_DEPTH_MAX + 1];
     struct slice value; /* of the last, in the arena */
     bool has_children;  /* the last has */
@@ -29,7 +30,7 @@ enum status v2_chain_start(struct engine_shard *shard, struct v2_chain *chain,
                            const struct v2_key *key);
 /* In done: takes what was read and closes the operation. */
 MUST_CHECK
-enum status v2_chain_take(struct v2_chain *chain);
+enum status v2_chain_take(struct v2_chain *chain, int64_t real_ns);
 
 /* The first part at or above `depth` that cannot be gone through: missing, or, but for the last, no
  * directory. depth + 1: none. */

@@ -88,7 +88,7 @@ static enum status write_field(struct v2_list *list, struct slice field)
 {
     struct v2_node node;
     size_t base = list->call.key.key.len;
-    if (!v2_node_read(field, &node))
+    if (!v2_node_read(field, &node) || v2_node_is_over(&node, list->real_ns))
         return ST_OK;
     size_t below = v2_key_depth_below(node.key, base);
     if (below == 0 || below > V2_DEPTH_MAX || v2_key_is_hidden(node.key, base) ||
@@ -148,7 +148,7 @@ static void missing_done(struct engine_op *op)
     struct missing *missing = CONTAINER_OF(op, struct missing, chain.write.op);
     struct v2_list *list = missing->list;
     struct v2_chain *chain = &missing->chain;
-    enum status status = v2_chain_take(chain);
+    enum status status = v2_chain_take(chain, list->real_ns);
     if (!v2_call_done(&list->call))
         return;
     if (status != ST_OK) {
@@ -193,7 +193,6 @@ static enum status write_head(struct v2_list *list, const struct v2_node *node)
 static void answer(struct v2_list *list, const struct v2_node *node)
 {
     struct v2_call *call = &list->call;
-    list->real_ns = clock_real_ns(clock_system());
     enum status status = write_head(list, node);
     if (status != ST_OK) {
         v2_fail_status(call, status);
@@ -217,12 +216,13 @@ static void range_done(struct engine_op *op)
     struct slice field;
     if (!v2_call_done(&list->call))
         return;
+    list->real_ns = clock_real_ns(clock_system());
     if (op->status != ST_OK)
         v2_fail_status(&list->call, op->status);
     else if (list->call.key.depth == 0)
         answer(list, &node);
     else if (engine_range_next(&list->range, &field) && v2_node_read(field, &node) &&
-             slice_equal(node.key, list->call.key.key))
+             slice_equal(node.key, list->call.key.key) && !v2_node_is_over(&node, list->real_ns))
         answer(list, &node);
     else
         find_missing(list);

@@ -171,6 +171,7 @@ bool v2_node_read(struct slice field, struct v2_node *ret_node)
         return false;
     *ret_node = (struct v2_node){
         .key = kv.key,
+        .revision = kv.mod_revision,
         .modified = kv.mod_revision,
         .lease = kv.lease,
     };
@@ -186,20 +187,27 @@ bool v2_node_read(struct slice field, struct v2_node *ret_node)
     if (ret_node->created == 0)
         ret_node->created = kv.mod_revision;
     ret_node->value = slice_sub(kv.value, HEAD_BYTES, kv.value.len - HEAD_BYTES);
+    if (ret_node->dir && ret_node->value.len == sizeof(int64_t))
+        ret_node->modified = get_i64(ret_node->value.ptr);
     return ret_node->action <= V2_COMPARE_AND_SWAP;
 }
 
 enum status v2_node_write(struct arena *arena, const struct v2_node *node, struct slice *ret_value)
 {
-    uint8_t *bytes = arena_alloc(arena, HEAD_BYTES + node->value.len);
+    bool keeps_modified = node->dir && node->modified;
+    size_t value_bytes = keeps_modified ? sizeof(int64_t) : node->value.len;
+    uint8_t *bytes = arena_alloc(arena, HEAD_BYTES + value_bytes);
     if (!bytes)
         return ST_NOMEM;
     bytes[0] = node->dir ? 'd' : 'f';
     bytes[1] = (uint8_t)(node->action | (node->refresh ? REFRESH_BIT : 0));
     put_i64(bytes + 2, node->expires_ns);
     put_i64(bytes + 10, node->created);
-    slice_copy(bytes + HEAD_BYTES, node->value);
-    *ret_value = slice_of(bytes, HEAD_BYTES + node->value.len);
+    if (keeps_modified)
+        put_i64(bytes + HEAD_BYTES, node->modified);
+    else
+        slice_copy(bytes + HEAD_BYTES, node->value);
+    *ret_value = slice_of(bytes, HEAD_BYTES + value_bytes);
     return ST_OK;
 }
 

@@ -3,10 +3,12 @@
  * before its value.
  *
  *     /a/b   key    "_vigil/v2/keys" NUL "a" NUL "b"
- *            value  kind, action, expiry (8), created index (8), then the value
+ *            value  kind, action, expiry (8), created index (8), then the value; of a directory
+ *                   that was updated, its modified index (8), which an update does not raise
  *
  * With NUL between its parts a directory lies just before all that is in it, and what is in it lies
- * together, sorted. Every directory but the root has a key. The modified index is the revision.
+ * together, sorted. Every directory but the root has a key. The modified index of others is the
+ * revision. A node whose expiry has passed is not there, though its lease may not be revoked yet.
  * Clients of v3 can write there too: what is no node is passed over, and nothing is asserted.
  */
 #ifndef VIGIL_ETCD_V2_NODE_H
@@ -69,8 +71,9 @@ bool v2_key_is_hidden(struct slice key, size_t base_len);
 struct v2_node {
     struct slice key;   /* as in the store */
     struct slice value; /* of a file */
-    int64_t modified, created;
-    int64_t expires_ns; /* of the real clock; 0: never */
+    int64_t revision;          /* of the key in the store; 0: there is none */
+    int64_t modified, created; /* as clients see them */
+    int64_t expires_ns;        /* of the real clock; 0: never */
     int64_t lease;
     uint8_t action; /* enum v2_action */
     bool dir;
@@ -80,7 +83,14 @@ struct v2_node {
 /* From a field `12 len KeyValue`; slices refer to it. False: it is none of ours. */
 MUST_CHECK
 bool v2_node_read(struct slice field, struct v2_node *ret_node);
-/* The value for the store, in the arena. A node whose created index is 0 is created by this. */
+/* Its time has passed. */
+static inline bool v2_node_is_over(const struct v2_node *node, int64_t real_ns)
+{
+    return node->expires_ns && node->expires_ns <= real_ns;
+}
+
+/* The value for the store, in the arena. A node whose created index is 0 is created by this; the
+ * modified index of a directory is kept unless it is 0. */
 MUST_CHECK
 enum status v2_node_write(struct arena *arena, const struct v2_node *node, struct slice *ret_value);
 

@@ -1,9 +1,10 @@
 /*
  * PUT, POST and DELETE of a node. What is there is read, what is to be done decided, and done in
  * one transaction which compares all that was read: if something has changed meanwhile, from the
- * beginning. A node with a time to live hangs on a lease of its own.
+ * beginning. A node with a time to live hangs on a lease of its own, whose end is the node's and
+ * which ends with it.
  *
- *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke the lease that is not needed)
+ *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke a lease that no node got)
  *      ▲                                 │
  *      └──────── something changed ──────┘
  */
@@ -21,6 +22,9 @@ enum {
     ATTEMPT_BYTES_MAX = 16 << 20,
     NAMES_AHEAD = 1000000, /* revisions that may pass while a POST is under way */
 };
+/* A node is gone for readers when its time has come. Its lease ends a little later, so that whoever
+ * waits sees an expiry and not a deletion, and so that it is there when the node is put. */
+static const int64_t lease_grace_ns = 100 * NS_PER_MS;
 
 struct v2_write {
     struct v2_call call; /* first */
@@ -79,16 +83,14 @@ static void revoke_done(struct engine_op *op)
     (void)v2_call_done(&write->call); /* a lease that is gone already is as well */
 }
 
-/* The answer was given, or nobody waits for it. Ends a lease that no node hangs on; 0: none. */
-static void settle(struct v2_write *write, int64_t unneeded)
+/* The answer was given, or nobody waits for it. A lease that no node got goes. */
+static void settle(struct v2_write *write)
 {
-    if (write->lease_id && !write->leased)
-        unneeded = write->lease_id;
-    if (!unneeded) {
+    if (!write->lease_id || write->leased) {
         (void)v2_call_done(&write->call);
         return;
     }
-    write->lease = (struct engine_lease){.id = unneeded};
+    write->lease = (struct engine_lease){.id = write->lease_id};
     write->lease.op.done = revoke_done;
     write->lease.op.arena = &write->arena;
     engine_lease_revoke(shard_of(write), &write->lease);
@@ -98,7 +100,7 @@ static void fail(struct v2_write *write, enum v2_code code, struct slice cause)
 {
     if (!write->call.ended)
         v2_fail(&write->call, code, cause, write->chain.revision);
-    settle(write, 0);
+    settle(write);
 }
 
 static void fail_status(struct v2_write *write, enum status status)
@@ -110,7 +112,7 @@ static void fail_key(struct v2_write *write, enum v2_code code, struct slice key
 {
     if (!write->call.ended)
         v2_fail_key(&write->call, code, key, write->chain.revision);
-    settle(write, 0);
+    settle(write);
 }
 
 static void answer(struct v2_write *write, int64_t revision)
@@ -140,13 +142,16 @@ static void change_done(struct engine_op *op)
     enum status status = op->status;
     bool succeeded = status == ST_OK && write->change.answer.txn.succeeded;
     engine_write_close(&write->change);
-    if (status != ST_OK) {
+    if (status == ST_LEASE_NOT_FOUND) { /* it took so long that the time has passed */
+        write->lease_id = 0;
+        read_chain(write);
+    } else if (status != ST_OK) {
         fail_status(write, status);
     } else if (succeeded) {
         write->leased = true;
         if (!write->call.ended)
             answer(write, op->revision);
-        settle(write, write->post ? 0 : old_node(write)->lease);
+        settle(write);
     } else {
         read_chain(write);
     }
@@ -159,7 +164,7 @@ static void compare_unchanged(struct pb_compare *to, const struct v2_node *node)
         .target = PB_COMPARE_TARGET_MOD,
         .key = node->key,
         .target_union_case = PB_COMPARE_MOD_REVISION,
-        .mod_revision = node->modified,
+        .mod_revision = node->revision,
     };
 }
 
@@ -277,8 +282,13 @@ static void grant_done(struct engine_op *op)
 
 static void grant(struct v2_write *write)
 {
-    uint64_t ttl_s = write->call.form.ttl_s;
-    write->lease = (struct engine_lease){.ttl_s = ttl_s ? (int64_t)(ttl_s & INT64_MAX) : 1};
+    int64_t ttl_s = (int64_t)write->call.form.ttl_s; /* its end is a time, so it is not too large */
+    int64_t real_ns = clock_real_ns(clock_system());
+    int64_t until_ns = write->expires_ns > real_ns ? write->expires_ns : real_ns;
+    write->lease = (struct engine_lease){
+        .ttl_s = ttl_s ? ttl_s : 1,
+        .until_ns = clock_add(until_ns, lease_grace_ns),
+    };
     write->lease.op.done = grant_done;
     write->lease.op.arena = &write->arena;
     engine_lease_grant(shard_of(write), &write->lease);
@@ -445,6 +455,7 @@ static void make_node(struct v2_write *write)
         .refresh = form->refresh,
         .expires_ns = write->expires_ns,
         .created = is_new ? 0 : old->created,
+        .modified = is_new ? 0 : old->modified, /* an update does not raise a directory's */
     };
     if (write->removal)
         write->node.dir = old->dir;
@@ -455,14 +466,14 @@ static void make_node(struct v2_write *write)
 static void chain_done(struct engine_op *op)
 {
     struct v2_write *write = CONTAINER_OF(op, struct v2_write, chain.write.op);
-    enum status status = v2_chain_take(&write->chain);
-    bool has_ttl = write->call.form.has_ttl && !write->removal;
+    enum status status = v2_chain_take(&write->chain, clock_real_ns(clock_system()));
+    bool has_ttl = write->expires_ns && !write->removal;
     if (status != ST_OK) {
         fail_status(write, status);
         return;
     }
     if (write->call.ended) {
-        settle(write, 0);
+        settle(write);
         return;
     }
     if (!may_change(write))
@@ -471,7 +482,7 @@ static void chain_done(struct engine_op *op)
     if (write->node.dir && has_ttl) {
         v2_reply_message(write->call.exchange, write->call.face, 501,
                          "a directory cannot have a time to live here");
-        settle(write, 0);
+        settle(write);
     } else if (has_ttl && !write->lease_id) {
         grant(write);
     } else {
@@ -495,6 +506,16 @@ static void read_chain(struct v2_write *write)
         fail_status(write, ST_NOMEM);
 }
 
+/* As in etcd, a time that its clock cannot name does not come: 0. */
+static int64_t expiry_of(uint64_t ttl_s)
+{
+    int64_t ttl_ns, expires_ns;
+    if (ttl_s > INT64_MAX || __builtin_mul_overflow((int64_t)ttl_s, NS_PER_S, &ttl_ns) ||
+        __builtin_add_overflow(clock_real_ns(clock_system()), ttl_ns, &expires_ns))
+        return 0;
+    return expires_ns;
+}
+
 void v2_write_run(struct v2_call *call)
 {
     struct v2_write *write = CONTAINER_OF(call, struct v2_write, call);
@@ -503,13 +524,8 @@ void v2_write_run(struct v2_call *call)
     write->removal = slice_equal(method, SLICE_LITERAL("DELETE"));
     write->key = call->key;
     write->action = action_of(write);
-    if (call->form.has_ttl) {
-        int64_t ttl_ns;
-        uint64_t ttl_s = call->form.ttl_s;
-        if (ttl_s > INT64_MAX || __builtin_mul_overflow((int64_t)ttl_s, NS_PER_S, &ttl_ns))
-            ttl_ns = CLOCK_NEVER;
-        write->expires_ns = clock_add(clock_real_ns(clock_system()), ttl_ns);
-    }
+    if (call->form.has_ttl)
+        write->expires_ns = expiry_of(call->form.ttl_s);
     if (call->key.depth == 0 && !write->post) {
         struct engine_status now;
         engine_status_get(call->face->shard, &now);

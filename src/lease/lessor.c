@@ -23,8 +23,9 @@ struct lease {
     int64_t expires_ns;
     struct heap_link by_deadline; /* under a number that is not after expires_ns */
     struct attachment *keys;
-    uint32_t key_count;
-    uint32_t attached; /* ever */
+    uint32_t key_count : 31;
+    uint32_t fixed : 1; /* its end is, and it ends with its last key */
+    uint32_t attached;  /* ever */
 };
 
 /* A key that hangs on a lease. */
@@ -251,11 +252,6 @@ enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t 
     return lease_find(lessor, id) ? ST_LEASE_EXIST : ST_OK;
 }
 
-static void set_expiry(struct lease *lease, int64_t now_ns)
-{
-    lease->expires_ns = clock_add(now_ns, lease->ttl_s * NS_PER_S);
-}
-
 static void put_deadline(struct lessor *lessor, struct lease *lease)
 {
     enum status status = heap_put(&lessor->deadlines, &lease->by_deadline, lease->expires_ns);
@@ -263,32 +259,46 @@ static void put_deadline(struct lessor *lessor, struct lease *lease)
         abort();
 }
 
-static void lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t remaining_s,
-                      int64_t now_ns)
+static struct lease *lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s,
+                               int64_t expires_ns)
 {
     assert(id != 0);
     assert(ttl_s > 0 && ttl_s <= LEASE_TTL_MAX_S);
-    assert(remaining_s >= 0 && remaining_s <= ttl_s);
     struct lease *lease = slab_alloc(&lessor->lease_slab);
-    *lease = (struct lease){.id = id, .ttl_s = remaining_s ? remaining_s : ttl_s};
-    set_expiry(lease, now_ns);
-    lease->ttl_s = ttl_s;
+    *lease = (struct lease){.id = id, .ttl_s = ttl_s, .expires_ns = expires_ns};
     chain_table_add(&lessor->leases, &lease->by_id, lease_hash, lessor);
     put_deadline(lessor, lease);
+    return lease;
+}
+
+static int64_t seconds_after(int64_t now_ns, int64_t seconds)
+{
+    return clock_add(now_ns, seconds * NS_PER_S);
 }
 
 void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns)
 {
     assert(!lease_find(lessor, id));
-    lease_add(lessor, id, ttl_s, 0, now_ns);
+    lease_add(lessor, id, ttl_s, seconds_after(now_ns, ttl_s));
+}
+
+void lessor_grant_until(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t expires_ns)
+{
+    assert(!lease_find(lessor, id));
+    lease_add(lessor, id, ttl_s, expires_ns)->fixed = true;
 }
 
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns)
 {
     assert(lessor->leases.count == 0);
-    for (size_t i = 0; i < count; i++)
-        lease_add(lessor, kept[i].id, kept[i].ttl_s, kept[i].remaining_s, now_ns);
+    for (size_t i = 0; i < count; i++) {
+        const struct lessor_kept *k = &kept[i];
+        assert(k->remaining_s >= 0 && k->remaining_s <= k->ttl_s);
+        int64_t left_s = k->remaining_s ? k->remaining_s : k->ttl_s;
+        int64_t expires_ns = k->fixed ? k->expires_ns : seconds_after(now_ns, left_s);
+        lease_add(lessor, k->id, k->ttl_s, expires_ns)->fixed = k->fixed;
+    }
 }
 
 static void detach(struct lessor *lessor, struct lease *lease, struct attachment *attachment)
@@ -324,7 +334,8 @@ enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, in
         return ST_LEASE_NOT_FOUND;
     if (lease->expires_ns <= asked_ns)
         return ST_AGAIN;
-    set_expiry(lease, now_ns);
+    if (!lease->fixed)
+        lease->expires_ns = seconds_after(now_ns, lease->ttl_s);
     *ret_ttl_s = lease->ttl_s;
     return ST_OK;
 }
@@ -371,8 +382,13 @@ void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int6
     struct lease *after = to ? lease_find(lessor, to) : NULL;
     if (after)
         attach(lessor, after, key);
-    if (attachment) /* last: the key may lie in it */
-        detach(lessor, before, attachment);
+    if (!attachment)
+        return;
+    detach(lessor, before, attachment); /* last: the key may lie in it */
+    if (before->fixed && before->key_count == 0) {
+        before->expires_ns = 0;
+        put_deadline(lessor, before);
+    }
 }
 
 size_t lessor_bytes(const struct lessor *lessor)

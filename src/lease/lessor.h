@@ -41,11 +41,18 @@ MUST_CHECK
 enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t ttl_s);
 /* The id is new and not 0, the time positive. */
 void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns);
+/*
+ * The same for a lease whose end is fixed and which belongs to its keys: it also expires as soon as
+ * the last key that hung on it has gone.
+ */
+void lessor_grant_until(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t expires_ns);
 /* Those that were kept, into an empty lessor: all ids differ. Looks for none of them. */
 struct lessor_kept {
     int64_t id;
     int64_t ttl_s;
     int64_t remaining_s; /* of it this time, until it is renewed; 0: all */
+    bool fixed;          /* its end is, as lessor_grant_until has it */
+    int64_t expires_ns;  /* then: when */
 };
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns);

@@ -152,7 +152,8 @@ static void keys_move_from_lease_to_lease_and_are_told_in_order(void **state)
 static void what_was_kept_is_loaded_with_all_its_time(void **state)
 {
     struct lessor *lessor = *state;
-    const struct lessor_kept kept[] = {{2, 50, 0}, {-1, 5, 0}, {INT64_MAX, 70, 0}};
+    const struct lessor_kept kept[] = {
+        {.id = 2, .ttl_s = 50}, {.id = -1, .ttl_s = 5}, {.id = INT64_MAX, .ttl_s = 70}};
     lessor_load(lessor, kept, COUNT_OF(kept), seconds(1000));
     assert_int_equal(lessor_count(lessor), 3);
     assert_true(lessor_has(lessor, -1) && lessor_has(lessor, 2) && lessor_has(lessor, INT64_MAX));
@@ -300,7 +301,8 @@ static void what_was_left_of_a_time_counts_once(void **state)
 {
     (void)state;
     AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
-    lessor_load(lessor, &(struct lessor_kept){7, 100, 30}, 1, seconds(1000));
+    const struct lessor_kept kept = {.id = 7, .ttl_s = 100, .remaining_s = 30};
+    lessor_load(lessor, &kept, 1, seconds(1000));
     struct lessor_lease lease;
     assert_true(lessor_get(lessor, 7, &lease));
     assert_int_equal(lease.ttl_s, 100);
@@ -313,11 +315,35 @@ static void what_was_left_of_a_time_counts_once(void **state)
     lessor_check(lessor);
 }
 
+static void a_fixed_end_is_not_put_off_and_comes_with_the_last_key(void **state)
+{
+    (void)state;
+    AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
+    const struct lessor_kept kept = {
+        .id = 7, .ttl_s = 100, .fixed = true, .expires_ns = seconds(1001)};
+    lessor_load(lessor, &kept, 1, seconds(1000));
+    int64_t ttl_s;
+    assert_int_equal(lessor_renew(lessor, 7, seconds(1000), seconds(1000), &ttl_s), ST_OK);
+    assert_int_equal(lessor_next_ns(lessor), seconds(1001));
+    lessor_grant_until(lessor, 8, 100, seconds(2000));
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 0, 8);
+    lessor_move_key(lessor, SLICE_LITERAL("b"), 0, 8);
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 8, 8); /* put again */
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 8, 0);
+    assert_int_equal(lessor_expired(lessor, seconds(1000)), 0);
+    lessor_move_key(lessor, SLICE_LITERAL("b"), 8, 7);
+    assert_int_equal(lessor_expired(lessor, seconds(1000)), 8);
+    lessor_revoke(lessor, 8);
+    assert_int_equal(lessor_expired(lessor, seconds(1001)), 7);
+    lessor_check(lessor);
+}
+
 int main(void)
 {
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_left_of_a_time_counts_once),
+        cmocka_unit_test(a_fixed_end_is_not_put_off_and_comes_with_the_last_key),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),

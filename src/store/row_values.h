@@ -9,12 +9,13 @@
 
 #include <endian.h>
 
-/* ROW_LEASE: id → time to live, and what is left of it if that is less; in the machine's byte
- * order. */
+/* ROW_LEASE: id → time to live, what is left of it if that is less, and when it ends if that is
+ * fixed; in the machine's byte order. */
 struct lease_row {
     int64_t id;
     int64_t ttl_s;
     int64_t remaining_s; /* at the next start, once; 0: all of it */
+    int64_t until_ns;    /* of the real clock, however often it starts; 0: it has no fixed end */
 };
 
 /* Slices lie in *lease. */
@@ -22,7 +23,7 @@ static inline struct row lease_row_make(const struct lease_row *lease, bool dele
 {
     struct row row = {
         .table = ROW_LEASE, .deleted = deleted, .key = slice_of(&lease->id, sizeof(lease->id))};
-    size_t numbers = lease->remaining_s ? 2 : 1;
+    size_t numbers = lease->until_ns ? 3 : lease->remaining_s ? 2 : 1;
     if (!deleted)
         row.value = slice_of(&lease->ttl_s, numbers * sizeof(lease->ttl_s));
     return row;
@@ -30,6 +31,9 @@ static inline struct row lease_row_make(const struct lease_row *lease, bool dele
 _Static_assert(offsetof(struct lease_row, remaining_s) ==
                    offsetof(struct lease_row, ttl_s) + sizeof(int64_t),
                "both numbers are one value");
+_Static_assert(offsetof(struct lease_row, until_ns) ==
+                   offsetof(struct lease_row, remaining_s) + sizeof(int64_t),
+               "and so is the third");
 
 /* A deleted one has ttl 0. ST_DAMAGED. */
 MUST_CHECK
@@ -37,7 +41,8 @@ static inline enum status lease_row_read(const struct row *row, struct lease_row
 {
     struct lease_row lease = {0};
     size_t one = sizeof(lease.ttl_s);
-    bool has_value = row->value.len == one || row->value.len == 2 * one;
+    bool has_value =
+        row->value.len == one || row->value.len == 2 * one || row->value.len == 3 * one;
     if (row->key.len != sizeof(lease.id) || (!row->deleted && !has_value))
         return ST_DAMAGED;
     memcpy(&lease.id, row->key.ptr, sizeof(lease.id));

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 """The keys of the v2 API, by curl."""
 import concurrent.futures
+import datetime
+import http.client
 import json
 import subprocess
+import time
 import unittest
+import urllib.request
 
 from server import LiveTest
 
@@ -71,6 +75,84 @@ class V2(LiveTest):
         events = [json.loads(watch.stdout.readline()) for _ in range(3)]
         self.assertEqual([(e["action"], e["node"]["key"]) for e in events],
                          [("set", "/s/a/b"), ("compareAndSwap", "/s/a/b"), ("delete", "/s")])
+
+    def leases(self):
+        """How many leases there are."""
+        request = urllib.request.Request(f"{self.vigil.url}/v3/lease/leases", b"{}")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return len(json.load(answer).get("leases", []))
+
+    def waiting(self, query):
+        """A waiter that has been heard: its answer has begun."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.vigil.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", f"/v2/keys{query}")
+        return connection.getresponse()
+
+    def test_a_node_is_gone_when_its_time_has_come(self):
+        self.curl("PUT", "/zero", "value=1", "ttl=0")
+        self.assertEqual(self.code("GET", "/zero"), 100)
+        self.assertEqual(self.code("PUT", "/zero", "value=2", "prevExist=true"), 100)
+        node = self.curl("PUT", "/one", "value=1", "ttl=1")["node"]
+        event = self.curl("GET", f"/one?wait=true&waitIndex={node['modifiedIndex'] + 1}")
+        self.assertEqual((event["action"], event["node"]["key"]), ("expire", "/one"))
+        self.assertEqual(self.curl("GET", "/").get("node").get("nodes"), None)
+        self.eventually(lambda: self.leases() == 0)
+
+    def test_a_time_that_never_comes_is_none(self):
+        for ttl in ("9000000001", "10000000000", "18446744073709551615"):
+            made = self.curl("PUT", "/long", "value=1", f"ttl={ttl}")["node"]
+            self.assertNotIn("expiration", made)
+            self.assertEqual(self.curl("GET", "/long")["node"], made)
+        self.assertEqual(self.leases(), 0)
+
+    def test_a_restart_does_not_put_off_the_end(self):
+        node = self.curl("PUT", "/t", "value=1", "ttl=2")["node"]
+        long = self.curl("PUT", "/long", "value=1", "ttl=1000")["node"]
+        self.vigil.stop()
+        end = datetime.datetime.fromisoformat(node["expiration"][:26].rstrip("Z") + "+00:00")
+        while datetime.datetime.now(datetime.timezone.utc) <= end + datetime.timedelta(milliseconds=1):
+            time.sleep(0.05)  # the clock is what is tested
+        self.vigil.start()
+        self.assertEqual(self.code("GET", "/t"), 100)
+        event = self.curl("GET", f"/t?wait=true&waitIndex={node['modifiedIndex'] + 1}")
+        self.assertEqual(event["action"], "expire")
+        self.assertEqual(self.curl("GET", "/long")["node"]["expiration"], long["expiration"])
+
+    def test_leases_go_with_their_nodes(self):
+        for i in range(5):
+            self.curl("PUT", f"/d/{i}", "value=1", "ttl=1000")
+        self.curl("PUT", "/d/0", "value=1", "ttl=1000")
+        self.curl("PUT", "/d/1", "value=1")
+        self.eventually(lambda: self.leases() == 4)
+        self.curl("DELETE", "/d?recursive=true")
+        self.eventually(lambda: self.leases() == 0)
+
+    def test_a_directory_that_goes_is_told_to_all_below(self):
+        self.curl("PUT", "/d/a/b", "value=1")
+        index = self.curl("PUT", "/d/f", "value=1")["node"]["modifiedIndex"]
+        made = self.curl("GET", "/d")["node"]["modifiedIndex"]
+        below = [self.waiting(q) for q in ("/d/f?wait=true", "/d/a?wait=true", "/d/a/b?wait=true",
+                                           "/d/a?wait=true&recursive=true", "/d?wait=true")]
+        self.curl("DELETE", "/d?recursive=true")
+        event = {"action": "delete",
+                 "node": {"key": "/d", "dir": True, "modifiedIndex": index + 1, "createdIndex": made},
+                 "prevNode": {"key": "/d", "dir": True, "modifiedIndex": made, "createdIndex": made}}
+        for watch in below:
+            self.assertEqual(json.loads(watch.read()), event)
+        for key in ("/d/f", "/d/a", "/d/a/b", "/d/none", "/d"):
+            self.assertEqual(self.curl("GET", f"{key}?wait=true&waitIndex={index + 1}"), event)
+
+    def test_updating_a_directory_leaves_its_index(self):
+        made = self.curl("PUT", "/d", "dir=true")["node"]
+        updated = self.curl("PUT", "/d", "dir=true", "prevExist=true")
+        self.assertEqual(updated["node"]["modifiedIndex"], made["modifiedIndex"] + 1)
+        self.assertEqual(updated["prevNode"], made)
+        event = self.curl("GET", f"/d?wait=true&waitIndex={made['modifiedIndex'] + 1}")
+        self.assertEqual(event, updated)
+        self.assertEqual(self.curl("GET", "/d")["node"], made)
+        self.curl("PUT", "/d", "dir=true", "prevExist=true")  # the index it shows is not its revision
+        self.assertEqual(self.curl("GET", "/d")["node"], made)
 
     def members(self, method="GET", path="", body=None, kind="application/json"):
         command = ["curl", "-sS", "-m", "30", "-X", method, f"{self.vigil.url}/v2/members{path}",
