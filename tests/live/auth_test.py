@@ -378,7 +378,7 @@ class OtherDoors(AuthTest):
     def test_health_is_told_without_credentials(self):
         server = self.serving(args=EASY)
         self.enable(server)
-        for path in ("health", "livez", "readyz"):
+        for path in ("health", "livez", "readyz", "version", "metrics"):
             with urllib.request.urlopen(f"{server.url}/{path}", timeout=30) as answer:
                 self.assertEqual(answer.status, 200)
 
