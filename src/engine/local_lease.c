@@ -260,12 +260,13 @@ static size_t keys_of_record(const struct local_lease *lease, const struct slice
  * One record with all of its keys. Only what is too much for that goes in several, the lease with
  * the last: it could not expire otherwise, and would keep those after it from expiring.
  */
-static enum status revoke(struct local_lease *lease, int64_t id)
+static enum status revoke_now(struct local_lease *lease, int64_t id)
 {
     struct apply *apply = store_apply(lease->store);
     struct lessor_lease found;
     if (!lessor_get(lease->lessor, id, &found))
         return ST_LEASE_NOT_FOUND;
+    lease->revoking = id;
     keys_reserve(lease, found.key_count);
     lessor_keys(lease->lessor, id, lease->keys);
     lessor_keys_sort(lease->keys, found.key_count);
@@ -280,6 +281,13 @@ static enum status revoke(struct local_lease *lease, int64_t id)
         *pass_of(lease, id) = (struct lease_pass){0};
     local_count(lease->counts, LOCAL_LEASES_REVOKED, 1);
     return ST_OK;
+}
+
+static enum status revoke(struct local_lease *lease, int64_t id)
+{
+    enum status status = revoke_now(lease, id);
+    lease->revoking = 0;
+    return status;
 }
 
 /* -- Renewing -- */

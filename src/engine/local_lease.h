@@ -40,6 +40,7 @@ struct local_lease {
     struct buf loaded;     /* struct lessor_kept, as the rows came; ttl 0: gone. Until the start */
     struct slice *keys;    /* owned scratch: of the lease to be revoked */
     size_t keys_capacity;
+    int64_t revoking;                       /* the lease that is being revoked; 0: none */
     size_t record_bytes_max;                /* of deletes when one is revoked */
     struct metric_block *counts;            /* the writer's; set before the first call */
     _Atomic uint64_t leases, attached;      /* keys that are; any thread reads */

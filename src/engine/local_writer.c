@@ -16,6 +16,7 @@
  *     take what arrived ─► apply it, a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
  *                    the last one takes some leases along that have expired
+ *     in the middle of a request that takes long, leases are renewed too: serve_between
  *     then some steps of what waits: relocation, trimming, memory
  */
 enum {
@@ -164,6 +165,9 @@ static void write_lease(struct local_writer *writer, struct engine_op *op)
     op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
         local_lease_execute(&writer->lease, op, call, writer->now_ns);
+    if (op->status == ST_OK && call == ENGINE_LEASE_GRANT &&
+        writer->granted_count < WRITER_GRANTS_MAX)
+        writer->granted[writer->granted_count++] = CONTAINER_OF(op, struct engine_lease, op)->id;
 }
 
 /* False: the operation is answered later. */
@@ -173,6 +177,7 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     struct apply *apply = store_apply(engine->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
     if (op->kind == LOCAL_AUTH) { /* it knows who may what */
+        writer->rights_pending = true;
         local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
         return true;
     }
@@ -213,14 +218,14 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     return true;
 }
 
-static void answer_group(struct local_writer *writer)
+/* Chains, one for each shard, and then empty ones. */
+static void answer(struct local_writer *writer, struct op_chain *chains)
 {
     unsigned shards = writer->engine->options.shards_max;
     for (unsigned i = 0; i < shards; i++) {
-        struct op_chain *chain = &writer->answers[i];
-        if (chain->first)
-            local_answer_chain(writer->engine->shards[i], chain);
-        *chain = (struct op_chain){0};
+        if (chains[i].first)
+            local_answer_chain(writer->engine->shards[i], &chains[i]);
+        chains[i] = (struct op_chain){0};
     }
 }
 
@@ -296,7 +301,10 @@ static void commit_group(struct local_writer *writer)
     local_notices_show(&writer->engine->notices);
     bool rights_changed = local_auth_committed(&writer->engine->auth);
     count_group(writer, bytes);
-    answer_group(writer);
+    writer->granted_count = 0;
+    writer->rights_pending = false;
+    writer->committed_revision = store_apply(writer->engine->store)->revision;
+    answer(writer, writer->answers);
     tell_shards(writer, rights_changed);
     tell_compacted(writer);
     if (bytes)
@@ -321,12 +329,88 @@ static void expire_leases(struct local_writer *writer)
                    "and will be tried again");
 }
 
+/* -- In the middle of a request -- */
+
+/* Everybody may know that this lease exists: it did before the group, and is not being revoked. */
+static bool is_settled(const struct local_writer *writer, int64_t id)
+{
+    for (unsigned i = 0; i < writer->granted_count; i++)
+        if (writer->granted[i] == id)
+            return false;
+    return id != writer->lease.revoking && lessor_has(writer->lease.lessor, id);
+}
+
+static bool is_served_between(const struct local_writer *writer, const struct engine_op *op)
+{
+    const struct engine_renewals *renewals = CONTAINER_OF(op, const struct engine_renewals, op);
+    const struct engine_lease *question = CONTAINER_OF(op, const struct engine_lease, op);
+    if (lease_call_of(op) == ENGINE_LEASE_TIME_TO_LIVE)
+        return !question->want_keys && is_settled(writer, question->id);
+    if (lease_call_of(op) != ENGINE_LEASE_RENEW)
+        return false;
+    for (size_t i = renewals->answered; i < renewals->count; i++)
+        if (!is_settled(writer, renewals->items[i].id))
+            return false;
+    return true;
+}
+
+/* False: it has to wait for the end of the group. */
+static bool serve_one_between(struct local_writer *writer, struct engine_op *op, int64_t time_ns)
+{
+    if (!is_served_between(writer, op))
+        return false;
+    op->status = may(writer, op);
+    if (op->status == ST_OK && !local_lease_read(&writer->lease, op, lease_call_of(op), time_ns))
+        return false; /* it is late */
+    op->revision = writer->committed_revision;
+    op_chain_add(&writer->early[shard_number(op)], op);
+    return true;
+}
+
+/*
+ * In the middle of a request that takes long, leases are renewed. Nothing is told that is not
+ * durable: a lease that this group has granted, has revoked or is revoking waits for its end, and
+ * so does everybody if rights may have changed. Otherwise a request changes nothing of a lease but
+ * which keys hang on it, and that is not shown here.
+ */
+static void serve_between(void *ctx)
+{
+    struct local_writer *writer = ctx;
+    struct op_chain left = {0};
+    if (writer->rights_pending || writer->granted_count == WRITER_GRANTS_MAX)
+        return;
+    struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->lease_reads)};
+    int64_t time_ns = now_ns();
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        for (struct mailbox_node *node = taken[i], *next; node; node = next) {
+            next = node->next;
+            if (!serve_one_between(writer, op_of(node), time_ns))
+                op_chain_add(&left, op_of(node));
+        }
+    }
+    writer->lease_left = left.first;
+    answer(writer, writer->early);
+}
+
+/* One of these may take long: it does not begin while nobody could be served meanwhile. */
+static void make_room_between(struct local_writer *writer, const struct engine_op *op)
+{
+    bool may_take_long = op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
+                         op->kind == (unsigned)LOCAL_LEASE + ENGINE_LEASE_REVOKE;
+    if (may_take_long && writer->granted_count == WRITER_GRANTS_MAX)
+        commit_group(writer);
+}
+
+/* -- Running -- */
+
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 {
+    breath_here = &writer->breath;
     while (node) {
         struct engine_op *op = op_of(node);
         node = node->next;
         unsigned shard = shard_number(op); /* before it: what is answered may be gone */
+        make_room_between(writer, op);
         struct slice name = local_op_name(op);
         if (writer->group_requests++ == 0) {
             turn_phase("applying puts");
@@ -341,6 +425,7 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     }
     turn_phase("revoking leases that have expired");
     expire_leases(writer);
+    breath_here = NULL;
     commit_group(writer);
 }
 
@@ -403,7 +488,7 @@ static void take_lease_reads(struct local_writer *writer)
     }
     if (!writer->lease_left)
         writer->lease_heard_ns = writer->lease_taken_ns;
-    answer_group(writer);
+    answer(writer, writer->answers);
     if (to_execute.first)
         run_requests(writer, to_execute.first);
 }
@@ -585,6 +670,9 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
     writer->counts = local_metrics_join(engine->metrics);
     writer->lease.counts = writer->counts;
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
+    writer->early = xcalloc(engine->options.shards_max, sizeof(*writer->early));
+    writer->breath = (struct breath){.fn = serve_between, .ctx = writer};
+    writer->committed_revision = store_apply(engine->store)->revision;
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);
     mailbox_init(&writer->lease_reads, &writer->waker);
@@ -619,5 +707,6 @@ void local_writer_fini(struct local_writer *writer)
     }
     local_lease_fini(&writer->lease);
     free(writer->answers);
+    free(writer->early);
     waker_fini(&writer->waker);
 }

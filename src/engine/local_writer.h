@@ -2,6 +2,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_WRITER_H
 #define VIGIL_ENGINE_LOCAL_WRITER_H
 
+#include "base/breath.h"
 #include "engine/local_job.h"
 #include "engine/local_lease.h"
 #include "engine/local_metrics.h"
@@ -11,6 +12,8 @@
 
 struct engine_local;
 struct turn;
+
+enum { WRITER_GRANTS_MAX = 64 };
 
 struct local_writer {
     struct engine_local *engine;
@@ -24,6 +27,12 @@ struct local_writer {
     int64_t lease_heard_ns;    /* who came before this to renew was heard: so far leases expire */
     struct mailbox jobs;       /* struct local_job */
     struct op_chain *answers;  /* one for each shard: of the group under way */
+    struct op_chain *early;    /* the same, for who is answered in the middle of it */
+    struct breath breath;      /* set while requests are applied */
+    int64_t granted[WRITER_GRANTS_MAX]; /* leases of the group under way, which nobody may see yet */
+    unsigned granted_count;
+    bool rights_pending;        /* the group under way may have changed who may what */
+    int64_t committed_revision; /* before the group under way */
     struct op_chain waiting;   /* physical compactions */
     struct op_chain deferred;  /* compactions of what some shard has not looked at */
     int64_t deferred_until_ns; /* they wait no longer; 0: there are none */

@@ -1,5 +1,6 @@
 #include "lease/lessor.h"
 
+#include "base/breath.h"
 #include "base/chain_table.h"
 #include "base/clock.h"
 #include "base/hash_map.h"
@@ -162,6 +163,7 @@ bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *re
 static int compare_keys(const void *left, const void *right)
 {
     const struct slice *a = left, *b = right;
+    breathe(1);
     return slice_compare(*a, *b);
 }
 
@@ -317,8 +319,10 @@ void lessor_revoke(struct lessor *lessor, int64_t id)
     struct lease *lease = lease_find(lessor, id);
     if (!lease)
         return;
-    while (lease->keys)
+    while (lease->keys) {
         detach(lessor, lease, lease->keys);
+        breathe(1);
+    }
     heap_remove(&lessor->deadlines, &lease->by_deadline);
     chain_table_remove(&lessor->leases, &lease->by_id, lease_hash, lessor);
     slab_free(lease);

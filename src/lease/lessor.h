@@ -56,7 +56,8 @@ struct lessor_kept {
 };
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns);
-/* The lease goes, if it is there. Keys still attached are let go of. */
+/* The lease goes, if it is there. Keys still attached are let go of, in the middle of which leases
+ * may be renewed (base/breath.h). */
 void lessor_revoke(struct lessor *lessor, int64_t id);
 
 /*

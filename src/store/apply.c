@@ -1,5 +1,6 @@
 #include "store/apply.h"
 
+#include "base/breath.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/change.h"
 #include "store/txn.h"
@@ -119,6 +120,7 @@ static void change_append_as(struct apply *apply, uint32_t sub, const struct ind
     /* Last: the key may lie with the lease it leaves. */
     if (lease_before != kv->lease && apply->lease_moved)
         apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
+    breathe(1);
 }
 
 static void change_append(struct apply *apply, const struct index_item *before,

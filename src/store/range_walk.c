@@ -1,5 +1,6 @@
 #include "store/range_walk.h"
 
+#include "base/breath.h"
 #include "store/change.h"
 
 /* -- Bounds and versions -- */
@@ -134,6 +135,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
 /* Looks at `*keys` at most, which is reduced. */
 static void walk_read_ahead(struct range_walk *walk, size_t *keys)
 {
+    breathe(RANGE_AHEAD);
     walk->ahead_next = walk->ahead_count = 0;
     for (; !walk->ended && walk->ahead_count < RANGE_AHEAD && *keys; --*keys) {
         const struct index_item *item = index_cursor_next(&walk->cursor);
