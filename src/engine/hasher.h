@@ -4,6 +4,10 @@
  *
  *   shard ── submit ──► queue, bounded ── thread ──► the shard's mailbox
  *
+ * Peers take turns: the first job of one waits for at most one hash of each other peer that waits,
+ * and the one under way. When the queue is full, a job of a peer with fewer takes the place of the
+ * newest of the peer with the most, which then comes back with ST_REQUEST_TOO_MANY_REQUESTS.
+ *
  * A job belongs to the hasher from submit until it is posted back, and its bytes are lent for that
  * long. It always comes back. Any thread may submit. Aborts without memory.
  */
@@ -25,6 +29,7 @@ enum hasher_task { HASHER_MAKE, HASHER_CHECK };
 struct hasher_job {
     struct mailbox_node in_mailbox;
     struct mailbox *answers; /* where it is posted when done */
+    uint64_t peer;           /* whose it is (wire_peer_key) */
 
     enum hasher_task task;
     struct slice password;
@@ -33,7 +38,9 @@ struct hasher_job {
     unsigned cost;                 /* HASHER_MAKE */
     _Atomic bool given_up;         /* nobody waits for it any more: it need not be hashed */
 
-    enum status status; /* of auth_password_hash or _check; ST_CANCELED when given up, ST_STOPPED */
+    /* Of auth_password_hash or _check; ST_CANCELED when given up, ST_STOPPED,
+     * ST_REQUEST_TOO_MANY_REQUESTS. */
+    enum status status;
     uint8_t made[AUTH_HASH_BYTES]; /* HASHER_MAKE */
 };
 
@@ -47,8 +54,8 @@ enum status hasher_start(struct hasher *hasher);
 void hasher_free(struct hasher *hasher);
 DEFINE_CLEANUP(struct hasher *, hasher_free)
 
-/* ST_REQUEST_TOO_MANY_REQUESTS: HASHER_QUEUE_MAX are there already; the job is the caller's still.
- */
+/* ST_REQUEST_TOO_MANY_REQUESTS: HASHER_QUEUE_MAX wait already, and no peer has two more of them
+ * than this one; the job is the caller's still. */
 MUST_CHECK
 enum status hasher_submit(struct hasher *hasher, struct hasher_job *job);
 

@@ -103,6 +103,77 @@ static void more_than_the_queue_holds_are_refused_until_there_is_room(void **sta
     assert_int_equal(wait_for_one(desk)->status, ST_OK);
 }
 
+/* In the order in which they come back. */
+static void wait_for_all(struct desk *desk, struct hasher_job **back, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        struct mailbox_node *node = mailbox_take(&desk->answers);
+        if (!node)
+            mailbox_wait(&desk->answers, CLOCK_NEVER);
+        for (; node; node = node->next)
+            back[i++] = CONTAINER_OF(node, struct hasher_job, in_mailbox);
+    }
+}
+
+static size_t place_of(struct hasher_job **back, size_t count, const struct hasher_job *job)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (back[i] == job)
+            return i;
+    }
+    fail_msg("it did not come back");
+    return count;
+}
+
+/* The queue is full of one peer's jobs: others still get in, and wait for one hash of each peer. */
+static void flood_of_one_peer_keeps_nobody_out(void **state)
+{
+    enum { FLOODER = 1, OTHERS = 3, ALL = HASHER_QUEUE_MAX + OTHERS };
+    struct desk *desk = *state;
+    static struct hasher_job jobs[HASHER_QUEUE_MAX], others[OTHERS], more;
+    AUTO(hasher_freep) struct hasher *hasher = hasher_new();
+    for (size_t i = 0; i < HASHER_QUEUE_MAX; i++) {
+        jobs[i] = make_job(desk, AUTH_BCRYPT_COST_MIN);
+        jobs[i].peer = FLOODER;
+        assert_int_equal(hasher_submit(hasher, &jobs[i]), ST_OK);
+    }
+    for (size_t i = 0; i < OTHERS; i++) {
+        others[i] = make_job(desk, AUTH_BCRYPT_COST_MIN);
+        others[i].peer = FLOODER + 1 + i;
+        assert_int_equal(hasher_submit(hasher, &others[i]), ST_OK);
+    }
+    more = make_job(desk, AUTH_BCRYPT_COST_MIN);
+    more.peer = FLOODER;
+    assert_int_equal(hasher_submit(hasher, &more), ST_REQUEST_TOO_MANY_REQUESTS);
+
+    assert_int_equal(hasher_start(hasher), ST_OK);
+    struct hasher_job *back[ALL];
+    wait_for_all(desk, back, ALL);
+    /* The flooder's newest are refused, and before anything is hashed. */
+    for (size_t i = 0; i < OTHERS; i++) {
+        assert_int_equal(back[i]->status, ST_REQUEST_TOO_MANY_REQUESTS);
+        assert_ptr_equal(back[i], &jobs[HASHER_QUEUE_MAX - 1 - i]);
+        assert_int_equal(others[i].status, ST_OK);
+        assert_true(place_of(back, ALL, &others[i]) <= OTHERS + 1 + i);
+    }
+}
+
+/* Peers with equal shares of a full queue cannot push each other out. */
+static void equal_shares_of_a_full_queue_stay(void **state)
+{
+    struct desk *desk = *state;
+    static struct hasher_job jobs[HASHER_QUEUE_MAX + 1];
+    struct hasher *hasher = hasher_new();
+    for (size_t i = 0; i <= HASHER_QUEUE_MAX; i++) {
+        jobs[i] = make_job(desk, AUTH_BCRYPT_COST_MAX);
+        jobs[i].peer = i; /* one each */
+        assert_int_equal(hasher_submit(hasher, &jobs[i]),
+                         i < HASHER_QUEUE_MAX ? ST_OK : ST_REQUEST_TOO_MANY_REQUESTS);
+    }
+    hasher_free(hasher);
+    assert_int_equal(count_back(desk, ST_STOPPED), HASHER_QUEUE_MAX);
+}
+
 static void what_has_not_begun_comes_back_when_it_stops(void **state)
 {
     struct hasher_job jobs[3];
@@ -130,6 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_hash_that_was_made_is_known_again),
         TEST(more_than_the_queue_holds_are_refused_until_there_is_room),
+        TEST(flood_of_one_peer_keeps_nobody_out),
+        TEST(equal_shares_of_a_full_queue_stay),
         TEST(what_has_not_begun_comes_back_when_it_stops),
         TEST(one_that_is_given_up_is_not_hashed),
     };

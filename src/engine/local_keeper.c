@@ -17,6 +17,12 @@ static const int64_t mark_wait_ns = 400 * NS_PER_MS;
 static const int64_t retry_wait_ns = NS_PER_S;
 /* The same warning is not given more often. */
 static const int64_t warn_again_ns = 60 * NS_PER_S;
+/*
+ * What can wait (dropping compacted versions, cleaning) is written in bursts that make the log's
+ * syncs slower. While clients write, the keeper rests so many times as long as the last burst took.
+ */
+enum { REST_TIMES = 5 };
+static const int64_t burst_rest_ns_max = NS_PER_S;
 /* At a stop, for what can as well be done after the next start. */
 static const int64_t last_checkpoint_ns = 2 * NS_PER_S;
 
@@ -127,6 +133,11 @@ static void mark_if_idle(struct local_keeper *keeper)
         mark(keeper);
 }
 
+static bool defragments(const struct local_keeper *keeper)
+{
+    return keeper->defragmenter.state != DEFRAGMENT_IDLE;
+}
+
 static void checkpoint_begin(struct local_keeper *keeper)
 {
     atomic_store(&keeper->dirty, false);
@@ -150,15 +161,32 @@ static void checkpoint_failed(struct local_keeper *keeper, enum status status)
     }
 }
 
+static void rest_after(struct local_keeper *keeper, int64_t begun_ns)
+{
+    int64_t now = now_ns(), ns = REST_TIMES * (now - begun_ns);
+    uint64_t index = log_durable_index(store_log(keeper->engine->store));
+    bool quiet = index == keeper->rested_index || defragments(keeper);
+    keeper->rested_index = index;
+    keeper->rest_until_ns = quiet ? 0 : now + (ns < burst_rest_ns_max ? ns : burst_rest_ns_max);
+}
+
+static bool rests(const struct local_keeper *keeper, int64_t now)
+{
+    return now < keeper->rest_until_ns;
+}
+
 /* One transaction of the one that is under way. */
 static enum status checkpoint_step(struct local_keeper *keeper)
 {
     int64_t begun_ns = now_ns();
+    bool can_wait = !keeper_checkpoint_lags(keeper->keeper);
     turn_phase("writing a checkpoint");
     bool done = false;
     enum status status = keeper_checkpoint_step(keeper->keeper, &done);
     if (!done)
         local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
+    if (can_wait)
+        rest_after(keeper, begun_ns);
     if (status != ST_OK)
         checkpoint_failed(keeper, status);
     else if (done)
@@ -243,6 +271,7 @@ static enum status clean(struct local_keeper *keeper)
     if (!relocation)
         return ST_OK;
     local_observe(keeper->counts, LOCAL_CLEAN_SECONDS, now_ns() - begun_ns);
+    rest_after(keeper, begun_ns);
     keeper->cleaning = true;
     ask_writer(keeper, LOCAL_RELOCATE, relocation);
     return ST_OK;
@@ -257,7 +286,9 @@ static bool finish_cleaning(struct local_keeper *keeper)
     struct local_job *job = keeper->moved_job;
     uint64_t old_segment = job->relocation->old_segment;
     turn_phase("writing the checkpoint of a cleaned segment");
+    int64_t begun_ns = now_ns();
     enum status status = keeper_clean_end(keeper->keeper, job->relocation);
+    rest_after(keeper, begun_ns);
     if (status == ST_DISK_FULL || status == ST_DAMAGED) {
         warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
                       keeper_error_text(keeper->keeper));
@@ -359,8 +390,8 @@ static void defragment(struct local_keeper *keeper)
 }
 
 /*
- * Back from the writer. Either it has trimmed what compactions left, and the checkpoint is to let go
- * of that before all is cleaned; or the size as it is now is to last.
+ * Back from the writer. Either it has trimmed what compactions left, and the checkpoint is to let
+ * go of that before all is cleaned; or the size as it is now is to last.
  */
 static void defragment_await_checkpoint(struct local_keeper *keeper, enum defragment_state state)
 {
@@ -426,7 +457,8 @@ static void checkpoint(struct local_keeper *keeper)
 {
     if (!keeper->checkpointing && checkpoint_is_due(keeper))
         checkpoint_begin(keeper);
-    if (!keeper->checkpointing)
+    bool can_wait = !keeper_checkpoint_lags(keeper->keeper);
+    if (!keeper->checkpointing || (can_wait && rests(keeper, now_ns())))
         return;
     enum status status = checkpoint_step(keeper);
     if (keeper->checkpointing)
@@ -460,7 +492,7 @@ static void work(struct local_keeper *keeper)
     checkpoint(keeper);
     defragment(keeper);
     if (keeper->wants_cleaning && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
-        may_clean(keeper)) {
+        !rests(keeper, now_ns()) && may_clean(keeper)) {
         keeper->wants_cleaning = false;
         (void)clean(keeper);
     }
@@ -470,7 +502,9 @@ static bool is_busy(const struct local_keeper *keeper, int64_t now)
 {
     if (local_hashes_busy(&keeper->hashes) || keeper->unsorted.first)
         return true;
-    return now >= keeper->retry_at_ns &&
+    if (keeper->checkpointing && keeper_checkpoint_lags(keeper->keeper))
+        return now >= keeper->retry_at_ns;
+    return now >= keeper->retry_at_ns && !rests(keeper, now) &&
            (keeper->checkpointing || (keeper->wants_cleaning && !keeper->cleaning) ||
             defragment_waits_for_checkpoint(keeper) ||
             (keeper->defragmenter.state == DEFRAGMENT_CLEANING && !keeper->cleaning));
@@ -487,6 +521,8 @@ static int64_t next_ns(const struct local_keeper *keeper, int64_t now)
 {
     if (now < keeper->retry_at_ns)
         return keeper->retry_at_ns;
+    if (rests(keeper, now))
+        return keeper->rest_until_ns;
     if (keeper->dirty_since_ns == CLOCK_NEVER)
         return CLOCK_NEVER;
     int64_t due = keeper->dirty_since_ns + checkpoint_wait_ns;

@@ -44,6 +44,8 @@ struct local_keeper {
     struct op_chain unsorted;      /* long lists of leases */
     bool checkpointing;            /* one is under way */
     uint64_t checkpoints;          /* begun: its number */
+    int64_t rest_until_ns;         /* from writing what can wait */
+    uint64_t rested_index;         /* of the log, when it last wrote such */
     bool wants_cleaning;           /* a segment may have become worth it */
     uint64_t wants_cleaning_since; /* how many hashes had ended then */
     _Atomic unsigned hashes_asked, defragments_asked; /* any thread's */

@@ -66,7 +66,7 @@ static void make_password(struct auth_call *a, struct slice password)
 {
     a->hashed = password_made;
     a->job.done = job_done;
-    submitted(a, desk_make(a->face, &a->job, password));
+    submitted(a, desk_make(a->face, &a->job, grpc_call_peer(a->call), password));
 }
 
 static void fill_user_add(struct auth_call *a)
@@ -202,7 +202,8 @@ static void check_password(struct auth_call *a, struct slice hash)
 {
     a->hashed = password_checked;
     a->job.done = job_done;
-    submitted(a, desk_check(a->face, &a->job, a->request.authenticate.password, hash));
+    submitted(a, desk_check(a->face, &a->job, grpc_call_peer(a->call),
+                            a->request.authenticate.password, hash));
 }
 
 static void login_done(struct engine_op *op)

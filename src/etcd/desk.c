@@ -52,8 +52,10 @@ static enum status submit(struct etcd_face *face, struct desk_job *job)
     return ST_OK;
 }
 
-enum status desk_make(struct etcd_face *face, struct desk_job *job, struct slice password)
+enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
+                      struct slice password)
 {
+    job->hasher.peer = wire_peer_key(peer);
     job->hasher.task = HASHER_MAKE;
     job->hasher.password = password;
     job->hasher.cost = face->config->bcrypt_cost;
@@ -61,9 +63,10 @@ enum status desk_make(struct etcd_face *face, struct desk_job *job, struct slice
     return submit(face, job);
 }
 
-enum status desk_check(struct etcd_face *face, struct desk_job *job, struct slice password,
-                       struct slice hash)
+enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
+                       struct slice password, struct slice hash)
 {
+    job->hasher.peer = wire_peer_key(peer);
     job->hasher.task = HASHER_CHECK;
     job->hasher.password = password;
     job->hasher.hash = hash;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "engine/hasher.h"
+#include "wire/peer.h"
 
 struct auth_desk;
 struct etcd_face;
@@ -25,13 +26,14 @@ struct desk_job {
 struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher);
 void auth_desk_free(struct auth_desk *desk); /* none may be under way; accepts NULL */
 
-/* Until it is done the face is busy. What is hashed is lent until then. ST_UNIMPLEMENTED: there is
- * no hasher; ST_REQUEST_TOO_MANY_REQUESTS. */
+/* Until it is done the face is busy. What is hashed is lent until then. Peers take turns.
+ * ST_UNIMPLEMENTED: there is no hasher; ST_REQUEST_TOO_MANY_REQUESTS. */
 MUST_CHECK
-enum status desk_make(struct etcd_face *face, struct desk_job *job, struct slice password);
+enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
+                      struct slice password);
 MUST_CHECK
-enum status desk_check(struct etcd_face *face, struct desk_job *job, struct slice password,
-                       struct slice hash);
+enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
+                       struct slice password, struct slice hash);
 /* Nobody waits any more for one that is under way: it need not be hashed. done comes all the same.
  */
 void desk_give_up(struct desk_job *job);

@@ -345,7 +345,8 @@ static enum status open_call(struct gateway_call *g)
     gateway_metadata_take(&metadata, request);
     return grpc_local_open(
         &g->gateway->server, slice_from_text(g->row->method), metadata.fields, metadata.count,
-        (struct grpc_local_hooks){.on_output = on_output, .owner = g}, now_of(g), &g->local);
+        (struct grpc_local_hooks){.on_output = on_output, .owner = g, .peer = request->peer},
+        now_of(g), &g->local);
 }
 
 /* As the method's own caller is told. */

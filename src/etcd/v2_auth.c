@@ -363,7 +363,8 @@ static void hashed(struct desk_job *job)
 static void hash_password(struct v2_auth *a)
 {
     a->job.done = hashed;
-    enum status status = desk_make(a->call.face, &a->job, a->user.password);
+    enum status status = desk_make(a->call.face, &a->job,
+                                   http_exchange_request(a->call.exchange)->peer, a->user.password);
     if (status != ST_OK) {
         reply_status(a, status);
         return;

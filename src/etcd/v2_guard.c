@@ -148,7 +148,8 @@ static void check_password(struct v2_guard *g, const struct v2_policy *policy)
     struct slice hash = user ? user->hash : desk_hash_of_nobody(g->call->face, &g->call->arena);
     g->allowed = user && user_may(g, policy, user);
     g->job.done = checked;
-    enum status status = desk_check(g->call->face, &g->job, g->password, hash);
+    enum status status = desk_check(
+        g->call->face, &g->job, http_exchange_request(g->call->exchange)->peer, g->password, hash);
     if (status != ST_OK) {
         fail(g, status);
         return;

@@ -110,7 +110,8 @@ static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_
                                 .secure = c->hooks.secure,
                                 .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,
-                                .certificate = c->hooks.certificate};
+                                .certificate = c->hooks.certificate,
+                                .peer = {c->hooks.peer_address, c->hooks.owner}};
     if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
                                         &c->http2) != ST_OK)
         return NULL;
@@ -165,7 +166,8 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
                                 .secure = c->hooks.secure,
                                 .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,
-                                .certificate = c->hooks.certificate};
+                                .certificate = c->hooks.certificate,
+                                .peer = {c->hooks.peer_address, c->hooks.owner}};
     return http1_endpoint_new(&server->http1, hooks, now_ns, &c->http1);
 }
 

@@ -6,6 +6,8 @@ import http.client
 import json
 import ssl
 import subprocess
+import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -65,6 +67,42 @@ class Passwords(AuthTest):
             with self.subTest(name=name, password=password):
                 status, answer = self.call(server, "auth/authenticate", {"name": name, "password": password})
                 self.assertEqual(status, 400, answer)
+
+
+@only_vigil
+class Flood(AuthTest):
+    FLOOD = 160  # more than may wait
+
+    def log_in_from(self, server, address, answers):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60,
+                                                source_address=(address, 0))
+        try:
+            connection.request("POST", "/v3/auth/authenticate",
+                               json.dumps({"name": "anna", "password": "pw"}))
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.read()))
+        finally:
+            connection.close()
+
+    def test_logins_from_one_address_do_not_keep_others_out(self):
+        server = self.serving(args=["--bcrypt-cost", "7"])
+        self.enable(server, anna={"password": "pw"})
+        flood, bystander = [], []
+        threads = [threading.Thread(target=self.log_in_from, args=(server, "127.0.0.1", flood))
+                   for _ in range(self.FLOOD)]
+        for thread in threads:
+            thread.start()
+        while not flood:  # by now the queue is full, or nearly
+            time.sleep(0.001)
+        self.log_in_from(server, "127.0.0.2", bystander)
+        hashed = sum(status == 200 for status, _ in flood)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(bystander[0][0], 200, bystander)
+        self.assertLess(hashed, 64)  # it would be 128 and more if it had to queue behind them
+        self.assertEqual(len(flood), self.FLOOD)
+        refused = [body for status, body in flood if status != 200]
+        self.assertTrue(all(b"too many requests" in body for body in refused), refused)
 
 
 class Lasting(AuthTest):

@@ -19,6 +19,13 @@ void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS
         call->endpoint->peer_address(call->endpoint->peer_owner, text);
 }
 
+struct wire_peer grpc_call_peer(const struct grpc_call *call)
+{
+    const struct grpc_endpoint *endpoint = call->endpoint;
+    return endpoint ? (struct wire_peer){endpoint->peer_address, endpoint->peer_owner}
+                    : (struct wire_peer){0};
+}
+
 struct slice grpc_call_path(const struct grpc_call *call)
 {
     return call->row ? call->row->path : SLICE_EMPTY;

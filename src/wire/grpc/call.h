@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
+#include "wire/peer.h"
 
 struct grpc_call;
 
@@ -81,8 +82,9 @@ const char *grpc_call_peer_name(const struct grpc_call *call);
 
 /* For the log: where the client is ("" when nobody knows), the method's path, the one request
  * message, and the one response message that is queued whole, or false. */
-enum { GRPC_ADDRESS_BYTES = 160 };
+enum { GRPC_ADDRESS_BYTES = WIRE_ADDRESS_BYTES };
 void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS_BYTES]);
+struct wire_peer grpc_call_peer(const struct grpc_call *call);
 struct slice grpc_call_path(const struct grpc_call *call);
 struct slice grpc_call_request(const struct grpc_call *call);
 bool grpc_call_response(const struct grpc_call *call, struct slice *ret_message);

@@ -52,6 +52,8 @@ enum status grpc_local_open(struct grpc_server *server, struct slice path,
     local->endpoint = (struct grpc_endpoint){.server = server,
                                              .ops = &local->ops,
                                              .owner = hooks.owner,
+                                             .peer_address = hooks.peer.address,
+                                             .peer_owner = hooks.peer.owner,
                                              .now_ns = now_ns,
                                              .check_at_ns = INT64_MAX};
     list_init(&local->endpoint.timed);

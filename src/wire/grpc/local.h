@@ -23,6 +23,7 @@ struct grpc_local_hooks {
      */
     void (*on_output)(void *owner);
     void *owner;
+    struct wire_peer peer; /* on whose behalf */
 };
 
 /*

@@ -131,7 +131,7 @@ static void open(struct bed *bed, const char *path)
     grpc_local_close(TAKE(bed->local));
     bed->outputs = bed->messages = bed->ends = 0;
     assert_int_equal(grpc_local_open(&bed->server, slice_from_text(path), fields, COUNT_OF(fields),
-                                     (struct grpc_local_hooks){on_output, bed}, 1, &bed->local),
+                                     (struct grpc_local_hooks){.on_output = on_output, .owner = bed}, 1, &bed->local),
                      ST_OK);
 }
 
@@ -294,7 +294,7 @@ static void unknown_method_has_no_call(void **state)
     struct bed bed;
     bed_init(&bed);
     assert_int_equal(grpc_local_open(&bed.server, SLICE_LITERAL("/t.T/None"), NULL, 0,
-                                     (struct grpc_local_hooks){on_output, &bed}, 1, &bed.local),
+                                     (struct grpc_local_hooks){.on_output = on_output, .owner = &bed}, 1, &bed.local),
                      ST_UNIMPLEMENTED);
     assert_null(bed.local);
     bed_fini(&bed);

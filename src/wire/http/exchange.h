@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "wire/http/field.h"
+#include "wire/peer.h"
 
 struct http_exchange;
 
@@ -38,6 +39,7 @@ struct http_request {
     /* The common name of the client's certificate, which we trust; NULL without one. */
     const char *peer_name;
     const struct http_certificate *certificate; /* wire/http/certificate.h; NULL as the name */
+    struct wire_peer peer;                      /* where it came from */
 };
 
 /* The first field of that name in any case, or false. */

@@ -109,6 +109,7 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     x->request.guarded = e->hooks.guarded;
     x->request.peer_name = e->hooks.peer_name;
     x->request.certificate = e->hooks.certificate;
+    x->request.peer = e->hooks.peer;
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
     if (fault) {
         x->request.fields = NULL;

@@ -29,6 +29,7 @@ struct http1_hooks {
     bool guarded;          /* as http_request has it */
     const char *peer_name; /* as http_request has it */
     const struct http_certificate *certificate;
+    struct wire_peer peer;
 };
 
 MUST_CHECK

@@ -26,6 +26,7 @@ struct http2_hooks {
     bool guarded;          /* as http_request has it */
     const char *peer_name; /* as http_request has it */
     const struct http_certificate *certificate;
+    struct wire_peer peer;
 };
 
 MUST_CHECK

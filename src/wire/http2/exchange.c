@@ -266,6 +266,7 @@ static struct http_request request_of(const struct h2_headers *headers,
         .guarded = hooks->guarded,
         .peer_name = hooks->peer_name,
         .certificate = hooks->certificate,
+        .peer = hooks->peer,
     };
     http_split_target(headers->path, &request);
     if (!request.host.ptr)
