@@ -1,1 +1,2 @@
 vigil_corpus(etcd txn)
+vigil_corpus(etcd v2_form)

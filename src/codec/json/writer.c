@@ -68,22 +68,21 @@ void json_end_array(struct json_writer *writer)
     end(writer, SLICE_LITERAL("]"));
 }
 
-/* Bytes at the beginning that stand for themselves; of those beyond ASCII only what is UTF-8. */
-static size_t plain_run(struct slice text)
+/* Bytes without anything that must be escaped. What is not UTF-8 is replaced, byte by byte. */
+static void put_beyond_ascii(struct json_writer *writer, struct slice run)
 {
-    bool beyond_ascii = false;
-    if (!text.len)
-        return 0;
-    size_t len = (size_t)(json_plain_end(text.ptr, text.ptr + text.len, &beyond_ascii) - text.ptr);
-    if (!beyond_ascii)
-        return len;
-    for (size_t at = 0; at < len;) {
-        size_t char_len = utf8_char_len(slice_sub(text, at, text.len - at));
-        if (char_len == 0)
-            return at;
-        at += char_len;
+    size_t from = 0;
+    for (size_t at = 0; at < run.len;) {
+        size_t char_len = utf8_char_len(slice_sub(run, at, run.len - at));
+        if (char_len) {
+            at += char_len;
+            continue;
+        }
+        put(writer, slice_sub(run, from, at - from));
+        put(writer, SLICE_LITERAL("\\ufffd"));
+        from = ++at;
     }
-    return len;
+    put(writer, slice_sub(run, from, run.len - from));
 }
 
 static void put_escape(struct json_writer *writer, uint8_t byte)
@@ -108,10 +107,6 @@ static void put_escape(struct json_writer *writer, uint8_t byte)
     default:
         break;
     }
-    if (byte >= 0x80) {
-        put(writer, SLICE_LITERAL("\\ufffd"));
-        return;
-    }
     const char escape[] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
     put(writer, slice_of(escape, sizeof(escape)));
 }
@@ -119,13 +114,18 @@ static void put_escape(struct json_writer *writer, uint8_t byte)
 static void put_quoted(struct json_writer *writer, struct slice text)
 {
     put(writer, SLICE_LITERAL("\""));
-    for (;;) {
-        size_t plain = plain_run(text);
-        put(writer, slice_sub(text, 0, plain));
-        if (plain == text.len)
+    while (text.len) {
+        bool beyond_ascii = false;
+        const uint8_t *end = json_plain_end(text.ptr, text.ptr + text.len, &beyond_ascii);
+        struct slice run = slice_sub(text, 0, (size_t)(end - text.ptr));
+        if (beyond_ascii)
+            put_beyond_ascii(writer, run);
+        else
+            put(writer, run);
+        if (run.len == text.len)
             break;
-        put_escape(writer, text.ptr[plain]);
-        text = slice_sub(text, plain + 1, text.len - plain - 1);
+        put_escape(writer, *end);
+        text = slice_sub(text, run.len + 1, text.len - run.len - 1);
     }
     put(writer, SLICE_LITERAL("\""));
 }
