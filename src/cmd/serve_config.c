@@ -100,16 +100,26 @@ static const char *clients_are_kept_out(const struct serve_config *config,
     return NULL;
 }
 
-/* A socket of Unix has its file's mode; anybody on this machine can come to its loopback. */
-static bool lets_users_past_certificates(const struct serve_config *config, const struct url *url,
-                                         const struct serve_options *options)
+static bool clients_use_sockets_alone(const struct serve_config *config)
 {
-    return wants_certificates(options) && !config->kube_tokens && !url->secure &&
-           !address_is_path(&url->address);
+    for (size_t i = 0; i < config->client_count; i++)
+        if (!address_is_path(&config->urls[i].address))
+            return false;
+    return true;
+}
+
+/* Whether it lets users of this machine in whom the client URLs keep out, by certificates or by the
+ * mode of a Unix socket's file. Anybody on this machine can come to its loopback. */
+static bool is_a_way_around(const struct serve_config *config, const struct url *url,
+                            const struct serve_options *options)
+{
+    bool closed = wants_certificates(options) || clients_use_sockets_alone(config);
+    bool asks = config->kube_tokens || (url->secure && wants_certificates(options));
+    return closed && !asks && !address_is_path(&url->address);
 }
 
 /* Whoever reaches it may do everything, so only this machine does without being known; and not even
- * that where its users must show a certificate to come in otherwise. */
+ * that where the client URLs keep its users out. */
 static enum status check_kube_urls(const struct serve_config *config,
                                    const struct serve_options *options, struct error *error)
 {
@@ -124,11 +134,11 @@ static enum status check_kube_urls(const struct serve_config *config,
                              "elsewhere than on this machine's loopback use https:// with "
                              "--client-cert-auth or --kube-token-file",
                              SLICE_ARGS(config->listen_texts[i]));
-        if (lets_users_past_certificates(config, url, options))
+        if (is_a_way_around(config, url, options))
             return error_set(error, ST_INVALID,
                              "--listen-kube-urls: %.*s would let every user of this machine in, "
-                             "while clients of the other URLs need a certificate; use https://, or "
-                             "give --kube-token-file",
+                             "while the client URLs need a certificate or are Unix sockets; use "
+                             "https:// with --client-cert-auth, or give --kube-token-file",
                              SLICE_ARGS(config->listen_texts[i]));
     }
     return ST_OK;

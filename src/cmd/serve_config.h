@@ -16,8 +16,7 @@ struct serve_config {
     struct slice *listen_texts;
     size_t client_count; /* of --listen-client-urls */
     struct kube_tokens *kube_tokens; /* NULL: none */
-    /* Why the Kubernetes API is not served although nobody said so; NULL: it is, or was not to be.
-     */
+    /* Why the Kubernetes API is not served by default; NULL: it is, or a flag decides. */
     const char *kube_withheld;
     uint64_t member_id, cluster_id;
     struct url *urls;

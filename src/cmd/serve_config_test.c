@@ -233,7 +233,7 @@ static void kubernetes_is_served_by_default_only_beside_open_client_urls(void **
                     "--name=a");
 }
 
-static void kubernetes_lets_nobody_past_certificates_that_clients_need(void **state)
+static void kubernetes_lets_nobody_in_whom_the_client_urls_keep_out(void **state)
 {
     (void)state;
     struct fixture f;
@@ -243,10 +243,20 @@ static void kubernetes_lets_nobody_past_certificates_that_clients_need(void **st
     assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://127.0.0.1:1", "--cert-file=c",
                               "--key-file=k", "--trusted-ca-file=a", NULL),
                    &f, "let every user of this machine in");
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://127.0.0.1:1",
+                              "--listen-client-urls=unix://x", NULL),
+                   &f, "let every user of this machine in");
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=https://127.0.0.1:1", "--auto-tls",
+                              "--listen-client-urls=unix://x", NULL),
+                   &f, "let every user of this machine in");
     assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=https://127.0.0.1:1", "--cert-file=c",
                                 "--key-file=k", "--trusted-ca-file=a", "--client-cert-auth", NULL),
                      ST_OK);
     assert_true(f.config.server.kube_wanted);
+    serve_config_fini(&f.config);
+    assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=unix://k",
+                                "--listen-client-urls=unix://x", NULL),
+                     ST_OK);
     serve_config_fini(&f.config);
 }
 
@@ -404,7 +414,7 @@ int main(void)
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
         cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
         cmocka_unit_test(kubernetes_is_served_by_default_only_beside_open_client_urls),
-        cmocka_unit_test(kubernetes_lets_nobody_past_certificates_that_clients_need),
+        cmocka_unit_test(kubernetes_lets_nobody_in_whom_the_client_urls_keep_out),
         cmocka_unit_test(pages_are_kept_away_except_under_the_name_etcd),
         cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
         cmocka_unit_test(every_limit_reaches_its_layer),

@@ -155,8 +155,7 @@ static void refuse_origin(struct http_exchange *x, struct etcd_face *face, struc
 static bool is_listed(const struct etcd_config *config, const struct http_request *request)
 {
     struct slice origin;
-    return config->origins_given &&
-           http_request_get(request, SLICE_LITERAL("origin"), &origin) &&
+    return config->origins_given && http_request_get(request, SLICE_LITERAL("origin"), &origin) &&
            list_holds(config->origins, config->origin_count, origin);
 }
 
@@ -284,9 +283,11 @@ static bool check_path(struct http_exchange *x, const struct http_request *reque
 bool http_gate_metrics(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
     struct etcd_face *face = ctx;
-    return add_date(x) &&
-           (!request->guarded || (check_host(x, face, request) && check_origin(x, face, request))) &&
-           check_path(x, request);
+    if (!add_date(x))
+        return false;
+    if (request->guarded && !(check_host(x, face, request) && check_origin(x, face, request)))
+        return false;
+    return check_path(x, request);
 }
 
 bool http_gate_clients(struct http_exchange *x, void *ctx, const struct http_request *request)
