@@ -7,6 +7,7 @@
 #include "etcd/compactor.h"
 #include "etcd/health_counts.h"
 #include "etcd/metrics.h"
+#include "io/worker.h"
 #include "kube/api/metrics.h"
 #include "kube/custom/schema_pool.h"
 #include "net/wire.h"
@@ -371,6 +372,13 @@ static enum status open_listeners(struct server *server, struct error *error)
     return ST_OK;
 }
 
+static enum status start_worker(struct server *server)
+{
+    struct turn *turn;
+    TRY(turns_join(server->turns, "worker", &turn));
+    return worker_start("vigil-worker", turn, &server->kube.worker);
+}
+
 enum status server_start(const struct server_config *config, struct server **ret_server,
                          struct error *error)
 {
@@ -387,6 +395,7 @@ enum status server_start(const struct server_config *config, struct server **ret
         server->etcd.more_metrics = write_kube_metrics;
         server->etcd.more_metrics_ctx = &server->kube;
         server->kube.schemas = schema_pool_new();
+        TRY(start_worker(server));
     }
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
@@ -437,6 +446,7 @@ void server_free(struct server *server)
     if (server->started)
         net_server_stop(server->net);
     net_server_free(server->net);
+    worker_stop(server->kube.worker);
     server_tls_free(server->tls);
     engine_local_close(server->engine);
     server_auth_fini(&server->auth);

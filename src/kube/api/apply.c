@@ -116,9 +116,8 @@ static bool find_manager(struct job *job)
     struct slice manager = job->call->query.field_manager, agent = SLICE_EMPTY;
     char text[MANAGER_BYTES_MAX];
     size_t len = 0;
-    if (!manager.len && job->call->exchange)
-        (void)!http_request_get(http_exchange_request(job->call->exchange),
-                                SLICE_LITERAL("user-agent"), &agent);
+    if (!manager.len)
+        (void)!http_request_get(job->call->request, SLICE_LITERAL("user-agent"), &agent);
     for (size_t i = 0; i < agent.len && agent.ptr[i] != '/' && len < sizeof(text); i++)
         if (agent.ptr[i] >= ' ' && agent.ptr[i] < 0x7f)
             text[len++] = (char)agent.ptr[i];

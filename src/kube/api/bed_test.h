@@ -46,6 +46,7 @@ struct fixture {
 };
 
 static struct fixture *bed;
+static struct worker *bed_worker; /* of the next one; NULL: none */
 
 /* -- A peer without a connection -- */
 
@@ -153,6 +154,7 @@ static void begin(uint64_t seed, unsigned inline_percent)
 {
     bed = calloc(1, sizeof(*bed));
     bed->seed = seed;
+    bed->config.worker = bed_worker;
     clock_sim_init(&bed->clock, 1700000000 * INT64_C(1000000000));
     bed->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
     assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);

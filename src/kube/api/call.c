@@ -1,7 +1,7 @@
 #include "kube/api/call.h"
 
 #include "base/xalloc.h"
-#include "codec/json/pretty.h"
+#include "kube/api/answer.h"
 #include "kube/api/custom.h"
 #include "kube/api/discovery.h"
 #include "kube/api/expiry.h"
@@ -15,7 +15,6 @@
 #include "kube/api/sight.h"
 #include "kube/api/write.h"
 #include "watch/cursor.h"
-#include "wire/http/gzip.h"
 
 #include <stdio.h>
 
@@ -29,43 +28,6 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
     return false;
 }
 
-/* People who look by hand get it indented, unless they say otherwise. */
-static bool wants_pretty(const struct kube_call *call)
-{
-    static const char *const people[] = {"curl", "Wget", "Mozilla/5.0"};
-    struct slice agent = SLICE_EMPTY;
-    if (call->accept.pretty)
-        return true;
-    if (call->query.pretty_given)
-        return call->query.pretty;
-    (void)http_request_get(http_exchange_request(call->exchange), SLICE_LITERAL("user-agent"),
-                           &agent);
-    for (size_t i = 0; i < COUNT_OF(people); i++) {
-        struct slice name = slice_from_text(people[i]);
-        if (agent.len >= name.len && slice_equal(slice_sub(agent, 0, name.len), name))
-            return true;
-    }
-    return false;
-}
-
-/* The body is worth the work of packing it, as in Kubernetes. */
-enum { GZIP_BYTES_MIN = 128 * 1024 };
-
-/* In the format that was asked for; what cannot be said in it is said in JSON. */
-static enum status make_body(struct kube_call *call, struct slice json, enum kube_format *format,
-                             struct buf *to)
-{
-    *format = call->accept.format;
-    enum status status = ST_NOT_FOUND;
-    if (*format != KUBE_JSON)
-        status = kube_format_write(*format, json, to);
-    if (status == ST_OK || status == ST_NOMEM)
-        return status;
-    *format = KUBE_JSON;
-    to->len = 0;
-    return wants_pretty(call) ? json_pretty(json, to) : buf_append(to, json);
-}
-
 /* After all other fields: one that has no room or bytes that no field may have is left out. */
 static void add_warnings(struct kube_call *call)
 {
@@ -77,25 +39,24 @@ static void add_warnings(struct kube_call *call)
     }
 }
 
-static enum status respond(struct kube_call *call, unsigned code, struct slice json)
+static void send_answer(struct kube_call *call)
 {
-    AUTO(buf_fini) struct buf made = {0};
-    AUTO(buf_fini) struct buf packed = {0};
-    enum kube_format format = KUBE_JSON;
-    struct slice body = json;
-    if (call->accept.format != KUBE_JSON || wants_pretty(call)) {
-        TRY(make_body(call, json, &format, &made));
-        body = buf_slice(&made);
-    }
-    if (body.len > GZIP_BYTES_MIN && http_accepts_gzip(http_exchange_request(call->exchange))) {
-        TRY(http_gzip(body, &packed));
-        TRY(http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"),
-                           SLICE_LITERAL("gzip")));
-        body = buf_slice(&packed);
-    }
+    struct kube_answer *answer = &call->work.answer;
+    call->code = answer->code;
+    kube_line_leave(&call->turn);
+    if (!add_field(call, "Cache-Control", "no-cache, private") ||
+        (answer->packed && !add_field(call, "Content-Encoding", "gzip")))
+        return;
     add_warnings(call);
-    http_respond(call->exchange, code, kube_format_type(format), body);
-    return ST_OK;
+    /* It copies the body, and the call may be gone after it. */
+    AUTO(buf_fini) struct buf made = answer->made;
+    answer->made = (struct buf){0};
+    http_respond(call->exchange, answer->code, kube_format_type(answer->format), answer->body);
+}
+
+static void break_off(struct kube_call *call)
+{
+    http_abort(call->exchange);
 }
 
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
@@ -106,10 +67,15 @@ void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
         kube_call_fail(call);
         return;
     }
-    call->code = code;
-    kube_line_leave(&call->turn);
-    if (add_field(call, "Cache-Control", "no-cache, private") && respond(call, code, json) != ST_OK)
-        http_abort(call->exchange);
+    struct kube_answer *answer = &call->work.answer;
+    *answer = (struct kube_answer){.code = code};
+    enum status status = kube_answer_make(call, json, answer);
+    /* What it was given may be gone when the call is back. */
+    if (status == ST_OK && call->work.away && answer->body.ptr == json.ptr)
+        status = arena_dup(&call->arena, json, &answer->body);
+    void (*end)(struct kube_call * call) = status == ST_OK ? send_answer : break_off;
+    if (!kube_call_defers(call, end))
+        end(call);
 }
 
 void kube_call_begin(struct kube_call *call, unsigned code, struct slice content_type)
@@ -125,6 +91,8 @@ void kube_call_fail(struct kube_call *call)
 {
     struct buf text = {0};
     char seconds[16];
+    if (kube_call_defers(call, kube_call_fail))
+        return;
     call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
     if (kube_status_write(&call->status, &text) != ST_OK)
@@ -171,17 +139,31 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
 
 /* -- Operations -- */
 
+void kube_call_hold(struct kube_call *call)
+{
+    call->under_way++;
+    call->face->under_way++;
+}
+
 static void op_begin(struct kube_call *call, struct engine_op *op,
                      void (*done)(struct engine_op *op))
 {
     *op = (struct engine_op){.done = done, .arena = &call->arena, .principal = call->principal};
-    call->under_way++;
-    call->face->under_way++;
+    kube_call_hold(call);
+}
+
+static void range_deferred(struct kube_call *call)
+{
+    kube_call_range(call, call->work.request, call->work.done);
 }
 
 void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
                      void (*done)(struct engine_op *op))
 {
+    call->work.request = request;
+    call->work.done = done;
+    if (kube_call_defers(call, range_deferred))
+        return;
     op_begin(call, &call->range.op, done);
     engine_range_start(call->face->shard, &call->range, request);
 }
@@ -192,16 +174,32 @@ static void put(struct kube_call *call, void (*done)(struct engine_op *op))
     kube_storage_put(call->face->shard, &call->write);
 }
 
+static void put_deferred(struct kube_call *call)
+{
+    kube_call_put(call, call->work.done);
+}
+
 void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
 {
+    call->work.done = done;
+    if (kube_call_defers(call, put_deferred))
+        return;
     if (kube_expires(call->kind))
         kube_expiry_take(call, done, put);
     else
         put(call, done);
 }
 
+static void delete_deferred(struct kube_call *call)
+{
+    kube_call_delete(call, call->work.done);
+}
+
 void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op))
 {
+    call->work.done = done;
+    if (kube_call_defers(call, delete_deferred))
+        return;
     op_begin(call, &call->write.engine.op, done);
     kube_storage_delete(call->face->shard, &call->write);
 }
@@ -239,6 +237,7 @@ static void call_free(struct kube_call *call)
     if (call->on_free)
         call->on_free(call);
     kube_kinds_unref(call->kinds);
+    buf_fini(&call->work.answer.made);
     buf_fini(&call->warnings);
     arena_fini(&call->arena);
     free(call);
@@ -397,6 +396,12 @@ static void not_allowed(struct kube_call *call)
     kube_call_fail(call);
 }
 
+static void mutate(struct kube_call *call)
+{
+    if (!kube_mutate(call, call->request))
+        not_allowed(call);
+}
+
 static void dispatch(struct kube_call *call, const struct http_request *request)
 {
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
@@ -404,8 +409,8 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
         dispatch_read(call);
         return;
     }
-    if (!kube_mutate(call, request))
-        not_allowed(call);
+    /* Deleting many begins with what the I/O thread has: its body is short (delete.h). */
+    kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len, mutate);
 }
 
 static void call_end(struct kube_life *life)
@@ -434,7 +439,7 @@ static void on_namespaces(struct kube_namespaces_wait *wait)
 {
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, namespaces_wait);
     if (kube_call_done(call))
-        dispatch(call, http_exchange_request(call->exchange));
+        dispatch(call, call->request);
 }
 
 static void make_namespaces(struct kube_call *call)
@@ -448,7 +453,7 @@ static void make_namespaces(struct kube_call *call)
 /* The kind is known, or known not to be there. */
 static void go_on(struct kube_call *call)
 {
-    const struct http_request *request = http_exchange_request(call->exchange);
+    const struct http_request *request = call->request;
     const struct kube_custom *custom;
     bool fine = parse(call, request);
     call->verb = verb_of(call, request->method);
@@ -475,11 +480,12 @@ static void on_definitions(struct kube_registry_wait *wait)
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
     if (!kube_call_done(call))
         return;
-    const struct http_request *request = http_exchange_request(call->exchange);
+    const struct http_request *request = call->request;
     if (wait->status != ST_OK) {
         kube_fail_engine(&call->status, wait->status);
         kube_call_fail(call);
-    } else if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->face->registry))) {
+    } else if (!kube_discovery(call->exchange, request,
+                               kube_registry_kinds(call->face->registry))) {
         go_on(call);
     }
 }
@@ -592,7 +598,13 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     http_exchange_set_user(x, &call->life);
     call->started_ns = clock_mono_ns(call->face->clock);
     call->principal = kube_principal(call->face, request);
-    begin(call, request);
+    call->request = request;
+    if (slice_equal(request->method, SLICE_LITERAL("GET")) || kube_call_keep_request(call)) {
+        begin(call, call->request);
+        return;
+    }
+    kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_fail(call);
 }
 
 static void on_end(struct http_exchange *x, void *service)
@@ -621,7 +633,9 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
                           struct engine_shard *shard, struct loop *loop,
                           struct kube_face **ret_face)
 {
-    AUTO(kube_face_freep) struct kube_face *face = xcalloc(1, sizeof(*face));
+    AUTO(kube_face_freep) struct kube_face *face =
+        xalloc_check(aligned_alloc(64, align_up(sizeof(*face), 64)), 1);
+    memset(face, 0, sizeof(*face));
     face->config = config;
     face->engine = engine;
     face->shard = shard;
@@ -633,6 +647,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
     kube_selections_init(&face->selections, random_u64(&face->random), on_selection_gone, face);
     watch_hub_set_tagger(engine_watch_hub(shard), kube_scope_tags, face);
     face->clock = loop ? loop_clock(loop) : clock_system();
+    kube_work_init(face);
     list_init(&face->purges);
     kube_namespaces_init(&face->namespaces);
     kube_watches_init(&face->watches, shard, loop);
@@ -700,6 +715,7 @@ void kube_face_free(struct kube_face *face)
         return;
     kube_face_stop(face);
     assert(face->under_way == 0);
+    kube_work_fini(face);
     kube_line_fini(&face->line);
     kube_watches_fini(&face->watches);
     kube_registry_free(face->registry);

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "kube/api/accept.h"
+#include "kube/api/expiry.h"
 #include "kube/api/face.h"
 #include "kube/api/keeper.h"
 #include "kube/api/line.h"
@@ -19,16 +20,10 @@
 #include "kube/api/request.h"
 #include "kube/api/selection.h"
 #include "kube/api/watches.h"
+#include "kube/api/work.h"
 #include "kube/object/object.h"
 #include "kube/resource/kind.h"
 #include "kube/storage/storage.h"
-
-/* The lease that events are put with now (expiry.h). */
-struct kube_expiry {
-    int64_t lease; /* 0: none yet */
-    int64_t until_ns;
-    unsigned puts;
-};
 
 struct kube_sights;
 
@@ -61,6 +56,7 @@ struct kube_face {
     struct kube_looks looks; /* of lists and watches */
     struct kube_counter counter;
     struct kube_watches watches;
+    struct mailbox worked; /* calls that come back from the worker (work.h) */
     bool stopped; /* nothing is begun any more that nobody asks for */
 };
 
@@ -70,7 +66,8 @@ enum { KUBE_CALL_ARENA_BYTES_MAX = 64 << 20 };
 struct kube_call {
     struct kube_life life;
     struct kube_face *face;
-    struct http_exchange *exchange; /* NULL once it is over */
+    struct http_exchange *exchange;     /* NULL once it is over */
+    const struct http_request *request; /* of a call that writes a copy, which stays */
     struct arena arena;
     struct auth_principal principal; /* see kube_principal */
     struct kube_path path;
@@ -91,6 +88,7 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_turn turn;                   /* a change's; it leaves with the answer */
+    struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* the handler's own, in the arena */
     void (*on_end)(struct kube_call *call);  /* the handler's; may be NULL */

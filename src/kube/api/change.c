@@ -11,7 +11,7 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
         .namespace = call->path.namespace,
         .name = call->path.name,
         .now_s = clock_real_ns(call->face->clock) / 1000000000,
-        .random = &call->face->random,
+        .random = kube_call_random(call),
         .dry_run = call->query.dry_run,
         .status = &call->status,
     };
@@ -54,13 +54,22 @@ static bool take_stored(struct kube_change *change, struct kube_kv kv)
 
 static void attempt(struct kube_change *change);
 
+static void finish_call(struct kube_call *call);
+
 /* The next change of this object does not wait for the answer to be sent. */
 static void finish(struct kube_change *change)
 {
+    if (kube_call_defers(change->call, finish_call))
+        return;
     kube_line_leave(&change->call->turn);
     if (change->follow && !change->dry_run)
         change->follow(change);
     change->done(change);
+}
+
+static void finish_call(struct kube_call *call)
+{
+    finish(call->handler);
 }
 
 static void on_written(struct engine_op *op)
@@ -137,7 +146,6 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     change->follow = NULL;
     if (change->tries++)
         forget_attempt(change);
-    kube_count_total(&call->face->counter, KUBE_TOTAL_ATTEMPTS, 1);
     change->meta = kube_call_meta(call, &change->scratch);
     change->meta.namespace = change->namespace;
     change->meta.name = change->name;
@@ -170,8 +178,9 @@ static bool encode(struct kube_change *change, struct json_node *object)
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
-static void attempt(struct kube_change *change)
+static void try_once(struct kube_call *call)
 {
+    struct kube_change *change = call->handler;
     struct json_node *object = NULL;
     change->decision = decide(change, &object);
     if (change->decision == KUBE_DECIDE_CREATE)
@@ -182,6 +191,13 @@ static void attempt(struct kube_change *change)
         finish(change);
     else
         write_it(change);
+}
+
+static void attempt(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    kube_count_total(&call->face->counter, KUBE_TOTAL_ATTEMPTS, 1);
+    kube_call_work(call, change->stored.len + call->request->body.len, try_once);
 }
 
 static void on_read(struct engine_op *op)
@@ -247,11 +263,18 @@ static void too_many(struct kube_change *change)
     kube_call_fail(change->call);
 }
 
+static void start_call(struct kube_call *call)
+{
+    kube_change_start(call->handler);
+}
+
 void kube_change_start(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     call->handler = change;
     call->on_free = kube_change_free;
+    if (kube_call_defers(call, start_call))
+        return;
     change->tries = 0;
     change->warned = call->warnings.len;
     if (make_key(change) != ST_OK) {
@@ -273,11 +296,20 @@ void kube_change_start(struct kube_change *change)
     }
 }
 
+static void respond(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    struct slice json;
+    if (kube_call_object(call, change->value, change->revision, &json))
+        kube_call_respond(call, change->code, json);
+    else
+        kube_call_fail(call);
+}
+
 void kube_change_respond(struct kube_change *change, unsigned code)
 {
-    struct slice json;
-    if (kube_call_object(change->call, change->value, change->revision, &json))
-        kube_call_respond(change->call, code, json);
-    else
-        kube_call_fail(change->call);
+    change->code = code;
+    kube_call_work(change->call,
+                   kube_call_answer_work(change->call, change->value.len, change->revision),
+                   respond);
 }

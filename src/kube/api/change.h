@@ -61,7 +61,7 @@ struct kube_change {
     struct buf encoded, key_bytes;
     struct pb_range_request request;
     struct slice stored;
-    unsigned tries;
+    unsigned tries, code;
     size_t warned; /* length of call->warnings before the first attempt */
 };
 

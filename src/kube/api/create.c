@@ -33,6 +33,7 @@ struct create {
     unsigned renamed, guarded;
     bool named;      /* by the client, so that no other name is made up */
     bool deleting;   /* what has the name already is being deleted */
+    int64_t revision; /* of the answer */
     int64_t version; /* the answer of a dry run says again what the client said; 0: nothing */
 };
 
@@ -105,15 +106,22 @@ static bool prepare(struct kube_call *call, struct create *create)
 
 static void read_namespace(struct kube_call *call);
 
-static void respond(struct kube_call *call, int64_t revision)
+static void make_answer(struct kube_call *call)
 {
     struct create *create = call->handler;
     struct slice json = buf_slice(&create->encoded);
-    if (revision ? kube_call_object(call, json, revision, &json)
-                 : kube_custom_see(call, json, 0, &json))
+    if (create->revision ? kube_call_object(call, json, create->revision, &json)
+                         : kube_custom_see(call, json, 0, &json))
         kube_call_respond(call, 201, json);
     else
         kube_call_fail(call);
+}
+
+static void respond(struct kube_call *call, int64_t revision)
+{
+    struct create *create = call->handler;
+    create->revision = revision;
+    kube_call_work(call, kube_call_answer_work(call, create->encoded.len, revision), make_answer);
 }
 
 static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)

@@ -261,7 +261,7 @@ bool kube_definition_create(struct kube_call *call, const struct kube_meta *meta
     struct json_node *status;
     return set_defaults(meta, object) && kube_meta_object(meta, object, "status", &status) &&
            settle_stored(meta, object, status) && check(call, object, NULL, name) &&
-           kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
+           kube_definition_settle(meta, object, kube_call_kinds(call));
 }
 
 bool kube_definition_default(struct kube_call *call, const struct kube_meta *meta,
@@ -280,7 +280,7 @@ bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta
     struct json_node *status;
     return kube_meta_object(meta, object, "status", &status) &&
            settle_stored(meta, object, status) && check(call, object, stored, meta->name) &&
-           kube_definition_settle(meta, object, kube_registry_kinds(call->face->registry));
+           kube_definition_settle(meta, object, kube_call_kinds(call));
 }
 
 /* -- Deleting -- */

@@ -135,6 +135,10 @@ bool kube_delete_options_read(struct kube_call *call, const struct http_request 
                               struct kube_delete_options *ret_options)
 {
     struct json_node *body;
+    if (request->body.len > KUBE_DELETE_OPTIONS_BYTES_MAX)
+        return kube_fail(&call->status, KUBE_TOO_LARGE,
+                         "Request entity too large: options of a delete have at most %d bytes",
+                         KUBE_DELETE_OPTIONS_BYTES_MAX);
     return kube_body_read(call, request, &body) && kube_delete_options_of(call, body, ret_options);
 }
 

@@ -12,6 +12,7 @@ struct kube_delete_options {
     bool dry_run;
 };
 
+enum { KUBE_DELETE_OPTIONS_BYTES_MAX = 64 << 10 };
 MUST_CHECK
 bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,
                               struct kube_delete_options *ret_options);

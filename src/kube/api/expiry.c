@@ -1,5 +1,7 @@
 #include "kube/api/expiry.h"
 
+#include "kube/api/call.h"
+
 #include "base/clock.h"
 #include "engine/lease.h"
 

@@ -14,6 +14,7 @@ struct kube_metrics;
 struct kube_schema;
 struct kube_tokens;
 struct schema_pool;
+struct worker;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct kube_config {
@@ -24,6 +25,7 @@ struct kube_config {
     struct kube_metrics *metrics;     /* kube/api/metrics.h; NULL: nothing is counted */
     _Atomic bool *written;            /* becomes true with the first write; may be NULL */
     struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each face has its own */
+    struct worker *worker;            /* io/worker.h, for large requests; NULL: there is none */
 };
 
 /* Of a request, as in Kubernetes. */

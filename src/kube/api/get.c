@@ -1,8 +1,27 @@
 /* GET of one object: the newest there is, once that is as new as was asked for. */
 #include "kube/api/fresh.h"
 
-static bool make_answer(struct kube_call *call, struct slice *ret_json)
+struct get_state {
+    struct kube_fresh fresh;
+    struct pb_range_request request;
+    struct slice value; /* of one that is made ready elsewhere: a copy */
+    int64_t revision;
+};
+
+static void respond(struct kube_call *call)
 {
+    const struct get_state *get = call->handler;
+    struct slice json;
+    if (kube_call_object(call, get->value, get->revision, &json))
+        kube_call_respond(call, 200, json);
+    else
+        kube_call_fail(call);
+}
+
+/* What is stored lies with the engine, as long as the range is open. */
+static bool find(struct kube_call *call)
+{
+    struct get_state *get = call->handler;
     struct slice field;
     if (call->range.op.status != ST_OK)
         return kube_fail_engine(&call->status, call->range.op.status);
@@ -10,29 +29,35 @@ static bool make_answer(struct kube_call *call, struct slice *ret_json)
         return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
                                    slice_from_text(call->kind->plural), call->path.name);
     struct kube_kv kv = kube_kv_of(field);
-    return kube_call_object(call, kv.value, kv.mod_revision, ret_json);
+    get->value = kv.value;
+    get->revision = kv.mod_revision;
+    return true;
 }
 
 static void on_done(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
+    struct get_state *get = call->handler;
     struct slice json;
-    bool found = make_answer(call, &json);
+    bool found = find(call);
+    size_t work = found ? kube_call_answer_work(call, get->value.len, get->revision) : 0;
+    if (work)
+        found = arena_dup(&call->arena, get->value, &get->value) == ST_OK ||
+                kube_fail_engine(&call->status, ST_NOMEM);
+    else
+        found = found && kube_call_object(call, get->value, get->revision, &json);
     engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
-    if (found)
+    if (found && work)
+        kube_call_work(call, work, respond);
+    else if (found)
         kube_call_respond(call, 200, json);
     else
         kube_call_fail(call);
 }
 
 /* -- Which revision -- */
-
-struct get_state {
-    struct kube_fresh fresh;
-    struct pb_range_request request;
-};
 
 static void on_end(struct kube_call *call)
 {

@@ -107,7 +107,7 @@ static enum status resource_parse(struct steps *steps, struct kube_path *path)
 enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_path *ret_path)
 {
     struct slice parts[PARTS_MAX];
-    size_t count;
+    size_t count = 0;
     *ret_path = (struct kube_path){0};
     TRY(path_parts(arena, text, parts, &count));
     struct steps steps = {parts, parts + count};

@@ -400,9 +400,9 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
 
 /* -- Answering -- */
 
-static void respond_scale(struct kube_change *change)
+static void respond_scale(struct kube_call *call)
 {
-    struct kube_call *call = change->call;
+    struct kube_change *change = call->handler;
     struct json_node *object, *scale;
     struct error error;
     struct buf text = {0};
@@ -425,7 +425,7 @@ static void done(struct kube_change *change)
     if (change->decision == KUBE_DECIDE_DELETE)
         change->revision = change->before;
     if (kube_is_scale(change->call))
-        respond_scale(change);
+        kube_call_work(change->call, change->value.len, respond_scale);
     else
         kube_change_respond(change, 200);
 }

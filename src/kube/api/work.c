@@ -1,0 +1,163 @@
+#include "kube/api/work.h"
+
+#include "kube/api/call.h"
+#include "wire/http/certificate.h"
+
+bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *call))
+{
+    if (!call->work.away)
+        return false;
+    assert(!call->work.next); /* a step ends in one thing */
+    call->work.next = next;
+    return true;
+}
+
+struct kube_kinds *kube_call_kinds(const struct kube_call *call)
+{
+    return call->work.away ? call->work.kinds : kube_registry_kinds(call->face->registry);
+}
+
+struct random *kube_call_random(struct kube_call *call)
+{
+    return call->work.away ? &call->work.random : &call->face->random;
+}
+
+/* -- A request of its own -- */
+
+static bool dup_all(struct arena *arena, struct slice *const slices[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (arena_dup(arena, *slices[i], slices[i]) != ST_OK)
+            return false;
+    return true;
+}
+
+static bool dup_fields(struct arena *arena, struct http_request *copy)
+{
+    struct http_field *fields = arena_calloc(arena, copy->field_count + 1, sizeof(*fields));
+    if (!fields)
+        return false;
+    for (size_t i = 0; i < copy->field_count; i++) {
+        struct slice *const slices[] = {&fields[i].name, &fields[i].value};
+        fields[i] = copy->fields[i];
+        if (!dup_all(arena, slices, COUNT_OF(slices)))
+            return false;
+    }
+    copy->fields = fields;
+    return true;
+}
+
+static bool dup_certificate(struct arena *arena, struct http_request *copy)
+{
+    struct slice name, certificate;
+    if (copy->peer_name) {
+        if (arena_dup(arena, slice_of(copy->peer_name, strlen(copy->peer_name) + 1), &name) !=
+            ST_OK)
+            return false;
+        copy->peer_name = (const char *)name.ptr;
+    }
+    if (copy->certificate) {
+        size_t bytes = sizeof(*copy->certificate) + copy->certificate->groups_bytes;
+        if (arena_dup(arena, slice_of(copy->certificate, bytes), &certificate) != ST_OK)
+            return false;
+        copy->certificate = (const struct http_certificate *)certificate.ptr;
+    }
+    return true;
+}
+
+bool kube_call_keep_request(struct kube_call *call)
+{
+    if (call->work.keeps_request)
+        return true;
+    struct http_request *copy = arena_alloc(&call->arena, sizeof(*copy));
+    if (!copy)
+        return false;
+    *copy = *call->request;
+    struct slice *const slices[] = {&copy->method, &copy->target, &copy->path,
+                                    &copy->query,  &copy->host,   &copy->body};
+    if (!dup_all(&call->arena, slices, COUNT_OF(slices)) || !dup_fields(&call->arena, copy) ||
+        !dup_certificate(&call->arena, copy))
+        return false;
+    call->request = copy;
+    call->work.keeps_request = true;
+    return true;
+}
+
+/* -- There and back -- */
+
+static struct kube_call *call_of(struct worker_job *job)
+{
+    return CONTAINER_OF(job, struct kube_call, work.job);
+}
+
+static void run(struct worker_job *job)
+{
+    struct kube_call *call = call_of(job);
+    call->work.step(call);
+}
+
+static void come_back(struct kube_call *call)
+{
+    call->work.away = false;
+    kube_kinds_unref(call->work.kinds);
+    call->work.kinds = NULL;
+}
+
+static void on_back(void *owner, struct mailbox_node *node)
+{
+    (void)owner;
+    struct kube_call *call = call_of(CONTAINER_OF(node, struct worker_job, in_mailbox));
+    come_back(call);
+    assert(call->work.next);
+    if (kube_call_done(call))
+        call->work.next(call);
+}
+
+static void refuse(struct kube_call *call)
+{
+    kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
+              "too many large requests are under way, please try again");
+    call->status.retry_after_s = 1;
+    kube_call_fail(call);
+}
+
+void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call))
+{
+    struct worker *worker = call->face->config->worker;
+    struct kube_work *work = &call->work;
+    if (!worker || bytes <= KUBE_WORK_BYTES_MAX) {
+        step(call);
+        return;
+    }
+    if (!kube_call_keep_request(call)) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    work->job = (struct worker_job){.answers = &call->face->worked, .run = run};
+    work->step = step;
+    work->next = NULL;
+    work->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
+    random_init(&work->random, random_u64(&call->face->random));
+    work->away = true;
+    if (worker_submit(worker, &work->job) == ST_OK) {
+        kube_call_hold(call);
+        return;
+    }
+    come_back(call);
+    refuse(call);
+}
+
+void kube_work_init(struct kube_face *face)
+{
+    if (face->config->worker)
+        mailbox_attach(&face->worked, face->loop, on_back, face);
+}
+
+void kube_work_fini(struct kube_face *face)
+{
+    if (!face->config->worker)
+        return;
+    worker_leave(face->config->worker, &face->worked);
+    mailbox_detach(&face->worked);
+}

@@ -1,0 +1,242 @@
+/* Large requests are worked on elsewhere: others go on meanwhile, and peers may leave. */
+#include "kube/api/bed_test.h"
+#include "kube/api/schema.h"
+
+#include <sched.h>
+#include <semaphore.h>
+
+
+
+/* A job that keeps the worker busy until it is let go, and others that fill its queue. */
+struct obstacle {
+    struct worker_job job; /* first */
+    sem_t *begun, *goes;
+};
+
+static struct {
+    struct worker *worker;
+    struct waker waker;
+    struct mailbox *answers;
+    sem_t begun, goes;
+    struct obstacle jobs[WORKER_QUEUE_MAX];
+    size_t count;
+} desk;
+
+static void run_obstacle(struct worker_job *job)
+{
+    struct obstacle *obstacle = (struct obstacle *)job;
+    if (!obstacle->begun)
+        return;
+    sem_post(obstacle->begun);
+    sem_wait(obstacle->goes);
+}
+
+static void begin_with_worker(void)
+{
+    assert_int_equal(worker_start("test-worker", NULL, &desk.worker), ST_OK);
+    desk.answers = aligned_alloc(64, align_up(sizeof(*desk.answers), 64));
+    waker_init_thread(&desk.waker);
+    mailbox_init(desk.answers, &desk.waker);
+    sem_init(&desk.begun, 0, 0);
+    sem_init(&desk.goes, 0, 0);
+    bed_worker = desk.worker;
+    begin(3, 50);
+    bed->config.schema = &kube_builtin_schema;
+}
+
+/* The worker does nothing from here on, and `count` jobs are in its queue. */
+static void block(size_t count)
+{
+    for (desk.count = 0; desk.count < count; desk.count++) {
+        struct obstacle *one = &desk.jobs[desk.count];
+        *one = (struct obstacle){.job = {.answers = desk.answers, .run = run_obstacle}};
+        if (desk.count == 0) {
+            one->begun = &desk.begun;
+            one->goes = &desk.goes;
+        }
+        assert_int_equal(worker_submit(desk.worker, &one->job), ST_OK);
+    }
+    sem_wait(&desk.begun);
+}
+
+/* Until everything is answered. */
+static void run_all(void)
+{
+    do {
+        run();
+        sched_yield();
+    } while (kube_face_busy(bed->face) || kube_face_busy(bed->other));
+    run();
+}
+
+static void unblock(void)
+{
+    sem_post(&desk.goes);
+    while (desk.count) {
+        struct mailbox_node *node = mailbox_take(desk.answers);
+        if (!node)
+            mailbox_wait(desk.answers, CLOCK_NEVER);
+        for (; node; node = node->next)
+            desk.count--;
+    }
+}
+
+static void end_with_worker(void)
+{
+    run_all();
+    end();
+    bed_worker = NULL;
+    worker_leave(desk.worker, desk.answers);
+    worker_stop(desk.worker);
+    waker_fini(&desk.waker);
+    free(desk.answers);
+}
+
+/* A config map of more bytes than are looked at in a turn. */
+static char *large(const char *name)
+{
+    struct buf text = {0};
+    assert_int_equal(buf_append_format(&text,
+                                       "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+                                       "\"metadata\":{\"name\":\"%s\"},\"data\":{\"z\":\"\"",
+                                       name),
+                     ST_OK);
+    for (int i = 0; text.len <= 2 * KUBE_WORK_BYTES_MAX; i++)
+        assert_int_equal(buf_append_format(&text, ",\"key%d\":\"value\"", i), ST_OK);
+    assert_int_equal(buf_append(&text, slice_of("}}", 3)), ST_OK);
+    return (char *)text.ptr;
+}
+
+static void create_large(const char *name)
+{
+    char *body = large(name);
+    struct peer *made = send_json("POST", CMS, body);
+    run_all();
+    assert_answer(made, 201, "\"key7\":\"value\"");
+    free(body);
+}
+
+/* Every way a large object or body is met; each is answered only after the worker was let go. */
+static void others_are_answered_meanwhile(void **state)
+{
+    static const struct {
+        const char *method, *path, *type, *body;
+    } rows[] = {
+        {"POST", CMS, "application/json", NULL},
+        {"POST", CMS, "application/yaml", NULL},
+        {"PATCH", CMS "/a", "application/merge-patch+json", "{\"data\":{\"n0\":\"v\"}}"},
+        {"PATCH", CMS "/a", "application/json-patch+json",
+         "[{\"op\":\"add\",\"path\":\"/data/n1\",\"value\":\"v\"}]"},
+        {"PATCH", CMS "/a", "application/strategic-merge-patch+json",
+         "{\"data\":{\"n2\":\"v\"}}"},
+        {"PATCH", CMS "/a?fieldManager=m", "application/apply-patch+yaml",
+         "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"},"
+         "\"data\":{\"n3\":\"v\"}}"},
+        {"DELETE", CMS "/gone", "application/json", "{}"},
+    };
+    (void)state;
+    begin_with_worker();
+    create_large("a");
+    create_large("gone");
+    struct peer *peers[COUNT_OF(rows)];
+    char *bodies[COUNT_OF(rows)];
+    block(1);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bodies[i] = rows[i].body ? NULL : large(i ? "b1" : "b0");
+        peers[i] = send(rows[i].method, rows[i].path, rows[i].type,
+                        bodies[i] ? bodies[i] : rows[i].body);
+    }
+    struct peer *yaml = send_with("GET", CMS "/a", "accept", "application/yaml", "");
+    struct peer *small = send_json("POST", CMS, "{\"metadata\":{\"name\":\"small\"}}");
+    run();
+    assert_answer(small, 201, "\"small\"");
+    assert_int_equal(yaml->code, 0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(peers[i]->code, 0);
+    unblock();
+    run_all();
+    assert_answer(yaml, 200, "key7: value\n");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_answer(peers[i], rows[i].body ? 200 : 201, NULL);
+        free(bodies[i]);
+    }
+    struct peer *got = send_json("GET", CMS "/a", "");
+    run_all();
+    for (int i = 0; i < 4; i++) {
+        char part[32];
+        snprintf(part, sizeof(part), "\"n%d\":\"v\"", i);
+        assert_answer(got, 200, part);
+    }
+    end_with_worker();
+}
+
+/* Whose peer has gone is freed when it is back; what it had begun to write may be there. */
+static void peers_may_leave_while_their_call_is_away(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    create_large("a");
+    block(1);
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "p%d", i);
+        char *body = large(name);
+        struct peer *peer = i % 2 ? send_json("POST", CMS, body)
+                                  : send("PATCH", CMS "/a", "application/merge-patch+json", body);
+        run();
+        leave(peer);
+        memset(body, 'x', strlen(body)); /* as of a connection that is gone */
+        free(body);
+    }
+    leave(send_with("GET", CMS "/a", "accept", "application/yaml", ""));
+    run();
+    unblock();
+    run_all();
+    struct peer *got = send_json("GET", CMS "/a", "");
+    run_all();
+    assert_answer(got, 200, "\"key7\":\"value\"");
+    end_with_worker();
+}
+
+static void more_than_the_worker_takes_are_told_to_come_again(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    block(WORKER_QUEUE_MAX);
+    char *body = large("a");
+    struct peer *peer = send_json("POST", CMS, body);
+    run();
+    assert_answer(peer, 429, "too many large requests are under way");
+    unblock();
+    struct peer *again = send_json("POST", CMS, body);
+    run_all();
+    assert_answer(again, 201, NULL);
+    free(body);
+    end_with_worker();
+}
+
+static void options_of_a_delete_are_short(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    char *body = calloc(1, (64 << 10) + 2);
+    memset(body, ' ', (64 << 10) + 1);
+    struct peer *one = send_json("DELETE", CMS "/a", body);
+    struct peer *all = send_json("DELETE", CMS, body);
+    run_all();
+    assert_answer(one, 413, "at most 65536 bytes");
+    assert_answer(all, 413, "at most 65536 bytes");
+    free(body);
+    end_with_worker();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_are_answered_meanwhile),
+        cmocka_unit_test(peers_may_leave_while_their_call_is_away),
+        cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
+        cmocka_unit_test(options_of_a_delete_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
