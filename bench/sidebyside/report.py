@@ -93,6 +93,16 @@ METRICS = [
     Metric("million_watchers.mb", "1,000,000 idle watchers on 1,000 streams", "MB", goal=200,
            absolute=True),
     Metric("million_watchers.seconds", "— made in", "s", goal=10, absolute=True, digits=1),
+    Metric("compact_one.more_mb", "compaction of 1,000,000 revisions of 50,000 keys beside one client's puts: memory "
+           "that it takes", "MB", goal=32, absolute=True, digits=1),
+    Metric("compact_one.kept", "— put rate, part of its rate alone", "", True, goal=0.8, absolute=True, digits=2),
+    Metric("compact_one.p50_times", "— p50, times that alone", "", goal=1.5, absolute=True, digits=2),
+    Metric("compact_one.seconds", "— until a put costs what it did before", "s"),
+    Metric("compact_ten.more_mb", "compaction of 10,000,000 revisions of 50,000 keys beside one client's puts: memory "
+           "that it takes", "MB", goal=32, absolute=True, digits=1),
+    Metric("compact_ten.kept", "— put rate, part of its rate alone", "", True, goal=0.8, absolute=True, digits=2),
+    Metric("compact_ten.p50_times", "— p50, times that alone", "", goal=1.5, absolute=True, digits=2),
+    Metric("compact_ten.seconds", "— until a put costs what it did before", "s"),
     Metric("kube_watch.cpu_us", "Kubernetes API, 10,000 watches of pods by node on 1,000 connections, 1,000 "
            "changes of 2 KB a second for 100 each: server CPU for each event delivered", "µs", goal=1,
            absolute=True, digits=2),

@@ -4,7 +4,7 @@ import statistics
 import time
 import typing
 
-from sidebyside import kube_rows, servers, watch_rows
+from sidebyside import compact_rows, kube_rows, servers, watch_rows
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -17,6 +17,7 @@ class Row:
     name: str
     measure: typing.Callable
     rounds: int = 0  # 0: as many as asked for
+    asked: bool = False  # only with --only: it takes minutes
 
 
 class Bench:
@@ -134,6 +135,9 @@ ROWS = [
     Row("long", watch_rows.long_catch_up, rounds=1),
     Row("million_watchers", watch_rows.million_watchers, rounds=1),
     Row("million", million_keys, rounds=2),
+    Row("compact_one", compact_rows.one_million, rounds=1),
+    Row("compact_ten", compact_rows.ten_million, rounds=1),
+    Row("compact_ten_of_peer", compact_rows.ten_million_of_peer, rounds=1, asked=True),
     Row("kube_watch", kube_rows.watches, rounds=2),
     Row("kube_idle", kube_rows.idle_watches, rounds=1),
     Row("kube_list", kube_rows.listed, rounds=2),

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import time
 
+from sidebyside import compaction
+
 NAMES = ["vigil", "etcd"]
 STOP_SECONDS = 30
 CALL_SECONDS = 300
@@ -154,6 +156,10 @@ class Server:
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid) - busy
         other_cores = max(0.0, busy / (time.monotonic() - began))
         return {**json.loads(done.stdout), "other_cores": other_cores}
+
+    def compaction(self, burst, cost_us):
+        """What one takes while burst() is run again and again: see compaction.py."""
+        return compaction.measure(self, burst, cost_us)
 
     def disk_has(self, size):
         return shutil.disk_usage(self.directory).free >= size
