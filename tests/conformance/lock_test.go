@@ -208,6 +208,10 @@ func TestLockPastTheLimitOnWatches(t *testing.T) {
 	_, err = l.lock("name", l.lease(100)).get(f)
 	l.wantStatus(err, codes.ResourceExhausted, "vigil: too many watches on this server")
 	l.wantQueue("name/", 3)
+	observer, err := v3electionpb.NewElectionClient(f.raw()).Observe(f.ctx, &v3electionpb.LeaderRequest{Name: []byte("e")})
+	l.must(err)
+	_, err = observer.Recv()
+	l.wantStatus(err, codes.ResourceExhausted, "vigil: too many watches on this server")
 }
 
 func TestUnlockOfNothing(t *testing.T) {

@@ -128,6 +128,16 @@ class Pages(LiveTest):
         permissive = self.serving(self.scratch / "permissive", args=["--cors=*"])
         self.assertEqual(self.grpc_status(permissive.port, ("origin", "http://evil.example")), 0)
 
+    def test_the_same_holds_over_http2_without_tls(self):
+        server = self.serving()
+        for extra, wanted in (((), "200"), ((("origin", "http://evil.example"),), "403")):
+            with h2.Connection(server.port) as connection:
+                block = h2.request_headers("/health", extra, method="GET")
+                connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, block))
+                fields = next(dict(h2.hpack.Decoder().decode(payload)) for kind, _, stream, payload in connection.frames()
+                              if kind == h2.HEADERS and stream == 1)
+                self.assertEqual(fields[":status"], wanted)
+
     def test_flags_that_are_given_open_it_as_etcd_is(self):
         server, _, metrics = self.serve_all("--cors=*", "--host-whitelist=*")
         for port, path in ((server.port, "/health"), (server.port, "/metrics"), (metrics, "/metrics")):
