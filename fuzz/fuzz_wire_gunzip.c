@@ -12,7 +12,7 @@ enum { STEP_BYTES = 4096 };
 static enum status unpack(struct slice bytes, size_t bytes_max, struct buf *out)
 {
     const char *reason = "";
-    enum status status = gunzip(bytes, bytes_max, out, &reason);
+    enum status status = gunzip(bytes, bytes_max, NULL, out, &reason);
     assert(status == ST_OK || status == ST_LIMIT || status == ST_MALFORMED);
     assert((status == ST_MALFORMED) == (reason[0] != '\0'));
     assert(out->len <= bytes_max + (status == ST_LIMIT));

@@ -1,5 +1,7 @@
 #include "base/arena.h"
 
+#include "base/budget.h"
+
 #include <stdlib.h>
 
 /*
@@ -32,9 +34,18 @@ void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t lim
     }
 }
 
+void arena_charge(struct arena *arena, struct account *account)
+{
+    assert(arena->held_bytes == 0);
+    account_ref(account);
+    arena->account = account;
+}
+
 void arena_fini(struct arena *arena)
 {
     struct arena_block *block = arena->blocks;
+    account_release(arena->account, arena->held_bytes);
+    account_unref(arena->account);
     while (block) {
         struct arena_block *older = block->older;
         free(block);
@@ -51,9 +62,14 @@ static bool arena_grow(struct arena *arena, size_t bytes)
     if (bytes > left)
         return false;
     block_bytes = size_min(block_bytes, left);
-    struct arena_block *block = malloc(sizeof(*block) + block_bytes);
-    if (!block)
+    block_bytes = account_charge_up_to(arena->account, bytes, block_bytes);
+    if (block_bytes == 0)
         return false;
+    struct arena_block *block = malloc(sizeof(*block) + block_bytes);
+    if (!block) {
+        account_release(arena->account, block_bytes);
+        return false;
+    }
     block->older = arena->blocks;
     block->bytes = block_bytes;
     arena->blocks = block;

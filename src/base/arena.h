@@ -3,7 +3,8 @@
  *
  * A small arena lives in the bytes its owner embeds, so the common call never touches the heap;
  * larger ones chain blocks. Everything is 16-byte aligned. The limit bounds what one peer's
- * request may make us hold; an allocation past it fails like one without memory.
+ * request may make us hold, an account (base/budget.h) what all requests may; an allocation past
+ * either fails like one without memory.
  * One owner at a time; it may be handed to another thread whole.
  */
 #ifndef VIGIL_BASE_ARENA_H
@@ -14,6 +15,7 @@
 
 enum { ARENA_ALIGN = 16 };
 
+struct account;
 struct arena_block;
 
 struct arena {
@@ -23,10 +25,15 @@ struct arena {
     size_t held_bytes;          /* heap bytes in blocks */
     size_t limit_bytes;         /* held_bytes never passes this */
     bool ran_out;               /* an allocation has failed since arena_init */
+    struct account *account;    /* a reference: charged with held_bytes; may be NULL */
 };
 
 /* first may be NULL; it is borrowed until arena_fini. */
 void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t limit_bytes);
+
+/* Its blocks are charged to the account from now on. Before the first block; any thread may then
+ * use the arena, but it is finished on the account's. */
+void arena_charge(struct arena *arena, struct account *account);
 
 /* Frees all blocks. A zeroed arena may be finished. */
 void arena_fini(struct arena *arena);

@@ -10,11 +10,18 @@ void buf_fini(struct buf *buf)
     *buf = (struct buf){0};
 }
 
-enum status buf_grow(struct buf *buf, size_t more)
+size_t buf_grown_capacity(const struct buf *buf, size_t more)
 {
     if (more > SIZE_MAX / 2 - buf->len)
+        return 0;
+    return size_max(size_max(64, buf->capacity * 2), buf->len + more);
+}
+
+enum status buf_grow(struct buf *buf, size_t more)
+{
+    size_t capacity = buf_grown_capacity(buf, more);
+    if (capacity == 0)
         return ST_NOMEM;
-    size_t capacity = size_max(size_max(64, buf->capacity * 2), buf->len + more);
     uint8_t *ptr = realloc(buf->ptr, capacity);
     if (!ptr)
         return ST_NOMEM;

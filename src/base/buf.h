@@ -14,6 +14,9 @@ struct buf {
 /* Frees the bytes; the buffer is empty and usable afterwards. */
 void buf_fini(struct buf *buf);
 
+/* The capacity that buf_grow makes of it; 0: more than there can be. */
+size_t buf_grown_capacity(const struct buf *buf, size_t more);
+
 /* buf_reserve where there is no room yet. */
 MUST_CHECK
 enum status buf_grow(struct buf *buf, size_t more);

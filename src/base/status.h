@@ -111,7 +111,8 @@ enum grpc_code {
     X(CANCELED, GRPC_CANCELLED, "etcdserver: request canceled")                                    \
     X(DEADLINE_EXCEEDED, GRPC_DEADLINE_EXCEEDED, "etcdserver: context deadline exceeded")          \
     /* ours */                                                                                     \
-    X(NOMEM, GRPC_RESOURCE_EXHAUSTED, "vigil: out of memory")                                      \
+    X(NOMEM, GRPC_RESOURCE_EXHAUSTED,                                                              \
+      "vigil: clients hold too much memory, see --max-client-bytes")                               \
     X(LIMIT, GRPC_RESOURCE_EXHAUSTED, "vigil: a limit was reached")                                \
     X(TOO_MANY_WATCHES, GRPC_RESOURCE_EXHAUSTED, "vigil: too many watches on this server")         \
     X(MALFORMED, GRPC_INTERNAL, "vigil: malformed bytes")                                          \

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "cmd/feature_gates.h"
+#include "cmd/memory.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
 #include "kube/api/schema.h"
@@ -354,14 +355,10 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     wire->grpc.receive_bytes_max = (uint32_t)message_bytes;
     /* Base64 takes a third more; the rest is for names and white space. */
     wire->http.body_bytes_max = 2 * message_bytes;
-    wire->grpc.unfinished_bytes_max = options->max_unfinished_bytes;
-    wire->http.bodies_bytes_max = options->max_unfinished_bytes;
     wire->grpc.arena_bytes_max = options->max_call_bytes;
     wire->grpc.queued_bytes_soft = options->pause_queued_bytes;
-    wire->grpc.queued_bytes_hard = options->max_queued_bytes;
     wire->grpc.stall_ns = options->response_stall_timeout_ns;
     wire->http1.head_bytes_max = (uint32_t)options->max_http1_header_bytes;
-    wire->http.queued_bytes_max = options->max_queued_bytes;
     wire->http1.head_ns = options->http1_header_timeout_ns;
     wire->http1.idle_ns = options->http1_idle_timeout_ns;
     wire->http.stall_ns = options->response_stall_timeout_ns;
@@ -516,6 +513,9 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);
+    config->server.client_bytes_max = options->max_client_bytes
+                                          ? options->max_client_bytes
+                                          : memory_for_clients(memory_bytes_here());
     set_engine(config, options, as_etcd);
     return ST_OK;
 }

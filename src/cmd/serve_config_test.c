@@ -105,14 +105,10 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     SAME(h2.keepalive_ns);
     SAME(h2.keepalive_timeout_ns);
     SAME(grpc.receive_bytes_max);
-    SAME(grpc.unfinished_bytes_max);
-    SAME(http.bodies_bytes_max);
     SAME(grpc.arena_bytes_max);
     SAME(grpc.queued_bytes_soft);
-    SAME(grpc.queued_bytes_hard);
     SAME(grpc.stall_ns);
     SAME(http1.head_bytes_max);
-    SAME(http.queued_bytes_max);
     SAME(http1.head_ns);
     SAME(http1.idle_ns);
     SAME(http.stall_ns);
@@ -318,7 +314,7 @@ static void every_limit_reaches_its_layer(void **state)
     (void)state;
     struct fixture f;
     assert_int_equal(read_flags(&f, 0, "--max-connections=7", "--max-concurrent-streams=8",
-                                "--max-header-bytes=2048", "--max-queued-bytes=2M",
+                                "--max-header-bytes=2048", "--max-client-bytes=8M",
                                 "--handshake-timeout=3s", "--response-stall-timeout=4s",
                                 "--reset-burst=5", "--reset-rate=6", "--ping-strikes=9",
                                 "--grpc-keepalive-min-time=10s", "--io-threads=3",
@@ -329,8 +325,7 @@ static void every_limit_reaches_its_layer(void **state)
     assert_int_equal(server->net.connections_max, 7);
     assert_int_equal(server->wire.h2.streams_max, 8);
     assert_int_equal(server->wire.h2.header_list_bytes, 2048);
-    assert_int_equal(server->wire.grpc.queued_bytes_hard, 2 << 20);
-    assert_int_equal(server->wire.http.queued_bytes_max, 2 << 20);
+    assert_int_equal(server->client_bytes_max, 8 << 20);
     assert_int_equal(server->wire.handshake_ns, 3 * NS_PER_S);
     assert_int_equal(server->wire.grpc.stall_ns, 4 * NS_PER_S);
     assert_int_equal(server->wire.http.stall_ns, 4 * NS_PER_S);

@@ -96,9 +96,8 @@ struct serve_options {
     int64_t max_watchers_per_stream;
     int64_t max_watchers;
     uint64_t max_http1_header_bytes;
-    uint64_t max_queued_bytes;
+    uint64_t max_client_bytes; /* 0: by the memory there is */
     uint64_t pause_queued_bytes;
-    uint64_t max_unfinished_bytes;
     uint64_t max_call_bytes;
     uint64_t stream_window_bytes;
     uint64_t connection_window_bytes;

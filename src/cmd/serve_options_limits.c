@@ -66,14 +66,15 @@ static const struct option limits[] = {
         FIELD(max_http1_header_bytes),
     },
     {
-        .name = "max-queued-bytes",
+        .name = "max-client-bytes",
         .kind = OPTION_SIZE,
-        .fallback = "268435456",
-        .help = "Answers of one connection that wait to be sent; one that does not fit fails. "
-                "Lists do not count: they are made as they are sent.",
-        .min = 1 * MIB,
-        .max = 65536 * MIB,
-        FIELD(max_queued_bytes),
+        .fallback = "0",
+        .help = "Memory that all clients together may make the server hold: requests, what is made "
+                "of them, answers that wait to be sent. One connection gets less than half of it. "
+                "0: a quarter of the memory, or of the limit of the control group, 1 GiB at most.",
+        .min = 0,
+        .max = INT64_C(1) << 50,
+        FIELD(max_client_bytes),
     },
     {
         .name = "pause-queued-bytes",
@@ -85,19 +86,10 @@ static const struct option limits[] = {
         FIELD(pause_queued_bytes),
     },
     {
-        .name = "max-unfinished-bytes",
-        .kind = OPTION_SIZE,
-        .fallback = "67108864",
-        .help = "Requests of one connection that have not wholly come.",
-        .min = 1 * MIB,
-        .max = 65536 * MIB,
-        FIELD(max_unfinished_bytes),
-    },
-    {
         .name = "max-call-bytes",
         .kind = OPTION_SIZE,
         .fallback = "268435456",
-        .help = "What one call may hold in memory besides its messages.",
+        .help = "What one gRPC call may hold in memory besides its messages.",
         .min = 1 * MIB,
         .max = 65536 * MIB,
         FIELD(max_call_bytes),

@@ -1,5 +1,6 @@
 #include "cmd/server.h"
 
+#include "base/budget.h"
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "cmd/turn_log.h"
@@ -33,6 +34,7 @@ struct server {
     struct turns *turns;              /* owned: of all threads */
     struct engine *engine;            /* owned */
     struct net_server *net;           /* owned */
+    struct budget *budget;            /* owned; of what clients make us hold */
     struct spoken spoken[SERVER_ROLES][2]; /* the second of each: guarded */
     struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
@@ -333,6 +335,7 @@ static enum status make_net(struct server *server, struct error *error)
     };
     struct net_options options = config->net;
     options.turns = server->turns;
+    options.budget = server->budget;
     enum status status = net_server_new(network_posix(), &options, &app, &server->net);
     if (status != ST_OK)
         return error_set(error, status, "cannot make %u I/O threads: %s", config->net.shards,
@@ -402,6 +405,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.net_stats = net_stats;
     server->etcd.tls_stats = tls_stats;
     server->etcd.net_ctx = server;
+    TRY(budget_new(config->client_bytes_max, &server->budget));
+    server->etcd.budget = server->budget;
     TRY(server_auth_init(&server->auth, &config->auth, server->turns, error));
     server->etcd.issuer = server->auth.issuer;
     server->etcd.hasher = server->auth.hasher;
@@ -449,6 +454,7 @@ void server_free(struct server *server)
     worker_stop(server->kube.worker);
     server_tls_free(server->tls);
     engine_local_close(server->engine);
+    budget_free(server->budget); /* everything has been given back */
     server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
     turns_free(server->turns);

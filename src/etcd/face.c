@@ -195,7 +195,7 @@ void etcd_call_reply(struct grpc_call *call, const struct pb_message *type, cons
     size_t size = pb_size(type, message);
     uint8_t *dst = grpc_call_message(call, size);
     if (!dst) {
-        grpc_call_fail(call, ST_LIMIT);
+        grpc_call_fail(call, ST_NOMEM);
         return;
     }
     pb_encode(type, message, dst, size);

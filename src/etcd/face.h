@@ -19,6 +19,7 @@
 #include "wire/http/routes.h"
 
 struct auth_issuer;
+struct budget;
 struct etcd_health_counts;
 struct hasher;
 struct turns;
@@ -45,6 +46,7 @@ struct etcd_config {
     bool (*tls_stats)(void *ctx, struct tls_stats *ret_stats); /* NULL, or false: there is none */
     void *net_ctx;
     const struct turns *turns; /* shown; NULL: none are */
+    const struct budget *budget; /* of what clients make us hold; NULL: none is shown */
     /* What others count, at the end of the page; NULL: nothing. */
     void (*more_metrics)(void *ctx, struct metric_page *page);
     void *more_metrics_ctx;

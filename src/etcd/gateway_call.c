@@ -343,10 +343,12 @@ static enum status open_call(struct gateway_call *g)
     struct gateway_metadata metadata;
     const struct http_request *request = http_exchange_request(g->x);
     gateway_metadata_take(&metadata, request);
-    return grpc_local_open(
-        &g->gateway->server, slice_from_text(g->row->method), metadata.fields, metadata.count,
-        (struct grpc_local_hooks){.on_output = on_output, .owner = g, .peer = request->peer},
-        now_of(g), &g->local);
+    struct grpc_local_hooks hooks = {.on_output = on_output,
+                                     .owner = g,
+                                     .peer = request->peer,
+                                     .account = http_exchange_account(g->x)};
+    return grpc_local_open(&g->gateway->server, slice_from_text(g->row->method), metadata.fields,
+                           metadata.count, hooks, now_of(g), &g->local);
 }
 
 /* As the method's own caller is told. */

@@ -34,7 +34,7 @@ static void watch_on_message(struct grpc_call *call, void *service, struct slice
     if (dst)
         pb_encode(&pb_health_check_response_table, &response, dst, size);
     else
-        grpc_call_fail(call, ST_LIMIT);
+        grpc_call_fail(call, ST_NOMEM);
 }
 
 static const struct grpc_method methods[] = {

@@ -195,7 +195,7 @@ static void send_direct(struct range_call *r, const struct kv_header *header, si
         }
         kv_range_tail_write(dst, r->range.more, r->range.count);
     }
-    enum status status = dst ? r->range.op.status : ST_LIMIT;
+    enum status status = dst ? r->range.op.status : ST_NOMEM;
     engine_range_close(&r->range);
     if (status == ST_OK)
         grpc_call_finish(r->call);

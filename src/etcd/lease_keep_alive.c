@@ -85,7 +85,7 @@ static enum status answer_one(struct keep_alive *k, struct pb_response_header *h
     size_t size = pb_size(&pb_lease_keep_alive_response_table, &response);
     uint8_t *dst = grpc_call_message(k->call, size);
     if (!dst)
-        return ST_LIMIT;
+        return ST_NOMEM;
     pb_encode(&pb_lease_keep_alive_response_table, &response, dst, size);
     return ST_OK;
 }

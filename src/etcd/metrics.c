@@ -1,5 +1,6 @@
 #include "etcd/metrics.h"
 
+#include "base/budget.h"
 #include "base/turn.h"
 #include "etcd/health_counts.h"
 #include "watch/stats.h"
@@ -282,6 +283,24 @@ static void write_net(const struct etcd_face *face, struct metric_page *page)
                       "Bytes that are ready and that no socket has taken yet.", stats.held_bytes);
 }
 
+static void write_budget(const struct etcd_face *face, struct metric_page *page)
+{
+    if (!face->config->budget)
+        return;
+    struct budget_stats stats = budget_stats(face->config->budget);
+    metric_page_gauge(page, "vigil_client_held_bytes",
+                      "Memory that clients make the server hold, as --max-client-bytes counts it.",
+                      stats.held_bytes);
+    metric_page_gauge(page, "vigil_client_held_bytes_max", "The limit on it: --max-client-bytes.",
+                      stats.limit_bytes);
+    metric_page_counter(page, "vigil_client_memory_refusals_total",
+                        "Times that a client could not get memory for --max-client-bytes.",
+                        stats.refusals);
+    metric_page_counter(page, "vigil_client_memory_reclaims_total",
+                        "Connections closed because they held memory that others needed.",
+                        stats.reclaims);
+}
+
 static void write_tls(const struct etcd_face *face, struct metric_page *page)
 {
     struct tls_stats stats;
@@ -306,6 +325,7 @@ void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
     write_member(face, page);
     write_watches(face, page);
     write_net(face, page);
+    write_budget(face, page);
     write_tls(face, page);
     if (face->config->health_counts)
         etcd_health_write(face->config->health_counts, page);

@@ -9,6 +9,7 @@
 #include "wire/connection.h"
 #include "wire/h2/frame.h"
 #include "wire/h2/hpack.h"
+#include "wire/memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +53,7 @@ struct peer {
     struct etcd_face *face;
     struct wire_server *server;
     struct wire_connection *connection;
+    struct test_memory memory;
     struct hpack_decoder hpack;
     struct buf in;                            /* a frame that has not wholly come */
     struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
@@ -102,17 +104,19 @@ static inline void peer_reset(struct peer *p, uint32_t id)
     peer_stream(p, id)->ended = true;
 }
 
-/* stream_window: what the server may send on each stream at first. queued_bytes_max: of answers,
- * 0 for the default. name: of the client's certificate, or NULL. */
+/* stream_window: what the server may send on each stream at first. memory_bytes: a limit on what
+ * the connection may make the server hold; 0: there is none. name: of the client's certificate, or
+ * NULL. */
 static inline void peer_init_named(struct peer *p, const struct etcd_config *config,
                                    const struct fake_options *options, uint32_t stream_window,
-                                   size_t queued_bytes_max, const char *name)
+                                   size_t memory_bytes, const char *name)
 {
     struct wire_limits limits = WIRE_LIMITS_DEFAULT;
-    if (queued_bytes_max)
-        limits.grpc.queued_bytes_hard = queued_bytes_max;
-    struct wire_hooks hooks = {.on_output = peer_ignore, .peer_name = name};
     memset(p, 0, sizeof(*p));
+    if (memory_bytes)
+        test_memory_init(&p->memory, memory_bytes);
+    struct wire_hooks hooks = {
+        .on_output = peer_ignore, .peer_name = name, .account = p->memory.account};
     arena_init(&p->arena, NULL, 0, 1 << 30);
     p->next_id = 1;
     p->engine = fake_new(options);
@@ -131,9 +135,9 @@ static inline void peer_init_named(struct peer *p, const struct etcd_config *con
 
 static inline void peer_init(struct peer *p, const struct etcd_config *config,
                              const struct fake_options *options, uint32_t stream_window,
-                             size_t queued_bytes_max)
+                             size_t memory_bytes)
 {
-    peer_init_named(p, config, options, stream_window, queued_bytes_max, NULL);
+    peer_init_named(p, config, options, stream_window, memory_bytes, NULL);
 }
 
 static inline struct peer *peer_new(uint64_t seed, unsigned inline_percent, uint32_t stream_window)
@@ -159,6 +163,7 @@ static inline void peer_fini(struct peer *p)
     etcd_face_free(p->face);
     engine_shard_free(p->shard);
     fake_free(p->engine);
+    test_memory_fini(&p->memory);
     hpack_decoder_fini(&p->hpack);
     for (size_t i = 0; i < PEER_STREAMS; i++)
         buf_fini(&p->streams[i].body);

@@ -294,6 +294,7 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
         return;
     }
     arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
+    arena_charge(&head.arena, http_exchange_account(x));
     if (!read_request(&head, request)) {
         arena_fini(&head.arena);
         return;

@@ -340,6 +340,7 @@ static void load(struct v2_auth *a)
     a->attempts++;
     arena_fini(&a->arena);
     arena_init(&a->arena, NULL, 0, V2_CALL_BYTES_MAX);
+    arena_charge(&a->arena, a->call.arena.account);
     v2_call_start(&a->call);
     v2_vault_read(&a->vault, a->call.face->shard, &a->arena, loaded);
 }
@@ -416,6 +417,7 @@ static void begin(struct http_exchange *x, struct etcd_face *face,
         .removal = slice_equal(request->method, SLICE_LITERAL("DELETE")),
     };
     arena_init(&a->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
+    arena_charge(&a->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &a->call);
     if (arena_dup(&a->call.arena, name, &a->name) != ST_OK) { /* it is logged after the end, too */
         http_abort(x);

@@ -247,6 +247,7 @@ static void members(struct http_exchange *x, void *service, const struct http_re
     struct v2_members *m = xcalloc(1, sizeof(*m));
     m->call = (struct v2_call){.exchange = x, .face = face, .fini = members_fini};
     arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
+    arena_charge(&m->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &m->call);
     bool looks = slice_equal(request->method, SLICE_LITERAL("GET"));
     v2_guard(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT, run_members);

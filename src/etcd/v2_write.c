@@ -499,6 +499,7 @@ static void read_chain(struct v2_write *write)
     }
     arena_fini(&write->arena);
     arena_init(&write->arena, NULL, 0, ATTEMPT_BYTES_MAX);
+    arena_charge(&write->arena, write->call.arena.account);
     write->chain.write = (struct engine_write){0};
     write->chain.write.op.done = chain_done;
     write->chain.write.op.arena = &write->arena;

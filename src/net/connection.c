@@ -22,6 +22,19 @@ static void on_long_step(void *owner)
     c->shard->long_step = true;
 }
 
+static size_t held_size(size_t len)
+{
+    return sizeof(struct net_held) + len;
+}
+
+static void drop_held(struct net_connection *c)
+{
+    if (c->held)
+        account_release(c->account, held_size(c->held->len));
+    free(c->held);
+    c->held = NULL;
+}
+
 void net_connection_close(struct net_connection *c)
 {
     struct net_shard *shard = c->shard;
@@ -34,7 +47,8 @@ void net_connection_close(struct net_connection *c)
     socket_close(&c->socket);
     if (c->held)
         counter_add(&shard->counters.held_bytes, -(uint64_t)(c->held->len - c->held->at));
-    free(c->held);
+    drop_held(c);
+    account_unref(c->account);
     net_shard_forget(shard, c);
     free(c);
 }
@@ -163,9 +177,13 @@ static enum status hold(struct net_connection *c, struct slice rest)
 {
     assert(!c->held);
     assert(rest.len > 0 && rest.len <= NET_SCRATCH_BYTES);
-    c->held = malloc(sizeof(*c->held) + rest.len);
-    if (!c->held)
+    if (!account_charge(c->account, held_size(rest.len)))
         return ST_NOMEM;
+    c->held = malloc(held_size(rest.len));
+    if (!c->held) {
+        account_release(c->account, held_size(rest.len));
+        return ST_NOMEM;
+    }
     c->held->at = 0;
     c->held->len = (uint32_t)rest.len;
     slice_copy(c->held->bytes, rest);
@@ -186,8 +204,7 @@ static enum status send_held(struct net_connection *c)
     counter_add(&c->shard->counters.held_bytes, -(uint64_t)n);
     if (held->at < held->len)
         return ST_AGAIN;
-    free(held);
-    c->held = NULL;
+    drop_held(c);
     return ST_OK;
 }
 
@@ -329,6 +346,12 @@ static void on_ready(struct io_watch *watch, unsigned ready)
 
 /* -- opening -- */
 
+static int64_t fresh_ns(void *owner)
+{
+    const struct net_connection *c = owner;
+    return clock_mono_ns(loop_clock(c->shard->loop));
+}
+
 void net_connection_open(struct net_shard *shard, struct socket socket, unsigned kind_index)
 {
     const struct protocol_kind *kind = shard->server->kinds[kind_index];
@@ -350,9 +373,13 @@ void net_connection_open(struct net_shard *shard, struct socket socket, unsigned
     struct protocol_hooks hooks = {.on_output = on_output,
                                    .on_long_step = on_long_step,
                                    .peer_address = peer_address,
+                                   .fresh_ns = fresh_ns,
                                    .owner = c};
     int64_t now = loop_now_ns(shard->loop);
-    if (kind->open(shard->shared[kind_index], hooks, now, &c->protocol) != ST_OK ||
+    enum status status = account_new(shard->server->options.budget, &c->account);
+    hooks.account = c->account;
+    if (status != ST_OK ||
+        kind->open(shard->shared[kind_index], hooks, now, &c->protocol) != ST_OK ||
         loop_watch(shard->loop, &c->watch, IO_READ) != ST_OK) {
         net_connection_close(c);
         return;

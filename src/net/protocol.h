@@ -10,6 +10,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 
+struct account;
 struct net_shard;
 
 struct protocol_hooks {
@@ -21,7 +22,10 @@ struct protocol_hooks {
     void (*on_long_step)(void *owner);
     /* Where the peer is, as text of ADDRESS_TEXT_BYTES for the log. May be NULL. */
     void (*peer_address)(void *owner, char *text);
+    /* What the clock shows now; the loop's time is that of the turn. May be NULL. */
+    int64_t (*fresh_ns)(void *owner);
     void *owner;
+    struct account *account; /* charged with what the peer makes us hold; may be NULL */
     /* The common name of the certificate that the peer has shown to be its own and that we trust;
      * NULL without one. Lives as long as the protocol. */
     const char *peer_name;

@@ -7,6 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+static void on_short(void *ctx, size_t wanted)
+{
+    struct net_server *server = ctx;
+    for (unsigned i = 0; i < server->options.shards; i++)
+        net_shard_want_bytes(&server->shards[i], wanted);
+}
+
 enum status net_server_new(struct network *network, const struct net_options *options,
                            const struct net_app *app, struct net_server **ret_server)
 {
@@ -33,6 +40,8 @@ enum status net_server_new(struct network *network, const struct net_options *op
             return status;
         }
     }
+    if (options->budget)
+        budget_set_on_short(options->budget, on_short, server);
     *ret_server = server;
     return ST_OK;
 }
@@ -42,6 +51,8 @@ void net_server_free(struct net_server *server)
     if (!server)
         return;
     assert(!server->started);
+    if (server->options.budget)
+        budget_set_on_short(server->options.budget, NULL, NULL);
     for (unsigned i = 0; i < server->listener_count; i++)
         net_listener_close(&server->listeners[i]);
     for (unsigned i = 0; i < server->options.shards; i++)

@@ -31,6 +31,9 @@ struct net_options {
     int64_t drain_ns;         /* for requests under way when the server shuts down */
     int64_t accept_pause_ns;  /* without descriptors or memory, accepting rests for so long */
     struct turns *turns;      /* where the shards' turns are measured; NULL: nowhere */
+    /* What connections make the process hold is charged to it, an account for each. When one is
+     * refused, the connections that hold most are closed for it. Borrowed; NULL: no limit. */
+    struct budget *budget;
 };
 
 #define NET_OPTIONS_DEFAULT                 \

@@ -126,6 +126,53 @@ void net_shard_forget(struct net_shard *shard, struct net_connection *connection
         report_drained(shard);
 }
 
+/* -- memory -- */
+
+/* Connections are looked through no more often: there may be many. */
+#define RECLAIM_EVERY_NS (20 * NS_PER_MS)
+
+static struct net_connection *largest_holder(struct net_shard *shard)
+{
+    struct net_connection *c, *largest = NULL;
+    size_t most = 0;
+    LIST_FOREACH (c, &shard->connections, in_shard) {
+        size_t held = account_held_bytes(c->account);
+        if (held > most) {
+            most = held;
+            largest = c;
+        }
+    }
+    return largest;
+}
+
+/* Any thread: an account that wanted so much was refused. */
+void net_shard_want_bytes(struct net_shard *shard, size_t wanted)
+{
+    size_t before = atomic_load_explicit(&shard->reclaim_wanted, memory_order_relaxed);
+    do {
+        if (before && before <= wanted)
+            return; /* somebody wants less: whoever is ended for that one serves both */
+    } while (!atomic_compare_exchange_weak(&shard->reclaim_wanted, &before, wanted));
+    if (before == 0)
+        mailbox_post(&shard->mailbox, &shard->reclaim_message.node);
+}
+
+/* One connection at a time: the next refusal asks again. */
+static void reclaim(struct net_shard *shard)
+{
+    struct budget *budget = shard->server->options.budget;
+    int64_t now = loop_now_ns(shard->loop);
+    size_t wanted = atomic_exchange(&shard->reclaim_wanted, 0);
+    if (budget_has_room(budget, wanted) || now - shard->reclaim_at_ns < RECLAIM_EVERY_NS)
+        return;
+    shard->reclaim_at_ns = now;
+    struct net_connection *c = largest_holder(shard);
+    if (!c || !budget_may_end(account_held_bytes(c->account), wanted))
+        return;
+    budget_count_reclaim(budget);
+    net_connection_close(c);
+}
+
 /* -- messages -- */
 
 static void refuse(struct net_shard *shard, struct net_message *message)
@@ -142,6 +189,8 @@ static void receive_message(void *owner, struct mailbox_node *node)
     struct net_message *message = CONTAINER_OF(node, struct net_message, node);
     if (message->kind == MESSAGE_DRAIN) {
         begin_drain(shard);
+    } else if (message->kind == MESSAGE_RECLAIM) {
+        reclaim(shard);
     } else if (shard->draining) {
         refuse(shard, message);
     } else {
@@ -157,6 +206,7 @@ enum status net_shard_init(struct net_shard *shard, struct net_server *server, u
     *shard = (struct net_shard){.server = server, .index = index};
     shard->drain_timer.fn = on_drain_timer;
     shard->drain_message.kind = MESSAGE_DRAIN;
+    shard->reclaim_message.kind = MESSAGE_RECLAIM;
     list_init(&shard->connections);
     list_init(&shard->dirty);
     list_init(&shard->unfinished);

@@ -3,6 +3,7 @@
 #ifndef VIGIL_NET_STATE_H
 #define VIGIL_NET_STATE_H
 
+#include "base/budget.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "io/loop.h"
@@ -55,7 +56,8 @@ struct net_connection {
     struct net_shard *shard;
     const struct protocol_ops *ops;
     void *protocol;        /* owned */
-    struct net_held *held; /* owned; NULL when the socket took everything */
+    struct account *account; /* a reference; charged with held; NULL without a budget */
+    struct net_held *held;   /* owned; NULL when the socket took everything */
     int64_t progress_ns;   /* held: when the socket last took bytes; lingering: when it began */
     struct list in_shard;  /* links net_shard.connections */
     struct list in_dirty;  /* links dirty or unfinished, when there may be something to send */
@@ -64,7 +66,7 @@ struct net_connection {
     bool was_full;         /* lately: fill less at a time, so that less is held */
 };
 
-enum net_message_kind { MESSAGE_ADOPT, MESSAGE_DRAIN };
+enum net_message_kind { MESSAGE_ADOPT, MESSAGE_DRAIN, MESSAGE_RECLAIM };
 
 struct net_message {
     struct mailbox_node node;
@@ -80,7 +82,9 @@ struct net_shard {
     void *user;
     pthread_t thread;
     struct mailbox mailbox;
-    struct net_message drain_message;
+    struct net_message drain_message, reclaim_message;
+    _Atomic size_t reclaim_wanted; /* by an account that was refused; 0: by none */
+    int64_t reclaim_at_ns;         /* when connections were last looked through for it */
     struct list connections;             /* net_connection.in_shard */
     struct list dirty;                   /* net_connection.in_dirty */
     struct list unfinished;              /* the same: had their share of a turn, and have more */
@@ -90,8 +94,7 @@ struct net_shard {
     bool draining, drained;
     bool long_step; /* a connection's turn took long: look at the clock */
     struct timer drain_timer;
-    atomic_uint
-        assigned; /* connections given to it and not yet closed; the acceptor chooses by it */
+    atomic_uint assigned; /* connections it was given and has not closed; the acceptor's measure */
     struct net_counters counters;
 };
 
@@ -134,6 +137,7 @@ MUST_CHECK
 enum status net_shard_begin(struct net_shard *shard);
 void net_shard_end(struct net_shard *shard);
 /* The connection is gone. */
+void net_shard_want_bytes(struct net_shard *shard, size_t wanted);
 void net_shard_forget(struct net_shard *shard, struct net_connection *connection);
 
 /* listener.c: on the first shard's thread */

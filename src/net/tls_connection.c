@@ -1,6 +1,6 @@
 #include "net/tls_shard.h"
 
-#include "base/buf.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "io/address.h"
 
@@ -85,6 +85,11 @@ static int take_in(BIO *bio, char *to, int len)
     return (int)n;
 }
 
+static enum status keep(struct tls_connection *c, struct buf *buf, struct slice bytes)
+{
+    return account_append(c->hooks.account, buf, bytes);
+}
+
 static int put_out(BIO *bio, const char *from, int len)
 {
     struct tls_connection *c = BIO_get_data(bio);
@@ -92,7 +97,7 @@ static int put_out(BIO *bio, const char *from, int len)
     if (len <= 0)
         return 0;
     size_t direct = c->out.len ? 0 : size_min((size_t)len, c->room);
-    if (buf_append(&c->out, slice_of(from + direct, (size_t)len - direct)) != ST_OK)
+    if (keep(c, &c->out, slice_of(from + direct, (size_t)len - direct)) != ST_OK)
         return -1;
     if (direct) {
         memcpy(c->dst, from, direct);
@@ -161,7 +166,7 @@ static void fail(struct tls_connection *c, const char *reason)
     leave_place(c);
     move(c, TLS_FAILED);
     c->reason = strdup(reason);
-    buf_fini(&c->first);
+    account_buf_fini(c->hooks.account, &c->first);
     c->in = SLICE_EMPTY;
 }
 
@@ -299,7 +304,7 @@ static void shake(struct tls_connection *c, int64_t now_ns)
     else if (c->handshake_bytes > c->shard->tls->limits.handshake_bytes)
         reject(c, "tls: handshake message too long", false);
     c->in = SLICE_EMPTY;
-    buf_fini(&first);
+    account_buf_fini(c->hooks.account, &first);
 }
 
 static bool can_shake(const struct tls_connection *c)
@@ -342,8 +347,8 @@ static void feed_plain(struct tls_connection *c, struct slice bytes, int64_t now
         inner_ops(c)->feed(c->inner, bytes, now_ns);
         return;
     }
-    if (looks_like_http(bytes) && buf_append(&c->out, slice_from_text(answer)) != ST_OK)
-        buf_fini(&c->out);
+    if (looks_like_http(bytes) && keep(c, &c->out, slice_from_text(answer)) != ST_OK)
+        account_buf_fini(c->hooks.account, &c->out);
     reject(c, "tls: first record does not look like a TLS handshake", false);
 }
 
@@ -355,7 +360,7 @@ static void feed_first(struct tls_connection *c, struct slice bytes, int64_t now
         feed_plain(c, bytes, now_ns);
         return;
     }
-    if (buf_append(&c->first, bytes) != ST_OK) {
+    if (keep(c, &c->first, bytes) != ST_OK) {
         fail(c, "out of memory");
         return;
     }
@@ -447,7 +452,7 @@ static void send_out(struct tls_connection *c)
     c->room -= n;
     buf_consume(&c->out, n);
     if (c->out.len == 0)
-        buf_fini(&c->out);
+        account_buf_fini(c->hooks.account, &c->out);
 }
 
 /* How much goes in so that what comes out has room. */
@@ -560,8 +565,8 @@ static void free_connection(void *protocol)
     SSL_free(c->ssl);
     tls_context_unref(c->context);
     tls_peer_fini(&c->peer);
-    buf_fini(&c->first);
-    buf_fini(&c->out);
+    account_buf_fini(c->hooks.account, &c->first);
+    account_buf_fini(c->hooks.account, &c->out);
     free(c->peer_name);
     free(c->certificate);
     free(c->reason);

@@ -81,7 +81,9 @@ static enum status open_connection(void *shared, struct protocol_hooks hooks, in
     struct wire_hooks wire_hooks = {
         .on_output = hooks.on_output,
         .peer_address = hooks.peer_address,
+        .fresh_ns = hooks.fresh_ns,
         .owner = hooks.owner,
+        .account = hooks.account,
         .secure = hooks.secure,
         .peer_name = hooks.peer_name,
         .certificate = hooks.certificate,

@@ -107,6 +107,7 @@ static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_
     struct wire_connection *c = owner;
     struct http2_hooks hooks = {.on_output = on_output,
                                 .owner = c,
+                                .account = c->hooks.account,
                                 .secure = c->hooks.secure,
                                 .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,
@@ -151,9 +152,10 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     struct wire_server *server = c->server;
     if (protocol == SNIFFED_HTTP2) {
         TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2,
-                              server->http2.routes ? &with_http : &only_grpc, c, now_ns, &c->grpc));
+                              server->http2.routes ? &with_http : &only_grpc, c,
+                              c->hooks.account, now_ns, &c->grpc));
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
-        grpc_endpoint_set_peer_address(c->grpc, c->hooks.peer_address, c->hooks.owner);
+        grpc_endpoint_set_peer(c->grpc, c->hooks.peer_address, c->hooks.fresh_ns, c->hooks.owner);
         grpc_endpoint_set_guarded(c->grpc, is_guarded(c));
         return ST_OK;
     }
@@ -163,6 +165,7 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     }
     struct http1_hooks hooks = {.on_output = on_output,
                                 .owner = c,
+                                .account = c->hooks.account,
                                 .secure = c->hooks.secure,
                                 .guarded = is_guarded(c),
                                 .peer_name = c->hooks.peer_name,

@@ -34,8 +34,12 @@ struct wire_hooks {
     void (*on_output)(void *owner);
     /* Where the client is, for the log: at most GRPC_ADDRESS_BYTES. May be NULL. */
     void (*peer_address)(void *owner, char *text);
+    /* The time of the same clock at this very moment, where that of the turn is too old. May be
+     * NULL. */
+    int64_t (*fresh_ns)(void *owner);
     void *owner;
-    bool secure; /* what is fed came over TLS */
+    struct account *account; /* charged with what the client makes us hold; may be NULL */
+    bool secure;             /* what is fed came over TLS */
     /* The common name of the client's certificate, which we trust; NULL without one. Lives as long
      * as the connection. */
     const char *peer_name;

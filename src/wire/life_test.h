@@ -8,11 +8,13 @@
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
 #include "wire/http/routes_test.h"
+#include "wire/memory_test.h"
 
 struct test_life {
     struct wire_limits limits;
     struct grpc_services *services;
     struct http_routes *routes;
+    struct test_memory memory;
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_service service;
@@ -64,14 +66,10 @@ static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
 {
     *life = (struct test_life){.limits = WIRE_LIMITS_DEFAULT, .seed = seed, .now = 1000000000};
     life->limits.grpc.receive_bytes_max = 10000;
-    life->limits.grpc.unfinished_bytes_max = 30000;
-    life->limits.grpc.queued_bytes_hard = 100000;
     life->limits.http.body_bytes_max = 1000;
     life->limits.http1.head_bytes_max = 2000;
     life->service.source_bytes = seed % 100000;
     life->service.source_done = seed % 3 == 0;
-    life->limits.http.bodies_bytes_max = 3000;
-    life->limits.http.queued_bytes_max = 100000;
     life->site.big_bytes = seed * 1000;
     life->site.abort_pulls = seed % 7 == 0;
     TRY(grpc_services_new(&life->services));
@@ -79,7 +77,10 @@ static inline enum status test_life_begin(struct test_life *life, uint32_t seed)
     TRY(http_routes_new(&life->routes));
     TRY(http_routes_add(life->routes, test_routes, COUNT_OF(test_routes), &life->site));
     TRY(wire_server_new(life->services, life->routes, &life->limits, &life->server));
-    return wire_connection_new(life->server, (struct wire_hooks){0}, life->now, &life->connection);
+    TRY(budget_new(100000, &life->memory.budget));
+    TRY(account_new(life->memory.budget, &life->memory.account));
+    struct wire_hooks hooks = {.account = life->memory.account};
+    return wire_connection_new(life->server, hooks, life->now, &life->connection);
 }
 
 static inline void test_life_end(struct test_life *life)
@@ -88,6 +89,7 @@ static inline void test_life_end(struct test_life *life)
     wire_server_free(life->server);
     grpc_services_free(life->services);
     http_routes_free(life->routes);
+    test_memory_fini(&life->memory);
     assert(life->service.call == NULL);
     assert(life->site.later == NULL);
     assert(life->site.requests == life->site.ends);

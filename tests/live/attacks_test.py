@@ -24,11 +24,15 @@ class Attack(LiveTest):
 
     def setUp(self):
         super().setUp()
+        self.random = random.Random(7)
+        self.begin("data", *self.args)
+
+    def begin(self, directory, *args):
+        """The server under attack, until another begins."""
         # The address sanitizer keeps freed memory back; little of it, so that growth means growth.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
-        self.vigil = self.serving(args=self.args, env={"ASAN_OPTIONS": asan})
+        self.vigil = self.serving(self.scratch / directory, args=args, env={"ASAN_OPTIONS": asan})
         self.port = self.vigil.port
-        self.random = random.Random(7)
         self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}")
         self.addCleanup(self.channel.close)
         self.put(b"before", b"1")

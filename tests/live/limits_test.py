@@ -163,7 +163,7 @@ class Limits(LiveTest):
         self.check_serves()
 
     def test_unfinished_requests(self):
-        self.begin("--max-unfinished-bytes", "1048576", "--stream-window-bytes", "100000",
+        self.begin("--max-client-bytes", "1048576", "--stream-window-bytes", "100000",
                    "--connection-window-bytes", "16777216")
         c = self.connect(timeout=2)
         ended = False

@@ -595,6 +595,7 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     call->face = service;
     call->exchange = x;
     arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_charge(&call->arena, http_exchange_account(x));
     http_exchange_set_user(x, &call->life);
     call->started_ns = clock_mono_ns(call->face->clock);
     call->principal = kube_principal(call->face, request);

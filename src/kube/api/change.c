@@ -47,6 +47,7 @@ static bool take_stored(struct kube_change *change, struct kube_kv kv)
 {
     arena_fini(&change->scratch);
     arena_init(&change->scratch, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_charge(&change->scratch, change->call->arena.account);
     change->revision = change->before = kv.mod_revision;
     change->stored = SLICE_EMPTY;
     return !kv.mod_revision || arena_dup(&change->scratch, kv.value, &change->stored) == ST_OK;

@@ -165,6 +165,7 @@ static enum status take_page(struct collection *c)
     TRY(range->op.status);
     arena_fini(&c->page);
     arena_init(&c->page, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_charge(&c->page, c->change.call->arena.account);
     c->count = c->at = 0;
     c->more = range->more;
     if (!c->revision) {

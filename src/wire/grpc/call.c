@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 struct arena *grpc_call_arena(struct grpc_call *call)
 {
@@ -99,8 +98,14 @@ static void output_changed(struct grpc_call *call)
 static struct grpc_chunk *chunk_new(struct grpc_call *call, size_t len)
 {
     size_t bytes = sizeof(struct grpc_chunk) + len;
-    struct grpc_chunk *chunk =
-        call->method->server_streams ? malloc(bytes) : arena_alloc(&call->arena, bytes);
+    struct grpc_chunk *chunk = NULL;
+    if (!call->method->server_streams) {
+        chunk = arena_alloc(&call->arena, bytes);
+    } else if (account_charge(call->arena.account, bytes)) {
+        chunk = malloc(bytes);
+        if (!chunk)
+            account_release(call->arena.account, bytes);
+    }
     if (chunk)
         *chunk = (struct grpc_chunk){.len = len};
     return chunk;
@@ -112,8 +117,6 @@ uint8_t *grpc_call_message(struct grpc_call *call, size_t len)
         return NULL;
     struct grpc_endpoint *endpoint = call->endpoint;
     size_t bytes = GRPC_PREFIX_BYTES + len;
-    if (endpoint->queued_bytes + bytes > call->server->limits->queued_bytes_hard)
-        return NULL;
     struct grpc_chunk *chunk = chunk_new(call, bytes);
     if (!chunk)
         return NULL;
@@ -171,6 +174,8 @@ static void finish(struct grpc_call *call, enum grpc_code code, struct slice tex
         return;
     call->finished = true;
     call->source = NULL;
+    if (!call->delivered) /* nobody will see what came of its message */
+        account_buf_fini(call->arena.account, &call->message);
     call->code = (uint8_t)code;
     call->text = text;
     grpc_call_count_handled(call, code);

@@ -321,43 +321,6 @@ static void request_that_never_comes_whole_is_ended(void **state)
     assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
 }
 
-static void unfinished_requests_are_limited_together(void **state)
-{
-    struct fixture *f = *state;
-    static uint8_t bytes[16000];
-    bytes[2] = 1; /* a message of 64 KiB and more */
-    f->limits.grpc.unfinished_bytes_max = 100000;
-    for (uint32_t id = 1; id <= 15; id += 2) {
-        test_call(&f->in, id, "/t.T/Echo");
-        test_frame(&f->in, H2_DATA, 0, id, slice_of(bytes, sizeof(bytes)));
-    }
-    exchange(f);
-    assert_int_equal(status_of(f, 11), -1);
-    assert_ended(f, 13, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests");
-}
-
-/* The window bounds what is sent, not what becomes of it. */
-static void unanswered_requests_are_limited_by_what_they_unpack_to(void **state)
-{
-    struct fixture *f = *state;
-    static const uint8_t zeros[40000];
-    AUTO(buf_fini) struct buf framed = {0};
-    uint8_t prefix[GRPC_PREFIX_BYTES] = {0};
-    test_put(&framed, slice_of(prefix, sizeof(prefix)));
-    assert_int_equal(http_gzip(slice_of(zeros, sizeof(zeros)), &framed), ST_OK);
-    grpc_prefix_write(framed.ptr, (uint32_t)(framed.len - sizeof(prefix)));
-    framed.ptr[0] = 1;
-    f->limits.grpc.unfinished_bytes_max = 100000;
-    for (uint32_t id = 1; id <= 5; id += 2) {
-        test_call_with(&f->in, id, "/t.T/Wait", 0, EXTRA("grpc-encoding", "gzip"));
-        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, buf_slice(&framed));
-    }
-    exchange(f);
-    assert_int_equal(status_of(f, 3), -1);
-    assert_int_equal(f->service.messages, 2);
-    assert_ended(f, 5, GRPC_RESOURCE_EXHAUSTED, "too many unfinished requests");
-}
-
 static void reading_stops_for_answers_that_could_go_but_do_not(void **state)
 {
     struct fixture *f = *state;
@@ -389,17 +352,6 @@ static void reading_goes_on_for_answers_without_window(void **state)
     test_window(&f->in, 1, 1 << 20);
     exchange(f);
     assert_int_equal(status_of(f, 1), GRPC_OK);
-}
-
-static void answer_past_the_hard_limit_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    f->limits.grpc.queued_bytes_hard = 1000;
-    static uint8_t bytes[996];
-    test_call(&f->in, 1, "/t.T/Echo");
-    test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
-    exchange(f);
-    assert_ended(f, 1, GRPC_RESOURCE_EXHAUSTED, status_text(ST_LIMIT));
 }
 
 static void window_is_withheld_while_many_requests_are_unanswered(void **state)
@@ -596,11 +548,8 @@ int main(void)
         TEST(source_fills_frames_parks_and_wakes),
         TEST(stalled_answer_is_ended_and_a_parked_one_is_not),
         TEST(request_that_never_comes_whole_is_ended),
-        TEST(unfinished_requests_are_limited_together),
-        TEST(unanswered_requests_are_limited_by_what_they_unpack_to),
         TEST(reading_stops_for_answers_that_could_go_but_do_not),
         TEST(reading_goes_on_for_answers_without_window),
-        TEST(answer_past_the_hard_limit_is_refused),
         TEST(window_is_withheld_while_many_requests_are_unanswered),
         TEST(reset_by_the_peer_ends_the_call),
         TEST(shutdown_answers_what_is_under_way),

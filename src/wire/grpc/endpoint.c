@@ -66,16 +66,21 @@ static void on_output(void *owner)
 static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
 
 enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
-                              const struct grpc_endpoint_ops *ops, void *owner, int64_t now_ns,
+                              const struct grpc_endpoint_ops *ops, void *owner,
+                              struct account *account, int64_t now_ns,
                               struct grpc_endpoint **ret_endpoint)
 {
     AUTO(grpc_endpoint_freep) struct grpc_endpoint *endpoint = calloc(1, sizeof(*endpoint));
     if (!endpoint)
         return ST_NOMEM;
-    *endpoint = (struct grpc_endpoint){
-        .server = server, .ops = ops, .owner = owner, .now_ns = now_ns, .check_at_ns = INT64_MAX};
+    *endpoint = (struct grpc_endpoint){.server = server,
+                                       .ops = ops,
+                                       .owner = owner,
+                                       .account = account,
+                                       .now_ns = now_ns,
+                                       .check_at_ns = INT64_MAX};
     list_init(&endpoint->timed);
-    TRY(h2_session_new(limits, &session_ops, endpoint, now_ns, &endpoint->session));
+    TRY(h2_session_new(limits, &session_ops, endpoint, account, now_ns, &endpoint->session));
     *ret_endpoint = TAKE(endpoint);
     return ST_OK;
 }
@@ -86,15 +91,16 @@ void grpc_endpoint_free(struct grpc_endpoint *endpoint)
         return;
     h2_session_free(endpoint->session);
     assert(endpoint->queued_bytes == 0);
-    assert(endpoint->unfinished_bytes == 0);
     assert(endpoint->held_bytes == 0);
     free(endpoint);
 }
 
-void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
-                                    void (*fn)(void *owner, char *text), void *owner)
+void grpc_endpoint_set_peer(struct grpc_endpoint *endpoint,
+                            void (*address)(void *owner, char *text),
+                            int64_t (*fresh_ns)(void *owner), void *owner)
 {
-    endpoint->peer_address = fn;
+    endpoint->peer_address = address;
+    endpoint->fresh_ns = fresh_ns;
     endpoint->peer_owner = owner;
 }
 

@@ -8,6 +8,7 @@
 #include "wire/grpc/server.h"
 #include "wire/h2/session.h"
 
+struct account;
 struct grpc_endpoint;
 
 struct grpc_endpoint_ops {
@@ -17,9 +18,11 @@ struct grpc_endpoint_ops {
     struct h2_stream *(*on_other)(void *owner, struct h2_headers *headers, int64_t now_ns);
 };
 
+/* What its calls hold is charged to the account, which is borrowed; NULL: it is not. */
 MUST_CHECK
 enum status grpc_endpoint_new(struct grpc_server *server, const struct h2_limits *limits,
-                              const struct grpc_endpoint_ops *ops, void *owner, int64_t now_ns,
+                              const struct grpc_endpoint_ops *ops, void *owner,
+                              struct account *account, int64_t now_ns,
                               struct grpc_endpoint **ret_endpoint);
 /* Ends every call first. */
 void grpc_endpoint_free(struct grpc_endpoint *endpoint);
@@ -31,9 +34,11 @@ void grpc_endpoint_set_peer_name(struct grpc_endpoint *endpoint, const char *nam
 /* See grpc_services_refuse_pages; false at first. */
 void grpc_endpoint_set_guarded(struct grpc_endpoint *endpoint, bool guarded);
 
-/* What grpc_call_peer_address tells. */
-void grpc_endpoint_set_peer_address(struct grpc_endpoint *endpoint,
-                                    void (*fn)(void *owner, char *text), void *owner);
+/* What grpc_call_peer_address tells, and the time as it is at that moment, from which deadlines
+ * count. Both may be NULL. */
+void grpc_endpoint_set_peer(struct grpc_endpoint *endpoint,
+                            void (*address)(void *owner, char *text),
+                            int64_t (*fresh_ns)(void *owner), void *owner);
 
 /* For what needs no gRPC: wants_write, over. */
 struct h2_session *grpc_endpoint_session(struct grpc_endpoint *endpoint);

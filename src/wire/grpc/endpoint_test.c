@@ -57,25 +57,18 @@ static void deadline_between_messages_is_told_by_the_status(void **state)
     assert_ended(f, 3, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
 }
 
-static int64_t fresh_now(void *ctx)
+static int64_t second_later(void *owner)
 {
-    return ((struct fixture *)ctx)->now + H2_SECOND_NS;
-}
-
-static void no_slow_call(void *ctx, const struct grpc_call *call, int64_t took_ns)
-{
-    (void)ctx, (void)call, (void)took_ns;
+    return ((struct fixture *)owner)->now + H2_SECOND_NS;
 }
 
 static void deadline_counts_from_the_real_time(void **state)
 {
     struct fixture *f = *state;
-    struct grpc_timing timing = {
-        .now_ns = fresh_now, .slow_ns = INT64_MAX, .on_slow = no_slow_call, .ctx = f};
-    grpc_services_time(f->services, &timing);
+    f->fresh_ns = second_later; /* the turn began a second ago */
     test_call_with(&f->in, 1, "/t.T/Wait", 0, EXTRA("grpc-timeout", "300m"));
     test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
-    exchange(f); /* in a turn that began a second ago */
+    exchange(f);
     assert_int_equal(wire_connection_timeout(f->connection), f->now + H2_SECOND_NS + DEADLINE_NS);
 }
 

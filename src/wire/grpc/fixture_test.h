@@ -5,6 +5,7 @@
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
 #include "wire/http/gzip.h"
+#include "wire/memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +19,10 @@ struct fixture {
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_service service;
+    struct test_memory memory; /* without a limit, unless the test says so before it feeds */
     struct buf in, out;
     int64_t now;
+    int64_t (*fresh_ns)(void *owner); /* NULL: the same */
     size_t outputs;
 };
 
@@ -47,6 +50,7 @@ static inline int teardown(void **state)
     wire_connection_free(f->connection);
     wire_server_free(f->server);
     grpc_services_free(f->services);
+    test_memory_fini(&f->memory);
     buf_fini(&f->in);
     buf_fini(&f->out);
     free(f);
@@ -56,7 +60,12 @@ static inline int teardown(void **state)
 static inline void feed(struct fixture *f)
 {
     if (!f->server) {
-        struct wire_hooks hooks = {.on_output = on_output, .owner = f};
+        struct wire_hooks hooks = {
+            .on_output = on_output,
+            .owner = f,
+            .fresh_ns = f->fresh_ns,
+            .account = f->memory.account,
+        };
         assert_int_equal(wire_server_new(f->services, NULL, &f->limits, &f->server), ST_OK);
         assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
     }

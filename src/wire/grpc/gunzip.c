@@ -15,21 +15,22 @@ static const char *reason_of(const z_stream *stream)
 }
 
 /* Room for the next step: as much as there is already, but no more than one byte past the limit. */
-static enum status make_room(z_stream *stream, size_t bytes_max, struct buf *out)
+static enum status make_room(z_stream *stream, size_t bytes_max, struct account *account,
+                             struct buf *out)
 {
     size_t step = out->len < STEP_BYTES_MIN ? STEP_BYTES_MIN : out->len;
     step = size_min(step, bytes_max - out->len + 1);
-    TRY(buf_reserve(out, step));
+    TRY(account_reserve(account, out, step));
     stream->next_out = out->ptr + out->len;
     stream->avail_out = (uInt)step;
     return ST_OK;
 }
 
 /* One step; *ret_end when the input has ended with a member. */
-static enum status step(z_stream *stream, size_t bytes_max, struct buf *out, bool *ret_end,
-                        const char **ret_reason)
+static enum status step(z_stream *stream, size_t bytes_max, struct account *account,
+                        struct buf *out, bool *ret_end, const char **ret_reason)
 {
-    TRY(make_room(stream, bytes_max, out));
+    TRY(make_room(stream, bytes_max, account, out));
     uInt room = stream->avail_out;
     int result = inflate(stream, Z_NO_FLUSH);
     out->len += room - stream->avail_out;
@@ -47,7 +48,8 @@ static enum status step(z_stream *stream, size_t bytes_max, struct buf *out, boo
     return ST_MALFORMED;
 }
 
-enum status gunzip(struct slice bytes, size_t bytes_max, struct buf *out, const char **ret_reason)
+enum status gunzip(struct slice bytes, size_t bytes_max, struct account *account, struct buf *out,
+                   const char **ret_reason)
 {
     if (bytes.len == 0) {
         *ret_reason = "EOF";
@@ -64,7 +66,7 @@ enum status gunzip(struct slice bytes, size_t bytes_max, struct buf *out, const 
     bool end = false;
     enum status status = ST_OK;
     while (!end && status == ST_OK)
-        status = step(&stream, bytes_max, out, &end, ret_reason);
+        status = step(&stream, bytes_max, account, out, &end, ret_reason);
     inflateEnd(&stream);
     return status;
 }

@@ -30,7 +30,7 @@ static enum status unpacked(struct slice bytes, size_t bytes_max, size_t *ret_le
 {
     struct buf out = {0};
     reason = "";
-    enum status status = gunzip(bytes, bytes_max, &out, &reason);
+    enum status status = gunzip(bytes, bytes_max, NULL, &out, &reason);
     assert_true(out.len <= bytes_max + 1);
     for (size_t i = 0; i < out.len && status == ST_OK; i++)
         assert_int_equal(out.ptr[i], (uint8_t)(i % 7));

@@ -30,7 +30,7 @@ static void call_free(struct grpc_call *call)
     struct grpc_server *server = call->server;
     assert(call->ended && !call->endpoint && call->holds == 0);
     h2_headers_unref(call->headers);
-    buf_fini(&call->message);
+    account_buf_fini(call->arena.account, &call->message);
     arena_fini(&call->arena);
     server->calls--;
     if (call->small || server->recycled_count >= server->limits->recycled_calls_max) {
@@ -103,6 +103,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
     list_init(&call->in_timed);
     size_t bytes = small ? GRPC_PARKING_CALL_BYTES : GRPC_CALL_BYTES;
     arena_init(&call->arena, call + 1, bytes - sizeof(*call), server->limits->arena_bytes_max);
+    arena_charge(&call->arena, endpoint->account);
     server->calls++;
     return call;
 }
@@ -116,17 +117,9 @@ void grpc_call_drop_output(struct grpc_call *call)
         call->first_chunk = chunk->next;
         call->endpoint->queued_bytes -= chunk->len - chunk->sent;
         if (on_heap)
-            free(chunk);
+            grpc_chunk_free(call, chunk);
     }
     call->last_chunk = NULL;
-}
-
-/* A message that came in pieces is no longer being waited for. */
-void grpc_call_drop_message(struct grpc_call *call)
-{
-    call->endpoint->unfinished_bytes -= call->unfinished;
-    call->unfinished = 0;
-    call->prefix_len = 0;
 }
 
 /* Who has many requests unanswered may send no more for now. */
@@ -213,7 +206,6 @@ void grpc_call_closed(struct grpc_call *call)
     if (!call->finished)
         grpc_call_count_handled(call, GRPC_CANCELLED);
     call->finished = true; /* nothing more is queued by a service that hears of the end */
-    grpc_call_drop_message(call);
     grpc_call_drop_held(call);
     list_remove(&call->in_timed);
     call->endpoint = NULL;

@@ -7,13 +7,11 @@
 
 struct grpc_limits {
     uint32_t receive_bytes_max; /* one request message: etcd's max-request-bytes + 512 KiB */
-    /* All messages of a connection that have not fully arrived. And unanswered ones, for one that
-     * came compressed. */
-    size_t unfinished_bytes_max;
-    size_t held_bytes_soft;      /* of unanswered calls: the peer gets no more window */
+    /* Flow control, not memory: requests of unanswered calls beyond which the peer gets no more
+     * window. What all of them hold is charged to the connection's account. */
+    size_t held_bytes_soft;
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
     size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */
-    size_t queued_bytes_hard;    /* a message that would pass this is refused to its service */
     uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
     int64_t stall_ns;            /* a response without progress for so long is ended */
 };
@@ -21,11 +19,9 @@ struct grpc_limits {
 #define GRPC_LIMITS_DEFAULT                            \
     ((struct grpc_limits){                             \
         .receive_bytes_max = 1536 * 1024 + 512 * 1024, \
-        .unfinished_bytes_max = 64 * 1024 * 1024,      \
         .held_bytes_soft = 16 * 1024 * 1024,           \
         .arena_bytes_max = 256 * 1024 * 1024,          \
         .queued_bytes_soft = 1024 * 1024,              \
-        .queued_bytes_hard = 256 * 1024 * 1024,        \
         .recycled_calls_max = 1024,                    \
         .stall_ns = 60 * INT64_C(1000000000),          \
     })

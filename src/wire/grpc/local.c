@@ -54,6 +54,7 @@ enum status grpc_local_open(struct grpc_server *server, struct slice path,
                                              .owner = hooks.owner,
                                              .peer_address = hooks.peer.address,
                                              .peer_owner = hooks.peer.owner,
+                                             .account = hooks.account,
                                              .now_ns = now_ns,
                                              .check_at_ns = INT64_MAX};
     list_init(&local->endpoint.timed);

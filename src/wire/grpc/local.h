@@ -14,6 +14,7 @@
 #include "wire/grpc/server.h"
 #include "wire/http/field.h"
 
+struct account;
 struct grpc_local;
 
 struct grpc_local_hooks {
@@ -24,6 +25,7 @@ struct grpc_local_hooks {
     void (*on_output)(void *owner);
     void *owner;
     struct wire_peer peer; /* on whose behalf */
+    struct account *account; /* charged with what the call holds; may be NULL */
 };
 
 /*

@@ -122,6 +122,11 @@ static void bed_fini(struct bed *bed)
     grpc_services_free(bed->services);
 }
 
+static struct grpc_local_hooks hooks_of(struct bed *bed)
+{
+    return (struct grpc_local_hooks){.on_output = on_output, .owner = bed};
+}
+
 static void open(struct bed *bed, const char *path)
 {
     static const struct http_field fields[] = {
@@ -131,7 +136,7 @@ static void open(struct bed *bed, const char *path)
     grpc_local_close(TAKE(bed->local));
     bed->outputs = bed->messages = bed->ends = 0;
     assert_int_equal(grpc_local_open(&bed->server, slice_from_text(path), fields, COUNT_OF(fields),
-                                     (struct grpc_local_hooks){.on_output = on_output, .owner = bed}, 1, &bed->local),
+                                     hooks_of(bed), 1, &bed->local),
                      ST_OK);
 }
 
@@ -294,7 +299,7 @@ static void unknown_method_has_no_call(void **state)
     struct bed bed;
     bed_init(&bed);
     assert_int_equal(grpc_local_open(&bed.server, SLICE_LITERAL("/t.T/None"), NULL, 0,
-                                     (struct grpc_local_hooks){.on_output = on_output, .owner = &bed}, 1, &bed.local),
+                                     hooks_of(&bed), 1, &bed.local),
                      ST_UNIMPLEMENTED);
     assert_null(bed.local);
     bed_fini(&bed);

@@ -40,32 +40,24 @@ static void deliver_only(struct grpc_call *call, struct slice message, bool borr
 
 static void deliver_one_of_many(struct grpc_call *call, struct slice message)
 {
+    struct account *account = call->arena.account;
     struct buf pieces = call->message;
     call->message = (struct buf){0};
     hand_over(call, message);
-    buf_fini(&pieces);
+    account_buf_fini(account, &pieces);
 }
 
-static void fail_for_unfinished(struct grpc_call *call)
-{
-    grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
-                          "vigil: too many unfinished requests on this connection");
-}
-
-/* The window bounds what a peer sends, but that may unpack to a thousand times as much. */
-static bool may_hold(const struct grpc_call *call, size_t bytes)
-{
-    return call->method->client_streams ||
-           call->endpoint->held_bytes + bytes <= call->server->limits->unfinished_bytes_max;
-}
-
-/* False: it was not, and the call has failed. */
-static bool unpack(struct grpc_call *call, struct slice message, struct buf *plain)
+/* Into the place of what came packed, in one piece or several. False: the call has failed. */
+static bool unpack(struct grpc_call *call, struct slice packed)
 {
     uint32_t max = call->server->limits->receive_bytes_max;
+    struct account *account = call->arena.account;
+    struct buf plain = {0};
     const char *reason = "";
     turn_work("unpacking a message of", call->row->path);
-    enum status status = gunzip(message, max, plain, &reason);
+    enum status status = gunzip(packed, max, account, &plain, &reason);
+    account_buf_fini(account, &call->message);
+    call->message = plain;
     if (status == ST_LIMIT)
         grpc_call_fail_format(call, GRPC_RESOURCE_EXHAUSTED,
                               "grpc: received message after decompression larger than max %u", max);
@@ -74,25 +66,22 @@ static bool unpack(struct grpc_call *call, struct slice message, struct buf *pla
                               reason);
     else if (status != ST_OK)
         grpc_call_fail(call, status);
-    else if (!may_hold(call, plain->len))
-        fail_for_unfinished(call);
     return !call->finished;
 }
 
 static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
 {
-    AUTO(buf_fini) struct buf plain = {0};
     if (!admit(call)) {
         grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
         return;
     }
     if (call->prefix[0] == 1) {
-        if (!unpack(call, message, &plain))
+        if (!unpack(call, message))
             return;
-        message = buf_slice(&plain);
-        borrowed = true;
+        message = buf_slice(&call->message);
+        borrowed = false;
     }
-    grpc_call_drop_message(call);
+    call->prefix_len = 0;
     if (call->method->client_streams)
         deliver_one_of_many(call, message);
     else
@@ -159,18 +148,10 @@ static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
 /* Keeps a piece of a message that did not come whole. */
 static bool keep_piece(struct grpc_call *call, struct slice piece)
 {
-    struct grpc_endpoint *endpoint = call->endpoint;
-    if (endpoint->unfinished_bytes + piece.len > call->server->limits->unfinished_bytes_max) {
-        fail_for_unfinished(call);
-        return false;
-    }
-    if (buf_append(&call->message, piece) != ST_OK) {
-        grpc_call_fail(call, ST_NOMEM);
-        return false;
-    }
-    endpoint->unfinished_bytes += piece.len;
-    call->unfinished += (uint32_t)piece.len;
-    return true;
+    enum status status = account_append(call->arena.account, &call->message, piece);
+    if (status != ST_OK)
+        grpc_call_fail(call, status);
+    return status == ST_OK;
 }
 
 static struct slice take_body(struct grpc_call *call, struct slice bytes)

@@ -3,8 +3,6 @@
 #include "wire/grpc/state.h"
 #include "wire/h2/hpack.h"
 
-#include <stdlib.h>
-
 enum {
     CONTENT_TYPE_MAX = 64,
     HEAD_ROOM = 16 + 32 + CONTENT_TYPE_MAX, /* status and content type at their longest */
@@ -100,7 +98,7 @@ static void chunk_sent(struct grpc_call *call)
     if (!call->first_chunk)
         call->last_chunk = NULL;
     if (call->method->server_streams)
-        free(chunk);
+        grpc_chunk_free(call, chunk);
 }
 
 static size_t fill_from_chunks(struct grpc_call *call, uint8_t *dst, size_t room)

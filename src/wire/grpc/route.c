@@ -201,10 +201,10 @@ static bool check_encoding(struct grpc_call *call)
  * would let the call expire here before it does at the client. */
 static void count_from_now(struct grpc_call *call)
 {
-    const struct grpc_timing *timing = call->row->timing;
-    if (call->deadline_ns == INT64_MAX || !timing)
+    const struct grpc_endpoint *endpoint = call->endpoint;
+    if (call->deadline_ns == INT64_MAX || !endpoint->fresh_ns)
         return;
-    int64_t late_ns = timing->now_ns(timing->ctx) - call->endpoint->now_ns;
+    int64_t late_ns = endpoint->fresh_ns(endpoint->peer_owner) - endpoint->now_ns;
     if (late_ns > 0 && __builtin_add_overflow(call->deadline_ns, late_ns, &call->deadline_ns))
         call->deadline_ns = INT64_MAX;
 }

@@ -2,8 +2,10 @@
 #ifndef VIGIL_WIRE_GRPC_STATE_H
 #define VIGIL_WIRE_GRPC_STATE_H
 
-#include "base/buf.h"
+#include "base/budget.h"
 #include "wire/grpc/endpoint.h"
+
+#include <stdlib.h>
 
 enum {
     GRPC_CALL_BYTES = 768, /* a whole call with its first arena bytes */
@@ -27,12 +29,13 @@ struct grpc_endpoint {
     void *owner;
     const char *peer_name;                         /* borrowed from the connection; may be NULL */
     void (*peer_address)(void *owner, char *text); /* may be NULL */
+    int64_t (*fresh_ns)(void *owner);              /* may be NULL */
     void *peer_owner;
     struct list timed;       /* calls with a deadline, or whose output may stall */
     int64_t now_ns;          /* of the turn under way */
     int64_t check_at_ns;     /* no call of timed needs a look before */
+    struct account *account; /* the connection's; outlives the endpoint; may be NULL */
     size_t queued_bytes;     /* in chunks */
-    size_t unfinished_bytes; /* of messages that arrive in pieces */
     size_t held_bytes;       /* of messages delivered to calls whose answer has not begun */
     bool leaving;            /* shutting down: calls that park are refused */
     bool guarded;            /* see grpc_services_refuse_pages */
@@ -55,12 +58,11 @@ struct grpc_call {
     int64_t progress_ns; /* when bytes last moved, while they ought to */
     int64_t started_ns;
 
-    /* The message that arrives. */
+    /* The message that arrives. All of it, and of the answer, is charged to arena.account. */
     struct buf message;
     struct slice request; /* of a call with one message, once it is there */
     uint32_t message_len; /* as its prefix says */
     uint32_t held;        /* bytes of request counted in endpoint.held_bytes */
-    uint32_t unfinished;  /* bytes of message counted in endpoint.unfinished_bytes */
     uint32_t withheld;    /* bytes whose window the peer gets back when the pause ends */
     uint8_t prefix[GRPC_PREFIX_BYTES];
     uint8_t prefix_len;
@@ -90,6 +92,13 @@ static inline struct grpc_call *grpc_call_of(struct h2_stream *stream)
     return CONTAINER_OF(stream, struct grpc_call, stream);
 }
 
+/* One that lies on the heap. */
+static inline void grpc_chunk_free(struct grpc_call *call, struct grpc_chunk *chunk)
+{
+    account_release(call->arena.account, sizeof(*chunk) + chunk->len);
+    free(chunk);
+}
+
 static inline void grpc_call_count(const struct grpc_call *call, unsigned what, uint64_t n)
 {
     const struct grpc_row *row = call->row;
@@ -104,7 +113,6 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
 /* The service hears no more of the call; what it queued is dropped unless it is finished. */
 void grpc_call_end(struct grpc_call *call);
 void grpc_call_drop_output(struct grpc_call *call);
-void grpc_call_drop_message(struct grpc_call *call);
 void grpc_call_add_held(struct grpc_call *call, size_t bytes);
 void grpc_call_drop_held(struct grpc_call *call);
 void grpc_call_closed(struct grpc_call *call);

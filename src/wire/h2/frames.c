@@ -1,6 +1,12 @@
 /* What each kind of frame other than DATA means. Every check names the error RFC 9113 gives it. */
 #include "wire/h2/state.h"
 
+enum {
+    STREAM_BYTES = 1024, /* about what a call is, without what its service makes of it */
+    STREAMS_BYTES_FREE = 4096,
+    STREAMS_BYTES_ANYWAY = 16 * 1024, /* so that a refusal can be told in the words of gRPC */
+};
+
 static void fail(struct h2_session *s, enum h2_error code, const char *reason)
 {
     h2_session_fail(s, code, reason);
@@ -43,11 +49,44 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     return stream;
 }
 
+/* What open streams hold with their headers. For few of them it is not worth counting. */
+static size_t streams_bytes(size_t streams, size_t headers_bytes)
+{
+    size_t bytes = streams * STREAM_BYTES + headers_bytes;
+    return bytes > STREAMS_BYTES_FREE ? bytes : 0;
+}
+
+static bool streams_charge(struct h2_session *s, size_t headers_bytes)
+{
+    size_t bytes = streams_bytes(s->table.count + 1, s->headers_bytes + headers_bytes);
+    if (LIKELY(bytes <= s->streams_charged))
+        return true;
+    size_t least = bytes - s->streams_charged;
+    size_t more = account_charge_up_to(s->account, least, least + STREAMS_BYTES_FREE);
+    if (more == 0 && bytes <= STREAMS_BYTES_ANYWAY) {
+        account_charge_anyway(s->account, least);
+        more = least;
+    }
+    s->streams_charged += more;
+    return more > 0;
+}
+
+void h2_streams_discharge(struct h2_session *s)
+{
+    size_t bytes = streams_bytes(s->table.count, s->headers_bytes);
+    if (s->streams_charged == 0 ||
+        (bytes > 0 && s->streams_charged <= bytes + 2 * STREAMS_BYTES_FREE))
+        return;
+    account_release(s->account, s->streams_charged - bytes);
+    s->streams_charged = bytes;
+}
+
 /* A header that lies in the table takes one byte to send again, and is held in full. */
-static bool has_room(const struct h2_session *s, const struct h2_headers *headers)
+static bool has_room(struct h2_session *s, const struct h2_headers *headers)
 {
     return s->table.count < s->limits->streams_max &&
-           s->headers_bytes + headers->bytes <= s->limits->headers_bytes_max;
+           s->headers_bytes + headers->bytes <= s->limits->headers_bytes_max &&
+           streams_charge(s, headers->bytes);
 }
 
 static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h2_headers *headers)
@@ -131,7 +170,7 @@ static void block_append(struct h2_session *s, struct slice piece)
 {
     if (s->block.len + piece.len > 2 * (size_t)s->limits->header_list_bytes)
         fail(s, H2_ENHANCE_YOUR_CALM, "header block too large");
-    else if (buf_append(&s->block, piece) != ST_OK)
+    else if (account_append(s->account, &s->block, piece) != ST_OK)
         fail(s, H2_INTERNAL_ERROR, "out of memory");
 }
 
@@ -199,7 +238,7 @@ static void handle_continuation(struct h2_session *s, struct slice payload)
     uint32_t id = s->block_id;
     s->block_id = 0;
     block_complete(s, id, s->block_ends_stream, buf_slice(&s->block));
-    buf_fini(&s->block);
+    account_buf_fini(s->account, &s->block);
 }
 
 /* ---- the others ---- */

@@ -219,7 +219,7 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
     struct slice payload = slice_sub(bytes, 0, n);
     bool in_pieces = s->partial.len > 0 || n < s->frame.len;
     if (in_pieces) {
-        if (buf_append(&s->partial, payload) != ST_OK) {
+        if (account_append(s->account, &s->partial, payload) != ST_OK) {
             h2_session_fail(s, H2_INTERNAL_ERROR, "out of memory");
             return SLICE_EMPTY;
         }
@@ -230,7 +230,7 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
     s->reading = H2_READ_HEAD;
     h2_handle_frame(s, payload);
     if (in_pieces)
-        buf_fini(&s->partial);
+        account_buf_fini(s->account, &s->partial);
     return rest_of(bytes, n);
 }
 

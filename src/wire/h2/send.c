@@ -95,7 +95,7 @@ static size_t send_control(struct h2_session *s, uint8_t *dst, size_t room)
     size_t n = size_min(room, s->control.len);
     slice_copy(dst, slice_of(s->control.ptr, n));
     if (n == s->control.len)
-        buf_reset(&s->control, CONTROL_KEPT);
+        account_buf_reset(s->account, &s->control, CONTROL_KEPT);
     else
         buf_consume(&s->control, n);
     return n;

@@ -7,7 +7,7 @@
 /* Out of memory in the middle of a frame: nothing sensible can be said any more. */
 static void session_die(struct h2_session *s)
 {
-    buf_fini(&s->control);
+    account_buf_fini(s->account, &s->control);
     s->phase = H2_FAILED;
     s->error = H2_INTERNAL_ERROR;
     s->reason = "out of memory";
@@ -27,7 +27,7 @@ uint8_t *h2_control_put(struct h2_session *s, size_t len, enum h2_frame_type typ
         h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many control frames unread");
         return NULL;
     }
-    if (buf_reserve(&s->control, total) != ST_OK) {
+    if (account_reserve_anyway(s->account, &s->control, total) != ST_OK) {
         session_die(s);
         return NULL;
     }
@@ -61,6 +61,7 @@ void h2_stream_close(struct h2_stream *stream, enum h2_error code, bool by_us)
     h2_table_remove(&s->table, stream);
     list_remove(&stream->in_open);
     s->headers_bytes -= stream->headers_bytes;
+    h2_streams_discharge(s);
     if (!stream->bulk)
         s->open_plain--;
     if (s->data_stream == stream)
@@ -152,7 +153,8 @@ static void window_put(struct h2_session *s, uint32_t stream_id, uint32_t n)
 }
 
 enum status h2_session_new(const struct h2_limits *limits, const struct h2_session_ops *ops,
-                           void *owner, int64_t now_ns, struct h2_session **ret_session)
+                           void *owner, struct account *account, int64_t now_ns,
+                           struct h2_session **ret_session)
 {
     assert(limits->stream_window <= H2_WINDOW_MAX && limits->connection_window <= H2_WINDOW_MAX);
     AUTO(h2_session_freep) struct h2_session *s = calloc(1, sizeof(*s));
@@ -162,6 +164,7 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
         .limits = limits,
         .ops = ops,
         .owner = owner,
+        .account = account,
         .reason = "",
         .now_ns = now_ns,
         .last_read_ns = now_ns,
@@ -200,9 +203,10 @@ void h2_session_free(struct h2_session *s)
         close_streams(s, H2_CANCEL);
     h2_table_fini(&s->table);
     hpack_decoder_fini(&s->hpack);
-    buf_fini(&s->control);
-    buf_fini(&s->partial);
-    buf_fini(&s->block);
+    account_buf_fini(s->account, &s->control);
+    account_buf_fini(s->account, &s->partial);
+    account_buf_fini(s->account, &s->block);
+    account_release(s->account, s->streams_charged);
     free(s);
 }
 

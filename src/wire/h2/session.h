@@ -13,6 +13,7 @@
 #include "wire/h2/limits.h"
 #include "wire/h2/stream.h"
 
+struct account;
 struct h2_session;
 
 struct h2_session_ops {
@@ -25,10 +26,12 @@ struct h2_session_ops {
     void (*on_output)(void *owner);
 };
 
-/* limits are borrowed. */
+/* limits and account are borrowed. What the session holds is charged to the account: headers of
+ * open streams, parts of frames, control frames. NULL: it is not. */
 MUST_CHECK
 enum status h2_session_new(const struct h2_limits *limits, const struct h2_session_ops *ops,
-                           void *owner, int64_t now_ns, struct h2_session **ret_session);
+                           void *owner, struct account *account, int64_t now_ns,
+                           struct h2_session **ret_session);
 /* Closes every stream (on_close) first. */
 void h2_session_free(struct h2_session *session);
 DEFINE_CLEANUP(struct h2_session *, h2_session_free)

@@ -6,7 +6,7 @@
 
 static inline void start(struct fixture *f)
 {
-    assert_int_equal(h2_session_new(&f->limits, &session_ops, f, f->now, &f->session), ST_OK);
+    assert_int_equal(h2_session_new(&f->limits, &session_ops, f, NULL, f->now, &f->session), ST_OK);
 }
 
 static inline int setup(void **state)

@@ -2,8 +2,8 @@
 #ifndef VIGIL_WIRE_H2_STATE_H
 #define VIGIL_WIRE_H2_STATE_H
 
-#include "base/buf.h"
 #include "base/bucket.h"
+#include "base/budget.h"
 #include "wire/h2/hpack.h"
 #include "wire/h2/session.h"
 #include "wire/h2/table.h"
@@ -38,6 +38,7 @@ struct h2_session {
     const struct h2_limits *limits; /* borrowed */
     const struct h2_session_ops *ops;
     void *owner;
+    struct account *account; /* borrowed; may be NULL */
     const char *reason;
     int64_t now_ns;
     enum h2_phase phase;
@@ -49,6 +50,7 @@ struct h2_session {
     struct list open;
     uint32_t open_plain;  /* of them not bulk */
     size_t headers_bytes; /* of all their headers, also where some share them */
+    size_t streams_charged; /* to the account, for streams and their headers */
     uint32_t last_id;     /* highest the peer opened */
     uint32_t goaway_id;
     uint32_t closed[H2_CLOSED_KEPT]; /* the latest closed ids, a ring */
@@ -117,6 +119,8 @@ void h2_session_leave(struct h2_session *s);
 struct slice h2_receive(struct h2_session *s, struct slice bytes);
 /* frames.c */
 void h2_handle_frame(struct h2_session *s, struct slice payload);
+/* A stream was closed: what it held is not charged any more. */
+void h2_streams_discharge(struct h2_session *s);
 
 /* send.c */
 void h2_stream_unschedule(struct h2_stream *stream);

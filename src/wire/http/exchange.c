@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { SHORT_ANSWER_BYTES = 1024 };
+
 struct status_row {
     unsigned status;
     const char *text;
@@ -111,6 +113,11 @@ const struct http_request *http_exchange_request(const struct http_exchange *x)
     return &x->request;
 }
 
+struct account *http_exchange_account(const struct http_exchange *x)
+{
+    return x->account;
+}
+
 int64_t http_exchange_now(const struct http_exchange *x)
 {
     return x->ops->now(x);
@@ -143,7 +150,7 @@ enum status http_add_field(struct http_exchange *x, struct slice name, struct sl
         return ST_INVALID;
     if (x->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
         return ST_LIMIT;
-    TRY(buf_reserve(&x->fields, name.len + value.len + 4));
+    TRY(account_reserve(x->account, &x->fields, name.len + value.len + 4));
     struct slice parts[] = {name, SLICE_LITERAL(": "), value, SLICE_LITERAL("\r\n")};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         TRY(buf_append(&x->fields, parts[i]));
@@ -311,6 +318,13 @@ size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
     return len;
 }
 
+enum status http_exchange_append(struct http_exchange *x, struct buf *queue, struct slice bytes)
+{
+    if (queue->len + bytes.len <= SHORT_ANSWER_BYTES)
+        TRY(account_reserve_anyway(x->account, queue, bytes.len));
+    return account_append(x->account, queue, bytes);
+}
+
 void http_exchange_leave(struct http_exchange *x)
 {
     x->leaving = true;
@@ -338,16 +352,20 @@ void http_exchange_end(struct http_exchange *x)
 
 void http_exchange_fini(struct http_exchange *x)
 {
-    buf_fini(&x->body);
-    buf_fini(&x->path);
-    buf_fini(&x->fields);
+    account_buf_fini(x->account, &x->body);
+    account_buf_fini(x->account, &x->path);
+    account_buf_fini(x->account, &x->fields);
 }
+
+static const char no_memory[] = ": clients hold too much memory, see --max-client-bytes\n";
 
 void http_answer_plain(struct http_exchange *x, unsigned status)
 {
-    char text[96];
-    int n = status == 404 ? snprintf(text, sizeof(text), "404 page not found\n")
-                          : snprintf(text, sizeof(text), "%u %s", status, http_status_text(status));
+    char text[160];
+    const char *more = status == 429 ? no_memory : "";
+    int n = status == 404
+                ? snprintf(text, sizeof(text), "404 page not found\n")
+                : snprintf(text, sizeof(text), "%u %s%s", status, http_status_text(status), more);
     if (status == 404 && http_add_field(x, SLICE_LITERAL("X-Content-Type-Options"),
                                         SLICE_LITERAL("nosniff")) != ST_OK) {
         http_abort(x);

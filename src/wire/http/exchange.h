@@ -20,6 +20,7 @@
 #include "wire/http/field.h"
 #include "wire/peer.h"
 
+struct account;
 struct http_exchange;
 
 /* Borrowed by the handler until on_end. */
@@ -41,6 +42,10 @@ struct http_request {
     const struct http_certificate *certificate; /* wire/http/certificate.h; NULL as the name */
     struct wire_peer peer;                      /* where it came from */
 };
+
+/* The connection's account: what a handler keeps for the exchange is charged to it. Whatever is
+ * still charged after on_end needs a reference, which an arena has. May be NULL. */
+struct account *http_exchange_account(const struct http_exchange *x);
 
 /* The first field of that name in any case, or false. */
 bool http_request_get(const struct http_request *request, struct slice name,
@@ -65,7 +70,7 @@ void http_respond(struct http_exchange *x, unsigned status, struct slice content
 
 /*
  * Or in parts: begin, then write as often as needed, then end. An HTTP/1.0 peer gets the bytes bare
- * and then the end of the connection. A write that fails (memory, limits.queued_bytes_max) has
+ * and then the end of the connection. A write that fails for want of memory has
  * broken the exchange off as http_abort does.
  */
 void http_begin(struct http_exchange *x, unsigned status, struct slice content_type);

@@ -6,19 +6,14 @@
 #include <stdint.h>
 
 struct http_limits {
-    size_t body_bytes_max;   /* a request's body, unless its route says less */
-    size_t bodies_bytes_max; /* all bodies of a connection at the same time */
-    size_t
-        queued_bytes_max; /* response bytes of a connection not yet sent; a write past it fails */
-    int64_t stall_ns;     /* a body or response without progress for so long is ended */
+    size_t body_bytes_max; /* a request's body, unless its route says less */
+    int64_t stall_ns;      /* a body or response without progress for so long is ended */
 };
 
-#define HTTP_LIMITS_DEFAULT                    \
-    ((struct http_limits){                     \
-        .body_bytes_max = 2 * 1024 * 1024,     \
-        .bodies_bytes_max = 64 * 1024 * 1024,  \
-        .queued_bytes_max = 256 * 1024 * 1024, \
-        .stall_ns = 60 * INT64_C(1000000000),  \
+#define HTTP_LIMITS_DEFAULT                   \
+    ((struct http_limits){                    \
+        .body_bytes_max = 2 * 1024 * 1024,    \
+        .stall_ns = 60 * INT64_C(1000000000), \
     })
 
 #endif

@@ -97,7 +97,7 @@ static bool decode_path(struct http_exchange *x)
     size_t len = 0;
     if (path.len == 0 || !memchr(path.ptr, '%', path.len))
         return true;
-    if (buf_reserve(&x->path, path.len) != ST_OK) {
+    if (account_reserve(x->account, &x->path, path.len) != ST_OK) {
         http_abort(x);
         return false;
     }

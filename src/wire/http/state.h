@@ -3,7 +3,7 @@
 #define VIGIL_WIRE_HTTP_STATE_H
 
 #include "base/arena.h"
-#include "base/buf.h"
+#include "base/budget.h"
 #include "wire/http/routes.h"
 
 /* What a version of HTTP does. Called only while the exchange is not complete. */
@@ -43,6 +43,7 @@ struct http_exchange {
     void (*on_leave)(struct http_exchange *x);
     void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
     int64_t deadline_ns;
+    struct account *account; /* the connection's, charged with what follows; may be NULL */
     struct buf body;
     struct buf path;   /* request.path, when it had escapes */
     struct buf fields; /* of the response, as text: "Name: value\r\n" each */
@@ -77,6 +78,10 @@ static inline bool http_exchange_flows(const struct http_exchange *x)
 {
     return x->source && !x->source_parked && !x->complete;
 }
+
+/* Appends to what is queued of an answer. A short one always finds room, so that a refusal does. */
+MUST_CHECK
+enum status http_exchange_append(struct http_exchange *x, struct buf *queue, struct slice bytes);
 
 /* Cuts "path?query" in two. */
 void http_split_target(struct slice target, struct http_request *request);

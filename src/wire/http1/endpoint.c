@@ -12,6 +12,11 @@ enum {
     ARENA_MAX = 256 * 1024,
 };
 
+static struct http_exchange fresh_exchange(struct account *account)
+{
+    return (struct http_exchange){.ops = &http1_exchange_ops, .account = account};
+}
+
 enum status http1_endpoint_new(const struct http1_server *server, struct http1_hooks hooks,
                                int64_t now_ns, struct http1_endpoint **ret_endpoint)
 {
@@ -23,7 +28,7 @@ enum status http1_endpoint_new(const struct http1_server *server, struct http1_h
                                  .reason = "",
                                  .now_ns = now_ns,
                                  .since_ns = now_ns,
-                                 .exchange.ops = &http1_exchange_ops};
+                                 .exchange = fresh_exchange(hooks.account)};
     *ret_endpoint = e;
     return ST_OK;
 }
@@ -51,9 +56,9 @@ static void take(struct http1_endpoint *e, size_t n)
 static void drop_taken(struct http1_endpoint *e)
 {
     if (e->reading == HTTP1_LEAVING)
-        buf_fini(&e->in);
+        account_buf_fini(e->hooks.account, &e->in);
     else if (unread_len(e) == 0)
-        buf_reset(&e->in, IN_KEPT);
+        account_buf_reset(e->hooks.account, &e->in, IN_KEPT);
     else if (e->in_at)
         buf_consume(&e->in, e->in_at);
     e->in_at = 0;
@@ -65,7 +70,7 @@ static void exchange_end(struct http1_endpoint *e)
     http_exchange_end(&e->exchange);
     http_exchange_fini(&e->exchange);
     arena_fini(&e->arena);
-    e->exchange = (struct http_exchange){.ops = &http1_exchange_ops};
+    e->exchange = fresh_exchange(e->hooks.account);
 }
 
 void http1_endpoint_free(struct http1_endpoint *e)
@@ -74,8 +79,8 @@ void http1_endpoint_free(struct http1_endpoint *e)
         return;
     e->inside++;
     exchange_end(e);
-    buf_fini(&e->in);
-    buf_fini(&e->out);
+    account_buf_fini(e->hooks.account, &e->in);
+    account_buf_fini(e->hooks.account, &e->out);
     free(e);
 }
 
@@ -85,6 +90,12 @@ static void refuse(struct http1_endpoint *e, unsigned status, const char *reason
     e->reading = HTTP1_ANSWERING;
     e->last = true;
     http_answer_plain(&e->exchange, status);
+}
+
+static void refuse_for_memory(struct http1_endpoint *e)
+{
+    account_buf_fini(e->exchange.account, &e->exchange.body);
+    refuse(e, 429, "clients hold too much memory");
 }
 
 static void call_handler(struct http1_endpoint *e)
@@ -99,6 +110,7 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     struct http_exchange *x = &e->exchange;
     struct slice bytes;
     arena_init(&e->arena, NULL, 0, ARENA_MAX);
+    arena_charge(&e->arena, e->hooks.account);
     if (arena_dup(&e->arena, slice_sub(unread(e), 0, head_len), &bytes) != ST_OK) {
         http1_die(e, "out of memory");
         return false;
@@ -177,8 +189,8 @@ static bool take_body(struct http1_endpoint *e)
         refuse(e, 413, "body too large");
         return false;
     }
-    if (buf_append(&x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
-        http1_die(e, "out of memory");
+    if (account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
+        refuse_for_memory(e);
         return false;
     }
     take(e, n);
@@ -314,8 +326,14 @@ void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t n
     bool fresh = e->reading == HTTP1_HEAD && e->in.len == 0;
     if (fresh || (e->reading != HTTP1_HEAD && e->reading != HTTP1_ANSWERING))
         e->since_ns = now_ns;
-    if (buf_append(&e->in, bytes) != ST_OK)
-        http1_die(e, "out of memory");
+    if (account_append(e->hooks.account, &e->in, bytes) != ST_OK) {
+        e->inside++;
+        if (e->reading == HTTP1_ANSWERING)
+            http1_die(e, "clients hold too much memory");
+        else
+            refuse_for_memory(e);
+        e->inside--;
+    }
     pump(e, now_ns);
 }
 

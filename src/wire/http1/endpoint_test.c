@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "wire/http/routes_test.h"
+#include "wire/memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ struct fixture {
     struct http_routes *routes;
     struct http1_endpoint *endpoint;
     struct test_site site;
+    struct test_memory memory; /* without a limit, unless the test sets one */
     struct buf out;
     int64_t now;
     size_t outputs;
@@ -32,7 +34,8 @@ static void on_output(void *owner)
 
 static void restart(struct fixture *f)
 {
-    struct http1_hooks hooks = {.on_output = on_output, .owner = f};
+    struct http1_hooks hooks = {
+        .on_output = on_output, .owner = f, .account = f->memory.account};
     http1_endpoint_free(f->endpoint);
     f->out.len = 0;
     assert_int_equal(http1_endpoint_new(&f->server, hooks, f->now, &f->endpoint), ST_OK);
@@ -59,6 +62,7 @@ static int teardown(void **state)
     http1_endpoint_free(f->endpoint);
     assert_int_equal(f->site.requests, f->site.ends);
     http_routes_free(f->routes);
+    test_memory_fini(&f->memory);
     buf_fini(&f->out);
     free(f);
     return 0;
@@ -303,14 +307,43 @@ static void chunks_past_the_body_limit_are_refused(void **state)
     assert_int_equal(count_of(f, "413 Request"), 2);
 }
 
-static void answer_past_the_queue_limit_ends_the_connection(void **state)
+static void limit_memory(struct fixture *f, size_t bytes)
+{
+    test_memory_init(&f->memory, bytes);
+    restart(f);
+}
+
+static void answer_without_memory_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
-    f->http.queued_bytes_max = 100000;
+    limit_memory(f, 200000);
     f->site.big_bytes = 200000;
     exchange(f, "GET /big HTTP/1.1\r\n" HOST "\r\n");
     assert_true(http1_endpoint_over(f->endpoint));
-    assert_string_equal(http1_endpoint_reason(f->endpoint), "too many response bytes queued");
+    assert_string_equal(http1_endpoint_reason(f->endpoint), "out of memory");
+    assert_in_range(account_held_bytes(f->memory.account), 0, 5000); /* the head */
+}
+
+static void body_without_memory_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    static char body[1001], all[200001];
+    memset(body, 'b', sizeof(body) - 1);
+    memset(all, 'b', sizeof(all) - 1);
+    limit_memory(f, 300000);
+    for (int whole = 0; whole < 2; whole++) {
+        restart(f);
+        feed(f, "POST /later HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n");
+        for (int i = 0; i < 300 && !whole; i++)
+            feed(f, body);
+        if (whole)
+            feed(f, all);
+        drain(f);
+        assert_int_equal(count_of(f, "HTTP/1.1 429 Too Many Requests"), 1);
+        assert_int_equal(count_of(f, "see --max-client-bytes"), 1);
+        assert_true(http1_endpoint_over(f->endpoint));
+    }
+    assert_int_equal(f->site.requests, 0);
 }
 
 static void slow_clients_are_left(void **state)
@@ -393,7 +426,7 @@ static void long_stream_holds_only_what_is_unsent(void **state)
 {
     struct fixture *f = *state;
     static uint8_t block[1000], room[1010];
-    f->http.queued_bytes_max = 20000;
+    limit_memory(f, 20000);
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
     struct http_exchange *x = f->site.later;
     http_begin(x, 200, SLICE_EMPTY);
@@ -410,7 +443,7 @@ static void long_stream_holds_only_what_is_unsent(void **state)
 static void sources_are_pulled_in_chunks_and_queue_nothing(void **state)
 {
     struct fixture *f = *state;
-    f->http.queued_bytes_max = 1000; /* more than the head was never queued */
+    limit_memory(f, 4000); /* more than heads was never queued */
     f->site.big_bytes = 300000;
     feed(f, "GET /pull HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n" HOST "\r\n");
     drain(f);
@@ -570,7 +603,8 @@ int main(void)
         TEST(long_chunk_line_is_refused_also_when_it_comes_at_once),
         TEST(tiny_chunks_cost_no_more_than_their_bytes),
         TEST(chunks_past_the_body_limit_are_refused),
-        TEST(answer_past_the_queue_limit_ends_the_connection),
+        TEST(answer_without_memory_ends_the_connection),
+        TEST(body_without_memory_is_refused),
         TEST(slow_clients_are_left),
         TEST(shutdown_lets_the_answer_under_way_go),
         TEST(client_that_half_closes_still_gets_its_answer),

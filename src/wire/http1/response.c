@@ -17,7 +17,7 @@ void http1_die(struct http1_endpoint *e, const char *reason)
     e->last = true;
     e->exchange.complete = true;
     e->exchange.source = NULL;
-    buf_fini(&e->out);
+    account_buf_fini(e->hooks.account, &e->out);
     e->out_sent = 0;
 }
 
@@ -34,12 +34,7 @@ enum status http1_put(struct http1_endpoint *e, struct slice bytes)
         buf_consume(&e->out, e->out_sent);
         e->out_sent = 0;
     }
-    if (http1_queued(e) + bytes.len > e->server->http->queued_bytes_max) {
-        http1_die(e, "too many response bytes queued");
-        notify(e);
-        return ST_LIMIT;
-    }
-    if (buf_append(&e->out, bytes) != ST_OK) {
+    if (http_exchange_append(&e->exchange, &e->out, bytes) != ST_OK) {
         http1_die(e, "out of memory");
         notify(e);
         return ST_NOMEM;
@@ -144,7 +139,7 @@ static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
     slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
     e->out_sent += n;
     if (e->out_sent == e->out.len) {
-        buf_fini(&e->out);
+        account_buf_fini(e->hooks.account, &e->out);
         e->out_sent = 0;
     }
     return n;

@@ -25,7 +25,6 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
         return;
     assert(list_empty(&endpoint->exchanges));
     assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
-    assert(endpoint->body_bytes == 0);
     assert(endpoint->queued_bytes == 0);
     free(endpoint);
 }

@@ -22,9 +22,10 @@ struct http2_server {
 struct http2_hooks {
     void (*on_output)(void *owner);
     void *owner;
-    bool secure;           /* it came over TLS */
-    bool guarded;          /* as http_request has it */
-    const char *peer_name; /* as http_request has it */
+    struct account *account; /* the connection's; may be NULL */
+    bool secure;             /* it came over TLS */
+    bool guarded;            /* as http_request has it */
+    const char *peer_name;   /* as http_request has it */
     const struct http_certificate *certificate;
     struct wire_peer peer;
 };

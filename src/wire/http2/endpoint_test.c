@@ -4,6 +4,7 @@
 #include "wire/h2/client_test.h"
 #include "wire/h2/hpack.h"
 #include "wire/http/routes_test.h"
+#include "wire/memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ struct fixture {
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_site site;
+    struct test_memory memory; /* without a limit, unless the test sets one before it feeds */
     struct buf in, out;
     struct hpack_decoder hpack; /* of the answers' heads */
     int64_t now;
@@ -53,6 +55,7 @@ static int teardown(void **state)
     wire_server_free(f->server);
     grpc_services_free(f->services);
     http_routes_free(f->routes);
+    test_memory_fini(&f->memory);
     hpack_decoder_fini(&f->hpack);
     assert_int_equal(f->site.requests, f->site.ends);
     buf_fini(&f->in);
@@ -64,7 +67,8 @@ static int teardown(void **state)
 static void feed(struct fixture *f)
 {
     if (!f->server) {
-        struct wire_hooks hooks = {.on_output = on_output, .owner = f};
+        struct wire_hooks hooks = {
+            .on_output = on_output, .owner = f, .account = f->memory.account};
         assert_int_equal(wire_server_new(f->services, f->routes, &f->limits, &f->server), ST_OK);
         assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
     }
@@ -241,7 +245,7 @@ static void many_streams_are_answered_side_by_side(void **state)
 static void source_is_pulled_as_the_window_opens(void **state)
 {
     struct fixture *f = *state;
-    f->limits.http.queued_bytes_max = 0; /* nothing is ever queued */
+    test_memory_init(&f->memory, 20000); /* nothing but heads is ever queued */
     f->site.big_bytes = 1000000;
     get(f, 1, "/pull");
     pump(f);
@@ -326,22 +330,24 @@ static void body_past_the_limit_is_refused_early(void **state)
     assert_int_equal(f->site.requests, 1);
 }
 
-static void bodies_of_a_connection_have_a_limit_together(void **state)
+static void bodies_of_a_connection_are_charged_together(void **state)
 {
     struct fixture *f = *state;
-    static const uint8_t much[1000];
-    f->limits.http.bodies_bytes_max = 2500;
+    static const uint8_t much[16000];
+    test_memory_init(&f->memory, 40000);
     for (uint32_t id = 1; id <= 5; id += 2) {
         ask(f, id, false, "POST", "/later", NULL);
-        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, slice_of(much, 1000));
+        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, slice_of(much, sizeof(much)));
     }
     pump(f);
-    expect_answer(f, 5, "503", "503 Service Unavailable");
+    expect_answer(f, 5, "429",
+                  "429 Too Many Requests: clients hold too much memory, see "
+                  "--max-client-bytes\n");
     assert_int_equal(f->site.requests, 2);
     http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_EMPTY);
     drain(f);
     ask(f, 7, false, "POST", "/later", NULL); /* the answered one has made room */
-    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, 1000));
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, sizeof(much)));
     pump(f);
     assert_int_equal(f->site.requests, 3);
 }
@@ -368,10 +374,10 @@ static void who_does_not_read_is_not_answered_more(void **state)
     assert_true(wire_connection_idle(f->connection));
 }
 
-static void writing_past_the_queue_breaks_the_stream_off(void **state)
+static void writing_without_memory_breaks_the_stream_off(void **state)
 {
     struct fixture *f = *state;
-    f->limits.http.queued_bytes_max = 100000;
+    test_memory_init(&f->memory, 100000);
     f->site.big_bytes = 1000000;
     get(f, 1, "/big");
     get(f, 3, "/later");
@@ -526,9 +532,9 @@ int main(void)
         TEST(resets_of_requests_are_counted),
         TEST(requests_are_begun_some_at_a_time),
         TEST(body_past_the_limit_is_refused_early),
-        TEST(bodies_of_a_connection_have_a_limit_together),
+        TEST(bodies_of_a_connection_are_charged_together),
         TEST(who_does_not_read_is_not_answered_more),
-        TEST(writing_past_the_queue_breaks_the_stream_off),
+        TEST(writing_without_memory_breaks_the_stream_off),
         TEST(source_may_break_off_while_it_is_asked),
         TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
         TEST(bulk_leaves_window_to_others),

@@ -50,7 +50,7 @@ static enum status build_head(struct http2_exchange *h, unsigned status, struct 
     size_t need = BLOCK_FIXED_BYTES + type.len;
     while (http_fields_next(&rest, &field))
         need += hpack_literal_bytes(field.name, field.value);
-    TRY(buf_reserve(&h->head, need));
+    TRY(account_reserve_anyway(h->exchange.account, &h->head, need));
     uint8_t *end = hpack_put_status(h->head.ptr, status);
     if (type.len)
         end = hpack_put_literal(end, SLICE_LITERAL("content-type"), type);
@@ -93,9 +93,7 @@ static enum status append(struct http_exchange *x, struct slice bytes)
         buf_consume(&h->out, h->out_sent);
         h->out_sent = 0;
     }
-    enum status status = ST_LIMIT;
-    if (endpoint->queued_bytes + bytes.len <= endpoint->server->limits->queued_bytes_max)
-        status = buf_append(&h->out, bytes);
+    enum status status = http_exchange_append(x, &h->out, bytes);
     if (status != ST_OK) {
         break_off(x);
         return status;
@@ -148,7 +146,7 @@ static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
         return 0;
     size_t len = h->head.len;
     memcpy(dst, h->head.ptr, len);
-    buf_fini(&h->head);
+    account_buf_fini(h->exchange.account, &h->head);
     stream->head_only = h->exchange.complete && queued(&h->exchange) == 0;
     h->progress_ns = h->endpoint->now_ns;
     return len;
@@ -163,7 +161,7 @@ static size_t take_queued(struct http2_exchange *h, uint8_t *dst, size_t room)
     h->out_sent += n;
     h->endpoint->queued_bytes -= n;
     if (h->out_sent == h->out.len) {
-        buf_reset(&h->out, OUT_KEPT_BYTES);
+        account_buf_reset(h->exchange.account, &h->out, OUT_KEPT_BYTES);
         h->out_sent = 0;
     }
     return n;
@@ -191,8 +189,7 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 static void refuse(struct http2_exchange *h, unsigned status)
 {
     h->complete = true;
-    h->endpoint->body_bytes -= h->exchange.body.len;
-    buf_fini(&h->exchange.body);
+    account_buf_fini(h->exchange.account, &h->exchange.body);
     http_answer_plain(&h->exchange, status);
 }
 
@@ -205,16 +202,10 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     h->progress_ns = endpoint->now_ns;
     if (h->complete)
         return;
-    if (body->len + bytes.len > h->body_max) {
+    if (body->len + bytes.len > h->body_max)
         refuse(h, 413);
-    } else if (endpoint->body_bytes + bytes.len > endpoint->server->limits->bodies_bytes_max) {
-        refuse(h, 503);
-    } else if (buf_append(body, bytes) == ST_OK) {
-        endpoint->body_bytes += bytes.len;
-    } else {
-        h->complete = true;
-        break_off(&h->exchange);
-    }
+    else if (account_append(h->exchange.account, body, bytes) != ST_OK)
+        refuse(h, 429);
 }
 
 static void on_request_end(struct h2_stream *stream)
@@ -234,11 +225,10 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     list_remove(&h->in_broken);
     list_remove(&h->in_waiting);
     h->endpoint->queued_bytes -= queued(&h->exchange);
-    h->endpoint->body_bytes -= h->exchange.body.len;
     http_exchange_end(&h->exchange);
     http_exchange_fini(&h->exchange);
-    buf_fini(&h->head);
-    buf_fini(&h->out);
+    account_buf_fini(h->exchange.account, &h->head);
+    account_buf_fini(h->exchange.account, &h->out);
     h2_headers_unref(h->headers);
     free(h);
 }
@@ -286,6 +276,7 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     h->exchange.request = request_of(headers, &endpoint->hooks);
     h->exchange.bodiless = slice_equal(headers->method, SLICE_LITERAL("HEAD"));
     h->exchange.leaving = endpoint->leaving;
+    h->exchange.account = endpoint->hooks.account;
     h->endpoint = endpoint;
     h->headers = headers;
     h->body_max =

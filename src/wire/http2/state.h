@@ -15,7 +15,6 @@ struct http2_endpoint {
     struct list waiting;        /* whole requests in their order, until their turn comes */
     int64_t now_ns;             /* of the turn under way */
     int64_t check_at_ns;        /* no exchange has stalled before */
-    size_t body_bytes;          /* of requests: arriving, or not yet answered */
     size_t queued_bytes;        /* of answers */
     bool leaving;
 };

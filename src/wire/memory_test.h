@@ -1,0 +1,29 @@
+/* For tests: the memory that one connection may have, as the account of a budget. */
+#ifndef VIGIL_WIRE_MEMORY_TEST_H
+#define VIGIL_WIRE_MEMORY_TEST_H
+
+#include "base/budget.h"
+
+#include <stdlib.h>
+
+struct test_memory {
+    struct budget *budget;   /* NULL: there is no limit */
+    struct account *account; /* a reference */
+};
+
+/* One account gets less than half of the limit, unless that is 64 KiB or less. */
+static inline void test_memory_init(struct test_memory *memory, size_t limit)
+{
+    if (budget_new(limit, &memory->budget) != ST_OK ||
+        account_new(memory->budget, &memory->account) != ST_OK)
+        abort();
+}
+
+/* After everything that held any: whatever was not given back is noticed here. */
+static inline void test_memory_fini(struct test_memory *memory)
+{
+    account_unref(memory->account);
+    budget_free(memory->budget);
+}
+
+#endif
