@@ -183,6 +183,23 @@ static enum status check_terms(struct parser *p, struct term *terms)
     return ST_OK;
 }
 
+/* Terms about the same field come one behind the other, so that it is looked for once. */
+static void group_terms(struct field_selector *selector)
+{
+    struct term *rest = selector->terms;
+    selector->terms = NULL;
+    while (rest) {
+        struct term *term = rest, **at = &selector->terms, **behind = NULL;
+        rest = rest->next;
+        for (; *at; at = &(*at)->next)
+            if (slice_equal((*at)->path, term->path))
+                behind = &(*at)->next;
+        at = behind ? behind : at;
+        term->next = *at;
+        *at = term;
+    }
+}
+
 /* Where the operator of a term begins: the first = or !=. */
 static size_t find_operator(struct slice term)
 {
@@ -224,7 +241,9 @@ static enum status parse_all(struct parser *p, struct field_selector *selector)
         *end = term;
         end = &term->next;
     }
-    return check_terms(p, selector->terms);
+    TRY(check_terms(p, selector->terms));
+    group_terms(selector);
+    return ST_OK;
 }
 
 enum status field_selector_parse(struct arena *arena, struct slice text,
@@ -304,15 +323,20 @@ static struct slice value_of(const struct term *term, const struct kube_object *
     return slice_from_text(special->missing);
 }
 
-static bool term_matches(const struct term *term, const struct kube_object *object)
+static bool is_same_field(const struct term *a, const struct term *b)
 {
-    return json_inner_is(value_of(term, object), term->value) != term->differs;
+    return a->special == b->special && slice_equal(a->path, b->path);
 }
 
 bool field_selector_matches(const struct field_selector *selector, const struct kube_object *object)
 {
-    const struct term *term = selector->terms;
-    while (term && term_matches(term, object))
-        term = term->next;
-    return !term;
+    const struct term *before = NULL;
+    struct slice value = SLICE_EMPTY;
+    for (const struct term *term = selector->terms; term; before = term, term = term->next) {
+        if (!before || !is_same_field(before, term))
+            value = value_of(term, object);
+        if (json_inner_is(value, term->value) == term->differs)
+            return false;
+    }
+    return true;
 }

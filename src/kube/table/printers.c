@@ -77,14 +77,12 @@ static void print_gates(struct kube_cells *cells, const struct kube_column *colu
 {
     char text[64] = "<none>";
     size_t met = 0, all = 0;
+    const struct json_node *conditions =
+        kube_cell_map(cells, "status.conditions", "type", "status", "True");
     (void)column;
     for (const struct json_node *at = items_of(cells, "spec.readinessGates"); at;
-         at = at->next, all++) {
-        char type[320];
-        struct slice name = kube_cell_text(cells, at, "conditionType");
-        snprintf(type, sizeof(type), "%.*s", SLICE_ARGS(name));
-        met += kube_cell_condition(cells, type);
-    }
+         at = at->next, all++)
+        met += kube_cell_map_has(conditions, kube_cell_text(cells, at, "conditionType"));
     if (all)
         snprintf(text, sizeof(text), "%zu/%zu", met, all);
     json_text(cells->w, text);

@@ -71,6 +71,14 @@ struct slice kube_cell_text(struct kube_cells *cells, const struct json_node *no
                             const char *path);
 /* A whole number; 0 when there is none. */
 int64_t kube_cell_int(const struct json_node *node, const char *path);
+/*
+ * Of the items of an array, by the text of their `name`: whether `member` is `text` in the first that
+ * is called so. Looking one up takes the same time in an array of any size. NULL: no memory, which
+ * the arena knows.
+ */
+const struct json_node *kube_cell_map(struct kube_cells *cells, const char *path, const char *name,
+                                      const char *member, const char *text);
+bool kube_cell_map_has(const struct json_node *map, struct slice key);
 /* status.conditions has one of that type with status True. */
 bool kube_cell_condition(struct kube_cells *cells, const char *type);
 /* Joins parts; the text is written by kube_joined_write. */
@@ -79,7 +87,7 @@ struct kube_joined {
     enum status status;
     const char *separator; /* NULL: a comma */
     unsigned shown_max;    /* of more only the number is told; 0: all are shown */
-    unsigned count;
+    uint64_t count;
 };
 void kube_joined_add(struct kube_joined *joined, struct slice part);
 void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback);

@@ -81,6 +81,31 @@ bool kube_cell_condition(struct kube_cells *cells, const char *type)
     return false;
 }
 
+const struct json_node *kube_cell_map(struct kube_cells *cells, const char *path, const char *name,
+                                      const char *member, const char *text)
+{
+    struct json_node *map = json_node_new(&cells->arena, JSON_TYPE_OBJECT);
+    const struct json_node *items = json_node_path(cells->object, path);
+    for (const struct json_node *at = first_of(items, JSON_TYPE_ARRAY); map && at; at = at->next) {
+        struct slice key = kube_cell_text(cells, at, name);
+        if (json_node_member(map, key))
+            continue;
+        struct json_node *value = json_node_new(&cells->arena, JSON_TYPE_BOOL);
+        if (!value)
+            return NULL;
+        value->truth = json_node_is_text(json_node_named(at, member), text);
+        if (json_node_set(&cells->arena, map, key, value) != ST_OK)
+            return NULL;
+    }
+    return map;
+}
+
+bool kube_cell_map_has(const struct json_node *map, struct slice key)
+{
+    const struct json_node *value = json_node_member(map, key);
+    return value && value->truth;
+}
+
 void kube_joined_add(struct kube_joined *joined, struct slice part)
 {
     if (joined->count++ >= joined->shown_max && joined->shown_max)
@@ -96,7 +121,8 @@ void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, con
 {
     if (joined->status == ST_OK && joined->shown_max && joined->count > joined->shown_max)
         joined->status =
-            buf_append_format(&joined->text, " + %u more...", joined->count - joined->shown_max);
+            buf_append_format(&joined->text, " + %llu more...",
+                              (unsigned long long)(joined->count - joined->shown_max));
     if (joined->text.len || !fallback)
         json_string(cells->w, buf_slice(&joined->text));
     else

@@ -133,9 +133,15 @@ static void print_ingress_ports(struct kube_cells *cells, const struct kube_colu
 static void add_endpoints(struct kube_cells *cells, const struct json_node *subset,
                           const struct json_node *port, struct kube_joined *joined)
 {
-    for (const struct json_node *at = first_in(subset, "addresses"); at; at = at->next) {
+    const struct json_node *at = first_in(subset, "addresses");
+    size_t left = at ? at->parent->count : 0;
+    for (; at; at = at->next, left--) {
         char text[CELL_BYTES];
         int64_t number = 0;
+        if (joined->count >= joined->shown_max) { /* what is not shown is only counted */
+            joined->count += left;
+            return;
+        }
         struct slice ip = kube_cell_text(cells, at, "ip");
         bool six = memchr(ip.ptr ? ip.ptr : (const uint8_t *)"", ':', ip.len) != NULL;
         if (!port || !json_node_int(json_node_named(port, "port"), &number)) {

@@ -27,17 +27,6 @@ static bool is_true(const struct json_node *node, const char *member)
     return found && found->type == JSON_TYPE_BOOL && found->truth;
 }
 
-/* A sidecar: it goes on beside the others. */
-static bool is_restartable(struct kube_cells *cells, const struct json_node *status)
-{
-    struct slice name = kube_cell_text(cells, status, "name");
-    const struct json_node *containers = json_node_path(cells->object, "spec.initContainers");
-    for (const struct json_node *at = items_of(containers); at; at = at->next)
-        if (slice_equal(kube_cell_text(cells, at, "name"), name))
-            return json_node_is_text(json_node_named(at, "restartPolicy"), "Always");
-    return false;
-}
-
 static void count_restarts(struct kube_cells *cells, const struct json_node *status,
                            struct pod_summary *pod)
 {
@@ -61,15 +50,16 @@ static void set_ended(struct kube_cells *cells, const struct json_node *ended, c
                  (long long)(signal ? signal : kube_cell_int(ended, "exitCode")));
 }
 
-/* True: this init container is not done, and the pod waits for it. */
+/* True: this init container is not done, and the pod waits for it. A sidecar goes on beside the
+ * others. */
 static bool look_at_init(struct kube_cells *cells, const struct json_node *status, size_t index,
-                         struct pod_summary *pod)
+                         bool sidecar, struct pod_summary *pod)
 {
     const struct json_node *ended = json_node_path(status, "state.terminated");
     struct slice waiting = kube_cell_text(cells, status, "state.waiting.reason");
     if (ended && kube_cell_int(ended, "exitCode") == 0)
         return false;
-    if (is_restartable(cells, status) && is_true(status, "started")) {
+    if (sidecar && is_true(status, "started")) {
         pod->ready += is_true(status, "ready");
         return false;
     }
@@ -90,11 +80,14 @@ static bool look_at_inits(struct kube_cells *cells, struct pod_summary *pod,
     size_t index = 0;
     const struct json_node *statuses =
         json_node_path(cells->object, "status.initContainerStatuses");
+    const struct json_node *restartable =
+        kube_cell_map(cells, "spec.initContainers", "name", "restartPolicy", "Always");
     for (const struct json_node *at = items_of(statuses); at; at = at->next, index++) {
+        bool sidecar = kube_cell_map_has(restartable, kube_cell_text(cells, at, "name"));
         count_restarts(cells, at, pod);
-        if (is_restartable(cells, at))
+        if (sidecar)
             count_restarts(cells, at, sidecars);
-        if (look_at_init(cells, at, index, pod))
+        if (look_at_init(cells, at, index, sidecar, pod))
             return true;
     }
     return false;

@@ -1,0 +1,66 @@
+/*
+ * Any bytes as an object that is printed: the first says of which kind, the rest is its JSON. Its
+ * cells are an array in JSON with as many items as there are columns.
+ */
+#include "cost.h"
+
+#include "codec/json/tree.h"
+#include "kube/custom/definition.h"
+#include "kube/resource/kind.h"
+#include "kube/table/table.h"
+
+#define COLUMN(name, type, path) \
+    "{\"name\":\"" name "\",\"type\":\"" type "\",\"jsonPath\":\"" path "\"}"
+
+static const char definition_text[] =
+    "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\",\"scope\":"
+    "\"Namespaced\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":\"HatList\"},"
+    "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{"
+    "\"openAPIV3Schema\":{\"type\":\"object\"}},\"additionalPrinterColumns\":["
+    COLUMN("A", "string", ".spec.a") "," COLUMN("B", "integer", ".spec.items[*].b") ","
+    COLUMN("C", "date", ".metadata.creationTimestamp") ","
+    COLUMN("D", "string", ".status.conditions[?(@.type=='Ready')].status") ","
+    COLUMN("E", "boolean", ".spec.e") "," COLUMN("F", "number", ".spec.items[1].f")
+    "]}]},\"status\":{\"acceptedNames\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":"
+    "\"HatList\"},\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}";
+
+/* Made once, and never freed. */
+static const struct kube_kind *custom_kind(void)
+{
+    static struct kube_definition *definition;
+    if (!definition) {
+        static struct schema_pool *pool;
+        pool = schema_pool_new();
+        assert(kube_definition_new(pool, slice_from_text(definition_text), 1, &definition) == ST_OK);
+    }
+    return &definition->versions[0].kind;
+}
+
+static size_t count_items(struct arena *arena, const struct buf *text)
+{
+    struct json_node *root;
+    struct error error;
+    assert(json_tree_read(arena, buf_slice(text), &root, &error) == ST_OK);
+    assert(root->type == JSON_TYPE_ARRAY);
+    return root->count;
+}
+
+/* A cell may be as long as the object, and a tree takes tens of bytes for each of its bytes. */
+FUZZ_INPUT()
+{
+    AUTO(buf_fini) struct buf cells = {0};
+    AUTO(buf_fini) struct buf columns = {0};
+    struct arena arena;
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    if (!size)
+        return 0;
+    const struct kube_kind *kind = data[0] < count ? &kinds[data[0]] : custom_kind();
+    struct slice json = slice_of(data + 1, size - 1);
+    assert(kube_table_columns(kind, &columns) == ST_OK);
+    assert(kube_table_cells(kind, json, 1800000000, &cells) == ST_OK);
+    arena_init(&arena, NULL, 0, (64 << 10) + 64 * cells.len);
+    assert(count_items(&arena, &cells) == count_items(&arena, &columns));
+    arena_fini(&arena);
+    return 0;
+}
