@@ -94,6 +94,11 @@ void engine_range_give_up(struct engine_range *range)
     range->given_up = true; /* whoever works on it is on the same thread and sees it */
 }
 
+void engine_write_give_up(struct engine_write *write)
+{
+    write->given_up = true; /* the same */
+}
+
 void engine_range_close(struct engine_range *range)
 {
     if (range->op.shard)

@@ -75,6 +75,9 @@ void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
 /* Reads only or writes: the engine finds out. The request was checked by the face. */
 void engine_txn(struct engine_shard *shard, struct engine_write *write,
                 const struct pb_txn_request *request);
+/* Nobody waits for it: a transaction that only reads need not be done. It is still to be waited
+ * for. */
+void engine_write_give_up(struct engine_write *write);
 void engine_write_close(struct engine_write *write);
 
 void engine_compact(struct engine_shard *shard, struct engine_op *op,

@@ -105,18 +105,23 @@ static void leases_are_renewed_while_many_keys_are_deleted(void **state)
     engine_write_close(&write);
 }
 
+static void fill_compares(struct pb_compare *compares, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        compares[i] = (struct pb_compare){.key = SLICE_LITERAL("key"),
+                                          .range_end = SLICE_LITERAL("kez"),
+                                          .target = PB_COMPARE_TARGET_VERSION,
+                                          .target_union_case = PB_COMPARE_VERSION,
+                                          .version = 1};
+}
+
 static void leases_are_renewed_while_many_keys_are_compared(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request put = {.key = SLICE_LITERAL("a")};
     struct pb_request_op op = {.request_case = PB_REQUEST_OP_REQUEST_PUT, .request_put = &put};
     struct pb_compare compares[20];
-    for (size_t i = 0; i < COUNT_OF(compares); i++)
-        compares[i] = (struct pb_compare){.key = SLICE_LITERAL("key"),
-                                          .range_end = SLICE_LITERAL("kez"),
-                                          .target = PB_COMPARE_TARGET_VERSION,
-                                          .target_union_case = PB_COMPARE_VERSION,
-                                          .version = 1};
+    fill_compares(compares, COUNT_OF(compares));
     struct pb_txn_request request = {
         .compare = compares, .compare_count = COUNT_OF(compares), .success = &op, .success_count = 1};
     struct engine_write write = {.op = noted_op(f)};
@@ -192,6 +197,53 @@ static void lease_granted_beside_a_long_request_is_renewed_after_both(void **sta
     engine_write_close(&write);
 }
 
+/* -- On the shard -- */
+
+static void transaction_that_reads_much_leaves_turns_to_others(void **state)
+{
+    enum { COMPARES = 20, KEYS_PER_TURN = 4096 };
+    struct fixture *f = *state;
+    struct pb_range_request one = {.key = SLICE_LITERAL("key00000007")};
+    struct pb_request_op op = {.request_case = PB_REQUEST_OP_REQUEST_RANGE, .request_range = &one};
+    struct pb_compare compares[COMPARES];
+    fill_compares(compares, COMPARES);
+    struct pb_txn_request request = {
+        .compare = compares, .compare_count = COMPARES, .success = &op, .success_count = 1};
+    struct engine_write write = {.op = noted_op(f)};
+    engine_txn(f->shard, &write, &request);
+    unsigned turns = 0;
+    for (; !is_done(&write.op); turns++) {
+        struct engine_range get = {.op = new_op(f)};
+        turn_shard(f->shard, f->loop, 0);
+        int waiting = f->waiting;
+        engine_range_start(f->shard, &get, &one);
+        assert_int_equal(f->waiting, waiting - 1); /* done at once, whatever others have to do */
+        assert_int_equal(get.kvs, 1);
+        engine_range_close(&get);
+    }
+    assert_in_range(turns, COMPARES * KEYS / KEYS_PER_TURN, UINT32_MAX);
+    assert_int_equal(write.op.status, ST_OK);
+    assert_true(write.answer.txn.succeeded);
+    assert_int_equal(write.answer.txn.answers[0].range.count, 1);
+    engine_write_close(&write);
+}
+
+static void transaction_that_nobody_waits_for_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct pb_compare compares[2];
+    fill_compares(compares, COUNT_OF(compares));
+    struct pb_txn_request request = {.compare = compares, .compare_count = COUNT_OF(compares)};
+    struct engine_write write = {.op = noted_op(f)};
+    engine_txn(f->shard, &write, &request);
+    assert_false(is_done(&write.op));
+    engine_write_give_up(&write);
+    turn_shard(f->shard, f->loop, 0);
+    assert_true(is_done(&write.op));
+    assert_int_equal(write.op.status, ST_CANCELED);
+    engine_write_close(&write);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
@@ -200,6 +252,8 @@ int main(void)
         TEST(leases_are_renewed_while_many_keys_are_compared),
         TEST(leases_are_renewed_while_one_with_many_keys_is_revoked),
         TEST(lease_that_is_being_revoked_is_not_renewed),
+        TEST(transaction_that_reads_much_leaves_turns_to_others),
+        TEST(transaction_that_nobody_waits_for_is_given_up),
         TEST(lease_granted_beside_a_long_request_is_renewed_after_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,14 @@ enum { RANGE_KEYS_AT_ONCE = 2048, RANGE_KEYS_PER_TURN = 2 * RANGE_KEYS_AT_ONCE }
 
 static void ranges_turn(struct local_shard *shard);
 
+/* A transaction that only reads. In the operation's arena. */
+struct local_reading {
+    struct engine_write *write;
+    struct range_state state;
+    struct txn_reading reading;
+    struct list in_shard; /* links local_shard.readings while it is not done */
+};
+
 static void on_again(struct timer *timer)
 {
     (void)timer; /* the turn that follows does the work */
@@ -82,6 +90,7 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->slot = epoch_slot_add(store_epoch(local->store));
     shard->counts = local_metrics_join(local->metrics);
     list_init(&shard->ranges);
+    list_init(&shard->readings);
     shard->again.fn = on_again;
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
     mailbox_attach(&shard->answers, loop, receive_answer, shard);
@@ -98,6 +107,7 @@ void local_shard_free(struct engine_shard *base)
     struct local_shard *shard = shard_of(base);
     assert(shard->under_way == 0);
     assert(list_empty(&shard->ranges));
+    assert(list_empty(&shard->readings));
     loop_timer_cancel(shard->loop, &shard->again);
     local_watch_free(shard->watch);
     while (atomic_load(&shard->posting))
@@ -159,7 +169,7 @@ void local_shard_flushed(struct engine_shard *base)
     post_chains(shard); /* HTTP/1.1 looks at the next request when the answer before it is sent */
     if (shard->hearing_asked)
         answer_hearing(shard);
-    if (!list_empty(&shard->ranges) || shard->hearing_asked)
+    if (!list_empty(&shard->ranges) || !list_empty(&shard->readings) || shard->hearing_asked)
         loop_timer_set(shard->loop, &shard->again, loop_now_ns(shard->loop));
 }
 
@@ -280,17 +290,53 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
     return true;
 }
 
+/* Some of what a transaction reads. True: that is done. */
+static bool reading_go_on(struct local_shard *shard, struct local_reading *reading)
+{
+    struct engine_write *write = reading->write;
+    size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
+    enum status status = write->given_up
+                             ? ST_CANCELED
+                             : txn_reading_step(&reading->reading, &left, &write->answer);
+    shard->range_keys_left -= keys - left;
+    if (status == ST_AGAIN)
+        return false;
+    txn_reading_fini(&reading->reading);
+    if (status != ST_OK)
+        unpin(shard, &write->op);
+    finish(&write->op, status);
+    return true;
+}
+
 /* Each goes on a little, the one that waited longest first. */
+static void range_turn(struct local_shard *shard)
+{
+    struct list *link = list_pop_front(&shard->ranges);
+    struct engine_range *range = LIST_ENTRY(link, struct engine_range, in_shard);
+    if (!(range->pinned_newer ? repin_go_on : range_go_on)(shard, range))
+        list_push_back(&shard->ranges, &range->in_shard);
+}
+
+static void reading_turn(struct local_shard *shard)
+{
+    struct list *link = list_pop_front(&shard->readings);
+    struct local_reading *reading = LIST_ENTRY(link, struct local_reading, in_shard);
+    if (!reading_go_on(shard, reading))
+        list_push_back(&shard->readings, &reading->in_shard);
+}
+
 static void ranges_turn(struct local_shard *shard)
 {
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
-    if (!list_empty(&shard->ranges))
-        turn_phase("going on with ranges");
-    while (shard->range_keys_left && !list_empty(&shard->ranges)) {
-        struct engine_range *range =
-            LIST_ENTRY(list_pop_front(&shard->ranges), struct engine_range, in_shard);
-        if (!(range->pinned_newer ? repin_go_on : range_go_on)(shard, range))
-            list_push_back(&shard->ranges, &range->in_shard);
+    if (list_empty(&shard->ranges) && list_empty(&shard->readings))
+        return;
+    turn_phase("going on with ranges and transactions that read");
+    while (shard->range_keys_left &&
+           !(list_empty(&shard->ranges) && list_empty(&shard->readings))) {
+        if (!list_empty(&shard->readings))
+            reading_turn(shard);
+        if (shard->range_keys_left && !list_empty(&shard->ranges))
+            range_turn(shard);
     }
 }
 
@@ -470,13 +516,17 @@ void local_txn(struct engine_shard *base, struct engine_write *write,
         hand_over(shard, &write->op, LOCAL_TXN, request);
         return;
     }
-    struct range_state state;
-    enum status status = pin_checked(shard, &write->op, &state);
-    if (status == ST_OK)
-        status = txn_read(&state, request, write->op.arena, &write->answer);
-    if (status != ST_OK)
-        unpin(shard, &write->op);
-    finish(&write->op, status);
+    struct local_reading *reading = arena_alloc(write->op.arena, sizeof(*reading));
+    enum status status = reading ? pin_checked(shard, &write->op, &reading->state) : ST_NOMEM;
+    if (status != ST_OK) {
+        finish(&write->op, status);
+        return;
+    }
+    reading->write = write;
+    write->given_up = false;
+    txn_reading_begin(&reading->reading, &reading->state, request, write->op.arena);
+    if (!reading_go_on(shard, reading))
+        list_push_back(&shard->readings, &reading->in_shard);
 }
 
 void local_write_close(struct engine_write *write)

@@ -16,7 +16,8 @@ struct local_shard {
     struct mailbox answers;      /* attached to the shard's loop */
     struct op_chain writes;      /* of this turn, not yet handed over */
     struct op_chain lease_reads; /* the same */
-    struct list ranges;          /* struct engine_range: those that look at many keys, in turns */
+    struct list ranges;   /* struct engine_range: those that look at many keys, in turns */
+    struct list readings; /* struct local_reading: the same of transactions */
     struct timer again; /* set for now when there is more to do in the next turn */
     struct mailbox hearing; /* of the writer's question how far we have read */
     bool hearing_asked;

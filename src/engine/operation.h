@@ -78,6 +78,7 @@ struct engine_range {
 struct engine_write {
     struct engine_op op; /* first */
     struct kv_answer answer;
+    bool given_up; /* nobody waits for it: a transaction that only reads need not go on */
 };
 
 struct engine_hash {

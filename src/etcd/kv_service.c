@@ -179,10 +179,12 @@ static void write_on_end(struct grpc_call *call, void *service)
     if (!w)
         return; /* refused before the engine heard of it */
     w->ended = true;
-    if (w->pending)
+    if (w->pending) {
+        engine_write_give_up(&w->write);
         grpc_call_hold(call);
-    else if (w->open)
+    } else if (w->open) {
         close_write(w);
+    }
 }
 
 /* -- Requests -- */

@@ -123,13 +123,31 @@ static void delete_answers_what_it_deleted(void **state)
 
 /* -- Compares -- */
 
+/* Looks at so many keys with each step. */
+static enum status read_in_steps(struct fixture *f, const struct range_state *state,
+                                 const struct pb_txn_request *request, size_t keys_max,
+                                 struct kv_answer *ret_answer)
+{
+    struct txn_reading reading;
+    enum status status;
+    size_t steps = 0;
+    txn_reading_begin(&reading, state, request, &f->arena);
+    do {
+        size_t keys = keys_max;
+        status = txn_reading_step(&reading, &keys, ret_answer);
+        assert_true(++steps < 10000);
+    } while (status == ST_AGAIN);
+    txn_reading_fini(&reading);
+    return status;
+}
+
 static bool compares(struct fixture *f, struct pb_compare compare)
 {
     struct pb_txn_request request = {.compare = &compare, .compare_count = 1};
     struct kv_answer answer, read;
     assert_int_equal(txn(f, &request, &answer), ST_OK);
     struct range_state state = fixture_state(f);
-    assert_int_equal(txn_read(&state, &request, &f->arena, &read), ST_OK);
+    assert_int_equal(read_in_steps(f, &state, &request, 1, &read), ST_OK);
     assert_int_equal(answer.txn.succeeded, read.txn.succeeded);
     return answer.txn.succeeded;
 }
@@ -482,6 +500,63 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
     assert_int_equal(txn(f, &request, &answer), ST_OK);
 }
 
+/* However little is done at a time, a transaction that reads answers the same; given up in the
+ * middle it leaves nothing. */
+static void reading_in_steps_answers_as_at_once(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%02d", i);
+        fixture_put(f, key, "value");
+    }
+    fixture_commit(f);
+    struct pb_compare compares[] = {
+        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"), .result = PB_COMPARE_RESULT_LESS,
+         .target = PB_COMPARE_TARGET_VERSION, .target_union_case = PB_COMPARE_VERSION, .version = 2},
+        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"),
+         .target = PB_COMPARE_TARGET_VALUE, .target_union_case = PB_COMPARE_VALUE,
+         .value = SLICE_LITERAL("value")},
+    };
+    struct pb_range_request ranges[] = {
+        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l")},
+        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"), .keys_only = true,
+         .sort_target = PB_SORT_TARGET_MOD,
+         .sort_order = PB_SORT_ORDER_DESCEND, .limit = 7},
+        {.key = SLICE_LITERAL("k50")},
+    };
+    struct pb_request_op ops[COUNT_OF(ranges)];
+    for (size_t i = 0; i < COUNT_OF(ops); i++)
+        ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
+                                        .request_range = &ranges[i]};
+    struct pb_txn_request request = {.compare = compares, .compare_count = COUNT_OF(compares),
+                                     .success = ops, .success_count = COUNT_OF(ops)};
+    struct range_state now = fixture_state(f);
+    struct kv_answer whole, steps;
+    assert_int_equal(read_in_steps(f, &now, &request, SIZE_MAX, &whole), ST_OK);
+    for (size_t keys = 1; keys < 130; keys = keys * 2 + 1) {
+        assert_int_equal(read_in_steps(f, &now, &request, keys, &steps), ST_OK);
+        assert_true(steps.txn.succeeded);
+        assert_int_equal(steps.txn.answer_count, 3);
+        for (size_t i = 0; i < 3; i++) {
+            const struct kv_range_answer *a = &whole.txn.answers[i].range;
+            const struct kv_range_answer *b = &steps.txn.answers[i].range;
+            assert_int_equal(a->field_count, i == 0 ? 100 : i == 1 ? 7 : 1);
+            assert_int_equal(a->field_count, b->field_count);
+            assert_int_equal(a->count, b->count);
+            assert_int_equal(a->fields_bytes, b->fields_bytes);
+            for (size_t j = 0; j < a->field_count; j++)
+                assert_true(slice_equal(a->fields[j], b->fields[j]));
+        }
+    }
+    struct txn_reading reading;
+    size_t keys = 250; /* in the middle of the second range, which is sorted */
+    txn_reading_begin(&reading, &now, &request, &f->arena);
+    while (txn_reading_step(&reading, &keys, &steps) == ST_AGAIN && !reading.chosen)
+        keys = 250;
+    txn_reading_fini(&reading);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +576,7 @@ int main(void)
         TEST(replay_holds_no_more_than_the_store),
         TEST(writes_that_need_what_is_damaged_are_refused_and_others_are_not),
         TEST(a_transaction_that_cannot_be_answered_writes_nothing),
+        TEST(reading_in_steps_answers_as_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -661,25 +661,32 @@ static enum status answer_field(struct range *range, const struct range_kv *kv, 
     return ST_OK;
 }
 
-static enum status answer_fields(struct range *range, struct arena *arena,
-                                 struct kv_range_answer *answer)
+static enum status answer_begin(const struct range *range, struct arena *arena,
+                                struct kv_range_answer *answer)
 {
-    struct slice *fields = arena_calloc(arena, (size_t)range->kvs, sizeof(*fields));
-    if (!fields)
-        return ST_NOMEM;
-    for (int64_t i = 0; i < range->kvs; i++) {
-        const struct range_kv *kv = range_next(range);
-        if (!kv)
-            return ST_DAMAGED;
-        TRY(answer_field(range, kv, arena, &fields[i]));
-    }
     *answer = (struct kv_range_answer){
-        .fields = fields,
-        .field_count = (size_t)range->kvs,
+        .fields = arena_calloc(arena, (size_t)range->kvs, sizeof(*answer->fields)),
         .fields_bytes = range->kvs_bytes,
         .count = range->count,
         .more = range->more,
     };
+    return answer->fields ? ST_OK : ST_NOMEM;
+}
+
+enum status range_answer_step(struct range *range, struct arena *arena,
+                              struct kv_range_answer *answer, size_t *keys)
+{
+    if (!answer->fields)
+        TRY(answer_begin(range, arena, answer));
+    struct slice *fields = (struct slice *)(uintptr_t)answer->fields;
+    for (; answer->field_count < (size_t)range->kvs; answer->field_count++, --*keys) {
+        if (!*keys)
+            return ST_AGAIN;
+        const struct range_kv *kv = range_next(range);
+        if (!kv)
+            return ST_DAMAGED;
+        TRY(answer_field(range, kv, arena, &fields[answer->field_count]));
+    }
     return ST_OK;
 }
 
@@ -687,8 +694,12 @@ enum status range_answer(const struct range_state *state, const struct pb_range_
                          struct arena *arena, struct kv_range_answer *ret_answer)
 {
     struct range range;
+    struct kv_range_answer answer = {0};
+    size_t keys = SIZE_MAX;
     TRY(range_init(&range, state, request));
-    enum status status = answer_fields(&range, arena, ret_answer);
+    enum status status = range_answer_step(&range, arena, &answer, &keys);
     range_fini(&range);
+    if (status == ST_OK)
+        *ret_answer = answer;
     return status;
 }

@@ -121,9 +121,14 @@ MUST_CHECK
 bool range_rebase_step(struct range *range, size_t *keys);
 
 /*
- * The whole answer at once, for a range inside a transaction. Fields point to where the log's bytes
- * will be readable once they are written.
+ * The whole answer, for a range inside a transaction. Fields point to where the log's bytes will be
+ * readable once they are written. Of a range that is ready: about so many keys at a time, *keys is
+ * reduced; a zeroed answer begins. ST_AGAIN: there are more.
  */
+MUST_CHECK
+enum status range_answer_step(struct range *range, struct arena *arena,
+                              struct kv_range_answer *answer, size_t *keys);
+/* From the beginning and at once. */
 MUST_CHECK
 enum status range_answer(const struct range_state *state, const struct pb_range_request *request,
                          struct arena *arena, struct kv_range_answer *ret_answer);

@@ -62,6 +62,11 @@ const struct range_kv *range_walk_next(struct range_walk *walk);
 /* Looks at `*keys` at most, which is reduced. NULL also when those are used up: then the walk has
  * not ended. */
 const struct range_kv *range_walk_next_within(struct range_walk *walk, size_t *keys);
+/* What it has read ahead was taken too. */
+static inline bool range_walk_ended(const struct range_walk *walk)
+{
+    return walk->ended && walk->ahead_next == walk->ahead_count;
+}
 /* Counts on where a walk over more than one key stands; true at its end, or that of what can be
  * read. */
 bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count);

@@ -73,32 +73,65 @@ static enum status value_read(const struct log *log, const struct range_kv *chos
     return ST_OK;
 }
 
-/* ST_END: some key of the range does not match. A range without keys is one key of zeros. */
-static enum status compare_check(const struct range_state *state, const struct pb_compare *compare)
+static void compare_begin(struct range_walk *walk, const struct range_state *state,
+                          const struct pb_compare *compare)
 {
-    struct range_walk walk;
-    range_walk_init(&walk, state, range_bounds_of(compare->key, compare->range_end), 0);
-    walk.fetches = compare->target == PB_COMPARE_TARGET_VALUE;
-    const struct range_kv *chosen = range_walk_next(&walk);
-    if (!chosen) {
-        /* A missing value cannot be told from an empty one, so it never matches. */
-        bool matches = compare->target != PB_COMPARE_TARGET_VALUE &&
-                       kv_matches(compare, &(struct change_kv){0});
-        return matches ? ST_OK : ST_END;
-    }
-    for (; chosen; chosen = range_walk_next(&walk)) {
+    range_walk_init(walk, state, range_bounds_of(compare->key, compare->range_end), 0);
+    walk->fetches = compare->target == PB_COMPARE_TARGET_VALUE;
+}
+
+/* A range without keys is one key of zeros. A missing value cannot be told from an empty one, so it
+ * never matches. */
+static bool missing_matches(const struct pb_compare *compare)
+{
+    return compare->target != PB_COMPARE_TARGET_VALUE &&
+           kv_matches(compare, &(struct change_kv){0});
+}
+
+static void charge(size_t *keys, size_t bytes)
+{
+    enum { BYTES_PER_KEY = 1024 };
+    *keys -= size_min(*keys, bytes / BYTES_PER_KEY);
+}
+
+/*
+ * Looks at so many keys at most. ST_END: some key of the range does not match. ST_AGAIN: all did
+ * so far; *found says whether there were any, and is false at first.
+ */
+static enum status compare_step(const struct range_state *state, struct range_walk *walk,
+                                const struct pb_compare *compare, bool *found, size_t *keys)
+{
+    for (const struct range_kv *chosen; *keys && (chosen = range_walk_next_within(walk, keys));) {
         struct change_kv kv = {
             .create_revision = chosen->create_revision,
             .mod_revision = chosen->mod_revision,
             .version = chosen->version,
             .lease = chosen->item->newest.lease,
         };
-        if (compare->target == PB_COMPARE_TARGET_VALUE)
+        if (compare->target == PB_COMPARE_TARGET_VALUE) {
             TRY(value_read(state->log, chosen, &kv));
+            charge(keys, kv.value.len);
+        }
+        *found = true;
         if (!kv_matches(compare, &kv))
             return ST_END;
     }
-    return ST_OK;
+    if (!range_walk_ended(walk))
+        return ST_AGAIN;
+    return *found || missing_matches(compare) ? ST_OK : ST_END;
+}
+
+static enum status compare_check(const struct range_state *state, const struct pb_compare *compare)
+{
+    struct range_walk walk;
+    bool found = false;
+    enum status status;
+    compare_begin(&walk, state, compare);
+    do {
+        size_t keys = SIZE_MAX;
+        status = compare_step(state, &walk, compare, &found, &keys);
+    } while (status == ST_AGAIN);
+    return status;
 }
 
 /* ST_DAMAGED: a value that decides cannot be read. */
@@ -172,26 +205,97 @@ enum status txn_check_range(const struct range_state *state, const struct pb_ran
     return request->revision < state->compact_revision ? ST_COMPACTED : ST_OK;
 }
 
-enum status txn_read(const struct range_state *state, const struct pb_txn_request *request,
-                     struct arena *arena, struct kv_answer *ret_answer)
-{
-    bool succeeded;
-    TRY(compares_hold(state, request, &succeeded));
-    struct txn_branch branch = txn_branch_of(request, succeeded);
-    for (size_t i = 0; i < branch.count; i++)
-        TRY(txn_check_range(state, branch.ops[i].request_range));
+/* -- Reading -- */
 
-    struct kv_answer *answers = arena_calloc(arena, branch.count, sizeof(*answers));
-    if (!answers)
+void txn_reading_begin(struct txn_reading *reading, const struct range_state *state,
+                       const struct pb_txn_request *request, struct arena *arena)
+{
+    reading->state = state;
+    reading->request = request;
+    reading->arena = arena;
+    reading->chosen = reading->succeeded = reading->open = reading->found = false;
+    reading->next = 0;
+    reading->answers = NULL;
+}
+
+void txn_reading_fini(struct txn_reading *reading)
+{
+    if (reading->chosen && reading->open)
+        range_fini(&reading->range);
+    reading->open = false;
+}
+
+static enum status choose_branch(struct txn_reading *reading, bool succeeded)
+{
+    struct txn_branch branch = txn_branch_of(reading->request, succeeded);
+    for (size_t i = 0; i < branch.count; i++)
+        TRY(txn_check_range(reading->state, branch.ops[i].request_range));
+    reading->answers = arena_calloc(reading->arena, branch.count, sizeof(*reading->answers));
+    if (!reading->answers)
         return ST_NOMEM;
-    for (size_t i = 0; i < branch.count; i++) {
-        answers[i] = (struct kv_answer){.kind = KV_ANSWER_RANGE, .revision = state->revision};
-        TRY(range_answer(state, branch.ops[i].request_range, arena, &answers[i].range));
+    reading->branch = branch;
+    reading->succeeded = succeeded;
+    reading->chosen = true;
+    reading->open = false;
+    reading->next = 0;
+    return ST_OK;
+}
+
+/* ST_OK: the branch is chosen. */
+static enum status compares_step(struct txn_reading *reading, size_t *keys)
+{
+    for (; reading->next < reading->request->compare_count; reading->next++) {
+        const struct pb_compare *compare = &reading->request->compare[reading->next];
+        if (!reading->open)
+            compare_begin(&reading->walk, reading->state, compare);
+        reading->found &= reading->open;
+        reading->open = true;
+        enum status status =
+            compare_step(reading->state, &reading->walk, compare, &reading->found, keys);
+        if (status == ST_END)
+            return choose_branch(reading, false);
+        TRY(status);
+        reading->open = false;
+        *keys -= *keys > 0;
+    }
+    return choose_branch(reading, true);
+}
+
+static enum status range_step_answer(struct txn_reading *reading, size_t *keys)
+{
+    const struct pb_range_request *request = reading->branch.ops[reading->next].request_range;
+    struct kv_answer *answer = &reading->answers[reading->next];
+    if (!reading->open) {
+        *answer = (struct kv_answer){.kind = KV_ANSWER_RANGE, .revision = reading->state->revision};
+        TRY(range_begin(&reading->range, reading->state, request));
+        reading->open = true;
+    }
+    TRY(range_step(&reading->range, keys));
+    TRY(range_answer_step(&reading->range, reading->arena, &answer->range, keys));
+    if (answer->range.field_count == 1)
+        charge(keys, answer->range.fields_bytes); /* all of it was verified */
+    range_fini(&reading->range);
+    reading->open = false;
+    return ST_OK;
+}
+
+enum status txn_reading_step(struct txn_reading *reading, size_t *keys,
+                             struct kv_answer *ret_answer)
+{
+    if (!reading->chosen)
+        TRY(compares_step(reading, keys));
+    for (; reading->next < reading->branch.count; reading->next++) {
+        if (!*keys)
+            return ST_AGAIN;
+        TRY(range_step_answer(reading, keys));
+        *keys -= *keys > 0;
     }
     *ret_answer = (struct kv_answer){
         .kind = KV_ANSWER_TXN,
-        .revision = state->revision,
-        .txn = {.succeeded = succeeded, .answers = answers, .answer_count = branch.count},
+        .revision = reading->state->revision,
+        .txn = {.succeeded = reading->succeeded,
+                .answers = reading->answers,
+                .answer_count = reading->branch.count},
     };
     return ST_OK;
 }

@@ -39,9 +39,37 @@ MUST_CHECK
 enum status txn_check_range(const struct range_state *state,
                             const struct pb_range_request *request);
 
-/* Runs a transaction that has ranges only. */
+/*
+ * A transaction that has ranges only, run a little at a time: its compares one after the other, then
+ * the ranges of the branch they choose.
+ *
+ *     begin ─► step (ST_AGAIN) … ─► step: ST_OK, and the answer is there, or why not ─► fini
+ *
+ * State and request are borrowed until the end; the state must stay readable. One thread.
+ */
+struct txn_reading {
+    const struct range_state *state;
+    const struct pb_txn_request *request;
+    struct arena *arena;
+    struct txn_branch branch; /* of those that are run; once `chosen` */
+    bool chosen, succeeded;
+    bool open;           /* walk, or range once chosen, is under way */
+    bool found;          /* of the compare under way: its range has keys */
+    size_t next;         /* compare, or range once chosen */
+    struct kv_answer *answers;
+    union {
+        struct range_walk walk;
+        struct range range;
+    };
+};
+
+void txn_reading_begin(struct txn_reading *reading, const struct range_state *state,
+                       const struct pb_txn_request *request, struct arena *arena);
+/* Looks at about so many keys, of which a kilobyte that is compared or verified counts for one;
+ * *keys is reduced. ST_AGAIN: there is more to do. */
 MUST_CHECK
-enum status txn_read(const struct range_state *state, const struct pb_txn_request *request,
-                     struct arena *arena, struct kv_answer *ret_answer);
+enum status txn_reading_step(struct txn_reading *reading, size_t *keys,
+                             struct kv_answer *ret_answer);
+void txn_reading_fini(struct txn_reading *reading);
 
 #endif
