@@ -402,8 +402,9 @@ static void mutate(struct kube_call *call)
         not_allowed(call);
 }
 
-static void dispatch(struct kube_call *call, const struct http_request *request)
+static void dispatch_now(struct kube_call *call)
 {
+    const struct http_request *request = call->request;
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
     if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
         dispatch_read(call);
@@ -411,6 +412,24 @@ static void dispatch(struct kube_call *call, const struct http_request *request)
     }
     /* Deleting many begins with what the I/O thread has: its body is short (delete.h). */
     kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len, mutate);
+}
+
+static void compile_schema(struct kube_call *call)
+{
+    (void)kube_custom_schema(kube_custom_of(call->kind));
+    if (!kube_call_defers(call, dispatch_now))
+        dispatch_now(call);
+}
+
+/* The first to use a large definition has it compiled, for all threads. */
+static void dispatch(struct kube_call *call)
+{
+    const struct kube_custom *custom = kube_custom_of(call->kind);
+    size_t work = custom ? pool_schema_work(custom->schema) : 0;
+    if (work)
+        kube_call_work(call, work, compile_schema);
+    else
+        dispatch_now(call);
 }
 
 static void call_end(struct kube_life *life)
@@ -439,7 +458,7 @@ static void on_namespaces(struct kube_namespaces_wait *wait)
 {
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, namespaces_wait);
     if (kube_call_done(call))
-        dispatch(call, call->request);
+        dispatch(call);
 }
 
 static void make_namespaces(struct kube_call *call)
@@ -469,7 +488,7 @@ static void go_on(struct kube_call *call)
     if (custom && custom->warning)
         kube_call_warn(call, slice_from_text(custom->warning));
     if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->face))
-        dispatch(call, request);
+        dispatch(call);
     else
         make_namespaces(call);
 }

@@ -21,7 +21,7 @@ enum {
     SHORT_LIST_LOOK_BYTES = 1 << 20, /* of its objects, which defaults have made longer */
     GATHER_PER_TURN = 50,            /* objects that are written in protobuf, or */
     GATHER_BYTES_PER_TURN = 128 * 1024,
-    GATHER_LOOK_BYTES_PER_TURN = 1 << 20,
+    GATHER_LOOK_BYTES_PER_TURN = 256 << 10,
     GATHER_BYTES_MAX = 64 << 20,      /* of one list */
     GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
     PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
@@ -243,6 +243,15 @@ static enum status step(struct list_state *list)
     return ST_OK;
 }
 
+/* An object that is answered in another form than it is stored counts for several. */
+static unsigned cost(const struct list_state *list, unsigned left)
+{
+    enum { CONVERTED = 8 };
+    const struct kube_accept *accept = &list->call->accept;
+    bool converts = accept->shape != KUBE_WHOLE || accept->format != KUBE_JSON;
+    return kube_look_cost(list->scope.looked * (converts ? CONVERTED : 1), left);
+}
+
 static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_t *dst, size_t room,
                                 size_t *ret_len)
 {
@@ -264,7 +273,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_
             http_abort(list->call->exchange);
             return HTTP_FILL_DONE;
         }
-        *looks -= kube_look_cost(list->scope.looked, *looks);
+        *looks -= cost(list, *looks);
     }
     *ret_len = n;
     return HTTP_FILL_MORE;

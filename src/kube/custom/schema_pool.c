@@ -148,6 +148,11 @@ const struct schema *pool_schema_compiled(struct pool_schema *schema)
     return schema->compiled;
 }
 
+size_t pool_schema_work(const struct pool_schema *schema)
+{
+    return atomic_load_explicit(&schema->tried, memory_order_acquire) ? 0 : schema->len;
+}
+
 /* -- Looking -- */
 
 struct schema_pool_stats schema_pool_stats(struct schema_pool *pool)

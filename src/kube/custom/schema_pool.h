@@ -30,6 +30,8 @@ struct pool_schema *schema_pool_get(struct schema_pool *pool, struct slice text)
 void pool_schema_unref(struct pool_schema *schema); /* accepts NULL */
 
 struct slice pool_schema_text(const struct pool_schema *schema);
+/* How many bytes of text have to be compiled before it can be used; 0: that has been done. */
+size_t pool_schema_work(const struct pool_schema *schema);
 /* NULL: it cannot be compiled. Lives as long as the schema. */
 const struct schema *pool_schema_compiled(struct pool_schema *schema);
 
