@@ -26,11 +26,9 @@ enum {
     LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
-/*
- * Steps are taken for a tenth of the time since the last ones, so that writes keep nearly all of
- * it; but at least for this long, about what a client needs between an answer and its next request.
- */
-static const int64_t steps_ns_min = 25 * 1000, steps_ns_max = NS_PER_S / 1000;
+/* Steps are taken for a tenth of the time since the last ones, so that writes keep nearly all of
+ * it, and while no request waits; but not for longer than this. */
+static const int64_t steps_ns_max = NS_PER_S / 1000;
 enum { STEPS_PART = 10 };
 /* How long a lease outlives its time because some shard has not read its clients yet. */
 static const int64_t hearing_wait_ns = 30 * NS_PER_S;
@@ -582,24 +580,25 @@ static void step(struct local_writer *writer)
     answer_waiting(writer);
 }
 
-static void steps(struct local_writer *writer)
-{
-    int64_t now = now_ns(), part_ns = (now - writer->stepped_ns) / STEPS_PART;
-    int64_t most_ns = part_ns < steps_ns_min ? steps_ns_min : part_ns;
-    int64_t until_ns = now + (most_ns < steps_ns_max ? most_ns : steps_ns_max);
-    do
-        step(writer);
-    while (has_steps(writer) && now_ns() < until_ns);
-    writer->stepped_ns = now_ns();
-}
-
-/* -- The thread -- */
-
 static bool has_requests(const struct local_writer *writer)
 {
     return !mailbox_empty(&writer->requests) || !mailbox_empty(&writer->lease_reads) ||
            writer->lease_left;
 }
+
+static void steps(struct local_writer *writer)
+{
+    int64_t begun_ns = now_ns(), now = begun_ns, part_ns = (now - writer->stepped_ns) / STEPS_PART;
+    int64_t share_ns = part_ns < steps_ns_max ? part_ns : steps_ns_max;
+    do {
+        step(writer);
+        now = now_ns();
+    } while (has_steps(writer) &&
+             (now - begun_ns < share_ns || (now - begun_ns < steps_ns_max && !has_requests(writer))));
+    writer->stepped_ns = now;
+}
+
+/* -- The thread -- */
 
 static bool nothing_to_do(const struct local_writer *writer)
 {

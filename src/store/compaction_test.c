@@ -248,7 +248,7 @@ static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
 /* However many versions a key has, a step drops a few; and one that was trimmed is passed by. */
 static void step_is_small_whatever_the_history_of_a_key_is(void **state)
 {
-    enum { PUTS = 20000, WORK_PER_STEP = 32, STEPS_PER_PUBLISH = 16 };
+    enum { PUTS = 20000, WORK_PER_STEP = 16, STEPS_PER_PUBLISH = 32 };
     struct fixture *f = *state;
     int64_t newest = overwrite(f, PUTS, 1);
     fixture_compact(f, newest);
@@ -275,12 +275,12 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     int64_t newest = overwrite(f, 4000, 100);
     fixture_compact(f, newest - 1000);
     fixture_commit(f);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 40; i++)
         assert_int_equal(store_work(f->store), ST_OK);
     assert_false(store_compaction_done(f->store));
     fixture_compact(f, newest);
     fixture_commit(f);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 40; i++)
         assert_int_equal(store_work(f->store), ST_OK);
     assert_int_equal(store_view(f->store)->compact_revision, newest);
     assert_int_equal(store_view(f->store)->trim_target, newest - 1000);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 enum {
-    /* Some 20 µs: a put that arrives meanwhile hardly notices. */
-    TRIM_WORK_PER_STEP = 32,
-    STEPS_PER_PUBLISH = 16, /* each state copies the nodes of the index that it changes */
+    /* Some 10 µs: a put that arrives meanwhile hardly notices. */
+    TRIM_WORK_PER_STEP = 16,
+    STEPS_PER_PUBLISH = 32, /* each state copies the nodes of the index that it changes */
     /* What trimming may leave for readers to let go of: with more it waits for them. */
     TRIM_RETIRED_BYTES_MAX = 4 << 20,
     /* Objects freed, and besides these twice as many as were retired since the last time: however
