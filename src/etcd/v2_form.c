@@ -3,6 +3,8 @@
 #include "etcd/v2.h"
 #include "wire/http/query.h"
 
+static const struct v2_fault no_memory = {V2_RAFT_INTERNAL, "out of memory"};
+
 struct reader {
     struct slice body, query;
     struct buf scratch;
@@ -93,7 +95,6 @@ static struct v2_fault read_refresh(struct reader *r, struct v2_form *form)
 static struct v2_fault read_all(struct reader *r, bool is_get, struct arena *arena,
                                 struct v2_form *form)
 {
-    static const struct v2_fault no_memory = {V2_RAFT_INTERNAL, "out of memory"};
     struct slice text;
     enum v2_given given;
     if (!get_u64(r, "prevIndex", &form->prev_index))
@@ -134,6 +135,9 @@ struct v2_fault v2_form_read(const struct http_request *request, struct arena *a
         slice_has_prefix(type, SLICE_LITERAL("application/x-www-form-urlencoded")))
         r.body = request->body;
     *ret_form = (struct v2_form){0};
+    /* Room for any pair, so that a condition is never missed for want of it. */
+    if (buf_reserve(&r.scratch, size_max(r.body.len, r.query.len) + 1) != ST_OK)
+        return no_memory;
     bool is_get = slice_equal(request->method, SLICE_LITERAL("GET"));
     struct v2_fault fault = read_all(&r, is_get, arena, ret_form);
     buf_fini(&r.scratch);

@@ -108,24 +108,26 @@ static bool guest_may(struct v2_guard *g, const struct v2_policy *policy)
 
 /* -- Who asks -- */
 
-/* "Basic " and, in base64, a name, a colon and a password. */
-static bool read_basic(struct v2_guard *g, struct slice field)
+/* "Basic " and, in base64, a name, a colon and a password. ST_MALFORMED, ST_NOMEM. */
+static enum status read_basic(struct v2_guard *g, struct slice field)
 {
     static const char scheme[] = "Basic ";
     size_t skip = sizeof(scheme) - 1, len;
     if (field.len < skip || field.len > CREDENTIALS_BYTES_MAX ||
         strncasecmp((const char *)field.ptr, scheme, skip) != 0)
-        return false;
+        return ST_MALFORMED;
     uint8_t *bytes = arena_alloc(&g->call->arena, field.len);
-    if (!bytes || !base64_decode(slice_sub(field, skip, field.len - skip), bytes, &len))
-        return false;
+    if (!bytes)
+        return ST_NOMEM;
+    if (!base64_decode(slice_sub(field, skip, field.len - skip), bytes, &len))
+        return ST_MALFORMED;
     const uint8_t *colon = len ? memchr(bytes, ':', len) : NULL;
     if (!colon)
-        return false;
+        return ST_MALFORMED;
     size_t name_len = (size_t)(colon - bytes);
     g->user = slice_of(bytes, name_len);
     g->password = slice_of(colon + 1, len - name_len - 1);
-    return true;
+    return ST_OK;
 }
 
 static void checked(struct desk_job *job)
@@ -164,10 +166,13 @@ static void identify(struct v2_guard *g, const struct v2_policy *policy)
     struct v2_user *user = NULL;
     struct slice field = SLICE_EMPTY, name = SLICE_EMPTY;
     if (http_request_get(request, SLICE_LITERAL("authorization"), &field) && field.len) {
-        if (read_basic(g, field))
+        enum status status = read_basic(g, field);
+        if (status == ST_OK)
             check_password(g, policy);
-        else
+        else if (status == ST_MALFORMED)
             refuse(g, "malformed basic auth encoding", SLICE_EMPTY);
+        else
+            fail(g, status);
         return;
     }
     if (g->call->face->config->names_from_certificates && request->peer_name) {
