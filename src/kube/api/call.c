@@ -59,10 +59,16 @@ static void break_off(struct kube_call *call)
     http_abort(call->exchange);
 }
 
+/* The codes that are told when there is no memory, for one request or for all. */
+static bool tells_no_memory(unsigned code)
+{
+    return code == 413 || code == 429 || code >= 500;
+}
+
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
     /* An answer that was made while something was missing may be wrong, unless it says so. */
-    if (UNLIKELY(arena_ran_out(&call->arena)) && code < 500 && code != 413) {
+    if (UNLIKELY(arena_ran_out(&call->arena)) && !tells_no_memory(code)) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
         return;

@@ -83,7 +83,7 @@ static void no_memory_is_not_a_wrong_token(void **state)
         struct arena arena;
         arena_init(&arena, NULL, 0, limit);
         if (!kube_continue_read(&arena, token, &from, &status))
-            assert_int_equal(kube_status_code(&status), 500);
+            assert_int_equal(kube_status_code(&status), 429);
         else
             assert_true(slice_equal(from.suffix, SLICE_LITERAL("a\\b")));
         arena_fini(&arena);

@@ -16,7 +16,11 @@
 
 #include <stdio.h>
 
-enum { PAGE_KEYS = 100, ITEMS_BYTES_MAX = 16 << 20 };
+enum {
+    PAGE_KEYS = 100,
+    LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be more */
+    ITEMS_BYTES_MAX = 16 << 20,
+};
 
 struct collection {
     struct kube_change change;
@@ -28,6 +32,7 @@ struct collection {
     struct arena page;
     struct slice names[PAGE_KEYS]; /* of this page, in its arena */
     size_t count, at;
+    bool page_open; /* its range has objects that were not looked at */
     bool more;
     struct buf items;
     int64_t revision;
@@ -45,6 +50,9 @@ static struct collection *collection_of(struct kube_call *call)
 static void on_free(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
+    if (c->page_open)
+        engine_range_close(&change->call->range);
+    c->page_open = false;
     arena_fini(&c->page);
     buf_fini(&c->from);
     buf_fini(&c->items);
@@ -158,11 +166,9 @@ static enum status matches(struct collection *c, struct slice stored, int64_t re
     return ST_OK;
 }
 
-static enum status take_page(struct collection *c)
+static void begin_page(struct collection *c)
 {
     struct engine_range *range = &c->change.call->range;
-    struct slice field;
-    TRY(range->op.status);
     arena_fini(&c->page);
     arena_init(&c->page, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
     arena_charge(&c->page, c->change.call->arena.account);
@@ -172,26 +178,46 @@ static enum status take_page(struct collection *c)
         c->revision = range->op.revision;
         c->total = range->count;
     }
-    while (engine_range_next(range, &field)) {
-        struct kube_kv kv = kube_kv_of(field);
-        buf_reset(&c->from, SIZE_MAX);
-        TRY(buf_append(&c->from, kv.key));
-        TRY(buf_append(&c->from, slice_of("", 1)));
-        struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
-        bool selected;
-        TRY(matches(c, kv.value, kv.mod_revision, &selected));
-        if (selected)
-            TRY(arena_dup(&c->page, name, &c->names[c->count++]));
+    c->page_open = true;
+}
+
+static enum status take_next(struct collection *c, struct kube_kv kv)
+{
+    buf_reset(&c->from, SIZE_MAX);
+    TRY(buf_append(&c->from, kv.key));
+    TRY(buf_append(&c->from, slice_of("", 1)));
+    struct slice name = slice_sub(kv.key, c->prefix.len, kv.key.len - c->prefix.len);
+    bool selected;
+    TRY(matches(c, kv.value, kv.mod_revision, &selected));
+    return selected ? arena_dup(&c->page, name, &c->names[c->count++]) : ST_OK;
+}
+
+/* Some objects of the page; the last closes it. */
+static enum status look_on(struct collection *c)
+{
+    struct engine_range *range = &c->change.call->range;
+    struct slice field;
+    for (size_t looked = 0; looked < LOOKED_BYTES_MAX; looked += field.len) {
+        if (!engine_range_next(range, &field)) {
+            enum status status = range->op.status;
+            engine_range_close(range);
+            c->page_open = false;
+            return status;
+        }
+        TRY(take_next(c, kube_kv_of(field)));
     }
-    return range->op.status;
+    return ST_OK;
 }
 
 static void on_page(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_range(op);
     struct collection *c = collection_of(call);
-    enum status status = take_page(c);
-    engine_range_close(&call->range);
+    enum status status = op->status;
+    if (status == ST_OK)
+        begin_page(c);
+    else
+        engine_range_close(&call->range);
     if (!kube_call_done(call))
         return;
     if (status == ST_OK)
@@ -213,7 +239,13 @@ static void on_next(struct deferred *deferred)
     struct collection *c = CONTAINER_OF(deferred, struct collection, next);
     if (!kube_call_done(c->change.call))
         return;
-    if (is_full(c)) {
+    if (c->page_open) {
+        enum status status = look_on(c);
+        if (status == ST_OK)
+            step_later(c);
+        else
+            fail_engine(c->change.call, status);
+    } else if (is_full(c)) {
         respond(c);
     } else if (c->at < c->count) {
         c->change.name = c->names[c->at++];

@@ -80,7 +80,26 @@ static void no_memory_is_not_told_as_an_object_that_is_none(void **state)
     }
     assert_true(said(list, "\"items\":["));
     assert_false(said(list, "]")); /* broken off, not empty */
-    ask("DELETE", HATS, "", 500);
+    ask("DELETE", HATS, "", 429);
+    end();
+}
+
+/* Larger than what one call may hold. */
+static void an_object_that_does_not_fit_is_refused_and_no_more(void **state)
+{
+    (void)state;
+    begin(4, 0);
+    struct buf text = {0};
+    assert_int_equal(buf_append_text(&text, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\","
+                                            "\"metadata\":{\"name\":\"c\"},\"data\":{\"k\":\""),
+                     ST_OK);
+    assert_int_equal(buf_reserve(&text, KUBE_CALL_ARENA_BYTES_MAX + 8), ST_OK);
+    memset(text.ptr + text.len, 'x', KUBE_CALL_ARENA_BYTES_MAX);
+    text.len += KUBE_CALL_ARENA_BYTES_MAX;
+    assert_int_equal(buf_append_text(&text, "\"}}"), ST_OK);
+    store("/registry/configmaps/default/c", buf_slice(&text));
+    buf_fini(&text);
+    ask("GET", CMS "/c", "", 429);
     end();
 }
 
@@ -154,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
         cmocka_unit_test(no_memory_is_not_told_as_an_object_that_is_none),
+        cmocka_unit_test(an_object_that_does_not_fit_is_refused_and_no_more),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
         cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),
     };
