@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+"""The largest requests of every kind: none keeps an I/O thread busy for longer than a few milliseconds of its
+processor time; the worker does what takes longer."""
+import http.client
+import json
+import os
+import unittest
+
+import protobuf as pb
+from kube import WAIT_SECONDS, KubeServer
+from kube_depth_test import (APPLY, CMS, DEFINITIONS, JSON, MERGE, PATCH, PROTOBUF, STRATEGIC, THINGS, YAML,
+                             definition)
+from server import LiveTest, only_vigil
+
+TURNS_MS = 10  # of an I/O thread, for all turns of one request
+SLACK = 10     # for sanitizers
+TABLE = JSON + ";as=Table;v=v1;g=meta.k8s.io"
+KEYS = 50_000
+OPERATIONS = 10_000
+
+
+def thing(name, spec):
+    return f'{{"apiVersion":"deep.example/v1","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{spec}}}'
+
+
+def members(count, value="1"):
+    return "{" + ",".join(f'"k{i}":{value}' for i in range(count)) + "}"
+
+
+def config_map(name, count):
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                       "data": {f"k{i}": "v" for i in range(count)}})
+
+
+def config_map_protobuf(name, count):
+    data = [pb.message(f1=f"k{i}".encode(), f2=b"v") for i in range(count)]
+    raw = pb.message(f1=pb.message(f1=name.encode()), f2=data)
+    return b"k8s\0" + pb.message(f1=pb.message(f1=b"v1", f2=b"ConfigMap"), f2=raw)
+
+
+def wide_definition(count, pattern=None):
+    one = {"type": "string", **({"pattern": pattern} if pattern else {})}
+    schema = {"type": "object", "properties": {"spec": {"type": "object",
+              "properties": {f"p{i}": one for i in range(count)}}}}
+    return json.dumps(definition("wides", schema))
+
+
+@only_vigil
+class Large(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.kube = KubeServer(self.scratch / "data", ["--io-threads", "1"]).start()
+        self.addCleanup(self.kube.stop)
+        self.addCleanup(self.kube.close)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        self.addCleanup(self.connection.close)
+
+    def cpu_ms(self, thread):
+        tasks = f"/proc/{self.kube.process.pid}/task"
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/comm", encoding="ascii") as comm:
+                if comm.read().startswith(thread):
+                    with open(f"{tasks}/{task}/schedstat", encoding="ascii") as stat:
+                        return int(stat.read().split()[0]) / 1e6
+        self.fail(f"there is no thread {thread}")
+
+    def check(self, codes, method, path, body=None, kind=JSON, accept=JSON, **fields):
+        before = self.cpu_ms("vigil-io")
+        self.connection.request(method, path, body, {"Content-Type": kind, "Accept": accept, **fields})
+        response = self.connection.getresponse()
+        answer = response.read()
+        took = self.cpu_ms("vigil-io") - before
+        what = f"{method} {path} {kind} {accept}"
+        self.assertIn(response.status, codes, (what, answer[:300]))
+        self.assertLess(took, TURNS_MS * SLACK, what)
+        return answer
+
+    def test_bodies_and_objects(self):
+        self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
+        self.check([201], "POST", THINGS, thing("nums", '{"a":[' + "1," * 140_000 + "1]}"))
+        self.check([201], "POST", THINGS, thing("keys", members(KEYS)))
+        self.check([413], "POST", THINGS, thing("many", '{"a":[' + "1," * 1_400_000 + "1]}"))
+        self.check([201], "POST", THINGS, thing("yaml", members(KEYS // 2)), kind=YAML)
+        self.check([201], "POST", CMS, config_map("big", KEYS))
+        self.check([201], "POST", CMS, config_map_protobuf("wire", KEYS // 2), kind=PROTOBUF)
+        for path in (f"{THINGS}/keys", f"{CMS}/big"):
+            for accept in (JSON, YAML, TABLE, JSON + ";as=PartialObjectMetadata;v=v1;g=meta.k8s.io"):
+                self.check([200], "GET", path, accept=accept)
+            self.check([200], "GET", path + "?pretty=true")
+            self.check([200], "GET", path, **{"Accept-Encoding": "gzip"})
+        self.check([200], "GET", f"{CMS}/big", accept=PROTOBUF)
+        self.check([200], "PATCH", f"{THINGS}/keys", '{"metadata":{"labels":{"a":"b"}}}', kind=MERGE)
+        self.check([200], "PATCH", f"{CMS}/big", '{"data":{"a":"b"}}', kind=STRATEGIC)
+        self.check([200], "DELETE", f"{CMS}/big", "{}")
+
+    def test_applies(self):
+        self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
+        for manager, value, code in (("m", "1", 201), ("m", "1", 200), ("n", "2", 200)):
+            self.check([code], "PATCH", f"{THINGS}/a?fieldManager={manager}&force=true",
+                       thing("a", members(30_000, value)), kind=APPLY)
+
+    def test_patches_of_many_operations(self):
+        self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
+        self.check([201], "POST", THINGS, thing("list", '{"a":[' + "1," * KEYS + "1]}"))
+        by_index = [{"op": "replace", "path": f"/spec/a/{i * 4999 % KEYS}", "value": 2} for i in range(OPERATIONS)]
+        self.check([200], "PATCH", f"{THINGS}/list", json.dumps(by_index), kind=PATCH)
+        moves = [{"op": "move", "from": f"/spec/a/{i * 4999 % KEYS}", "path": "/spec/a/0"} for i in range(OPERATIONS)]
+        self.check([200], "PATCH", f"{THINGS}/list", json.dumps(moves), kind=PATCH)
+
+    def test_definitions(self):
+        wides = "/apis/deep.example/v1/namespaces/default/wides"
+        self.check([201], "POST", DEFINITIONS, wide_definition(25_000))
+        self.check([200], "GET", wides)
+        body = thing("a", '{"p1":"x"}').replace("Thing", "Wide")
+        self.check([201], "POST", wides, body)
+        self.check([200], "PATCH", f"{DEFINITIONS}/wides.deep.example", '{"metadata":{"labels":{"a":"b"}}}', kind=MERGE)
+        for pattern in ("[" + "[:" * 30_000, "(?" + "i" * 60_000 + ")", "(?i)" * 15_000, "[[:" * 500_000):
+            self.check([400, 422], "PUT", f"{DEFINITIONS}/wides.deep.example", wide_definition(1, pattern))
+
+    def test_yaml_that_is_slow_to_read(self):
+        tags = "".join(f"%TAG !e{i}! tag:e\n" for i in range(36_000))
+        for body in (tags + "--- a\n", tags, "[" * 200 + "a," * 500_000, "- " * 500_000, "a\n " * 300_000,
+                     "- &a b\n" + "- *a\n" * 200_000, "%TAG !e! " + "a" * 250_000 + "\n---\n[" + "!e!x a," * 35_000):
+            self.check([400, 413], "POST", CMS, body, kind=YAML)
+
+
+if __name__ == "__main__":
+    unittest.main()
