@@ -187,6 +187,7 @@ class Depth(LiveTest):
                 for accept in (JSON, YAML, PROTOBUF, JSON + ";as=Table;v=v1;g=meta.k8s.io",
                                JSON + ";as=PartialObjectMetadata;v=v1;g=meta.k8s.io"):
                     self.call("GET", one, accept=accept)
+                self.call("GET", one + "?pretty=true")
                 self.call("PATCH", one, '{"metadata":{"labels":{"x":"y"}}}', kind=MERGE)
                 self.call("PATCH", one, '{"metadata":{"labels":{"x":"y"}}}', kind=STRATEGIC)
                 self.call("PATCH", one, '[{"op":"add","path":"/x","value":1}]', kind=PATCH)

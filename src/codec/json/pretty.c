@@ -6,6 +6,8 @@ static enum status new_line(size_t depth, struct buf *to)
 {
     static const char blanks[] = "                                                                "
                                  "                                                                ";
+    if (to->len > JSON_PRETTY_BYTES_MAX)
+        return ST_LIMIT;
     TRY(buf_append_text(to, "\n"));
     return buf_append(to, slice_of(blanks, 2 * size_min(depth, DEPTH_SHOWN_MAX)));
 }

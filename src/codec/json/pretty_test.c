@@ -41,12 +41,29 @@ static void text_that_is_cut_off_is_not_read_past_its_end(void **state)
     }
 }
 
+/* Each item stands behind as many blanks as a line gets at most. */
+static void what_would_be_blanks_mostly_is_refused(void **state)
+{
+    enum { LEVELS = 64, ITEMS = 200000 };
+    (void)state;
+    struct buf text = {0}, to = {0};
+    for (int i = 0; i < LEVELS; i++)
+        assert_int_equal(buf_append_text(&text, "["), ST_OK);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(buf_append_text(&text, "1,"), ST_OK);
+    assert_int_equal(json_pretty(buf_slice(&text), &to), ST_LIMIT);
+    assert_true(to.len < JSON_PRETTY_BYTES_MAX + 1024);
+    buf_fini(&text);
+    buf_fini(&to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_indented_as_go_does),
         cmocka_unit_test(strings_stay_as_they_are),
         cmocka_unit_test(text_that_is_cut_off_is_not_read_past_its_end),
+        cmocka_unit_test(what_would_be_blanks_mostly_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,11 @@ static enum status make_body(struct kube_call *call, struct slice json, enum kub
         return status;
     *format = KUBE_JSON;
     to->len = 0;
-    return wants_pretty(call) ? json_pretty(json, to) : buf_append(to, json);
+    status = wants_pretty(call) ? json_pretty(json, to) : ST_LIMIT;
+    if (status != ST_LIMIT)
+        return status;
+    buf_reset(to, 0);
+    return buf_append(to, json);
 }
 
 static enum status pack(struct kube_answer *answer)

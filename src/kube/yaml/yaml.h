@@ -22,8 +22,11 @@ MUST_CHECK
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
 
+enum { YAML_BYTES_MAX = 16 << 20 };
+
 /* Appends a tree as block YAML, members in the order of their keys; texts that could be taken for
- * something else stand in quotes. The arena is for what is made on the way. ST_NOMEM. */
+ * something else stand in quotes. The arena is for what is made on the way. ST_LIMIT: longer than
+ * YAML_BYTES_MAX, most of it indentation; ST_NOMEM. */
 MUST_CHECK
 enum status yaml_tree_write(struct arena *arena, const struct json_node *root, struct buf *to);
 

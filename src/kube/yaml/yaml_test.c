@@ -183,6 +183,31 @@ static void long_keys_are_marked_as_keys(void **state)
     assert_written(json, yaml);
 }
 
+/* A list in 250 others: each of its items stands behind 500 blanks. */
+static void what_would_be_blanks_mostly_is_not_written(void **state)
+{
+    enum { LEVELS = 250, ITEMS = 40000 };
+    (void)state;
+    struct arena arena;
+    struct json_node *root;
+    struct error error = {0};
+    struct buf json = {0}, yaml = {0};
+    for (int i = 0; i < LEVELS; i++)
+        assert_int_equal(buf_append_text(&json, "["), ST_OK);
+    for (int i = 0; i < ITEMS; i++)
+        assert_int_equal(buf_append_text(&json, "1,"), ST_OK);
+    assert_int_equal(buf_append_text(&json, "1"), ST_OK);
+    for (int i = 0; i < LEVELS; i++)
+        assert_int_equal(buf_append_text(&json, "]"), ST_OK);
+    arena_init(&arena, NULL, 0, 64 << 20);
+    assert_int_equal(json_tree_read(&arena, buf_slice(&json), &root, &error), ST_OK);
+    assert_int_equal(yaml_tree_write(&arena, root, &yaml), ST_LIMIT);
+    assert_true(yaml.len < YAML_BYTES_MAX + 1024);
+    buf_fini(&json);
+    buf_fini(&yaml);
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_byte_order_mark_is_passed_over),
         cmocka_unit_test(trees_are_written_so_that_they_are_read_the_same),
         cmocka_unit_test(long_keys_are_marked_as_keys),
+        cmocka_unit_test(what_would_be_blanks_mostly_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,8 @@ static bool is_block(const struct json_node *node)
 
 static enum status append_indent(struct writing *y, unsigned depth)
 {
+    if (y->to->len > YAML_BYTES_MAX)
+        return ST_LIMIT;
     for (unsigned i = 0; i < depth; i++)
         TRY(buf_append_text(y->to, "  "));
     return ST_OK;
