@@ -462,9 +462,6 @@ func TestCampaignWhoseLookSpansCompactions(t *testing.T) {
 
 // The client reads nothing until more was proclaimed than fits into its window, and compacted.
 func TestObserveReadLateAfterACompaction(t *testing.T) {
-	if harness.IsEtcd(harness.Subject()) {
-		t.Skip(etcdGivesUp)
-	}
 	e := newElector(t)
 	led, err := e.campaign("first", e.lease(100)).get(e.fixture)
 	e.must(err)
