@@ -20,7 +20,7 @@ struct engine_shard;
 
 /*
  * What the server does on its own behalf, without asking anybody: auto compaction, health checks,
- * and the Kubernetes face, which knows its own users. Never for a call of etcd's API.
+ * and the Kubernetes face for clients that it knows by name. Never for a call of etcd's API.
  */
 #define ENGINE_SERVER ((struct auth_principal){.is_server = true})
 
