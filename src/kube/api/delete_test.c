@@ -103,6 +103,36 @@ static void an_object_that_does_not_fit_is_refused_and_no_more(void **state)
     end();
 }
 
+enum { HEAVY = 20, HEAVY_BYTES = 128 << 10, HEAVY_A_TURN = 3 };
+
+/* None of them is selected, and each has to be looked at to its end. */
+static void large_objects_are_looked_at_some_a_turn(void **state)
+{
+    (void)state;
+    begin(5, 100);
+    struct buf text = {0};
+    assert_int_equal(buf_append_text(&text, "{\"data\":{\"k\":\""), ST_OK);
+    for (int i = 0; i < HEAVY_BYTES; i++)
+        assert_int_equal(buf_append_text(&text, "x"), ST_OK);
+    assert_int_equal(buf_append_text(&text, "\"},\"metadata\":{\"name\":\"c\"}}"), ST_OK);
+    char key[64];
+    for (int i = 0; i < HEAVY; i++) {
+        snprintf(key, sizeof(key), "/registry/configmaps/default/c%02d", i);
+        store(key, buf_slice(&text));
+    }
+    buf_fini(&text);
+    ask("GET", "/api/v1/namespaces/default", "", 200);
+    struct peer *all = send_json("DELETE", CMS "?labelSelector=a", "");
+    int turns = 0;
+    for (; !all->code; turns++) {
+        loop_turn(bed->loop, 0);
+        (void)fake_step(bed->engine);
+    }
+    assert_answer(all, 200, "\"items\":[]");
+    assert_true(turns >= HEAVY / HEAVY_A_TURN);
+    end();
+}
+
 /* Fills `token` with the continue token of an answer; false: it has none. */
 static bool find_token(struct peer *peer, char *token, size_t size)
 {
@@ -174,6 +204,7 @@ int main(void)
         cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
         cmocka_unit_test(no_memory_is_not_told_as_an_object_that_is_none),
         cmocka_unit_test(an_object_that_does_not_fit_is_refused_and_no_more),
+        cmocka_unit_test(large_objects_are_looked_at_some_a_turn),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
         cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),
     };
