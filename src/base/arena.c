@@ -34,18 +34,31 @@ void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t lim
     }
 }
 
-void arena_charge(struct arena *arena, struct account *account)
+void arena_charge_borrowed(struct arena *arena, struct account *account)
 {
     assert(arena->held_bytes == 0);
-    account_ref(account);
     arena->account = account;
+}
+
+void arena_keep_account(struct arena *arena)
+{
+    assert(!arena->has_account_ref);
+    account_ref(arena->account);
+    arena->has_account_ref = true;
+}
+
+void arena_charge(struct arena *arena, struct account *account)
+{
+    arena_charge_borrowed(arena, account);
+    arena_keep_account(arena);
 }
 
 void arena_fini(struct arena *arena)
 {
     struct arena_block *block = arena->blocks;
     account_release(arena->account, arena->held_bytes);
-    account_unref(arena->account);
+    if (arena->has_account_ref)
+        account_unref(arena->account);
     while (block) {
         struct arena_block *older = block->older;
         free(block);

@@ -25,15 +25,19 @@ struct arena {
     size_t held_bytes;          /* heap bytes in blocks */
     size_t limit_bytes;         /* held_bytes never passes this */
     bool ran_out;               /* an allocation has failed since arena_init */
-    struct account *account;    /* a reference: charged with held_bytes; may be NULL */
+    struct account *account;    /* charged with held_bytes; may be NULL */
+    bool has_account_ref;       /* otherwise the account is borrowed */
 };
 
 /* first may be NULL; it is borrowed until arena_fini. */
 void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t limit_bytes);
 
-/* Its blocks are charged to the account from now on. Before the first block; any thread may then
- * use the arena, but it is finished on the account's. */
+/* Its blocks are charged to the account from now on, to which it takes a reference. Before the
+ * first block. */
 void arena_charge(struct arena *arena, struct account *account);
+/* The same, but the account is only borrowed until arena_keep_account or arena_fini. */
+void arena_charge_borrowed(struct arena *arena, struct account *account);
+void arena_keep_account(struct arena *arena);
 
 /* Frees all blocks. A zeroed arena may be finished. */
 void arena_fini(struct arena *arena);

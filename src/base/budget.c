@@ -19,7 +19,7 @@ struct cell {
 struct account {
     struct budget *budget;
     _Atomic size_t held;
-    unsigned refs; /* of the connection's thread */
+    _Atomic unsigned refs;
 };
 
 struct budget {
@@ -194,12 +194,12 @@ enum status account_new(struct budget *budget, struct account **ret_account)
 void account_ref(struct account *account)
 {
     if (account)
-        account->refs++;
+        atomic_fetch_add_explicit(&account->refs, 1, memory_order_relaxed);
 }
 
 void account_unref(struct account *account)
 {
-    if (!account || --account->refs > 0)
+    if (!account || atomic_fetch_sub_explicit(&account->refs, 1, memory_order_acq_rel) > 1)
         return;
     assert(load(&account->held) == 0);
     atomic_fetch_sub_explicit(&account->budget->accounts, 1, memory_order_relaxed);

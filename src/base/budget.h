@@ -12,11 +12,10 @@
  * what is left for all others, and the last eighth is left to accounts that hold little. So one
  * account never holds more than 7/16 of the budget. What a client does not take is only given back
  * by ending its connection: `on_short` is called when an account was refused or needed a part of
- * the last eighth, with what it wanted to hold in all. Whoever holds more than twice as much may be
- * ended for it, the largest first (budget_may_end).
+ * the last eighth, with what it wanted to hold in all. Whoever holds more than that may be ended for
+ * it, the largest first (budget_may_end).
  *
- * Charging and releasing: any thread. An account is made and referred to by one thread, that of its
- * connection. Without an account (NULL) nothing is counted and nothing refused.
+ * Accounts may be used on any thread. Without one (NULL) nothing is counted and nothing refused.
  */
 #ifndef VIGIL_BASE_BUDGET_H
 #define VIGIL_BASE_BUDGET_H
@@ -44,7 +43,7 @@ bool budget_has_room(const struct budget *budget, size_t wanted);
 /* Whether a connection with so much may be ended for the sake of one that wants so much. */
 static inline bool budget_may_end(size_t held, size_t wanted)
 {
-    return held / 2 > wanted;
+    return held > wanted;
 }
 /* An account's connection was ended to get back what it held. */
 void budget_count_reclaim(struct budget *budget);

@@ -103,7 +103,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
     list_init(&call->in_timed);
     size_t bytes = small ? GRPC_PARKING_CALL_BYTES : GRPC_CALL_BYTES;
     arena_init(&call->arena, call + 1, bytes - sizeof(*call), server->limits->arena_bytes_max);
-    arena_charge(&call->arena, endpoint->account);
+    arena_charge_borrowed(&call->arena, endpoint->account);
     server->calls++;
     return call;
 }
@@ -212,6 +212,8 @@ void grpc_call_closed(struct grpc_call *call)
     grpc_call_end(call);
     if (call->holds == 0)
         call_free(call);
+    else
+        arena_keep_account(&call->arena); /* the call outlives its connection */
 }
 
 void grpc_call_hold(struct grpc_call *call)
