@@ -120,14 +120,15 @@ static void spend(unsigned *work, size_t bytes)
     *work -= cost < *work ? (unsigned)cost : *work;
 }
 
-/* Counts the bytes of the item's oldest versions until the work is done. Returns of how many. */
+/* Counts the bytes of the item's oldest versions until the work is done, at least of one: a single
+ * long change may take all of a step's work. Returns of how many. */
 static uint32_t oldest_bytes(const struct compaction *compaction, const struct index_item *item,
                              uint32_t count, unsigned *work, int64_t *ret_bytes)
 {
     const uint64_t *older = index_item_older(item);
     uint32_t at = 0;
     *ret_bytes = 0;
-    for (; at < count && *work; at++) {
+    for (; at < count && (*work || at == 0); at++) {
         const struct change_head *version;
         bool known = change_get(compaction->apply->log, older[at], &version) == ST_OK;
         *ret_bytes += known ? apply_db_bytes(version->field_bytes) : 0;

@@ -457,6 +457,27 @@ static void segment_all_alive_is_not_cleaned(void **state)
     fail_msg("cleaning does not end");
 }
 
+/* One change of it takes more work than a step has: each step drops something all the same. */
+static void long_values_are_trimmed_too(void **state)
+{
+    struct fixture *f = *state;
+    enum { VALUE_BYTES = 200000, VERSIONS = 5, STEPS_MAX = 1000 };
+    char *value = malloc(VALUE_BYTES + 1);
+    assert_non_null(value);
+    memset(value, 'v', VALUE_BYTES);
+    value[VALUE_BYTES] = '\0';
+    for (int i = 0; i < VERSIONS; i++)
+        fixture_put(f, "long", value);
+    free(value);
+    fixture_compact(f, fixture_put(f, "after", ""));
+    assert_int_equal(store_commit(f->store), ST_OK);
+    for (int steps = 0; store_has_work(f->store); steps++) {
+        assert_true(steps < STEPS_MAX);
+        assert_int_equal(store_work(f->store), ST_OK);
+    }
+    assert_string_equal(versions(f, "long"), "14");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void)
@@ -473,6 +494,7 @@ int main(void)
         TEST(compaction_during_another_is_trimmed_after_it),
         TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
         TEST(large_record_is_trimmed_in_steps),
+        TEST(long_values_are_trimmed_too),
         TEST(size_in_use_follows_and_size_does_not),
         TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
         TEST(segment_all_alive_is_not_cleaned),
