@@ -166,6 +166,10 @@ static void trees_are_written_so_that_they_are_read_the_same(void **state)
         "- \"a: b\"\n- \"#\"\n- \"Null\"\n");
     assert_written("\"\\ud83d\\ude00\\u0001\"", "\"\xf0\x9f\x98\x80\\u0001\"\n");
     assert_written("{}", "{}\n");
+    assert_written("[\"a\\u0085b\",\"\xc2\x85\xc2\x9f\xc2\xa0\",\"\x7f\","
+                   "\"\\u2028\\u2029\\ufeff\\uffff\\uffef\"]",
+                   "- \"a\\u0085b\"\n- \"\\u0085\\u009f\xc2\xa0\"\n- \"\\u007f\"\n"
+                   "- \"\\u2028\\u2029\\ufeff\\uffff\xef\xbf\xaf\"\n");
 }
 
 static void long_keys_are_marked_as_keys(void **state)

@@ -36,12 +36,61 @@ static bool is_plain(struct slice text)
     return true;
 }
 
+/* A character that stands in JSON as it is and must not in YAML: a reader would refuse it, or fold
+ * it as the end of a line. Returns how many bytes it has; 0: it is none. */
+static size_t special_at(struct slice text, size_t at, unsigned *ret_rune)
+{
+    const uint8_t *c = text.ptr + at;
+    size_t left = text.len - at;
+    *ret_rune = c[0];
+    if (c[0] < 0x7f)
+        return 0;
+    if (c[0] == 0x7f)
+        return 1;
+    if (c[0] == 0xc2 && left > 1 && c[1] < 0xa0) { /* U+0080 to U+009F */
+        *ret_rune = c[1];
+        return 2;
+    }
+    if (left < 3 || (c[0] != 0xe2 && c[0] != 0xef))
+        return 0;
+    unsigned rune = (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    *ret_rune = rune;
+    bool special = rune == 0x2028 || rune == 0x2029 || rune == 0xfeff || rune >= 0xfffe;
+    return special ? 3 : 0;
+}
+
+static enum status append_escaped(struct slice json, struct buf *to)
+{
+    size_t from = 0, len;
+    unsigned rune;
+    for (size_t at = 0; at < json.len; at += size_max(len, 1)) {
+        len = special_at(json, at, &rune);
+        if (!len)
+            continue;
+        TRY(buf_append(to, slice_sub(json, from, at - from)));
+        TRY(buf_append_format(to, "\\u%04x", rune));
+        from = at + len;
+    }
+    return buf_append(to, slice_sub(json, from, json.len - from));
+}
+
+static bool is_ascii(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] >= 0x7f)
+            return false;
+    return true;
+}
+
 static enum status append_quoted(struct slice text, struct buf *to)
 {
+    AUTO(buf_fini) struct buf json = {0};
     struct json_writer w;
-    json_writer_init(&w, to);
+    bool ascii = is_ascii(text);
+    json_writer_init(&w, ascii ? to : &json);
     json_string(&w, text);
-    return json_writer_finish(&w);
+    TRY(json_writer_finish(&w));
+    return ascii ? ST_OK : append_escaped(buf_slice(&json), to);
 }
 
 static enum status append_text(struct slice text, struct buf *to)
