@@ -106,15 +106,18 @@ static void on_written(struct engine_op *op)
 {
     struct kube_purge *purge = CONTAINER_OF(op, struct kube_purge, write.engine.op);
     struct kube_kv current;
-    /* What has changed meanwhile is found again in the next round. */
-    bool written = op->status == ST_OK && kube_write_succeeded(&purge->write, &current);
-    if (!written) {
+    bool failed = op->status != ST_OK;
+    bool written = !failed && kube_write_succeeded(&purge->write, &current);
+    bool gone = !failed && !written && !current.mod_revision;
+    /* What has changed meanwhile is found again in the next round; what others have deleted is
+     * what was wanted. */
+    if (!written && !gone) {
         purge->left = true;
         purge->over = false;
     }
     /* What was to be marked is counted already. */
-    if (!written && !purge->done && !purge->write.value.len)
-        kube_remains_add(&purge->remains, purge->page_kind, true);
+    if (!written && !gone && !purge->done && !purge->write.value.len)
+        kube_remains_add(&purge->remains, purge->page_kind, failed);
     engine_write_close(&purge->write.engine);
     end_op(purge);
 }

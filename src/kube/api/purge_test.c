@@ -185,6 +185,32 @@ static void a_page_of_large_objects_keeps_its_finalizers(void **state)
     end();
 }
 
+enum { RACED = 12 };
+
+/* What somebody else deletes first is as gone as what the purge deletes: it waits for nothing. */
+static void objects_that_others_delete_leave_nothing_to_wait_for(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        char text[128];
+        make_namespace(seed, 0);
+        for (int i = 0; i < RACED; i++) {
+            snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"c%d\"}}", i);
+            ask("POST", IN_T "/configmaps", text, 201);
+        }
+        (void)send_json("DELETE", IN_T, "");
+        for (int i = 0; i < RACED; i++) {
+            snprintf(text, sizeof(text), IN_T "/configmaps/c%d", i);
+            (void)send_json("DELETE", text, "");
+            loop_turn(bed->loop, 0);
+            (void)fake_step(bed->engine);
+        }
+        run();
+        ask("GET", IN_T, "", 404);
+        end();
+    }
+}
+
 /* After a restart the first look for what was being deleted fails. */
 static void what_a_start_could_not_read_is_read_again(void **state)
 {
@@ -227,6 +253,7 @@ int main(void)
         cmocka_unit_test(conditions_say_what_remains),
         cmocka_unit_test(a_page_of_large_objects_keeps_its_finalizers),
         cmocka_unit_test(an_event_that_is_marked_keeps_its_lease),
+        cmocka_unit_test(objects_that_others_delete_leave_nothing_to_wait_for),
         cmocka_unit_test(what_a_start_could_not_read_is_read_again),
         cmocka_unit_test(one_that_is_asked_for_again_does_one_thing_at_a_time),
     };
