@@ -197,7 +197,8 @@ void compaction_let_go(struct compaction *compaction)
 static bool change_visit(struct compaction *compaction, const struct change_head *change,
                          unsigned *work)
 {
-    spend(work, change->field_bytes);
+    if (!compaction->resumes)
+        spend(work, change->field_bytes);
     if (!compaction->counting)
         return change_trim(compaction, change, work);
     change_count(compaction, change);

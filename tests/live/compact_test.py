@@ -11,8 +11,8 @@ import urllib.request
 
 from server import LiveTest, SUBJECT, only_vigil
 
-REVISIONS, KEYS = 300_000, 20_000
-# 4 MB with the address sanitizer; 34 MB when the keeper pinned one state while all of it was trimmed.
+REVISIONS, KEYS = 600_000, 20_000
+# 4 MB with the address sanitizer; 60 to 97 MB when the keeper pinned one state while all of it was trimmed.
 MORE_KB_MAX = 16 << 10
 
 
