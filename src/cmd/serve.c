@@ -141,6 +141,23 @@ static void on_cut(void *ctx, const struct engine_local_cut *cut)
              LOG_TEXT("reason", cut->reason));
 }
 
+static void on_defragment(void *ctx, const struct engine_local_defragment *defragment)
+{
+    const struct serve *s = ctx;
+    int64_t threshold = s->config.server.engine.defragment_from_bytes;
+    char size[BYTES_TEXT_BYTES], in_use[BYTES_TEXT_BYTES], threshold_text[BYTES_TEXT_BYTES];
+    bytes_format((uint64_t)defragment->db_bytes, size);
+    bytes_format((uint64_t)defragment->db_bytes_in_use, in_use);
+    bytes_format((uint64_t)threshold, threshold_text);
+    log_info(defragment->begun ? "defragmenting" : "Skipping defragmentation",
+             LOG_I64("current-db-size-bytes", defragment->db_bytes),
+             LOG_TEXT("current-db-size", size),
+             LOG_I64("current-db-size-in-use-bytes", defragment->db_bytes_in_use),
+             LOG_TEXT("current-db-size-in-use", in_use),
+             LOG_I64("bootstrap-defrag-threshold-bytes", threshold),
+             LOG_TEXT("bootstrap-defrag-threshold", threshold_text));
+}
+
 /* What etcd says about files and URLs that do not need each other. */
 static void tell_tls(const struct serve *s)
 {
@@ -234,9 +251,11 @@ static enum status configure(struct serve *s, struct error *error)
     tell_kube(s);
     if (!s->for_people || s->settings.values.quota_backend_bytes)
         quota_notice_log(s->settings.values.quota_backend_bytes);
+    s->config.server.engine.ctx = s;
     s->config.server.engine.on_fatal = on_fatal;
     s->config.server.engine.on_warning = on_warning;
     s->config.server.engine.on_cut = on_cut;
+    s->config.server.engine.on_defragment = on_defragment;
     return ST_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "cmd/serve_config.h"
 
 #include "base/xalloc.h"
+#include "cmd/emulated_version.h"
 #include "cmd/feature_gates.h"
 #include "cmd/memory.h"
 #include "cmd/version.h"
@@ -271,39 +272,16 @@ static enum status set_member(struct serve_config *config, const struct serve_op
     return ST_OK;
 }
 
-/* One to three digits. */
-static bool take_number(const char **text, unsigned *ret_number)
-{
-    unsigned number = 0, digits = 0;
-    for (; **text >= '0' && **text <= '9' && digits < 3; ++*text, digits++)
-        number = number * 10 + (unsigned)(**text - '0');
-    *ret_number = number;
-    return digits > 0;
-}
-
-static bool take_dot(const char **text)
-{
-    bool found = **text == '.';
-    *text += found;
-    return found;
-}
-
 static enum status set_version(struct serve_config *config, const struct serve_options *options,
                                struct error *error)
 {
-    unsigned major, minor, patch;
-    const char *rest = options->emulate_version;
-    bool whole = take_number(&rest, &major) && take_dot(&rest) && take_number(&rest, &minor) &&
-                 take_dot(&rest) && take_number(&rest, &patch) && !*rest;
-    if (!whole || major != 3)
-        return error_set(error, ST_INVALID,
-                         "--emulate-version: \"%.40s\" is no version of etcd 3, such as 3.7.0",
-                         options->emulate_version);
+    struct emulated_version version;
+    TRY(emulated_version_read(options->emulate_version, &version, error));
     char *cluster = take(config, VERSION_BYTES_MAX);
-    snprintf(cluster, VERSION_BYTES_MAX, "%u.%u.0", major, minor);
+    snprintf(cluster, VERSION_BYTES_MAX, "%u.%u.0", version.major, version.minor);
     config->server.etcd.version = options->emulate_version;
     config->server.etcd.cluster_version = cluster;
-    config->server.etcd.before_3_5 = minor < 5;
+    config->server.etcd.before_3_5 = version.minor < 5;
     return ST_OK;
 }
 
@@ -457,6 +435,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
     engine->segment_bytes_max = options->segment_bytes;
     engine->checkpoint_bytes = options->checkpoint_bytes;
     engine->check_interval_ns = options->corrupt_check_time_ns;
+    engine->defragment_from_bytes = options->bootstrap_defrag_threshold_megabytes << 20;
     engine->check_first =
         options->initial_corrupt_check || has_gate(options, "InitialCorruptCheck");
     engine->quota_bytes =

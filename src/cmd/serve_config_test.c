@@ -139,6 +139,13 @@ static void reported_version_can_be_changed(void **state)
     assert_string_equal(f.config.server.etcd.version, "3.6.12");
     assert_string_equal(f.config.server.etcd.cluster_version, "3.6.0");
     serve_config_fini(&f.config);
+    static const char *const before[] = {"3.8.0-alpha.0", "3.7.1-rc", "3.7.0-rc.1+git.5", "3.7.0+x"};
+    for (size_t i = 0; i < COUNT_OF(before); i++) {
+        assert_int_equal(read_flags(&f, 0, "--emulate-version", before[i], NULL), ST_OK);
+        assert_string_equal(f.config.server.etcd.version, before[i]);
+        assert_string_equal(f.config.server.etcd.cluster_version, i ? "3.7.0" : "3.8.0");
+        serve_config_fini(&f.config);
+    }
 }
 
 static void member_comes_from_the_initial_cluster(void **state)
@@ -162,7 +169,13 @@ static void flags_that_make_no_sense_are_explained(void **state)
     assert_refused(read_flags(&f, 0, "--initial-cluster=http://h:1", NULL), &f, "NAME=URL");
     assert_refused(read_flags(&f, 0, "--emulate-version=4.0.0", NULL), &f, "4.0.0");
     assert_refused(read_flags(&f, 0, "--emulate-version=3.7", NULL), &f, "3.7");
-    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1-rc", NULL), &f, "3.7.1-rc");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1-", NULL), &f, "3.7.1-");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1-rc..1", NULL), &f, "3.7.1-rc..1");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1-rc 1", NULL), &f, "3.7.1-rc 1");
+    assert_refused(read_flags(&f, 0, "--emulate-version=3.7.1rc", NULL), &f, "3.7.1rc");
+    char long_version[128] = "--emulate-version=3.7.1-";
+    memset(long_version + strlen(long_version), 'a', 70);
+    assert_refused(read_flags(&f, 0, long_version, NULL), &f, "3.7.1-aaa");
     assert_refused(read_flags(&f, 0, "--emulate-version=3.1234.0", NULL), &f, "3.1234.0");
     assert_refused(read_flags(&f, 0, "--listen-client-urls=localhost:1", NULL), &f,
                    "--listen-client-urls");

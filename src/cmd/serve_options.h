@@ -67,6 +67,7 @@ struct serve_options {
     uint64_t checkpoint_bytes;
     int64_t corrupt_check_time_ns;
     bool initial_corrupt_check;
+    int64_t bootstrap_defrag_threshold_megabytes;
     int auto_compaction_mode; /* enum serve_compaction_mode */
     const char *auto_compaction_retention;
 

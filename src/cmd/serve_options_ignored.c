@@ -70,8 +70,6 @@ static const struct option ignored[] = {
     IGNORED("backend-batch-limit", INT, "0", NO_BBOLT),
     IGNORED("compaction-batch-limit", INT, "1000", OWN_STEPS),
     IGNORED("compaction-sleep-interval", DURATION, "10ms", OWN_STEPS),
-    IGNORED("bootstrap-defrag-threshold-megabytes", INT, "0",
-            "segments are cleaned while the server runs"),
     IGNORED("socket-reuse-port", BOOL, "false", "each port has one listener"),
     IGNORED("socket-reuse-address", BOOL, "false", "it is always on"),
     IGNORED("unsafe-no-fsync", BOOL, "false", "every group of writes is synced"),
@@ -131,8 +129,6 @@ static const struct option ignored[] = {
 };
 
 static const struct option aliases[] = {
-    ALIAS("experimental-bootstrap-defrag-threshold-megabytes",
-          "bootstrap-defrag-threshold-megabytes"),
     ALIAS("experimental-compact-hash-check-time", "compact-hash-check-time"),
     ALIAS("experimental-compaction-batch-limit", "compaction-batch-limit"),
     ALIAS("experimental-compaction-sleep-interval", "compaction-sleep-interval"),

@@ -148,6 +148,20 @@ static const struct option storage[] = {
         FIELD(initial_corrupt_check),
     },
     {
+        .name = "bootstrap-defrag-threshold-megabytes",
+        .kind = OPTION_INT,
+        .fallback = "0",
+        .help = "Defragment after a start if that would free so many megabytes; 0: do not. Clients "
+                "are served meanwhile.",
+        .min = 0,
+        .max = 1 << 30,
+        FIELD(bootstrap_defrag_threshold_megabytes),
+    },
+    {
+        .name = "experimental-bootstrap-defrag-threshold-megabytes",
+        .alias_of = "bootstrap-defrag-threshold-megabytes",
+    },
+    {
         .name = "auto-compaction-mode",
         .kind = OPTION_ENUM,
         .choices = "periodic|revision",

@@ -1,6 +1,7 @@
 #include "cmd/serve_settings.h"
 
 #include "base/log.h"
+#include "cmd/emulated_version.h"
 #include "cmd/feature_gates.h"
 
 /* -- Reading -- */
@@ -58,8 +59,11 @@ enum settings_outcome serve_settings_read(struct serve_settings *settings,
         (void)error_set(error, ST_INVALID, "\"%.200s\" is not a valid flag", args[rest]);
         return SETTINGS_WRONG;
     }
-    if (settings->values.version)
-        return SETTINGS_VERSION;
+    if (settings->values.version) {
+        struct emulated_version version;
+        status = emulated_version_read(settings->values.emulate_version, &version, error);
+        return status == ST_OK ? SETTINGS_VERSION : SETTINGS_WRONG;
+    }
     settings->path = file_path(settings);
     status = settings->path ? read_file(settings, error)
                             : options_parse_environment(&settings->options, variables,

@@ -236,6 +236,25 @@ static void tell_cut(const struct engine_local *engine)
                                                     });
 }
 
+/* Before the keeper's thread begins, which then does it. */
+static void defragment_first(struct engine_local *engine)
+{
+    const struct engine_local_options *options = &engine->options;
+    if (!options->defragment_from_bytes)
+        return;
+    const struct store_view *view = store_view(engine->store);
+    int64_t leases = local_lease_db_bytes(&engine->writer.lease);
+    struct engine_local_defragment defragment = {
+        .db_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes + leases,
+        .db_bytes_in_use = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use + leases,
+    };
+    defragment.begun =
+        defragment.db_bytes - defragment.db_bytes_in_use >= options->defragment_from_bytes;
+    engine->keeper.defragmenter.wanted = defragment.begun;
+    if (options->on_defragment)
+        options->on_defragment(options->ctx, &defragment);
+}
+
 enum status engine_local_open(const struct engine_local_options *options,
                               struct engine **ret_engine, struct error *ret_error)
 {
@@ -294,6 +313,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
     local_snapshotter_init(&engine->snapshotter, engine);
+    defragment_first(engine);
     local_keeper_start(&engine->keeper);
     local_snapshotter_start(&engine->snapshotter);
     local_writer_start(&engine->writer);

@@ -25,6 +25,12 @@ struct engine_local_cut {
 
 struct turns;
 
+/* Whether a start defragments: what could be freed, held against defragment_from_bytes. */
+struct engine_local_defragment {
+    int64_t db_bytes, db_bytes_in_use;
+    bool begun; /* it goes on while the engine serves */
+};
+
 struct engine_local_options {
     const char *data_dir;
     struct fs *fs;              /* NULL: the machine's */
@@ -44,12 +50,15 @@ struct engine_local_options {
     int64_t watch_progress_interval_ns; /* 0: 10 minutes */
     int64_t compaction_wait_ns;         /* for shards that are behind; 0: a second */
     int64_t check_interval_ns; /* between the beginnings of two checks of the store; 0: an hour */
-    bool check_first;        /* all that is stored is read before anything else; damage: no start */
+    bool check_first; /* all that is stored is read before anything else; damage: no start */
+    int64_t defragment_from_bytes; /* defragment at the start if so much is free; 0: do not */
     int64_t lease_ttl_min_s; /* 0: 2, as etcd's with its usual election timeout */
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */
     void (*on_warning)(void *ctx, const char *text);
-    void (*on_cut)(void *ctx, const struct engine_local_cut *cut); /* while it opens; may be NULL */
+    /* While it opens; each may be NULL. */
+    void (*on_cut)(void *ctx, const struct engine_local_cut *cut);
+    void (*on_defragment)(void *ctx, const struct engine_local_defragment *defragment);
     void *ctx;
     struct turns *turns; /* where turns of its threads are measured; NULL: nowhere */
 };

@@ -68,6 +68,7 @@ enum defragment_state {
 };
 
 struct local_defragmenter {
+    bool wanted;     /* by nobody who waits for it: at the start */
     bool met_damage; /* some segment could not be cleaned */
     enum defragment_state state;
     struct op_chain served;  /* struct engine_defragment: answered when this one ends */

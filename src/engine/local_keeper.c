@@ -351,6 +351,7 @@ static void defragment_begin(struct local_keeper *keeper)
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
     defragmenter->served = defragmenter->waiting;
     defragmenter->waiting = (struct op_chain){0};
+    defragmenter->wanted = false;
     defragmenter->begun_ns = now_ns();
     defragmenter->met_damage = false;
     local_count(keeper->counts, LOCAL_DEFRAGMENTS_BEGUN, 1);
@@ -372,7 +373,8 @@ static void defragment_finish(struct local_keeper *keeper, enum status status)
 static void defragment(struct local_keeper *keeper)
 {
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
-    if (defragmenter->state == DEFRAGMENT_IDLE && defragmenter->waiting.first)
+    if (defragmenter->state == DEFRAGMENT_IDLE &&
+        (defragmenter->waiting.first || defragmenter->wanted))
         defragment_begin(keeper);
     if (defragmenter->state != DEFRAGMENT_CLEANING || keeper->cleaning)
         return;

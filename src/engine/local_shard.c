@@ -702,6 +702,15 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
                       atomic_load(&shard->engine->auth.shown_revision));
 }
 
+/*
+ * The index that etcd would show: its log has two entries more for each term, a leader's first and
+ * the member's own name, and at the first start two for the cluster. A store begins in term 2.
+ */
+static uint64_t raft_index(const struct store *store, const struct store_view *view)
+{
+    return view->log_index + 2 * store_term(store);
+}
+
 void local_status_get(struct engine_shard *base, struct engine_status *ret_status)
 {
     struct local_shard *shard = shard_of(base);
@@ -711,8 +720,8 @@ void local_status_get(struct engine_shard *base, struct engine_status *ret_statu
     *ret_status = (struct engine_status){
         .revision = view->revision,
         .compact_revision = view->compact_revision,
-        .raft_index = view->log_index,
-        .applied_index = view->log_index,
+        .raft_index = raft_index(shard->engine->store, view),
+        .applied_index = raft_index(shard->engine->store, view),
         .db_size_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes + lease_bytes,
         .db_size_in_use_bytes = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use + lease_bytes,
         .quota_bytes = shard->engine->options.quota_bytes,

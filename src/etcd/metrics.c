@@ -136,9 +136,9 @@ static void write_store(struct etcd_face *face, struct metric_page *page)
     metric_page_gauge(page, "etcd_debugging_mvcc_compact_revision",
                       "The revision that was compacted to.", not_negative(status.compact_revision));
     metric_page_gauge(page, "etcd_server_proposals_committed_total",
-                      "Index of the last record of the log.", status.raft_index);
+                      "Index of the last entry of the log, as in Status.", status.raft_index);
     metric_page_gauge(page, "etcd_server_proposals_applied_total",
-                      "Index of the last record that is visible.", status.applied_index);
+                      "Index of the last entry that is visible.", status.applied_index);
 }
 
 /* -- The only member -- */

@@ -97,8 +97,7 @@ static enum status write_event(struct v2_wait *wait, const struct watch_event *e
 static bool read_end_of_dir(struct watch_cursor *cursor, const struct watch_event *event,
                             struct v2_node *ret_dir)
 {
-    struct slice before =
-        event->tombstone ? watch_cursor_prev(cursor, event) : SLICE_EMPTY;
+    struct slice before = event->tombstone ? watch_cursor_prev(cursor, event) : SLICE_EMPTY;
     return before.len && v2_node_read(before, ret_dir) && ret_dir->dir;
 }
 

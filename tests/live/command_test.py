@@ -2,10 +2,12 @@
 """The command line: versions, flags, environment, and the name it is started by."""
 import json
 import os
+import re
 import subprocess
 import unittest
 import urllib.request
 
+import protobuf as pb
 from client import Client
 from server import SUBJECT, LiveTest, Server, free_port, is_etcd, only_vigil
 
@@ -101,6 +103,37 @@ class Names(LiveTest):
         server = self.serving(args=["--emulate-version", "3.6.4"])
         version = json.load(urllib.request.urlopen(server.url + "/version"))
         self.assertEqual(version["etcdserver"], "3.6.4")
+
+    def test_versions_before_a_release(self):
+        server = self.serving(args=["--emulate-version", "3.8.0-alpha.0"])
+        version = json.load(urllib.request.urlopen(server.url + "/version"))
+        self.assertEqual((version["etcdserver"], version["etcdcluster"]), ("3.8.0-alpha.0", "3.8.0"))
+        self.assertEqual(run(SUBJECT, "serve", "--version", "--emulate-version", "3.8.0-alpha.0")[0], 0)
+        code, text = run(SUBJECT, "serve", "--version", "--emulate-version", "3.8.0-")
+        self.assertEqual(code, 1, text)
+        self.assertIn("3.8.0-", text)
+
+    def test_defragmenting_at_the_start(self):
+        flag = ["--bootstrap-defrag-threshold-megabytes=1"]
+        server = self.serving(args=flag)
+        self.assertIn("Skipping defragmentation", server.log)
+        client = Client(server.port)
+        self.addCleanup(client.close)
+        for _ in range(4):
+            client.put(b"a", b"x" * 1000000)
+        client.call("Compact", pb.message(f1=client.put(b"b", b""), f2=True))
+        server.stop()
+        server = self.serving(args=flag)
+        line = next(json.loads(line) for line in server.lines if '"msg":"defragmenting"' in line)
+        self.assertEqual(line["bootstrap-defrag-threshold-bytes"], 1 << 20)
+        free = line["current-db-size-bytes"] - line["current-db-size-in-use-bytes"]
+        self.assertGreater(free, 2 << 20)
+
+        def freed():
+            page = urllib.request.urlopen(server.url + "/metrics").read().decode()
+            size = float(re.search(r"^etcd_mvcc_db_total_size_in_bytes (\S+)$", page, re.M)[1])
+            return size <= line["current-db-size-in-use-bytes"] + (1 << 20)
+        self.eventually(freed)
 
     def test_log_is_json_when_it_is_no_terminal(self):
         server = self.serving()

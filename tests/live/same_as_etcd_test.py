@@ -120,6 +120,30 @@ class SameAsEtcd(LiveTest):
         self.both(lambda c: self.asked(c, "Defragment"))
         self.both(lambda c: self.asked(c, "HashKV"))
 
+    def index(self, server):
+        """Of the log and of what was applied, and the term."""
+        request = urllib.request.Request(server.url + "/v3/maintenance/status", b"{}")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            status = json.load(answer)
+        return tuple(int(status[name]) for name in ("raftIndex", "raftAppliedIndex", "raftTerm"))
+
+    def test_the_index_of_the_log_is_etcds(self):
+        self.await_storage_version()
+        for puts in range(3):
+            ours = self.index(self.vigil)
+            # A real etcd names itself and its version a moment after it serves.
+            self.eventually(lambda: self.index(self.etcd) == ours,
+                            lambda: f"{ours}, and etcd's is {self.index(self.etcd)}")
+            for client in self.clients:
+                client.put(b"k", b"%d" % puts)
+        self.assertEqual(self.index(self.vigil), self.index(self.etcd))
+        for server in (self.vigil, self.etcd):
+            server.stop()
+            server.start()
+        ours = self.index(self.vigil)
+        self.eventually(lambda: self.index(self.etcd) == ours,
+                        lambda: f"{ours}, and etcd's is {self.index(self.etcd)}")
+
     def cluster_version(self, server):
         with urllib.request.urlopen(server.url + "/version", timeout=60) as answer:
             return json.load(answer)["etcdcluster"]
