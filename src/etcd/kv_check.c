@@ -1,6 +1,7 @@
 #include "etcd/kv_check.h"
 
 #include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
 #include "etcd/txn_overlap.h"
 
 static bool known_enum(int32_t value, int32_t last)
@@ -93,6 +94,65 @@ enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, s
     TRY(check_lists(request, ops_max));
     TRY(txn_overlap_check(request->success, request->success_count, arena));
     return txn_overlap_check(request->failure, request->failure_count, arena);
+}
+
+/* -- Before decoding -- */
+
+/* The next field of a message. False at the end, or where it is malformed. */
+static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *ret_body)
+{
+    const uint8_t *p = rest->ptr, *end = p + rest->len;
+    uint64_t tag, value;
+    if (!rest->len || !(p = pb_varint_read(p, end, &tag)))
+        return false;
+    *ret_body = SLICE_EMPTY;
+    switch (tag & 7) {
+    case PB_WIRE_VARINT:
+        if (!(p = pb_varint_read(p, end, &value)))
+            return false;
+        break;
+    case PB_WIRE_LEN:
+        if (!(p = pb_varint_read(p, end, &value)) || value > (size_t)(end - p))
+            return false;
+        *ret_body = slice_of(p, (size_t)value);
+        p += value;
+        break;
+    case PB_WIRE_I64:
+    case PB_WIRE_I32:
+        value = (tag & 7) == PB_WIRE_I64 ? 8 : 4;
+        if (value > (size_t)(end - p))
+            return false;
+        p += value;
+        break;
+    default:
+        return false;
+    }
+    *ret_number = (uint32_t)(tag >> 3);
+    *rest = slice_of(p, (size_t)(end - p));
+    return true;
+}
+
+static bool lists_are_too_long(struct slice message, size_t ops_max, unsigned depth)
+{
+    enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3, OP_TXN = 4 };
+    size_t counts[FAILURE + 1] = {0};
+    uint32_t number, inner;
+    struct slice body, nested;
+    while (field_next(&message, &number, &body)) {
+        if (number < COMPARE || number > FAILURE)
+            continue;
+        if (++counts[number] > ops_max)
+            return true;
+        while (number != COMPARE && depth && field_next(&body, &inner, &nested))
+            if (inner == OP_TXN && lists_are_too_long(nested, ops_max, depth - 1))
+                return true;
+    }
+    return false;
+}
+
+bool kv_txn_is_too_long(struct slice message, size_t ops_max)
+{
+    return lists_are_too_long(message, ops_max, PB_DEPTH_MAX);
 }
 
 static bool ranges_only(const struct pb_request_op *ops, size_t count)

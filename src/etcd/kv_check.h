@@ -6,6 +6,7 @@
 #define VIGIL_ETCD_KV_CHECK_H
 
 #include "base/arena.h"
+#include "base/slice.h"
 #include "base/status.h"
 
 struct pb_range_request;
@@ -27,6 +28,13 @@ enum status kv_check_delete_range(const struct pb_delete_range_request *request)
  */
 MUST_CHECK
 enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, struct arena *arena);
+
+/*
+ * Of a TxnRequest that is not decoded yet: some list in it is longer than ops_max. Decoding such a
+ * one may take a hundred times as long as finding this out. False also for bytes that are no
+ * message: the decoder says so.
+ */
+bool kv_txn_is_too_long(struct slice message, size_t ops_max);
 
 /* What a range stream does not offer: NULL, or the text of an UNIMPLEMENTED. */
 const char *kv_check_range_stream(const struct pb_range_request *request);

@@ -1,6 +1,7 @@
 #include "etcd/kv_check.h"
 
 #include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +148,43 @@ static void only_flat_ranges_are_reads(void **state)
         kv_txn_reads_only(&(struct pb_txn_request){.failure = &nested, .failure_count = 1}));
 }
 
+/* As bytes: `count` times an empty field, inside so many transactions. */
+static struct slice empty_fields(uint8_t *room, uint8_t tag, size_t count, unsigned depth)
+{
+    uint8_t *p = room + 64;
+    for (size_t i = 0; i < count; i++)
+        p[2 * i] = tag, p[2 * i + 1] = 0;
+    struct slice message = slice_of(p, 2 * count);
+    while (depth--) {
+        size_t op_bytes = 1 + pb_varint_size(message.len) + message.len;
+        uint8_t head[16], *end = head;
+        end = pb_message_head_write(end, 2, op_bytes);
+        end = pb_message_head_write(end, 4, message.len);
+        uint8_t *start = (uint8_t *)(uintptr_t)message.ptr - (end - head);
+        memcpy(start, head, (size_t)(end - head));
+        message = slice_of(start, (size_t)(end - head) + message.len);
+    }
+    return message;
+}
+
+static void lists_that_are_too_long_are_found_before_they_are_decoded(void **state)
+{
+    (void)state;
+    uint8_t room[1024] = {0};
+    for (uint8_t tag = 0x0a; tag <= 0x1a; tag = (uint8_t)(tag + 8)) {
+        for (unsigned depth = 0; depth < 4; depth++) {
+            assert_false(kv_txn_is_too_long(empty_fields(room, tag, 128, depth), 128));
+            assert_true(kv_txn_is_too_long(empty_fields(room, tag, 129, depth), 128));
+        }
+    }
+    assert_false(kv_txn_is_too_long(SLICE_EMPTY, 128));
+    assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x12\xff"), 0));
+    /* Fields of other kinds are passed over. */
+    assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x0d\0\0\0\0\x0a\0"), 0));
+    assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x09\0\0\0\0\0\0\0\0\x38\x01\x0a\0"), 0));
+    assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x09\0\0\x0a\0"), 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +195,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nesting_uses_up_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(first_fault_in_etcds_order_is_told, setup, teardown),
         cmocka_unit_test(only_flat_ranges_are_reads),
+        cmocka_unit_test(lists_that_are_too_long_are_found_before_they_are_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

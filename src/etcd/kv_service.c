@@ -258,6 +258,10 @@ static void delete_range_on_message(struct grpc_call *call, void *service, struc
 static void txn_on_message(struct grpc_call *call, void *service, struct slice message)
 {
     struct etcd_face *face = service;
+    if (kv_txn_is_too_long(message, face->config->txn_ops_max)) {
+        grpc_call_fail(call, ST_TOO_MANY_OPS);
+        return;
+    }
     struct write_call *w = write_call_new(call, face);
     if (!w || !etcd_call_decode(call, &pb_txn_request_table, message, &w->txn))
         return;

@@ -245,6 +245,8 @@ static int64_t send_rider(struct watch_stream *stream, struct watch_output *out,
         at = send_some(stream, out, stretch, watcher, at);
     ride->stretch = stretch->number;
     ride->at = at == NONE ? list->last : at;
+    if (stretch->partial && at == NONE && ride->from < stretch->place.revision)
+        ride->from = stretch->place.revision; /* it has had its part, if only of what it filters */
     return at == NONE ? INT64_MAX : stretch->found[at].revision;
 }
 
@@ -309,6 +311,7 @@ static struct watch_stretch *stretch_of(struct watch_hub *hub, const struct watc
     stretch->number = ++hub->stretch_number;
     stretch->place = scan->place;
     stretch->lacks = INT64_MAX;
+    stretch->partial = false;
     /* What was left out for lack of room, or is nobody else's, is read for the scan alone. */
     stretch->only = lacking || hub->scans == 1 ? scan : NULL;
     return stretch;

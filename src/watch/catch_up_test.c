@@ -176,6 +176,57 @@ static void who_is_left_out_of_a_stretch_that_is_full_gets_everything_too(void *
     }
 }
 
+/*
+ * Revisions of many events, watched from the past by many, whose ranges overlap, miss them, or who
+ * filter all of them: each gets its own, whole and in order, and no turn finds them for everybody.
+ */
+static void revisions_of_many_events_reach_many_watchers_some_at_a_time(void **state)
+{
+    (void)state;
+    enum { EVENTS = 300, REVISIONS = 3, EACH = 400, FILTERING = 7, MISSING = 11 };
+    static int64_t last[2][EACH];
+    static unsigned seen[2][EACH];
+    memset(last, 0, sizeof(last));
+    memset(seen, 0, sizeof(seen));
+    char key[16];
+    for (int r = 0; r < REVISIONS; r++) {
+        memory_begin(&bench->memory);
+        for (int i = 0; i < EVENTS; i++) {
+            snprintf(key, sizeof(key), "k%04d", i);
+            memory_add(&bench->memory, slice_from_text(key), SLICE_LITERAL("value"), false);
+        }
+        memory_publish(&bench->memory);
+        memory_put(&bench->memory, "other", "x");
+    }
+    for (int stream = 0; stream < 2; stream++)
+        for (int k = 0; k < EACH; k++) {
+            snprintf(key, sizeof(key), k % MISSING ? "k%04d" : "z%04d", k % EVENTS);
+            struct watch_create create = {.key = slice_from_text(key),
+                                          .range_end = SLICE_LITERAL("zz"),
+                                          .no_put = k % FILTERING == 0,
+                                          .start_revision = 2};
+            assert_int_equal(watch_stream_create(bench->clients[stream].stream, &create), ST_OK);
+        }
+    catch_up(ROOM);
+    for (int stream = 0; stream < 2; stream++) {
+        struct pb_watch_response *response;
+        while ((response = client_next(&bench->clients[stream])) != NULL)
+            for (size_t i = 0; i < response->events_count; i++) {
+                int64_t revision = response->events[i].kv->mod_revision;
+                assert_true(revision >= last[stream][response->watch_id]);
+                last[stream][response->watch_id] = revision;
+                seen[stream][response->watch_id]++;
+            }
+        for (int k = 0; k < EACH; k++) {
+            unsigned others = k % MISSING ? REVISIONS : 0; /* "other" is behind all "k…" */
+            unsigned wanted = k % MISSING ? REVISIONS * (unsigned)(EVENTS - k % EVENTS) : 0;
+            assert_int_equal(seen[stream][k], k % FILTERING ? wanted + others : 0);
+        }
+    }
+    /* Found for all at once, they would have been read a few times and not hundreds. */
+    assert_in_range(bench->reads, 2 * REVISIONS * EACH * EVENTS / 16384, UINT32_MAX);
+}
+
 static void live_watchers_do_not_wait_for_a_search_on_their_stream(void **state)
 {
     (void)state;
@@ -201,6 +252,7 @@ int main(void)
         TEST(streams_that_stand_in_the_same_stretch_share_its_reading),
         TEST(a_stream_far_behind_reaches_those_before_it_and_goes_on_with_them),
         TEST(who_is_left_out_of_a_stretch_that_is_full_gets_everything_too),
+        TEST(revisions_of_many_events_reach_many_watchers_some_at_a_time),
         TEST(live_watchers_do_not_wait_for_a_search_on_their_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ void stretch_drop(struct watch_stretch *stretch)
         return;
     }
     stretch->found_count = stretch->list_count = stretch->events = 0;
+    stretch->partial = false;
     if (stretch->slots)
         memset(stretch->slots, 0, stretch->slot_count * sizeof(stretch->slots[0]));
 }
@@ -178,6 +179,64 @@ static void match_few(struct matching *matching)
     }
 }
 
+/* The events of a revision that one range is told. False: none are. */
+static bool match_one(struct matching *matching, const struct watch_batch *batch,
+                      struct watch_range *range)
+{
+    bool found = false;
+    for (size_t i = 0; i < batch->count; i++) {
+        matching->event = &batch->events[i];
+        if (!watch_range_covers(watch_range_key(range), watch_range_end(range),
+                                matching->event->key))
+            continue;
+        matching->bytes += matching->event->field.len + 16;
+        add_found(matching, range);
+        found = true;
+    }
+    return found;
+}
+
+/*
+ * A revision with so many events, and so many who catch up, that looking for everybody's would take
+ * long: some riders of the scan have theirs, and the others come with the next stretch, which begins
+ * at the same revision. Each rider that was looked at goes to the back.
+ */
+static void match_some(struct matching *matching, const struct watch_batch *batch)
+{
+    struct watch_stretch *stretch = matching->stretch;
+    struct watch_scan *scan = (struct watch_scan *)(uintptr_t)matching->scan;
+    size_t left = scan->ride_count, room = size_max(1, STRETCH_FOUND_MAX / batch->count);
+    matching->revision = batch->revision;
+    stretch->partial = true;
+    for (; left && room; left--) {
+        struct list *link = list_pop_front(&scan->rides);
+        struct watch_ride *ride = LIST_ENTRY(link, struct watch_ride, in_scan);
+        list_push_back(&scan->rides, link);
+        struct watch_range *range = ride->watcher->range;
+        if (ride->from > batch->revision || stretch_find(stretch, range))
+            continue;
+        room--;
+        if (!match_one(matching, batch, range))
+            ride->from = batch->revision + 1; /* there is nothing to tell it */
+    }
+    if (left)
+        stretch->lacks = batch->revision;
+}
+
+/* So many events for so many watchers may be found in a revision that each scan reads it alone, … */
+static bool is_crowded(const struct matching *matching, const struct watch_batch *batch)
+{
+    return batch->count > 1 &&
+           batch->count * matching->hub->stats.watchers_catching_up > STRETCH_FOUND_MAX;
+}
+
+/* … and for some of its riders at a time. */
+static bool is_dense(const struct matching *matching, const struct watch_batch *batch)
+{
+    size_t riders = matching->scan->ride_count;
+    return riders > 1 && batch->count * riders > STRETCH_FOUND_MAX;
+}
+
 static void match(struct matching *matching, const struct watch_batch *batch)
 {
     bool few = matching->stretch->only && matching->scan->ride_count <= FEW_RIDERS;
@@ -207,10 +266,19 @@ enum status stretch_read(struct watch_hub *hub, struct watch_stretch *stretch,
                 stretch->place = before;
             return status == ST_OK ? ST_OK : next;
         }
-        match(&matching, &batch);
+        bool crowded = is_crowded(&matching, &batch), dense = crowded && is_dense(&matching, &batch);
+        if (crowded && stretch->events) { /* it begins a stretch of its own */
+            stretch->place = before;
+            return status;
+        }
+        if (crowded)
+            stretch->only = scan;
+        (dense ? match_some : match)(&matching, &batch);
         stretch->events += batch.count;
-        hub->budget -= size_min(hub->budget, batch.count);
+        hub->budget -= size_min(hub->budget, crowded ? WATCH_FILL_EVENTS : batch.count);
         status = ST_OK;
+        if (crowded)
+            break;
     }
     return status;
 }

@@ -41,6 +41,7 @@ struct watch_stretch {
     size_t events;
     uint32_t number;               /* no other has it */
     const struct watch_scan *only; /* that is read for; NULL: for all */
+    bool partial;                  /* one revision, of which only some riders have their events */
     struct stretch_found *found;
     size_t found_count, found_capacity;
     struct stretch_list *lists;

@@ -1,0 +1,266 @@
+#!/usr/bin/python3
+"""Nobody waits for the most expensive request of somebody else.
+
+A bystander on each I/O thread gets a key, again and again, while another client sends what costs most, one request
+after the other. The table of those is EXPENSIVE: a line is a name and a function that takes an Expense and sends it.
+"""
+import base64
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import grpc
+
+import protobuf as pb
+from server import LiveTest, SUBJECT, only_vigil
+
+KV, LEASE = "/etcdserverpb.KV/", "/etcdserverpb.Lease/"
+SANITIZED = "build-test" in SUBJECT or "build-tsan" in SUBJECT
+WORST_SECONDS = 1.0 if SANITIZED else 0.1
+THREADS = 2
+KEYS = 20_000
+LEASES = 5_000
+MIB = 1 << 20
+REFUSED = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL, grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+
+def channel(server):
+    return grpc.insecure_channel(f"127.0.0.1:{server.port}", options=[
+        ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1)])
+
+
+class Bystander:
+    """A process of its own that gets a key all the time, and says how long it waited at most."""
+
+    def __init__(self, server):
+        self.process = subprocess.Popen([sys.executable, __file__, "--bystander", str(server.port)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.take_worst()
+
+    def take_worst(self):
+        """Since it was last asked, in seconds; returns when it has got the key once more."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+def stand_by(port):
+    """The process: a get, then another one; a line for each line."""
+    get = grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary(KV + "Range")
+    asked, lines = threading.Semaphore(0), threading.Thread(target=lambda: [asked.release() for _ in sys.stdin] + [os._exit(0)])
+    lines.start()
+    worst = 0
+    while True:
+        last = asked.acquire(blocking=False)
+        begin = time.monotonic()
+        get(pb.range_of(b"key00000007"), timeout=60)
+        worst = max(worst, time.monotonic() - begin)
+        if last:
+            print(worst, flush=True)
+            worst = 0
+        time.sleep(0.001)
+
+
+class Expense:
+    """What an expensive request is sent with. Refused is as good as done."""
+
+    def __init__(self, server):
+        self.server = server
+        self.channel = channel(server)
+
+    def call(self, path, body, **more):
+        try:
+            return self.channel.unary_unary(path)(body, timeout=60, **more)
+        except grpc.RpcError as error:
+            if error.code() not in REFUSED:
+                raise
+            return None
+
+    def post(self, path, body):
+        request = urllib.request.Request(self.server.url + path, data=body, headers={"Content-Type": "application/json"})
+        with contextlib.suppress(urllib.error.HTTPError):
+            return urllib.request.urlopen(request, timeout=60).read()
+
+    def get(self, path):
+        with contextlib.suppress(urllib.error.HTTPError):
+            return urllib.request.urlopen(self.server.url + path, timeout=60).read()
+
+    def watch_all(self):
+        """All keys, with what was there before; returns once the watch is made."""
+        over = threading.Event()
+
+        def requests():
+            yield pb.field(1, pb.message(f1=b"\0", f2=b"\0", f6=1))
+            over.wait()
+
+        answers = self.channel.stream_stream("/etcdserverpb.Watch/Watch")(requests(), timeout=60)
+        next(answers)
+        return answers, over
+
+
+ALL = dict(f1=b"key", f2=b"kez")
+
+
+def txn(compares=(), then=()):
+    return b"".join(pb.field(1, c) for c in compares) + b"".join(pb.field(2, t) for t in then)
+
+
+def nested(depth, width, leaf):
+    """A tree of transactions, as wide as etcd's limit on operations lets it be."""
+    if depth == 1:
+        return b"".join(pb.field(2, leaf()) for _ in range(width))
+    return b"".join(pb.field(2, pb.field(4, nested(depth - 1, width, leaf))) for _ in range(width))
+
+
+def counted(make):
+    number = iter(range(1 << 30))
+    return lambda: make(b"n%07d" % next(number))
+
+
+def compare_all(target, **value):
+    return pb.message(f1=3, f2=target, f3=b"key", **value, f64=b"kez")
+
+
+def get_all(**more):
+    return pb.field(1, pb.message(**ALL, **more))
+
+
+def delete_watched(e):
+    """One revision of many events, its answer and its watch with all that was there before."""
+    answers, over = e.watch_all()
+    e.call(KV + "DeleteRange", pb.message(**ALL, f3=1))
+    next(answers)
+    over.set()
+    answers.cancel()
+    fill(e)
+
+
+WATCHES = 1_000
+
+
+def many_watches(e):
+    over = threading.Event()
+
+    def requests():
+        for i in range(WATCHES):
+            yield pb.field(1, pb.message(f1=b"key%08d" % i, f2=b"kez", f3=1))
+        over.wait()
+
+    answers = e.channel.stream_stream("/etcdserverpb.Watch/Watch")(requests(), timeout=60)
+    for _ in range(WATCHES):
+        next(answers)
+    over.set()
+    answers.cancel()
+
+
+def fill(e):
+    """The keys that the others work on."""
+    put = e.channel.unary_unary(KV + "Txn")
+    for first in range(0, KEYS, 4096):
+        numbers = range(first, min(first + 4096, KEYS))
+        puts = [pb.field(2, pb.put(b"key%08d" % i, b"value-%d" % i)) for i in numbers]
+        lists = [b"".join(pb.field(2, p) for p in puts[i:i + 64]) for i in range(0, len(puts), 64)]
+        put(b"".join(pb.field(2, pb.field(4, one)) for one in lists), timeout=60)
+
+
+def role_of_many(e):
+    """A role with many permissions, and what shows it."""
+    auth = "/etcdserverpb.Auth/"
+    e.call(auth + "RoleAdd", pb.message(f1=b"many"))
+    grant = e.channel.unary_unary(auth + "RoleGrantPermission")
+    calls = [grant.future(pb.message(f1=b"many", f2=pb.message(f1=2, f2=b"p%06d" % i)), timeout=60) for i in range(500)]
+    for call in calls:
+        call.result()
+    e.call(auth + "RoleGet", pb.message(f1=b"many"))
+    e.call(auth + "RoleDelete", pb.message(f1=b"many"))
+
+
+EXPENSIVE = [
+    ("compares of all keys", lambda e: e.call(KV + "Txn", txn([compare_all(0, f4=9)] * 128, [get_all(f9=1)]))),
+    ("compares of all values", lambda e: e.call(KV + "Txn", txn([compare_all(3, f7=b"x")] * 128, [get_all(f9=1)]))),
+    ("sorted ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all(f3=1, f5=2, f6=4)] * 64))),
+    ("ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 16))),
+    ("ranges beside a put", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 8 + [pb.field(2, pb.put(b"a", b""))]))),
+    ("a nested transaction of puts", lambda e: e.call(KV + "Txn", nested(3, 36, counted(lambda k: pb.field(2, pb.message(f1=k)))))),
+    ("a nested transaction of deletes", lambda e: e.call(KV + "Txn", nested(3, 36, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
+    ("a nested transaction of ranges", lambda e: e.call(KV + "Txn", nested(3, 36, lambda: pb.field(1, pb.message(f1=b"v"))))),
+    ("a million empty compares", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100))),
+    ("a million empty operations", lambda e: e.call(KV + "Txn", pb.field(2, b"") * (2 * MIB // 2 - 100))),
+    ("a million empty compares, packed", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100),
+                                                          compression=grpc.Compression.Gzip)),
+    ("a large value", lambda e: e.call(KV + "Put", pb.put(b"large", bytes(1_500_000)))),
+    ("a large value, packed", lambda e: e.call(KV + "Put", pb.put(b"large", bytes(1_500_000)), compression=grpc.Compression.Gzip)),
+    ("all keys", lambda e: e.call(KV + "Range", pb.message(**ALL))),
+    ("all keys, sorted by value", lambda e: e.call(KV + "Range", pb.message(**ALL, f5=2, f6=4))),
+    ("all keys of an old revision", lambda e: e.call(KV + "Range", pb.message(**ALL, f4=5, f8=1))),
+    ("all leases", lambda e: e.call(LEASE + "LeaseLeases", b"")),
+    ("all keys of a lease", lambda e: e.call(LEASE + "LeaseTimeToLive", pb.message(f1=1, f2=1))),
+    ("a delete of all keys, watched", delete_watched),
+    ("many watches from the past", many_watches),
+    ("a role with many permissions", role_of_many),
+    ("a hash of everything", lambda e: e.call("/etcdserverpb.Maintenance/HashKV", b"")),
+    ("the members", lambda e: e.call("/etcdserverpb.Cluster/MemberList", b"")),
+    ("the metrics", lambda e: e.get("/metrics")),
+    ("gateway: a large value", lambda e: e.post("/v3/kv/put", json.dumps(
+        {"key": "YQ==", "value": base64.b64encode(bytes(1_400_000)).decode()}).encode())),
+    ("gateway: many empty compares", lambda e: e.post("/v3/kv/txn", b'{"compare":[' + b"{}," * 600_000 + b"{}]}")),
+    ("gateway: a deep transaction", lambda e: e.post("/v3/kv/txn", b'{"success":[{"requestTxn":' * 50_000 + b"{}" + b"}]}" * 50_000)),
+    ("gateway: many unknown fields", lambda e: e.post("/v3/kv/put", b'{"key":"YQ==",' + b",".join(
+        b'"f%d":1' % i for i in range(180_000)) + b"}")),
+    ("gateway: a long unknown array", lambda e: e.post("/v3/kv/put", b'{"key":"YQ==","x":[' + b"1," * 1_000_000 + b"1]}")),
+    ("gateway: escapes", lambda e: e.post("/v3/kv/put", b'{"key":"' + b"\\u0041" * 300_000 + b'"}')),
+    ("gateway: all keys", lambda e: e.post("/v3/kv/range", json.dumps(
+        {"key": base64.b64encode(b"key").decode(), "range_end": base64.b64encode(b"kez").decode()}).encode())),
+    ("gateway: many renewals", lambda e: e.post("/v3/lease/keepalive", b'{"ID":1}' * 20_000)),
+]
+
+
+@only_vigil
+class Bystanders(LiveTest):
+    def bystanders(self, server):
+        """One on each I/O thread: a new connection goes to the thread that has fewest."""
+        found = [Bystander(server) for _ in range(THREADS)]
+        for one in found:
+            self.addCleanup(one.end)
+        return found
+
+    def test_nobody_waits_for_the_most_expensive_request_of_somebody_else(self):
+        server = self.serving(args=[f"--io-threads={THREADS}", "--max-request-bytes=1572864"])
+        expense = Expense(server)
+        fill(expense)
+        grant = expense.channel.unary_unary(LEASE + "LeaseGrant")
+        for call in [grant.future(pb.message(f1=36_000, f2=i + 1), timeout=60) for i in range(LEASES)]:
+            call.result()
+        bystanders = self.bystanders(server)
+        waits = {}
+        for name, send in EXPENSIVE:
+            for one in bystanders:
+                one.take_worst()
+            send(expense)
+            waits[name] = max(one.take_worst() for one in bystanders)
+        expense.channel.close()
+        if os.environ.get("VIGIL_TEST_TALK"):
+            print("".join(line for line in server.lines if "a turn took long" in line and '"io"' in line))
+            for name, wait in sorted(waits.items(), key=lambda item: -item[1]):
+                print(f"{wait * 1000:8.1f} ms  {name}")
+        late = {name: round(wait, 3) for name, wait in waits.items() if wait > WORST_SECONDS}
+        self.assertFalse(late, f"a bystander waited longer than {WORST_SECONDS} s; {server.log[-3000:]}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--bystander"]:
+        stand_by(int(sys.argv[2]))
+    unittest.main()
