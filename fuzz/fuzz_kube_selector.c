@@ -50,7 +50,8 @@ static void check_again(struct arena *arena, const struct selectors *s, struct s
 
 FUZZ_INPUT(.memory_bytes = 2 * ARENA_BYTES_MAX)
 {
-    struct slice rest = slice_of(data, size), labels = slice_cut(&rest, '\0'), fields = slice_cut(&rest, '\0');
+    struct slice rest = slice_of(data, size);
+    struct slice labels = slice_cut(&rest, '\0'), fields = slice_cut(&rest, '\0');
     const struct kube_kind *pods =
         kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
     struct selectors s;

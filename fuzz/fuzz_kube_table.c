@@ -31,7 +31,9 @@ static const struct kube_kind *custom_kind(void)
     if (!definition) {
         static struct schema_pool *pool;
         pool = schema_pool_new();
-        assert(kube_definition_new(pool, slice_from_text(definition_text), 1, &definition) == ST_OK);
+        enum status status =
+            kube_definition_new(pool, slice_from_text(definition_text), 1, &definition);
+        assert(status == ST_OK);
     }
     return &definition->versions[0].kind;
 }

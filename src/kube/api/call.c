@@ -329,7 +329,8 @@ static bool parse_accept(struct kube_call *call, const struct http_request *requ
     const struct kube_offer offer = {
         .whole = kube_formats_of(call->kind),
         .table = call->kind->flags & KUBE_CREATE_ONLY ? 0 : JSON | YAML,
-        .partial = ALL};
+        .partial = ALL,
+    };
     struct slice accept = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
     bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));

@@ -44,8 +44,8 @@ struct kube_face {
     unsigned packers;           /* lists that are compressed as they are sent */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: no such page */
     void *metrics_ctx;
-    struct clock *clock;            /* for the times in metadata */
-    struct list purges;             /* namespaces being emptied: struct kube_purge */
+    struct clock *clock; /* for the times in metadata */
+    struct list purges;  /* namespaces being emptied: struct kube_purge */
     struct kube_namespaces namespaces;
     struct kube_keep keep;
     struct kube_registry *registry; /* owned: which kinds there are */

@@ -51,7 +51,8 @@ struct kube_change {
     struct slice key;
     struct kube_meta meta; /* its arena is that of the attempt */
     enum kube_decision decision;
-    void (*follow)(struct kube_change *change); /* set by decide: called right before done */
+    /* Set by decide: called right before done. */
+    void (*follow)(struct kube_change *change);
     int64_t revision;   /* of what is stored; in done, of what was written */
     int64_t before;     /* in done: of what was stored */
     struct slice value; /* in done: the object's bytes; empty: there was none */

@@ -307,7 +307,8 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
     if ((namespaced && !call->path.namespace.len) || kube_is_namespaces(call->kind))
         return kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
                               "the server does not allow this method on the requested resource");
-    if (!kube_selectors_get(call, &c->selection) || !kube_delete_options_read(call, request, &c->options))
+    if (!kube_selectors_get(call, &c->selection) ||
+        !kube_delete_options_read(call, request, &c->options))
         return false;
     if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace, SLICE_EMPTY,
                       &c->prefix) != ST_OK ||

@@ -185,8 +185,7 @@ static void selectors_hold_for_an_object_at_the_moment_it_goes(void **state)
             loop_turn(bed->loop, 0);
             (void)fake_step(bed->engine);
         }
-        struct peer *change =
-            send_patch(CMS "/c11", "{\"metadata\":{\"labels\":{\"n\":\"2\"}}}");
+        struct peer *change = send_patch(CMS "/c11", "{\"metadata\":{\"labels\":{\"n\":\"2\"}}}");
         run();
         assert_answer(all, 200, NULL);
         bool changed = change->code == 200;

@@ -78,8 +78,7 @@ static void on_page(struct engine_op *op)
         if (fine && kube_object_look(kv.value, &object) == ST_OK &&
             kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &deleted) &&
             deleted.len)
-            kube_purge_start(keeper->face,
-                             slice_sub(kv.key, prefix.len, kv.key.len - prefix.len));
+            kube_purge_start(keeper->face, slice_sub(kv.key, prefix.len, kv.key.len - prefix.len));
     }
     fine = fine && keeper->range.op.status == ST_OK;
     engine_range_close(&keeper->range);

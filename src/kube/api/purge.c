@@ -171,8 +171,7 @@ static bool mark(struct kube_purge *purge, struct slice json, struct step *step)
     struct kube_status status = {0};
     struct kube_meta meta = meta_of(purge, purge->page_kind, &status);
     struct json_node *object;
-    return read_tree(purge, json, &object) == ST_OK &&
-           json_node_path(object, "metadata.name") &&
+    return read_tree(purge, json, &object) == ST_OK && json_node_path(object, "metadata.name") &&
            kube_meta_set_deleting(&meta, object,
                                   kube_strategy_grace_s(purge->page_kind, object, -1)) &&
            encode(purge, &meta, object, &step->value);

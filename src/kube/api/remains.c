@@ -85,7 +85,8 @@ static enum status append_lines(const struct kube_tally *tally, const char *befo
     struct buf lines[KUBE_REMAINS_NAMES_MAX] = {0};
     enum status status = ST_OK;
     for (size_t i = 0; i < tally->count && status == ST_OK; i++) {
-        struct slice name = slice_of(tally->names.ptr + tally->entries[i].at, tally->entries[i].len);
+        struct slice name =
+            slice_of(tally->names.ptr + tally->entries[i].at, tally->entries[i].len);
         status = buf_append_format(&lines[i], "%s%.*s%s", before, SLICE_ARGS(name), between);
         if (status == ST_OK && after)
             status = buf_append_format(&lines[i], "%lld%s", (long long)tally->entries[i].count,

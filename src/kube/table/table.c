@@ -52,8 +52,7 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     struct kube_cells cells = {.now_s = now_s};
     struct json_writer w;
     struct error error;
-    arena_init(&cells.arena, first, sizeof(first),
-               TREE_BYTES_MIN + json.len * TREE_BYTES_PER_BYTE);
+    arena_init(&cells.arena, first, sizeof(first), TREE_BYTES_MIN + json.len * TREE_BYTES_PER_BYTE);
     struct json_node *object;
     if (json_tree_read(&cells.arena, json, &object, &error) == ST_OK)
         cells.object = object;
