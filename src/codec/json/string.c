@@ -143,3 +143,41 @@ bool json_escaped_is(struct slice inner, struct slice text)
     }
     return !text.len;
 }
+
+/* The bytes that a string means, one after the other. */
+struct meaning {
+    const uint8_t *at, *end;
+    uint8_t held[4]; /* of a character that was escaped */
+    size_t held_at, held_len;
+};
+
+enum { NO_MORE = -1, NO_MEANING = -2 };
+
+static int next_byte(struct meaning *m)
+{
+    if (m->held_at < m->held_len)
+        return m->held[m->held_at++];
+    if (m->at == m->end)
+        return NO_MORE;
+    if (*m->at != '\\')
+        return *m->at++;
+    unsigned c = short_escape(m->at[1]);
+    m->at = m->at[1] == 'u' ? take_unicode(m->at + 2, m->end, &c) : m->at + 2;
+    if (!m->at)
+        return NO_MEANING;
+    m->held_len = put_char(m->held, c);
+    m->held_at = 1;
+    return m->held[0];
+}
+
+bool json_escaped_equal(struct slice a, struct slice b)
+{
+    struct meaning x = {.at = a.ptr, .end = a.ptr + a.len}, y = {.at = b.ptr, .end = b.ptr + b.len};
+    int byte;
+    do {
+        byte = next_byte(&x);
+        if (byte == NO_MEANING || byte != next_byte(&y))
+            return false;
+    } while (byte != NO_MORE);
+    return true;
+}

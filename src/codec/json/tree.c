@@ -546,16 +546,9 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
 {
     if (!a->escaped && !b->escaped)
         return slice_equal(a->text, b->text);
-    /* Six bytes may mean one, never more: so a short text is soon found to be no long one. */
-    if (a->text.len / 6 > b->text.len || b->text.len / 6 > a->text.len)
-        return false;
-    struct arena arena;
-    struct slice x, y;
-    arena_init(&arena, NULL, 0, 2 * (a->text.len + b->text.len) + 8192);
-    bool equal = json_node_text(a, &arena, &x) == ST_OK && json_node_text(b, &arena, &y) == ST_OK &&
-                 slice_equal(x, y);
-    arena_fini(&arena);
-    return equal;
+    if (a->escaped && b->escaped)
+        return json_escaped_equal(a->text, b->text);
+    return a->escaped ? json_escaped_is(a->text, b->text) : json_escaped_is(b->text, a->text);
 }
 
 /* Mostly they stand in the same order: what is not next is looked for. */

@@ -153,6 +153,11 @@ static void equality_is_that_of_meaning(void **state)
     } cases[] = {
         {"{\"a\":1,\"b\":[]}", "{\"b\":[],\"a\":1.0}", true},
         {"\"\\u0041\"", "\"A\"", true},
+        {"\"\\n\\\"\\\\\"", "\"\\u000a\\u0022\\u005c\"", true},
+        {"\"a\\nb\\n\"", "\"a\\nb\\n\"", true},
+        {"\"a\\nb\\n\"", "\"a\\nb\\t\"", false},
+        {"\"a\\nb\\n\"", "\"a\\nb\"", false},
+        {"\"a\\n\"", "\"an\"", false},
         {"1e2", "100", true},
         {"[1,2]", "[2,1]", false},
         {"{\"a\":1}", "{\"a\":1,\"b\":2}", false},

@@ -22,6 +22,7 @@ struct job {
     const struct kube_meta *meta;
     struct managed managed;
     struct error why;
+    bool no_memory; /* a text could not be read */
     char api_version[VERSION_BYTES];
     char now[KUBE_TIME_BYTES];
 };
@@ -196,11 +197,11 @@ static enum status read_managed(struct job *job, const struct json_node *stored,
     if (managed_is_reset(list))
         return ST_OK;
     enum status status = managed_read(managed, list);
-    if (status == ST_NOMEM || (status == ST_OK && managed->count))
+    if (status == ST_NOMEM || status == ST_LIMIT || (status == ST_OK && managed->count))
         return status;
     managed->count = 0;
     status = managed_read(managed, list_of(stored));
-    if (status == ST_OK || status == ST_NOMEM)
+    if (status == ST_OK || status == ST_NOMEM || status == ST_LIMIT)
         return status;
     managed->count = 0;
     return ST_OK;
@@ -273,7 +274,10 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
         return no_memory(&job);
     kube_apply_disown(live);
     status = update(&job, live, object);
-    /* Who owns what is not worth failing for: then nobody does, as in Kubernetes. */
+    if (status == ST_NOMEM || status == ST_LIMIT)
+        return fail(&job, status);
+    /* Types that do not fit are not worth failing for: then nobody owns anything, as in
+     * Kubernetes. */
     if (status != ST_OK)
         job.managed.count = 0;
     return put_list(&job, object);
@@ -320,7 +324,8 @@ bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node 
 static struct slice text_of(struct job *job, const struct json_node *object, const char *path)
 {
     struct slice text = SLICE_EMPTY;
-    (void)!json_node_text(json_node_path(object, path), job->meta->arena, &text);
+    job->no_memory |=
+        json_node_text(json_node_path(object, path), job->meta->arena, &text) != ST_OK;
     return text;
 }
 
@@ -338,8 +343,11 @@ static bool check_kind(struct job *job, const struct json_node *config)
 {
     char shown[VERSION_BYTES];
     const struct json_node *list = list_of(config);
-    if (!slice_equal(text_of(job, config, "apiVersion"), slice_from_text(job->api_version)) ||
-        !slice_equal(text_of(job, config, "kind"), slice_from_text(job->call->kind->kind))) {
+    struct slice version = text_of(job, config, "apiVersion"), kind = text_of(job, config, "kind");
+    if (job->no_memory)
+        return no_memory(job);
+    if (!slice_equal(version, slice_from_text(job->api_version)) ||
+        !slice_equal(kind, slice_from_text(job->call->kind->kind))) {
         print_kind(job, config, shown);
         return kube_fail(&job->call->status, KUBE_BAD_REQUEST, "invalid object type: %s", shown);
     }
@@ -478,9 +486,15 @@ static enum status find_allowed(struct job *job, struct json_node *live,
     if (!annotation)
         return ST_OK;
     TRY(json_node_text(annotation, arena, &text));
-    if (json_tree_read(arena, text, &applied, &error) != ST_OK ||
-        applied->type != JSON_TYPE_OBJECT ||
-        !slice_equal(text_of(job, applied, "apiVersion"), slice_from_text(job->api_version)))
+    enum status status = json_tree_read(arena, text, &applied, &error);
+    if (status == ST_NOMEM)
+        return status;
+    if (status != ST_OK || applied->type != JSON_TYPE_OBJECT)
+        return ST_OK;
+    struct slice version = text_of(job, applied, "apiVersion");
+    if (job->no_memory)
+        return ST_NOMEM;
+    if (!slice_equal(version, slice_from_text(job->api_version)))
         return ST_OK;
     TRY(typed_validate(arena, job->apply.type, applied, &faults, &count));
     if (count)

@@ -59,16 +59,10 @@ static void break_off(struct kube_call *call)
     http_abort(call->exchange);
 }
 
-/* The codes that are told when there is no memory, for one request or for all. */
-static bool tells_no_memory(unsigned code)
-{
-    return code == 413 || code == 429 || code >= 500;
-}
-
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
     /* An answer that was made while something was missing may be wrong, unless it says so. */
-    if (UNLIKELY(arena_ran_out(&call->arena)) && !tells_no_memory(code)) {
+    if (UNLIKELY(arena_ran_out(&call->arena)) && !kube_code_tells_no_memory(code)) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
         return;
@@ -620,7 +614,7 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     call->life.end = call_end;
     call->face = service;
     call->exchange = x;
-    arena_init(&call->arena, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_init(&call->arena, NULL, 0, call->face->call_bytes_max);
     arena_charge(&call->arena, http_exchange_account(x));
     http_exchange_set_user(x, &call->life);
     call->started_ns = clock_mono_ns(call->face->clock);
@@ -664,6 +658,7 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
         xalloc_check(aligned_alloc(64, align_up(sizeof(*face), 64)), 1);
     memset(face, 0, sizeof(*face));
     face->config = config;
+    face->call_bytes_max = face->attempt_bytes_max = KUBE_CALL_ARENA_BYTES_MAX;
     face->engine = engine;
     face->shard = shard;
     face->loop = loop;

@@ -58,6 +58,7 @@ struct kube_face {
     struct kube_watches watches;
     struct mailbox worked; /* calls that come back from the worker (work.h) */
     bool stopped; /* nothing is begun any more that nobody asks for */
+    size_t call_bytes_max, attempt_bytes_max; /* of the arenas of a call and of its attempts */
 };
 
 /* What one request may make us hold besides its body. */
@@ -109,7 +110,6 @@ void kube_call_begin(struct kube_call *call, unsigned code, struct slice content
 MUST_CHECK
 bool kube_call_object(struct kube_call *call, struct slice json, int64_t revision,
                       struct slice *ret_json);
-
 /* Begins the range of a request in the arena; `done` gets the call by kube_call_of_range. */
 void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
                      void (*done)(struct engine_op *op));

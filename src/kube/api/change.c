@@ -46,7 +46,7 @@ static void fail_engine(struct kube_change *change, enum status status)
 static bool take_stored(struct kube_change *change, struct kube_kv kv)
 {
     arena_fini(&change->scratch);
-    arena_init(&change->scratch, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
+    arena_init(&change->scratch, NULL, 0, change->call->face->attempt_bytes_max);
     arena_charge(&change->scratch, change->call->arena.account);
     change->revision = change->before = kv.mod_revision;
     change->stored = SLICE_EMPTY;
@@ -155,15 +155,20 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
                            slice_from_text(call->kind->plural), change->name, NULL);
         return KUBE_DECIDE_FAIL;
     }
-    if (!read_stored(change, &stored))
-        return KUBE_DECIDE_FAIL;
-    enum kube_decision decision = change->decide(change, stored, ret_object);
-    /* Nothing is written that was decided while a part was missing. */
-    if (decision != KUBE_DECIDE_FAIL && arena_ran_out(&change->scratch)) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        return KUBE_DECIDE_FAIL;
-    }
-    return decision;
+    return read_stored(change, &stored) ? change->decide(change, stored, ret_object)
+                                        : KUBE_DECIDE_FAIL;
+}
+
+/* Nothing is written or answered that was decided while a part was missing, unless it says so. */
+static void check_memory(struct kube_change *change)
+{
+    struct kube_status *status = &change->call->status;
+    if (!arena_ran_out(&change->scratch) && !arena_ran_out(&change->call->arena))
+        return;
+    if (change->decision != KUBE_DECIDE_FAIL ||
+        !kube_code_tells_no_memory(kube_status_code(status)))
+        kube_fail_engine(status, ST_NOMEM);
+    change->decision = KUBE_DECIDE_FAIL;
 }
 
 static bool encode(struct kube_change *change, struct json_node *object)
@@ -176,6 +181,8 @@ static bool encode(struct kube_change *change, struct json_node *object)
         return false;
     enum status status = kube_object_encode(object, &change->encoded);
     change->value = buf_slice(&change->encoded);
+    if (arena_ran_out(&change->scratch))
+        status = ST_NOMEM;
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
@@ -184,6 +191,7 @@ static void try_once(struct kube_call *call)
     struct kube_change *change = call->handler;
     struct json_node *object = NULL;
     change->decision = decide(change, &object);
+    check_memory(change);
     if (change->decision == KUBE_DECIDE_CREATE)
         kube_create_for(change, object);
     else if (change->decision == KUBE_DECIDE_FAIL || !encode(change, object))

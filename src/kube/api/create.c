@@ -326,8 +326,11 @@ static void read_namespace(struct kube_call *call)
 
 static void fail_terminating(struct kube_call *call, struct json_node *object)
 {
-    struct slice name = SLICE_EMPTY;
-    (void)!json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name);
+    struct slice name;
+    if (json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
     kube_fail(&call->status, KUBE_FORBIDDEN,
               "%s.%s \"%.*s\" is forbidden: create not allowed while custom resource definition is "
               "terminating",
@@ -336,6 +339,21 @@ static void fail_terminating(struct kube_call *call, struct json_node *object)
     call->status.group = slice_from_text(call->kind->group);
     call->status.kind = slice_from_text(call->kind->plural);
     kube_call_fail(call);
+}
+
+/* What was made while a part was missing is not written, and says nothing of the request. */
+static void begin_prepared(struct kube_call *call, struct create *create)
+{
+    bool fine = prepare(call, create);
+    if (arena_ran_out(create->arena)) {
+        if (fine || !kube_code_tells_no_memory(kube_status_code(&call->status)))
+            kube_fail_engine(&call->status, ST_NOMEM);
+        fine = false;
+    }
+    if (fine)
+        read_namespace(call);
+    else
+        kube_call_fail(call);
 }
 
 static void begin(struct kube_call *call, struct arena *arena, struct json_node *object,
@@ -354,10 +372,7 @@ static void begin(struct kube_call *call, struct arena *arena, struct json_node 
     *create = (struct create){.object = object, .arena = arena, .change = change};
     call->handler = create;
     call->on_free = on_free;
-    if (prepare(call, create))
-        read_namespace(call);
-    else
-        kube_call_fail(call);
+    begin_prepared(call, create);
 }
 
 void kube_create_for(struct kube_change *change, struct json_node *object)

@@ -468,6 +468,111 @@ static void a_patch_cannot_take_all_memory(void **state)
     end();
 }
 
+/* -- Memory that ends anywhere -- */
+
+#define LABELS "\"labels\":{\"a\":\"\\u0062\",\"c\":\"\\u0064\"}"
+#define CM "\"apiVersion\":\"v\\u0031\",\"kind\":\"ConfigM\\u0061p\""
+#define DEPLOYMENTS "/apis/apps/v1/namespaces/default/deployments"
+#define JSON "application/json"
+#define MERGE "application/merge-patch+json"
+#define STRATEGIC "application/strategic-merge-patch+json"
+#define JSON_PATCH "application/json-patch+json"
+#define APPLY "application/apply-patch+yaml"
+
+/* Answers of every sort, one after the other. */
+static const struct {
+    const char *method, *path, *type, *body;
+} writes[] = {
+    {"POST", CMS, JSON, "{\"metadata\":{\"name\":\"\\u0061\"," LABELS "}}"},
+    {"POST", CMS, JSON, "{\"metadata\":{\"generateName\":\"g\\u0061\"}}"},
+    {"POST", CMS, JSON, "{\"metadata\":{\"name\":\"\\u0041\"}}"},
+    {"PUT", CMS "/a", JSON, "{\"metadata\":{\"name\":\"\\u0061\"," LABELS "}}"},
+    {"PUT", CMS "/a", JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"\\u0031\"}}"},
+    {"PUT", CMS "/a", JSON, "{\"metadata\":{\"name\":\"\\u0062\"}}"},
+    {"PATCH", CMS "/a", MERGE, "{\"metadata\":{" LABELS "}}"},
+    {"PATCH", CMS "/a", STRATEGIC, "{\"metadata\":{" LABELS "}}"},
+    {"PATCH", CMS "/a", STRATEGIC, "{\"metadata\":{\"$retainKeys\":1}}"},
+    {"PATCH", CMS "/a", JSON_PATCH,
+     "[{\"op\":\"\\u0061dd\",\"path\":\"/data\",\"value\":{\"k\":\"\\u0061\"}}]"},
+    {"PATCH", CMS "/a", JSON_PATCH,
+     "[{\"op\":\"t\\u0065st\",\"path\":\"/data\",\"value\":\"\\u0061\"}]"},
+    {"PATCH", CMS "/a?fieldManager=m", APPLY,
+     "{" CM ",\"metadata\":{\"name\":\"a\"," LABELS "},\"data\":{\"k\":\"\\u0061\"}}"},
+    {"PATCH", CMS "/a?fieldManager=n", APPLY,
+     "{" CM ",\"metadata\":{\"name\":\"\\u0061\"},\"data\":{\"k\":\"\\u0062\"}}"},
+    {"PATCH", CMS "/new?fieldManager=n", APPLY,
+     "{" CM ",\"metadata\":{\"name\":\"new\"},\"data\":{\"k\":\"\\u0062\"}}"},
+    {"PATCH", CMS "/a", MERGE, "{\"immutable\":true}"},
+    {"PATCH", CMS "/a", MERGE, "{\"data\":{\"k\":\"\\u0063\"}}"},
+    {"POST", DEPLOYMENTS, JSON, "{\"metadata\":{\"name\":\"\\u0064\"},\"spec\":{}}"},
+    {"PATCH", DEPLOYMENTS "/d/scale", MERGE, "{\"spec\":{\"replicas\":3}}"},
+    {"PATCH", DEPLOYMENTS "/d/status", MERGE,
+     "{\"status\":{\"conditions\":[{\"type\":\"\\u0061\"}]}}"},
+    {"DELETE", CMS "/a", JSON, "{\"preconditions\":{\"uid\":\"\\u0061\"}}"},
+    {"DELETE", CMS "/a", JSON, "{\"propagationPolicy\":\"Orph\\u0061n\"}"},
+};
+
+static int64_t revision(void)
+{
+    struct engine_status status;
+    engine_status_get(bed->shard, &status);
+    return status.revision;
+}
+
+static unsigned write_with(size_t at, size_t *limit, size_t bytes)
+{
+    size_t usual = *limit;
+    *limit = bytes;
+    struct peer *peer =
+        send(writes[at].method, writes[at].path, writes[at].type, writes[at].body);
+    run();
+    *limit = usual;
+    unsigned code = peer->code;
+    leave(peer);
+    buf_fini(&peer->answer);
+    free(peer);
+    bed->count--;
+    return code;
+}
+
+/* A write gets its own answer or that memory ran out, at whichever allocation that is. */
+static void starve(size_t at, size_t *limit, unsigned expected)
+{
+    int64_t before = revision();
+    for (size_t bytes = ARENA_ALIGN;; bytes += ARENA_ALIGN) {
+        unsigned code = write_with(at, limit, bytes);
+        if (code == expected)
+            return;
+        if (!kube_code_tells_no_memory(code))
+            fail_msg("write %zu with %zu bytes: %u instead of %u", at, bytes, code, expected);
+        if (revision() != before)
+            return; /* it was written, and there was no memory for its answer */
+    }
+}
+
+static void want_of_memory_is_never_taken_for_an_answer(void **state)
+{
+    (void)state;
+    unsigned expected[COUNT_OF(writes)];
+    for (int round = 0; round < 3; round++) {
+        begin(15, 100);
+        size_t *limit = round == 1 ? &bed->face->call_bytes_max : &bed->face->attempt_bytes_max;
+        bed->config.schema = &kube_builtin_schema;
+        send_json("GET", CMS "/none", ""); /* after which the default namespaces are there */
+        run();
+        for (size_t i = 0; i < COUNT_OF(writes); i++) {
+            if (round)
+                starve(i, limit, expected[i]);
+            else
+                expected[i] = write_with(i, limit, *limit);
+        }
+        end();
+    }
+    assert_int_equal(expected[4], 409); /* answers of all sorts are among them */
+    assert_int_equal(expected[12], 409);
+    assert_int_equal(expected[15], 422);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_fault_of_the_engine_is_told),
         cmocka_unit_test(events_hang_on_leases_that_they_share),
         cmocka_unit_test(a_patch_cannot_take_all_memory),
+        cmocka_unit_test(want_of_memory_is_never_taken_for_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

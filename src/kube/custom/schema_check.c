@@ -94,7 +94,9 @@ static void check_pattern(struct check *c, const struct json_node *node)
     struct slice text;
     struct error error = {0};
     char why[640];
-    if (!pattern || json_node_text(pattern, c->arena, &text) != ST_OK || !text.len)
+    if (json_node_text(pattern, c->arena, &text) != ST_OK)
+        c->faults->no_memory = true;
+    if (!text.len)
         return;
     switch (patterns_get(&c->patterns, text, &regex, &text, &error)) {
     case ST_INVALID:

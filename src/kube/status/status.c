@@ -32,6 +32,11 @@ static const struct {
     [KUBE_UNKNOWN] = {"", 500},
 };
 
+bool kube_code_tells_no_memory(unsigned code)
+{
+    return code == 413 || code == 429 || code >= 500;
+}
+
 unsigned kube_status_code(const struct kube_status *status)
 {
     return reasons[status->reason].code;

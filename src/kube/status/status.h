@@ -58,6 +58,8 @@ struct kube_status {
 };
 
 unsigned kube_status_code(const struct kube_status *status);
+/* The codes that are told when there is no memory, for one request or for all. */
+bool kube_code_tells_no_memory(unsigned code);
 
 /*
  * Each fills it and returns false, so that a check can end with it. Plural, group and name are
