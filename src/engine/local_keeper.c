@@ -470,6 +470,13 @@ static void checkpoint(struct local_keeper *keeper)
     defragment_checkpointed(keeper, status);
 }
 
+/* The next thing but one hash under way: no other hash begins before it. */
+static bool cleaning_is_next(const struct local_keeper *keeper, int64_t now)
+{
+    return keeper->wants_cleaning && !keeper->cleaning && !rests(keeper, now) &&
+           now >= keeper->retry_at_ns;
+}
+
 /* One step of each thing that there is to do. */
 static void work(struct local_keeper *keeper)
 {
@@ -483,7 +490,7 @@ static void work(struct local_keeper *keeper)
     local_check_turn(&keeper->check, keeper->engine, now_ns());
     mark_if_idle(keeper);
     turn_phase("hashing the history");
-    local_hashes_turn(&keeper->hashes, !keeper->wants_cleaning);
+    local_hashes_turn(&keeper->hashes, !cleaning_is_next(keeper, now_ns()));
     sort_one(keeper);
     if (now_ns() < keeper->retry_at_ns)
         return;
@@ -493,8 +500,8 @@ static void work(struct local_keeper *keeper)
         want_cleaning(keeper);
     checkpoint(keeper);
     defragment(keeper);
-    if (keeper->wants_cleaning && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
-        !rests(keeper, now_ns()) && may_clean(keeper)) {
+    if (cleaning_is_next(keeper, now_ns()) &&
+        keeper->defragmenter.state != DEFRAGMENT_CLEANING && may_clean(keeper)) {
         keeper->wants_cleaning = false;
         (void)clean(keeper);
     }
@@ -507,7 +514,7 @@ static bool is_busy(const struct local_keeper *keeper, int64_t now)
     if (keeper->checkpointing && keeper_checkpoint_lags(keeper->keeper))
         return now >= keeper->retry_at_ns;
     return now >= keeper->retry_at_ns && !rests(keeper, now) &&
-           (keeper->checkpointing || (keeper->wants_cleaning && !keeper->cleaning) ||
+           (keeper->checkpointing || cleaning_is_next(keeper, now) ||
             defragment_waits_for_checkpoint(keeper) ||
             (keeper->defragmenter.state == DEFRAGMENT_CLEANING && !keeper->cleaning));
 }

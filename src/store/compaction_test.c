@@ -268,29 +268,6 @@ static void step_is_small_whatever_the_history_of_a_key_is(void **state)
     assert_in_range(steps, PUTS / WORK_PER_STEP, 3 * PUTS / WORK_PER_STEP);
 }
 
-/* A value alone may be more than a step should read: each step makes some way all the same. */
-static void large_values_are_trimmed_too(void **state)
-{
-    enum { PUTS = 10, VALUE_BYTES = 300 << 10, STEPS_MAX = 4 * PUTS };
-    struct fixture *f = *state;
-    static char value[VALUE_BYTES];
-    memset(value, 'v', sizeof(value) - 1);
-    int64_t newest = 0;
-    for (int i = 0; i < PUTS; i++) {
-        newest = fixture_put(f, "large", value);
-        fixture_commit(f);
-    }
-    fixture_compact(f, newest);
-    fixture_commit(f);
-    int steps = 0;
-    for (; store_has_work(f->store) && steps < STEPS_MAX; steps++)
-        assert_int_equal(store_work(f->store), ST_OK);
-    assert_false(store_has_work(f->store));
-    char kept[64];
-    snprintf(kept, sizeof(kept), "%lld %lld", (long long)newest - 1, (long long)newest);
-    assert_string_equal(versions(f, "large"), kept);
-}
-
 /* A second compaction while the first is being trimmed: one after the other, and all of both. */
 static void compaction_during_another_is_trimmed_after_it(void **state)
 {
@@ -514,7 +491,6 @@ int main(void)
         TEST(trimming_goes_on_after_a_restart),
         TEST(trimming_waits_for_a_reader_instead_of_taking_memory),
         TEST(step_is_small_whatever_the_history_of_a_key_is),
-        TEST(large_values_are_trimmed_too),
         TEST(compaction_during_another_is_trimmed_after_it),
         TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
         TEST(large_record_is_trimmed_in_steps),

@@ -427,7 +427,7 @@ static enum status do_clean(struct world *world)
 
 static enum status do_work(struct world *world)
 {
-    for (uint64_t steps = random_below(&world->random, 16); steps > 0; steps--)
+    for (uint64_t steps = random_below(&world->random, 64); steps > 0; steps--)
         TRY(store_work(world->store));
     return store_work(world->store);
 }

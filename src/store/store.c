@@ -18,6 +18,7 @@ enum {
      * much a group or a step retires, the number that waits levels off. */
     RECLAIM_PER_COMMIT = 256,
     RECLAIM_PER_STEP = 256,
+    RECLAIM_PER_IDLE_STEP = 4096, /* with nothing to trim: such steps come every 20 ms */
     RECLAIM_PER_REPLAY = 4096, /* records */
 };
 
@@ -351,7 +352,8 @@ enum status store_work(struct store *store)
     } else if (store->index_changed) {
         publish(store);
     }
-    reclaim(store, RECLAIM_PER_STEP);
+    bool trims = !compaction_done(&store->compaction);
+    reclaim(store, trims ? RECLAIM_PER_STEP : RECLAIM_PER_IDLE_STEP);
     return ST_OK;
 }
 

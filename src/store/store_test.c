@@ -184,7 +184,8 @@ static void do_something(struct world *world)
         assert_int_equal(store_commit(world->store), ST_OK);
     else if (draw < 90) {
         assert_int_equal(store_commit(world->store), ST_OK);
-        assert_int_equal(store_work(world->store), ST_OK);
+        for (uint64_t steps = random_below(&world->random, 64); steps > 0; steps--)
+            assert_int_equal(store_work(world->store), ST_OK);
     } else if (draw < 92)
         assert_int_equal(keeper_checkpoint(world->keeper), ST_OK);
     else if (draw < 94)
