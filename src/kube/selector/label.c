@@ -390,6 +390,19 @@ static struct slice key_text(const struct json_scanner *s, uint8_t decoded[LABEL
     return slice_of(decoded, len);
 }
 
+enum { FEW_KEYS = 8 }; /* so many are gone through one by one: most differ in their length */
+
+/* Where a key is; key_count: nowhere. */
+static size_t find_wanted(const struct label_selector *selector, struct slice key)
+{
+    size_t at = selector->key_count > FEW_KEYS ? find_key(selector, key) : 0;
+    size_t end = selector->key_count > FEW_KEYS ? size_min(at + 1, selector->key_count)
+                                                : selector->key_count;
+    while (at < end && !slice_equal(selector->keys[at], key))
+        at++;
+    return at < end ? at : selector->key_count;
+}
+
 /*
  * The values of a selector's keys, as they stand in JSON between their quotes; without a pointer
  * where an object has no such label. Of two the last counts. False: the labels are no object, and
@@ -408,11 +421,9 @@ static bool find_values(const struct label_selector *selector, struct slice labe
     if (json_next(&s) != JSON_OBJECT)
         return false;
     while (json_next(&s) == JSON_KEY) {
-        struct slice key = key_text(&s, decoded);
-        size_t at = find_key(selector, key);
-        bool wanted = at < selector->key_count && slice_equal(selector->keys[at], key);
+        size_t at = find_wanted(selector, key_text(&s, decoded));
         enum json_token token = json_next(&s);
-        if (wanted && token == JSON_STRING)
+        if (at < selector->key_count && token == JSON_STRING)
             values[at] = slice_sub(s.raw, 1, s.raw.len - 2);
         if (!json_skip(&s, token))
             return false;
