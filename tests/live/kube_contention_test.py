@@ -15,6 +15,7 @@ from server import LiveTest
 THREADS = 4
 CLIENTS, ROUNDS = 24, 6
 CROWD = 200
+LARGE_BYTES = 40_000
 CMS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
@@ -118,9 +119,9 @@ class KubeContention(LiveTest):
 
     # -- patches --
 
-    def patch_all(self, kind, request, clients=CLIENTS, rounds=ROUNDS):
+    def patch_all(self, kind, request, clients=CLIENTS, rounds=ROUNDS, first="0"):
         """Each client sets keys of its own; request(client, round) is the body and what stands behind the path."""
-        self.ask("POST", CMS, {"metadata": {"name": "one"}, "data": {"first": "0"}}, code=201)
+        self.ask("POST", CMS, {"metadata": {"name": "one"}, "data": {"first": first}}, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, CMS), self.crowd(clients), []
         before = self.attempts()
         for i in range(rounds):
@@ -153,6 +154,10 @@ class KubeContention(LiveTest):
 
     def test_two_hundred_clients_patch_one_object(self):
         self.patch_all(STRATEGIC, lambda c, i: ("", {"data": {f"c{c}r{i}": "v"}}), clients=CROWD, rounds=2)
+
+    def test_patches_of_a_large_object(self):
+        """Which are decided on another thread."""
+        self.patch_all(STRATEGIC, lambda c, i: ("", {"data": {f"c{c}r{i}": "v"}}), rounds=3, first="x" * LARGE_BYTES)
 
     def test_patches_beside_a_client_of_etcd(self):
         """It adds keys by transactions on the revision that it has read: neither loses what the other has done."""
