@@ -81,6 +81,10 @@ class Statuses(KubeTest):
         self.refuse(400, "BadRequest", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding '
                     'error: duplicate field "metadata.name", duplicate field "data.a"', "POST",
                     CMS + "?fieldValidation=Strict", b'{"metadata":{"name":"d","name":"d"},"data":{"a":"1","a":"2"}}')
+        # As they stand in the body.
+        self.refuse(400, "BadRequest", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding '
+                    'error: unknown field "x", duplicate field "data.a", unknown field "metadata.y"', "POST",
+                    CMS + "?fieldValidation=Strict", b'{"x":1,"data":{"a":"1","a":"2"},"metadata":{"name":"d","y":1}}')
         self.refuse(405, "MethodNotAllowed", "the server does not allow this method on the requested resource",
                     "DELETE", "/api/v1/namespaces")
         self.refuse(415, "UnsupportedMediaType", "415: Unsupported Media Type", "PATCH", CMS + "/a", {})

@@ -1,6 +1,7 @@
 #include "kube/api/body.h"
 
 #include "kube/api/custom.h"
+#include "kube/api/field_faults.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
 #include "kube/object/meta.h"
@@ -102,28 +103,11 @@ static bool no_object(struct kube_call *call, const struct json_node *root, stru
     return unreadable(call, NO_KIND, why, body);
 }
 
-/* Takes the first of what is joined by ", unknown field" and ", duplicate field". */
-static struct slice take_fault(struct slice *faults)
-{
-    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \""};
-    size_t end = faults->len, skip = end;
-    for (size_t i = 0; i < COUNT_OF(joints); i++) {
-        const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
-        if (!at)
-            continue;
-        end = (size_t)(at - faults->ptr) + strlen("\"");
-        skip = end + strlen(", ");
-    }
-    struct slice first = slice_sub(*faults, 0, end);
-    *faults = slice_sub(*faults, skip, faults->len - skip);
-    return first;
-}
-
 void kube_body_warn(struct kube_call *call, struct slice warnings)
 {
     warnings = slice_sub(warnings, 0, size_min(warnings.len, WARNINGS_BYTES_MAX));
     while (warnings.len)
-        kube_call_warn(call, take_fault(&warnings));
+        kube_call_warn(call, field_faults_take(&warnings));
 }
 
 static enum status append_warning(struct slice warning, struct buf *to)
@@ -168,9 +152,10 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats, bool pa
     return true;
 }
 
-/* What its type has not is taken out, and told together with what was found before. */
-static bool settle(struct kube_call *call, struct json_node *object, bool own, struct buf *told,
-                   bool patched)
+/* What its type has not is taken out, and told together with what was found before; in the order of
+ * the text, if there is one. */
+static bool settle(struct kube_call *call, struct json_node *object, bool own, struct slice text,
+                   struct buf *told, bool patched)
 {
     const struct kube_schema *schema = call->face->config->schema;
     if (schema && schema->settle && !(call->kind->flags & KUBE_CUSTOM) &&
@@ -184,6 +169,12 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
     bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
     if (!options && !kube_custom_prune(call, object, told))
         return false;
+    /* Go's types meet all faults on one way; of custom resources duplicates are found first. */
+    enum status status = ST_OK;
+    if (text.len && told->len && !(call->kind->flags & KUBE_CUSTOM))
+        status = field_faults_sort(text, told);
+    if (status != ST_OK)
+        return kube_fail_engine(&call->status, status);
     return settle_repeats(call, buf_slice(told), patched);
 }
 
@@ -204,7 +195,7 @@ bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct j
 bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
 {
     AUTO(buf_fini) struct buf told = {0};
-    return settle(call, object, false, &told, true);
+    return settle(call, object, false, SLICE_EMPTY, &told, true);
 }
 
 /* What says nothing of its kind cannot be a custom resource, which is known by nothing else. */
@@ -236,7 +227,7 @@ static bool read_json(struct kube_call *call, struct slice body, bool own,
     else if (!has_kind(call, *ret_body, own, body))
         fine = false;
     else
-        fine = settle(call, *ret_body, own, &repeats, false);
+        fine = settle(call, *ret_body, own, body, &repeats, false);
     buf_fini(&repeats);
     return fine;
 }
@@ -253,7 +244,7 @@ static bool read_yaml(struct kube_call *call, struct slice body, bool own,
     if ((*ret_body)->type != JSON_TYPE_OBJECT)
         return no_object(call, *ret_body, body);
     AUTO(buf_fini) struct buf told = {0};
-    return settle(call, *ret_body, own, &told, false);
+    return settle(call, *ret_body, own, SLICE_EMPTY, &told, false);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)

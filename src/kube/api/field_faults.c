@@ -1,0 +1,170 @@
+#include "kube/api/field_faults.h"
+
+#include "codec/json/scanner.h"
+#include "codec/json/tree.h"
+
+#include <stdlib.h>
+
+struct slice field_faults_take(struct slice *faults)
+{
+    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \""};
+    size_t end = faults->len, skip = end;
+    for (size_t i = 0; i < COUNT_OF(joints); i++) {
+        const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
+        if (!at)
+            continue;
+        end = (size_t)(at - faults->ptr) + strlen("\"");
+        skip = end + strlen(", ");
+    }
+    struct slice first = slice_sub(*faults, 0, end);
+    *faults = slice_sub(*faults, skip, faults->len - skip);
+    return first;
+}
+
+/* -- Order -- */
+
+struct fault {
+    struct slice text, path;
+    bool unknown;
+    unsigned met; /* how often its path has come */
+    bool told;
+};
+
+/* An object or array that is open: where its own path ends, and which item is next. */
+struct open {
+    size_t path_len, item;
+    bool array;
+};
+
+struct sorter {
+    struct fault faults[FIELD_FAULTS_MAX];
+    size_t count;
+    struct open open[JSON_TREE_DEPTH_MAX + 1];
+    size_t depth;
+    struct buf path; /* of what was just met */
+    struct buf out;
+};
+
+static void sorter_free(struct sorter **sorter)
+{
+    if (*sorter) {
+        buf_fini(&(*sorter)->path);
+        buf_fini(&(*sorter)->out);
+    }
+    free(*sorter);
+}
+
+static void add_fault(struct sorter *s, struct slice text)
+{
+    struct slice unknown = SLICE_LITERAL("unknown field \"");
+    struct slice duplicate = SLICE_LITERAL("duplicate field \"");
+    bool is_unknown = slice_has_prefix(text, unknown);
+    size_t head = is_unknown ? unknown.len : duplicate.len;
+    if (text.len > head)
+        s->faults[s->count++] = (struct fault){
+            .text = text, .path = slice_sub(text, head, text.len - head - 1), .unknown = is_unknown};
+}
+
+static bool is_within(struct slice path, struct slice of)
+{
+    return slice_has_prefix(path, of) &&
+           (path.len == of.len || path.ptr[of.len] == '.' || path.ptr[of.len] == '[');
+}
+
+/* The same was told, or it is a part of what nobody knows. */
+static bool is_moot(const struct sorter *s, const struct fault *fault)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct fault *other = &s->faults[i];
+        if ((other->told && slice_equal(other->text, fault->text)) ||
+            (!fault->unknown && other->unknown && is_within(fault->path, other->path)))
+            return true;
+    }
+    return false;
+}
+
+static enum status tell(struct sorter *s, struct fault *fault)
+{
+    if (!is_moot(s, fault)) {
+        TRY(buf_append_text(&s->out, s->out.len ? ", " : ""));
+        TRY(buf_append(&s->out, fault->text));
+    }
+    fault->told = true;
+    return ST_OK;
+}
+
+static enum status meet(struct sorter *s, struct slice path)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct fault *fault = &s->faults[i];
+        if (fault->told || !slice_equal(fault->path, path))
+            continue;
+        fault->met++;
+        if (fault->unknown || fault->met == 2)
+            TRY(tell(s, fault));
+    }
+    return ST_OK;
+}
+
+static enum status on_key(struct sorter *s, struct slice raw)
+{
+    s->path.len = s->open[s->depth - 1].path_len;
+    TRY(buf_append_text(&s->path, s->path.len ? "." : ""));
+    TRY(buf_append(&s->path, slice_sub(raw, 1, raw.len - 2)));
+    return meet(s, buf_slice(&s->path));
+}
+
+/* A value begins: an item has a path of its own, a member that of its key. */
+static enum status on_value(struct sorter *s, enum json_token token)
+{
+    struct open *in = s->depth ? &s->open[s->depth - 1] : NULL;
+    if (in && in->array) {
+        s->path.len = in->path_len;
+        TRY(buf_append_format(&s->path, "[%zu]", in->item++));
+    }
+    if (token != JSON_OBJECT && token != JSON_ARRAY)
+        return ST_OK;
+    if (s->depth == COUNT_OF(s->open))
+        return ST_LIMIT;
+    s->open[s->depth++] = (struct open){.path_len = s->path.len, .array = token == JSON_ARRAY};
+    return ST_OK;
+}
+
+static enum status scan(struct sorter *s, struct slice json)
+{
+    struct json_scanner scanner;
+    json_scanner_init(&scanner, json);
+    for (;;) {
+        enum json_token token = json_next(&scanner);
+        if (token == JSON_END || token == JSON_FAULT)
+            return ST_OK;
+        if (token == JSON_OBJECT_END || token == JSON_ARRAY_END)
+            s->depth--;
+        else
+            TRY(token == JSON_KEY ? on_key(s, scanner.raw) : on_value(s, token));
+    }
+}
+
+enum status field_faults_sort(struct slice json, struct buf *faults)
+{
+    struct slice rest = buf_slice(faults), none = SLICE_EMPTY;
+    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    while (rest.len && s->count < FIELD_FAULTS_MAX)
+        add_fault(s, field_faults_take(&rest));
+    if (s->count < 2)
+        return ST_OK;
+    TRY(scan(s, json));
+    /* What was not met again, such as a key with escapes. */
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->faults[i].told)
+            TRY(tell(s, &s->faults[i]));
+    if (rest.len)
+        TRY(buf_append_text(&s->out, ", "));
+    TRY(buf_append(&s->out, rest.len ? rest : none));
+    struct buf before = *faults;
+    *faults = s->out;
+    s->out = before;
+    return ST_OK;
+}
