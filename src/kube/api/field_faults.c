@@ -60,9 +60,10 @@ static void add_fault(struct sorter *s, struct slice text)
     struct slice duplicate = SLICE_LITERAL("duplicate field \"");
     bool is_unknown = slice_has_prefix(text, unknown);
     size_t head = is_unknown ? unknown.len : duplicate.len;
-    if (text.len > head)
-        s->faults[s->count++] = (struct fault){
-            .text = text, .path = slice_sub(text, head, text.len - head - 1), .unknown = is_unknown};
+    if (text.len <= head)
+        return;
+    struct slice path = slice_sub(text, head, text.len - head - 1);
+    s->faults[s->count++] = (struct fault){.text = text, .path = path, .unknown = is_unknown};
 }
 
 static bool is_within(struct slice path, struct slice of)
