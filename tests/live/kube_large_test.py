@@ -4,6 +4,8 @@ processor time; the worker does what takes longer."""
 import http.client
 import json
 import os
+import socket
+import struct
 import unittest
 
 import protobuf as pb
@@ -106,6 +108,29 @@ class Large(LiveTest):
         self.check([200], "PATCH", f"{THINGS}/list", json.dumps(by_index), kind=PATCH)
         moves = [{"op": "move", "from": f"/spec/a/{i * 4999 % KEYS}", "path": "/spec/a/0"} for i in range(OPERATIONS)]
         self.check([200], "PATCH", f"{THINGS}/list", json.dumps(moves), kind=PATCH)
+
+    def test_peers_that_leave_and_a_server_that_stops(self):
+        """Calls that are away at the worker come back to nobody, and to a server that wants to end."""
+        self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
+        body = thing("a", members(5_000)).encode()
+        request = (f"PATCH {THINGS}/a?fieldManager=m HTTP/1.1\r\nHost: localhost\r\nContent-Type: {APPLY}\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+        sockets = [socket.create_connection(("127.0.0.1", self.kube.kube_port)) for _ in range(20)]
+        for s in sockets:
+            s.sendall(request)
+        for s in sockets[::2]:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+        self.check([200], "GET", "/api/v1/namespaces")
+        self.kube.close()
+        self.kube.stop()  # which fails if it does not end well
+        for s in sockets[1::2]:
+            s.close()
+        self.kube.start()
+        self.connection.close()
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
+        self.addCleanup(self.connection.close)
+        self.check([200, 404], "GET", f"{THINGS}/a")
 
     def test_definitions(self):
         wides = "/apis/deep.example/v1/namespaces/default/wides"
