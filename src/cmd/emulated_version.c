@@ -20,7 +20,7 @@ static bool take_dot(const char **text)
     return found;
 }
 
-/* Identifiers with dots between them, none of them empty, behind a mark; nothing where the mark is missing. */
+/* Identifiers with dots between them, none of them empty, behind a mark; nothing without it. */
 static bool take_identifiers(const char **text, char mark)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";

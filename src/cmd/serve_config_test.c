@@ -139,7 +139,8 @@ static void reported_version_can_be_changed(void **state)
     assert_string_equal(f.config.server.etcd.version, "3.6.12");
     assert_string_equal(f.config.server.etcd.cluster_version, "3.6.0");
     serve_config_fini(&f.config);
-    static const char *const before[] = {"3.8.0-alpha.0", "3.7.1-rc", "3.7.0-rc.1+git.5", "3.7.0+x"};
+    static const char *const before[] = {"3.8.0-alpha.0", "3.7.1-rc", "3.7.0-rc.1+git.5",
+                                         "3.7.0+x"};
     for (size_t i = 0; i < COUNT_OF(before); i++) {
         assert_int_equal(read_flags(&f, 0, "--emulate-version", before[i], NULL), ST_OK);
         assert_string_equal(f.config.server.etcd.version, before[i]);

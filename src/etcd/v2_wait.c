@@ -3,8 +3,8 @@
  * where it lies. What a v3 client writes into the prefix is passed over.
  *
  * A directory that is deleted with all that is in it is one event, of the directory: whoever waits
- * for a node in it is told that one. So there is a cursor for each directory above the node as well,
- * of which only the directory's end counts.
+ * for a node in it is told that one. So there is a cursor for each directory above the node as
+ * well, of which only the directory's end counts.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
