@@ -242,13 +242,14 @@ static enum status step(struct list_state *list)
     return ST_OK;
 }
 
-/* An object that is answered in another form than it is stored counts for several. */
-static unsigned cost(const struct list_state *list, unsigned left)
+/* What was looked at; an object that is answered in another form than it is stored counts for
+ * several. */
+static size_t looked(const struct list_state *list)
 {
     enum { CONVERTED = 8 };
     const struct kube_accept *accept = &list->call->accept;
     bool converts = accept->shape != KUBE_WHOLE || accept->format != KUBE_JSON;
-    return kube_look_cost(list->scope.looked * (converts ? CONVERTED : 1), left);
+    return list->scope.looked * (converts ? CONVERTED : 1);
 }
 
 static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_t *dst, size_t room,
@@ -272,7 +273,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_
             http_abort(list->call->exchange);
             return HTTP_FILL_DONE;
         }
-        *looks -= cost(list, *looks);
+        *looks -= kube_look_cost(looked(list), *looks);
     }
     *ret_len = n;
     return HTTP_FILL_MORE;
@@ -298,7 +299,7 @@ static bool is_made(const struct list_state *list)
 /* Whole, or as far as it is a short one. */
 static enum status make_short(struct list_state *list, struct buf *to)
 {
-    while (!is_made(list) && list->scope.looked <= SHORT_LIST_LOOK_BYTES) {
+    while (!is_made(list) && looked(list) <= SHORT_LIST_LOOK_BYTES) {
         if (kube_out_empty(&list->out))
             TRY(step(list));
         size_t left = list->out.length - list->out.at;
