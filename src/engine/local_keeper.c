@@ -21,7 +21,7 @@ static const int64_t warn_again_ns = 60 * NS_PER_S;
  * What can wait (dropping compacted versions, cleaning) is written in bursts that make the log's
  * syncs slower. While clients write, the keeper rests so many times as long as the last burst took.
  */
-enum { REST_TIMES = 5 };
+enum { REST_TIMES = 8 };
 static const int64_t burst_rest_ns_max = NS_PER_S;
 /* At a stop, for what can as well be done after the next start. */
 static const int64_t last_checkpoint_ns = 2 * NS_PER_S;
