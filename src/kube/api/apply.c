@@ -197,7 +197,7 @@ static enum status read_managed(struct job *job, const struct json_node *stored,
     if (managed_is_reset(list))
         return ST_OK;
     enum status status = managed_read(managed, list);
-    if (status == ST_NOMEM || status == ST_LIMIT || (status == ST_OK && managed->count))
+    if (status == ST_NOMEM || (status == ST_OK && managed->count))
         return status;
     managed->count = 0;
     status = managed_read(managed, list_of(stored));
