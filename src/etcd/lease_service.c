@@ -152,8 +152,79 @@ static void time_to_live_on_message(struct grpc_call *call, void *service, struc
 
 /* -- List -- */
 
+enum { LIST_AT_ONCE = 4096 }; /* encoded in one go: a fraction of a millisecond */
+
+/* A long list on its way out, made as the connection has room. In the call's arena. */
+struct id_output {
+    struct grpc_source source;
+    const int64_t *ids; /* of the operation */
+    size_t left;        /* ids not begun */
+    uint8_t item[GRPC_PREFIX_BYTES + KV_HEADER_BYTES_MAX]; /* what is being written */
+    size_t item_at, item_len;
+};
+
+static size_t id_size(int64_t id)
+{
+    size_t status_bytes = pb_uint_size(1, (uint64_t)id);
+    return pb_message_head_size(2, status_bytes) + status_bytes;
+}
+
+static void id_begin(struct id_output *o)
+{
+    uint64_t id = (uint64_t)*o->ids++;
+    uint8_t *p = pb_message_head_write(o->item, 2, pb_uint_size(1, id));
+    o->item_len = (size_t)(pb_uint_write(p, 1, id) - o->item);
+    o->item_at = 0;
+    o->left--;
+}
+
+static enum grpc_fill ids_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                               size_t *ret_len)
+{
+    struct id_output *o = CONTAINER_OF(source, struct id_output, source);
+    size_t len = 0;
+    while (len < room && (o->item_at < o->item_len || o->left)) {
+        if (o->item_at == o->item_len)
+            id_begin(o);
+        size_t n = size_min(room - len, o->item_len - o->item_at);
+        memcpy(dst + len, o->item + o->item_at, n);
+        o->item_at += n;
+        len += n;
+    }
+    *ret_len = len;
+    return o->item_at < o->item_len || o->left ? GRPC_FILL_MORE : GRPC_FILL_DONE;
+}
+
+static void list_reply_long(struct lease_call *l)
+{
+    struct kv_header header = etcd_header(l->face, l->lease.op.revision);
+    struct id_output *o = arena_alloc(grpc_call_arena(l->call), sizeof(*o));
+    if (!o) {
+        grpc_call_fail(l->call, ST_NOMEM);
+        return;
+    }
+    uint64_t bytes = kv_header_size(&header);
+    for (size_t i = 0; i < l->lease.id_count; i++)
+        bytes += id_size(l->lease.ids[i]);
+    if (bytes > ETCD_MESSAGE_BYTES_MAX) {
+        etcd_call_fail_length(l->call, bytes);
+        return;
+    }
+    o->source.fill = ids_fill;
+    o->ids = l->lease.ids;
+    o->left = l->lease.id_count;
+    o->item_at = 0;
+    grpc_prefix_write(o->item, (uint32_t)bytes);
+    o->item_len = (size_t)(kv_header_write(o->item + GRPC_PREFIX_BYTES, &header) - o->item);
+    grpc_call_set_source(l->call, &o->source);
+}
+
 static void list_reply(struct lease_call *l, struct pb_response_header *header)
 {
+    if (l->lease.id_count > LIST_AT_ONCE) {
+        list_reply_long(l);
+        return;
+    }
     size_t count = l->lease.id_count;
     struct pb_lease_status *leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*leases));
     if (!leases) {

@@ -176,6 +176,18 @@ def fill(e):
         put(b"".join(pb.field(2, pb.field(4, one)) for one in lists), timeout=60)
 
 
+def lease_id(i):
+    return i + 1 if i % 2 else (1 << 63) - 1 - i
+
+
+def all_leases(e):
+    """By both ways, and it is all of them."""
+    answer = pb.parse(e.call(LEASE + "LeaseLeases", b""))
+    ids = {pb.parse(one)[1][0] for one in answer[2]}
+    same = {int(one["ID"]) for one in json.loads(e.post("/v3/lease/leases", b"{}"))["leases"]}
+    assert ids == same == {lease_id(i) for i in range(LEASES)}, (len(answer[2]), len(ids), len(same))
+
+
 def role_of_many(e):
     """A role with many permissions, and what shows it."""
     auth = "/etcdserverpb.Auth/"
@@ -206,8 +218,8 @@ EXPENSIVE = [
     ("all keys", lambda e: e.call(KV + "Range", pb.message(**ALL))),
     ("all keys, sorted by value", lambda e: e.call(KV + "Range", pb.message(**ALL, f5=2, f6=4))),
     ("all keys of an old revision", lambda e: e.call(KV + "Range", pb.message(**ALL, f4=5, f8=1))),
-    ("all leases", lambda e: e.call(LEASE + "LeaseLeases", b"")),
-    ("all keys of a lease", lambda e: e.call(LEASE + "LeaseTimeToLive", pb.message(f1=1, f2=1))),
+    ("all leases", all_leases),
+    ("all keys of a lease", lambda e: e.call(LEASE + "LeaseTimeToLive", pb.message(f1=2, f2=1))),
     ("a delete of all keys, watched", delete_watched),
     ("many watches from the past", many_watches),
     ("a role with many permissions", role_of_many),
@@ -224,7 +236,7 @@ EXPENSIVE = [
     ("gateway: escapes", lambda e: e.post("/v3/kv/put", b'{"key":"' + b"\\u0041" * 300_000 + b'"}')),
     ("gateway: all keys", lambda e: e.post("/v3/kv/range", json.dumps(
         {"key": base64.b64encode(b"key").decode(), "range_end": base64.b64encode(b"kez").decode()}).encode())),
-    ("gateway: many renewals", lambda e: e.post("/v3/lease/keepalive", b'{"ID":1}' * 20_000)),
+    ("gateway: many renewals", lambda e: e.post("/v3/lease/keepalive", b'{"ID":2}' * 20_000)),
 ]
 
 
@@ -242,7 +254,7 @@ class Bystanders(LiveTest):
         expense = Expense(server)
         fill(expense)
         grant = expense.channel.unary_unary(LEASE + "LeaseGrant")
-        for call in [grant.future(pb.message(f1=36_000, f2=i + 1), timeout=60) for i in range(LEASES)]:
+        for call in [grant.future(pb.message(f1=36_000, f2=lease_id(i)), timeout=60) for i in range(LEASES)]:
             call.result()
         bystanders = self.bystanders(server)
         waits = {}
