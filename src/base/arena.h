@@ -24,9 +24,9 @@ struct arena {
     struct arena_block *blocks; /* heap blocks, newest first */
     size_t held_bytes;          /* heap bytes in blocks */
     size_t limit_bytes;         /* held_bytes never passes this */
-    bool ran_out;               /* an allocation has failed since arena_init */
     struct account *account;    /* charged with held_bytes; may be NULL */
     bool has_account_ref;       /* otherwise the account is borrowed */
+    bool ran_out;               /* an allocation has failed since arena_init */
 };
 
 /* first may be NULL; it is borrowed until arena_fini. */

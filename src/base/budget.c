@@ -156,7 +156,7 @@ static bool leaves_enough(const struct budget *budget, size_t wanted, size_t byt
 
 bool budget_has_room(const struct budget *budget, size_t wanted)
 {
-    return leaves_enough(budget, wanted, 0);
+    return leaves_enough(budget, wanted, wanted); /* in one piece, if need be */
 }
 
 void budget_count_reclaim(struct budget *budget)

@@ -25,8 +25,8 @@
 struct account;
 struct budget;
 
-/* An account with no more than this holds little. */
-enum { BUDGET_LITTLE_BYTES = 64 * 1024 };
+/* An account with no more than this holds little: a page of metrics must always go. */
+enum { BUDGET_LITTLE_BYTES = 256 * 1024 };
 
 MUST_CHECK
 enum status budget_new(size_t limit_bytes, struct budget **ret_budget);

@@ -107,6 +107,8 @@ static void defaults_of_the_flags_are_those_of_the_layers(void **state)
     SAME(grpc.receive_bytes_max);
     SAME(grpc.arena_bytes_max);
     SAME(grpc.queued_bytes_soft);
+    SAME(grpc.message_ns);
+    SAME(http.message_ns);
     SAME(grpc.stall_ns);
     SAME(http1.head_bytes_max);
     SAME(http1.head_ns);

@@ -107,6 +107,7 @@ struct serve_options {
     uint64_t max_tls_handshake_bytes;
     int64_t http1_header_timeout_ns;
     int64_t http1_idle_timeout_ns;
+    int64_t message_timeout_ns;
     int64_t response_stall_timeout_ns;
     int64_t shutdown_timeout_ns;
     int64_t reset_burst;

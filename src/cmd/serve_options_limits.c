@@ -159,6 +159,16 @@ static const struct option limits[] = {
         FIELD(http1_idle_timeout_ns),
     },
     {
+        .name = "message-timeout",
+        .kind = OPTION_DURATION,
+        .fallback = "1m0s",
+        .help = "For a request message or body to arrive, from its first byte to its last; a "
+                "second more for every 16 KiB that have come.",
+        .min = 1,
+        .max = 1000 * HOUR,
+        FIELD(message_timeout_ns),
+    },
+    {
         .name = "response-stall-timeout",
         .kind = OPTION_DURATION,
         .fallback = "1m0s",

@@ -11,7 +11,7 @@ struct test_memory {
     struct account *account; /* a reference */
 };
 
-/* One account gets less than half of the limit, unless that is 64 KiB or less. */
+/* One account gets less than half of the limit, unless that is 256 KiB or less. */
 static inline void test_memory_init(struct test_memory *memory, size_t limit)
 {
     if (budget_new(limit, &memory->budget) != ST_OK ||

@@ -135,7 +135,8 @@ class Smuggling(HttpAttack):
 
 
 class Slow(HttpAttack):
-    args = ("--http1-header-timeout", "700ms", "--response-stall-timeout", "700ms")
+    args = ("--http1-header-timeout", "700ms", "--response-stall-timeout", "700ms",
+            "--message-timeout", "700ms")
 
     @only_vigil
     def test_head_and_body_that_trickle(self):

@@ -1,6 +1,7 @@
 #include "wire/grpc/endpoint.h"
 
 #include "wire/grpc/state.h"
+#include "wire/patience.h"
 
 #include <stdlib.h>
 
@@ -17,11 +18,32 @@ static bool may_stall(const struct grpc_call *call)
     return !call->method || !call->method->parks;
 }
 
+static int64_t message_by(const struct grpc_call *call)
+{
+    return wire_message_by_ns(call->message_ns, call->server->limits->message_ns,
+                              call->message.len);
+}
+
 /* When the call needs a look at the latest. */
 static int64_t check_at(const struct grpc_call *call, int64_t now_ns)
 {
     int64_t at = call->finished ? INT64_MAX : call->deadline_ns;
+    if (grpc_call_receives(call))
+        at = earlier(at, message_by(call));
     return may_stall(call) ? earlier(at, now_ns + call->server->limits->stall_ns) : at;
+}
+
+static void look_at(struct grpc_call *call, int64_t at_ns)
+{
+    struct grpc_endpoint *endpoint = call->endpoint;
+    if (list_empty(&call->in_timed))
+        list_push_back(&endpoint->timed, &call->in_timed);
+    endpoint->check_at_ns = earlier(endpoint->check_at_ns, at_ns);
+}
+
+void grpc_call_time(struct grpc_call *call)
+{
+    look_at(call, message_by(call));
 }
 
 static void end_parking(struct grpc_call *call)
@@ -49,10 +71,8 @@ static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_
     if (endpoint->leaving)
         end_parking(call);
     int64_t at = check_at(call, now_ns);
-    if (at != INT64_MAX) {
-        list_push_back(&endpoint->timed, &call->in_timed);
-        endpoint->check_at_ns = earlier(endpoint->check_at_ns, at);
-    }
+    if (at != INT64_MAX)
+        look_at(call, at);
     return &call->stream;
 }
 
@@ -158,12 +178,13 @@ void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns)
     }
 }
 
-/* Bytes ought to move: a request that has not come whole, or an answer that does not go. */
+/* Bytes ought to move: a request that does not come whole, or an answer that does not go. */
 static bool is_stalled(struct grpc_call *call, int64_t now_ns)
 {
-    bool receiving = call->method && !call->method->client_streams && !call->delivered;
+    if (grpc_call_receives(call))
+        return now_ns >= message_by(call);
     bool sending = call->finished || call->first_chunk || (call->source && !call->source_parked);
-    if (!may_stall(call) || !(receiving || sending))
+    if (!may_stall(call) || !sending)
         return false;
     if (!call->progress_ns)
         call->progress_ns = now_ns;

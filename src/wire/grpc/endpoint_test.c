@@ -104,6 +104,53 @@ static void page_is_refused_by_a_guarded_server_that_refuses_pages(void **state)
     }
 }
 
+/* A byte now and then does not help, but many of them do. */
+static void message_that_trickles_in_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t piece[16384];
+    const char *paths[] = {"/t.T/Echo", "/t.T/Watch", "/t.T/Echo"};
+    f->limits.grpc.message_ns = 60 * H2_SECOND_NS;
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++) {
+        test_call(&f->in, 2 * i + 1, paths[i]);
+        test_frame(&f->in, H2_DATA, 0, 2 * i + 1, SLICE_LITERAL("\0\0\1\0\0")); /* 64 KiB */
+    }
+    exchange(f);
+    for (int s = 0; s < 59; s++) {
+        f->now += H2_SECOND_NS;
+        test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("x"));
+        test_frame(&f->in, H2_DATA, 0, 3, SLICE_LITERAL("x"));
+        exchange(f);
+        wire_connection_tick(f->connection, f->now);
+    }
+    test_frame(&f->in, H2_DATA, 0, 5, slice_of(piece, sizeof(piece)));
+    exchange(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    assert_true(wire_connection_timeout(f->connection) <= f->now + H2_SECOND_NS);
+    f->now += H2_SECOND_NS;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_CANCEL);
+    assert_int_equal(test_error(buf_slice(&f->out), 5), -1); /* has a second more */
+    f->now += H2_SECOND_NS;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 5), H2_CANCEL);
+}
+
+/* It has come, but the service waits for the peer's last word. */
+static void request_without_its_end_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    test_call(&f->in, 1, "/t.T/List");
+    test_message(&f->in, 1, 0, SLICE_LITERAL("x"));
+    exchange(f);
+    wire_connection_tick(f->connection, f->now + f->limits.grpc.message_ns);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +158,8 @@ int main(void)
         TEST(answer_that_was_whole_by_its_deadline_is_sent),
         TEST(deadline_between_messages_is_told_by_the_status),
         TEST(deadline_counts_from_the_real_time),
+        TEST(message_that_trickles_in_is_dropped),
+        TEST(request_without_its_end_is_dropped),
         TEST(page_is_refused_by_a_guarded_server_that_refuses_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

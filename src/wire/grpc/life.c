@@ -96,6 +96,7 @@ struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_header
         .http_status = 200,
         .deadline_ns = INT64_MAX,
         .progress_ns = endpoint->now_ns,
+        .message_ns = endpoint->now_ns,
         .started_ns = endpoint->now_ns,
         .small = small,
     };

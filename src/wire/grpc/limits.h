@@ -13,6 +13,7 @@ struct grpc_limits {
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
     size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */
     uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
+    int64_t message_ns;          /* for a request message to arrive (wire/patience.h) */
     int64_t stall_ns;            /* a response without progress for so long is ended */
 };
 
@@ -23,6 +24,7 @@ struct grpc_limits {
         .arena_bytes_max = 256 * 1024 * 1024,          \
         .queued_bytes_soft = 1024 * 1024,              \
         .recycled_calls_max = 1024,                    \
+        .message_ns = 60 * INT64_C(1000000000),        \
         .stall_ns = 60 * INT64_C(1000000000),          \
     })
 

@@ -133,6 +133,8 @@ void grpc_call_deliver(struct grpc_call *call, struct slice message)
 
 static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
 {
+    if (call->prefix_len == 0 && call->method->client_streams)
+        call->message_ns = call->endpoint->now_ns;
     size_t n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - call->prefix_len);
     memcpy(call->prefix + call->prefix_len, bytes.ptr, n);
     call->prefix_len = (uint8_t)(call->prefix_len + n);
@@ -173,7 +175,6 @@ void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
         call->withheld += (uint32_t)bytes.len;
     else
         h2_stream_consumed(stream, bytes.len);
-    call->progress_ns = call->endpoint->now_ns;
     while (bytes.len && !call->finished && !call->delivered) {
         if (call->prefix_len < GRPC_PREFIX_BYTES)
             bytes = take_prefix(call, bytes);
@@ -182,6 +183,15 @@ void grpc_call_on_data(struct h2_stream *stream, struct slice bytes)
     }
     if (bytes.len && call->delivered && !call->finished)
         second_message(call);
+    if (call->prefix_len && !call->finished)
+        grpc_call_time(call);
+}
+
+bool grpc_call_receives(const struct grpc_call *call)
+{
+    if (!call->method || call->finished)
+        return false;
+    return call->method->client_streams ? call->prefix_len > 0 : !call->known;
 }
 
 /* Bytes of a prefix alone are no message yet: grpc-go takes them for the end, too. */

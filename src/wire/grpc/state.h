@@ -8,9 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    GRPC_CALL_BYTES = 768, /* a whole call with its first arena bytes */
-    /* One that parks lives long and needs little: there may be a hundred thousand of them. */
-    GRPC_PARKING_CALL_BYTES = 424,
+    GRPC_CALL_BYTES = 768,         /* a whole call with its first arena bytes */
+    GRPC_PARKING_CALL_BYTES = 424, /* one that parks lives long: there may be a 100,000 of them */
     GRPC_TEXT_BYTES_MAX = 4096,
 };
 
@@ -55,7 +54,8 @@ struct grpc_call {
     };
     struct list in_timed; /* links endpoint.timed */
     int64_t deadline_ns;
-    int64_t progress_ns; /* when bytes last moved, while they ought to */
+    int64_t progress_ns; /* when bytes of the answer last moved, while they ought to */
+    int64_t message_ns;  /* when the message began that is being received; 0: none is */
     int64_t started_ns;
 
     /* The message that arrives. All of it, and of the answer, is charged to arena.account. */
@@ -133,6 +133,10 @@ void grpc_call_route(struct grpc_call *call);
 
 /* receive.c */
 void grpc_call_on_data(struct h2_stream *stream, struct slice bytes);
+/* A message is being received, or the call waits for its only one. */
+bool grpc_call_receives(const struct grpc_call *call);
+/* endpoint.c: looks at the call when that must have come. */
+void grpc_call_time(struct grpc_call *call);
 void grpc_call_on_half_close(struct h2_stream *stream);
 /* A whole message that came without DATA; borrowed. */
 void grpc_call_deliver(struct grpc_call *call, struct slice message);

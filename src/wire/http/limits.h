@@ -7,13 +7,15 @@
 
 struct http_limits {
     size_t body_bytes_max; /* a request's body, unless its route says less */
-    int64_t stall_ns;      /* a body or response without progress for so long is ended */
+    int64_t message_ns;    /* for a body to arrive (wire/patience.h) */
+    int64_t stall_ns;      /* a response without progress for so long is ended */
 };
 
-#define HTTP_LIMITS_DEFAULT                   \
-    ((struct http_limits){                    \
-        .body_bytes_max = 2 * 1024 * 1024,    \
-        .stall_ns = 60 * INT64_C(1000000000), \
+#define HTTP_LIMITS_DEFAULT                     \
+    ((struct http_limits){                      \
+        .body_bytes_max = 2 * 1024 * 1024,      \
+        .message_ns = 60 * INT64_C(1000000000), \
+        .stall_ns = 60 * INT64_C(1000000000),   \
     })
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "wire/http1/parser.h"
 #include "wire/http1/state.h"
+#include "wire/patience.h"
 
 #include <stdlib.h>
 
@@ -323,9 +324,8 @@ void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t n
 {
     if (e->reading == HTTP1_LEAVING)
         return;
-    bool fresh = e->reading == HTTP1_HEAD && e->in.len == 0;
-    if (fresh || (e->reading != HTTP1_HEAD && e->reading != HTTP1_ANSWERING))
-        e->since_ns = now_ns;
+    if (e->reading == HTTP1_HEAD && e->in.len == 0)
+        e->since_ns = now_ns; /* of the whole request */
     if (account_append(e->hooks.account, &e->in, bytes) != ST_OK) {
         e->inside++;
         if (e->reading == HTTP1_ANSWERING)
@@ -410,7 +410,7 @@ static int64_t patience(const struct http1_endpoint *e)
             return 0;
         return http1_endpoint_wants_write(e) ? e->server->http->stall_ns : 0;
     default:
-        return e->server->http->stall_ns;
+        return wire_message_by_ns(0, e->server->http->message_ns, e->exchange.body.len);
     }
 }
 
@@ -436,6 +436,8 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         http_exchange_tick(&e->exchange, now_ns);
     else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
+    else if (e->reading > HTTP1_HEAD && e->reading < HTTP1_ANSWERING)
+        refuse(e, 408, "request body too slow");
     else
         http1_die(e, "nothing moved");
     pump(e, now_ns);

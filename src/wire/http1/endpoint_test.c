@@ -364,8 +364,17 @@ static void slow_clients_are_left(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 
     restart(f);
-    feed(f, "POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nx");
-    http1_endpoint_tick(f->endpoint, f->now + f->http.stall_ns);
+    feed(f, "POST / HTTP/1.1\r\n" HOST "Content-Length: 50000\r\n\r\nx");
+    f->now += f->http.message_ns - SECOND;
+    feed(f, "x"); /* nor here */
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + SECOND);
+    static char piece[16385];
+    memset(piece, 'x', sizeof(piece) - 1);
+    feed(f, piece); /* but this much is worth a second */
+    assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + 2 * SECOND);
+    http1_endpoint_tick(f->endpoint, f->now + 2 * SECOND);
+    drain(f);
+    assert_int_equal(count_of(f, "408 Request Timeout"), 2);
     assert_true(http1_endpoint_over(f->endpoint));
 
     restart(f); /* an answer nobody reads */

@@ -1,6 +1,7 @@
 #include "wire/http2/endpoint.h"
 
 #include "wire/http2/state.h"
+#include "wire/patience.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,14 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
     free(endpoint);
 }
 
+static int64_t give_up_at(const struct http2_exchange *h)
+{
+    const struct http_limits *limits = h->endpoint->server->limits;
+    if (!h->complete)
+        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
+    return h->progress_ns + limits->stall_ns;
+}
+
 struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2_headers *headers,
                                       int64_t now_ns)
 {
@@ -36,7 +45,7 @@ struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2
     struct http2_exchange *h = http2_exchange_new(endpoint, headers);
     if (!h)
         return NULL;
-    int64_t at = now_ns + endpoint->server->limits->stall_ns;
+    int64_t at = give_up_at(h);
     if (at < endpoint->check_at_ns)
         endpoint->check_at_ns = at;
     return &h->stream;
@@ -113,8 +122,9 @@ void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
         next = deadline < next ? deadline : next;
         if (!http2_exchange_waits(h))
             continue;
-        if (now_ns - h->progress_ns < stall_ns) {
-            next = h->progress_ns + stall_ns < next ? h->progress_ns + stall_ns : next;
+        int64_t at = give_up_at(h);
+        if (now_ns < at) {
+            next = at < next ? at : next;
             continue;
         }
         h2_stream_reset(&h->stream, H2_CANCEL);

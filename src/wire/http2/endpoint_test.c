@@ -431,6 +431,24 @@ static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **st
     assert_non_null(f->site.later);
 }
 
+static void body_that_trickles_in_is_reset(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, false, "POST", "/later", NULL);
+    pump(f);
+    for (int i = 0; i < 59; i++) {
+        f->now += f->limits.http.message_ns / 60;
+        test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("x"));
+        pump(f);
+        wire_connection_tick(f->connection, f->now);
+    }
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    f->now += f->limits.http.message_ns / 60;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+}
+
 static void bulk_leaves_window_to_others(void **state)
 {
     struct fixture *f = *state;
@@ -537,6 +555,7 @@ int main(void)
         TEST(writing_without_memory_breaks_the_stream_off),
         TEST(source_may_break_off_while_it_is_asked),
         TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
+        TEST(body_that_trickles_in_is_reset),
         TEST(bulk_leaves_window_to_others),
         TEST(parked_answers_flow_and_are_told_of_the_shutdown),
         TEST(gate_sees_every_request_first),

@@ -196,10 +196,8 @@ static void refuse(struct http2_exchange *h, unsigned status)
 static void on_data(struct h2_stream *stream, struct slice bytes)
 {
     struct http2_exchange *h = http2_of_stream(stream);
-    struct http2_endpoint *endpoint = h->endpoint;
     struct buf *body = &h->exchange.body;
     h2_stream_consumed(stream, bytes.len);
-    h->progress_ns = endpoint->now_ns;
     if (h->complete)
         return;
     if (body->len + bytes.len > h->body_max)

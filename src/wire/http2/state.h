@@ -22,7 +22,9 @@ struct http2_endpoint {
 /* What sending touches stands together: there are many that watch, and most lie in no cache. */
 struct http2_exchange {
     struct http2_endpoint *endpoint;
-    int64_t progress_ns;   /* when bytes last moved, or something new was there to move */
+    /* When the request began; once it is complete, when bytes of the answer last moved, or
+     * something new was there to move. */
+    int64_t progress_ns;
     struct list in_broken; /* links endpoint.broken */
     struct buf out;        /* bytes of the answer; those before out_sent are gone */
     size_t out_sent;

@@ -1,0 +1,277 @@
+#!/usr/bin/python3
+"""What clients make the server hold: every method gets its largest requests on sockets that nobody reads, with and
+without credentials, plain and compressed. Memory stays within the budget, and others are served meanwhile."""
+import base64
+import contextlib
+import gzip
+import json
+import os
+import pathlib
+import re
+import socket
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import grpc
+
+import h2raw as h2
+import protobuf as pb
+from server import ROOT, WAIT_SECONDS, LiveTest, free_port
+
+MIB = 1 << 20
+BUDGET = 32 * MIB
+MESSAGE_BYTES = 2 * MIB  # the largest that is read
+# Beside the budget: what is made within one turn of a thread, and what an allocator keeps. The address sanitizer
+# surrounds each piece of memory, keeps freed ones back and has a shadow of all.
+SANITIZED = b"__asan_init" in pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).read_bytes()
+BESIDE_KB = (256 if SANITIZED else 96) << 10
+REFUSAL = "see --max-client-bytes"
+
+
+def methods():
+    """Every method of every service, as its path."""
+    found = []
+    for file in sorted((ROOT / "proto").glob("*.proto")):
+        text = file.read_text()
+        package = re.search(r"^package ([\w.]+);", text, re.M)[1]
+        for service, body in re.findall(r"^service (\w+) \{(.*?)^\}", text, re.M | re.S):
+            found += [f"/{package}.{service}/{name}" for name in re.findall(r"rpc (\w+)\(", body)]
+    return found
+
+
+def gateway_paths():
+    return ["/v3/" + path for path in re.findall(r'"([a-z]+/[\w/-]+)"', (ROOT / "src/etcd/gateway_rows.c").read_text())]
+
+
+def largest_messages():
+    """Two megabytes each: as many fields as possible, which become trees, and one long field."""
+    count = (MESSAGE_BYTES - 16) // 2
+    fields = [bytes([number << 3 | 2, 0]) * count for number in (1, 2, 3)]
+    return fields + [b"\x0a" + pb.varint(MESSAGE_BYTES - 16) + bytes(MESSAGE_BYTES - 16)]
+
+
+class Hoard:
+    """Connections that send and never read."""
+
+    def __init__(self, port):
+        self.port = port
+        self.sockets = []
+
+    def grpc(self, path, bodies, extra=(), compressed=True, whole=True):
+        """Calls on one connection that gives no window for the answers. Without compression a message cannot wholly
+        be sent by somebody who does not read how much he may send: its first bytes are."""
+        c = h2.Connection(self.port, h2.PREFACE + h2.settings(window=0), timeout=2, receive_buffer=4096)
+        self.sockets.append(c.socket)
+        for i, body in enumerate(bodies):
+            fields = [*extra, *([("grpc-encoding", "gzip")] if compressed else [])]
+            sent = h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * i + 1, h2.request_headers(path, fields))
+            framed = pb.grpc_frame(body, int(compressed))[:len(body) + 5 if compressed else 60_000]
+            for at in range(0, len(framed), 16_000):
+                last = whole and compressed and at + 16_000 >= len(framed)
+                sent += h2.frame(h2.DATA, h2.END_STREAM if last else 0, 2 * i + 1, framed[at:at + 16_000])
+            if not c.send(sent):
+                return
+
+    def http(self, request, port=None):
+        s = socket.create_connection(("127.0.0.1", port or self.port), 5)
+        s.settimeout(2)
+        self.sockets.append(s)
+        with contextlib.suppress(OSError):
+            s.sendall(request)
+
+    def close(self):
+        for s in self.sockets:
+            s.close()
+        self.sockets = []
+
+
+def http_request(method, path, body, token=None, kind="application/json"):
+    fields = f"Authorization: {token}\r\n" if token else ""
+    return (f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n{fields}"
+            f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+
+
+class Bystander(threading.Thread):
+    """A small client beside it all. Keeps what failed, and the most that was held and resident."""
+
+    def __init__(self, vigil, token=None):
+        super().__init__(daemon=True)
+        self.vigil = vigil
+        self.metadata = [("token", token)] if token else []
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{vigil.port}", options=[("grpc.use_local_subchannel_pool", 1)])
+        self.failures, self.calls, self.held, self.resident_kb = [], 0, 0, 0
+        self.over = threading.Event()
+
+    def run(self):
+        put = self.channel.unary_unary("/etcdserverpb.KV/Put")
+        get = self.channel.unary_unary("/etcdserverpb.KV/Range")
+        while not self.over.is_set():
+            try:
+                put(pb.put(b"bystander", b"x" * 1000), timeout=30, metadata=self.metadata)
+                get(pb.range_of(b"bystander"), timeout=30, metadata=self.metadata)
+                self.calls += 1
+            except grpc.RpcError as error:
+                self.failures.append(str(error))
+            self.held = max(self.held, int(metric(self.vigil, "vigil_client_held_bytes")))
+            self.resident_kb = max(self.resident_kb, self.vigil.anonymous_kb())
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        self.channel.close()
+
+
+def metric(vigil, name):
+    with urllib.request.urlopen(f"{vigil.url}/metrics", timeout=30) as answer:
+        return float(re.search(rf"^{name} (\S+)$", answer.read().decode(), re.M)[1])
+
+
+class Memory(LiveTest):
+    args = ["--max-client-bytes", str(BUDGET), "--bcrypt-cost", "4"]
+
+    def begin(self, *args, token=None):
+        self.kube_port = free_port()
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=0"
+        self.vigil = self.serving(args=[*self.args, f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}", *args],
+                                  env={"ASAN_OPTIONS": asan})
+        self.hoard = Hoard(self.vigil.port)
+        self.addCleanup(self.hoard.close)
+
+    def watch_over(self, token=None):
+        self.before_kb = self.vigil.anonymous_kb()
+        self.bystander = Bystander(self.vigil, token)
+        self.addCleanup(self.bystander.over.set)
+        self.bystander.start()
+
+    def call(self, path, body, token=None):
+        headers = {"Authorization": token} if token else {}
+        request = urllib.request.Request(f"{self.vigil.url}/v3/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def check(self, refused=True):
+        """Nobody was harmed, the budget was kept, and everything is given back. refused: more was asked for."""
+        refusals = metric(self.vigil, "vigil_client_memory_refusals_total")
+        calls = self.bystander.calls
+        end = time.monotonic() + WAIT_SECONDS
+        while self.bystander.calls < calls + 3:  # also now, with everything still held
+            self.assertLess(time.monotonic(), end, self.bystander.failures)
+            time.sleep(0.01)
+        self.bystander.stop()
+        self.assertEqual(self.bystander.failures, [])
+        self.assertLess(self.bystander.held, BUDGET + BUDGET // 16)
+        self.assertTrue(refusals > 0 or not refused, "the budget was never reached, so nothing was shown")
+        self.assertLess(self.bystander.resident_kb - self.before_kb, (BUDGET >> 10) + BESIDE_KB)
+        self.hoard.close()
+        while metric(self.vigil, "vigil_client_held_bytes") > 64 << 10:
+            self.assertLess(time.monotonic(), end, "bytes were not given back")
+            time.sleep(0.02)
+
+    def attack_grpc(self, token=None):
+        packed = [gzip.compress(body, 1) for body in largest_messages()]
+        extra = [("token", token)] if token else []
+        for path in methods():
+            self.hoard.grpc(path, packed, extra)
+        for path in methods():
+            self.hoard.grpc(path, largest_messages(), extra, compressed=False)
+
+    def test_grpc_with_credentials(self):
+        self.begin()
+        self.call("auth/user/add", {"name": "root", "password": "p"})
+        self.call("auth/user/grant", {"user": "root", "role": "root"})
+        self.call("auth/enable", {})
+        token = self.call("auth/authenticate", {"name": "root", "password": "p"})["token"]
+        self.watch_over(token)
+        self.attack_grpc(token)
+        self.check()
+
+    def test_grpc_without_credentials(self):
+        self.begin()
+        self.call("auth/user/add", {"name": "root", "password": "p"})
+        self.call("auth/user/grant", {"user": "root", "role": "root"})
+        self.call("auth/enable", {})
+        token = self.call("auth/authenticate", {"name": "root", "password": "p"})["token"]
+        self.watch_over(token)
+        self.attack_grpc()
+        self.check(refused=False)  # they are turned away before they hold much
+
+    def test_transactions_of_empty_fields(self):
+        """Two kilobytes each that come to forty megabytes."""
+        self.begin()
+        self.watch_over()
+        bomb = gzip.compress(b"\x12\x00" * (MESSAGE_BYTES // 2 - 8), 9)
+        for _ in range(4):
+            self.hoard.grpc("/etcdserverpb.KV/Txn", [bomb] * 40)
+        self.check()
+
+    def test_gateway_and_v2(self):
+        self.begin("--enable-v2")
+        self.watch_over()
+        body = b'{"success":[' + b",".join([b"{}"] * 1_000_000) + b"]}"
+        long = b'{"key":"' + base64.b64encode(bytes(2 * MIB)) + b'"}'
+        for path in gateway_paths():
+            self.hoard.http(http_request("POST", path, body))
+            self.hoard.http(http_request("POST", path, long))
+        form = b"value=" + b"x" * MIB
+        for method in ("PUT", "POST", "GET", "DELETE"):
+            for path in ("/v2/keys/a", "/v2/keys/a?wait=true&recursive=true", "/v2/members", "/v2/auth/users/a"):
+                self.hoard.http(http_request(method, path, form, kind="application/x-www-form-urlencoded"))
+        self.check()
+
+    def test_kubernetes(self):
+        self.begin()
+        self.watch_over()
+        fields = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+                             "data": {f"{i:x}": "" for i in range(200_000)}}).encode()
+        long = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"},
+                           "data": {"a": "x" * (2900 << 10)}}).encode()
+        path = "/api/v1/namespaces/default/configmaps"
+        kinds = ["json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"]
+        for body in (fields, long, b"[" + b",".join([b"{}"] * 900_000) + b"]"):
+            for _ in range(3):
+                self.hoard.http(http_request("POST", path, body), self.kube_port)
+                self.hoard.http(http_request("POST", path, body, kind="application/yaml"), self.kube_port)
+                self.hoard.http(http_request("PUT", path + "/a", body), self.kube_port)
+                self.hoard.http(http_request("DELETE", path, body), self.kube_port)
+                for kind in kinds:
+                    self.hoard.http(http_request("PATCH", path + "/a?fieldManager=m&force=true", body,
+                                                 kind="application/" + kind), self.kube_port)
+        self.check()
+
+    def test_refusals_name_the_flag_and_the_next_call_is_served(self):
+        self.begin()
+        channel = grpc.insecure_channel(f"127.0.0.1:{self.vigil.port}", compression=grpc.Compression.Gzip)
+        self.addCleanup(channel.close)
+        with self.assertRaises(grpc.RpcError) as caught:
+            channel.unary_unary("/etcdserverpb.KV/Txn")(b"\x12\x00" * (MESSAGE_BYTES // 2 - 8), timeout=30)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn(REFUSAL, caught.exception.details())
+        channel.unary_unary("/etcdserverpb.KV/Put")(pb.put(b"k", b"v" * MIB), timeout=30)
+
+    def test_largest_holder_is_closed_for_others(self):
+        """Connections that hoard all they get, with calls that never end; who comes later gets a share."""
+        self.begin()
+        message = gzip.compress(largest_messages()[-1], 1)
+        for _ in range(8):
+            self.hoard.grpc("/etcdserverpb.KV/RangeStream", [message] * 12, whole=False)
+        channel = grpc.insecure_channel(f"127.0.0.1:{self.vigil.port}")
+        self.addCleanup(channel.close)
+        put = channel.unary_unary("/etcdserverpb.KV/Put")
+        end = time.monotonic() + WAIT_SECONDS
+        for i in range(20):
+            while True:  # a refusal makes room for the next try
+                try:
+                    put(pb.put(b"large", b"v" * (1400 << 10)), timeout=30)
+                    break
+                except grpc.RpcError as error:
+                    self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.02)
+        self.assertGreater(metric(self.vigil, "vigil_client_memory_reclaims_total"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
