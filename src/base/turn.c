@@ -11,6 +11,9 @@
  * system call, too much for each turn. */
 #define CPU_AGE_NS_MAX (10 * NS_PER_MS)
 
+/* A piece of work that is shorter is not written down: the coarse clock may have ticked just then. */
+#define WORTH_NOTING_NS (TURN_LONG_NS / 10)
+
 static const int64_t bounds[] = {
     100 * NS_PER_US, 200 * NS_PER_US, 500 * NS_PER_US, 1 * NS_PER_MS,
     2 * NS_PER_MS,   5 * NS_PER_MS,   10 * NS_PER_MS,  20 * NS_PER_MS,
@@ -160,7 +163,7 @@ static void switch_work(struct turn *turn, const char *doing, struct slice what)
 {
     int64_t now_ns = clock_coarse_ns(turn->turns->options.clock);
     int64_t took_ns = now_ns - turn->since_ns;
-    if (UNLIKELY(took_ns > turn->longest_ns))
+    if (UNLIKELY(took_ns > turn->longest_ns && took_ns >= WORTH_NOTING_NS))
         note_longest(turn, took_ns);
     turn->doing = doing;
     turn->what = what;
