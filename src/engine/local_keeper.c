@@ -473,8 +473,7 @@ static void checkpoint(struct local_keeper *keeper)
 /* The next thing but one hash under way: no other hash begins before it. */
 static bool cleaning_is_next(const struct local_keeper *keeper, int64_t now)
 {
-    return keeper->wants_cleaning && !keeper->cleaning && !rests(keeper, now) &&
-           now >= keeper->retry_at_ns;
+    return keeper->wants_cleaning && !keeper->cleaning && !rests(keeper, now);
 }
 
 /* One step of each thing that there is to do. */
@@ -490,11 +489,12 @@ static void work(struct local_keeper *keeper)
     local_check_turn(&keeper->check, keeper->engine, now_ns());
     mark_if_idle(keeper);
     turn_phase("hashing the history");
-    local_hashes_turn(&keeper->hashes, !cleaning_is_next(keeper, now_ns()));
+    bool waits = now_ns() < keeper->retry_at_ns;
+    local_hashes_turn(&keeper->hashes, waits || !cleaning_is_next(keeper, now_ns()));
     sort_one(keeper);
-    if (now_ns() < keeper->retry_at_ns)
+    if (waits)
         return;
-    prepare(keeper);
+    prepare(keeper); /* if there is no room for it, what follows may make some */
     /* One cleaning leads to the next, until none is worth it. */
     if (keeper->moved_job && finish_cleaning(keeper))
         want_cleaning(keeper);
