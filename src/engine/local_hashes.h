@@ -1,7 +1,7 @@
 /*
  * Hashes of the history: those that clients ask for, and those that compactions leave, of which
- * etcd keeps the last ten. One at a time, in slices of a millisecond or two between which the keeper
- * does its other work; those of compactions come first. A request whose caller has gone away is
+ * etcd keeps the last ten. One at a time, in slices of a millisecond or two between which the
+ * keeper does its other work; those of compactions come first. A request whose caller has gone away is
  * answered at once, also in the middle.
  *
  * The keeper's. The number of requests that wait is bounded where they come in (local_shard.c).

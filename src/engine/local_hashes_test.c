@@ -113,7 +113,7 @@ static void those_that_wait_leave_at_once(void **state)
     struct fixture *f = *state;
     struct engine_hash first, others[LOCAL_HASHES_MAX - 1];
     bool left_first = false;
-    /* A thread that is not run for the time of a whole hash would see nothing: so more than once. */
+    /* A thread that is not run for as long as a whole hash takes sees nothing: so more rounds. */
     for (int round = 0; round < 20 && !left_first; round++) {
         first = (struct engine_hash){.op = new_op(f)};
         first.op.done = note_first;

@@ -594,7 +594,7 @@ static void steps(struct local_writer *writer)
         step(writer);
         now = now_ns();
     } while (has_steps(writer) &&
-             (now - begun_ns < share_ns || (now - begun_ns < steps_ns_max && !has_requests(writer))));
+             now - begun_ns < (has_requests(writer) ? share_ns : steps_ns_max));
     writer->stepped_ns = now;
 }
 

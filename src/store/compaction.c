@@ -157,7 +157,9 @@ static bool change_trim(struct compaction *compaction, const struct change_head 
     const struct index_item *item = index_find(apply->index, kv.key);
     struct excess excess = item ? item_excess(compaction, item) : (struct excess){0};
     int64_t freed_bytes = 0;
-    uint32_t drop = excess.drop ? oldest_bytes(compaction, item, excess.drop, work, &freed_bytes) : 0;
+    uint32_t drop = 0;
+    if (excess.drop)
+        drop = oldest_bytes(compaction, item, excess.drop, work, &freed_bytes);
     bool whole = excess.whole && drop == excess.drop;
     freed_bytes += whole ? tombstone_bytes(compaction, item) : 0;
     if (drop || whole)

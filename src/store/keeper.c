@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    /* Pages of the checkpoint that one transaction changes, as far as can be told from outside: they
-     * are in memory until it is committed, and written at once. */
+    /* Pages of the checkpoint that one transaction changes, as far as can be told from outside:
+     * they are in memory until it is committed, and written at once. */
     TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
     VERSION_BYTES = 64, /* of a version in a page, without its key */
@@ -320,7 +320,8 @@ static enum status version_drop(struct keeper *keeper, struct backend_version_id
     keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
     segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
     size_t row_bytes = size_min(VERSION_BYTES + version.key.len, PAGE_BYTES);
-    *bytes += distance < PAGE_BYTES ? size_min((size_t)distance * row_bytes, PAGE_BYTES) : PAGE_BYTES;
+    size_t apart = distance < PAGE_BYTES ? (size_t)distance : PAGE_BYTES;
+    *bytes += size_min(apart * row_bytes, PAGE_BYTES);
     return backend_version_delete(keeper->backend, id);
 }
 

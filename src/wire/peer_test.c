@@ -14,7 +14,8 @@ static void write_text(void *owner, char *text)
 
 static uint64_t key(const char *text)
 {
-    return wire_peer_key((struct wire_peer){.address = write_text, .owner = (void *)(uintptr_t)text});
+    void *owner = (void *)(uintptr_t)text;
+    return wire_peer_key((struct wire_peer){.address = write_text, .owner = owner});
 }
 
 static void address_counts_and_port_does_not(void **state)
