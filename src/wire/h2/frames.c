@@ -4,6 +4,7 @@
 enum {
     STREAM_BYTES = 1024, /* about what a call is, without what its service makes of it */
     STREAMS_BYTES_FREE = 4096,
+    STREAMS_BYTES_STEP = 16 * 1024, /* taken ahead while calls are under way */
     STREAMS_BYTES_ANYWAY = 16 * 1024, /* so that a refusal can be told in the words of gRPC */
 };
 
@@ -62,7 +63,7 @@ static bool streams_charge(struct h2_session *s, size_t headers_bytes)
     if (LIKELY(bytes <= s->streams_charged))
         return true;
     size_t least = bytes - s->streams_charged;
-    size_t more = account_charge_up_to(s->account, least, least + STREAMS_BYTES_FREE);
+    size_t more = account_charge_up_to(s->account, least, least + STREAMS_BYTES_STEP);
     if (more == 0 && bytes <= STREAMS_BYTES_ANYWAY) {
         account_charge_anyway(s->account, least);
         more = least;
@@ -75,7 +76,7 @@ void h2_streams_discharge(struct h2_session *s)
 {
     size_t bytes = streams_bytes(s->table.count, s->headers_bytes);
     if (s->streams_charged == 0 ||
-        (bytes > 0 && s->streams_charged <= bytes + 2 * STREAMS_BYTES_FREE))
+        (s->table.count > 0 && s->streams_charged <= bytes + 2 * STREAMS_BYTES_STEP))
         return;
     account_release(s->account, s->streams_charged - bytes);
     s->streams_charged = bytes;
