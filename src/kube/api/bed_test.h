@@ -26,7 +26,7 @@ struct peer {
     struct http_exchange x; /* first */
     struct http_field field;
     struct buf answer;
-    char text[512]; /* of the request */
+    char *text; /* of the request; gone when the peer has left */
     unsigned code;
     bool over;
 };
@@ -88,7 +88,7 @@ static struct peer *send_with(const char *method, const char *path, const char *
     struct peer *peer = calloc(1, sizeof(*peer));
     assert_true(bed->count < EXCHANGES_MAX);
     bed->peers[bed->count++] = peer;
-    snprintf(peer->text, sizeof(peer->text), "%s", path);
+    peer->text = strdup(path);
     peer->x.ops = &ops;
     peer->field = (struct http_field){slice_from_text(field), slice_from_text(value)};
     peer->x.request = (struct http_request){.method = slice_from_text(method),
@@ -127,6 +127,7 @@ static inline void leave(struct peer *peer)
     peer->over = true;
     http_exchange_end(&peer->x);
     http_exchange_fini(&peer->x);
+    free(peer->text);
 }
 
 /* Until nothing is left to do. */

@@ -87,12 +87,25 @@ void kube_call_begin(struct kube_call *call, unsigned code, struct slice content
     http_begin(call->exchange, code, content_type);
 }
 
+/* A fault that was found while something was missing may be none. After a write there is none that
+ * asks to come again: clients would write it twice. */
+static void settle_status(struct kube_call *call)
+{
+    if (arena_ran_out(&call->arena) && !kube_code_tells_no_memory(kube_status_code(&call->status)))
+        kube_fail_engine(&call->status, ST_NOMEM);
+    if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS)
+        kube_fail(&call->status, KUBE_INTERNAL_ERROR,
+                  "Internal error occurred: the change was made, but there is no memory for the "
+                  "answer");
+}
+
 void kube_call_fail(struct kube_call *call)
 {
     struct buf text = {0};
     char seconds[16];
     if (kube_call_defers(call, kube_call_fail))
         return;
+    settle_status(call);
     call->accept = call->accept_fail;
     snprintf(seconds, sizeof(seconds), "%u", call->status.retry_after_s);
     if (kube_status_write(&call->status, &text) != ST_OK)
@@ -184,7 +197,10 @@ void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
     call->work.done = done;
     if (kube_call_defers(call, put_deferred))
         return;
-    if (kube_expires(call->kind))
+    /* Here, because the revision of a definition may change under those who use it. */
+    if (!kube_custom_guard(call))
+        kube_call_fail(call);
+    else if (kube_expires(call->kind))
         kube_expiry_take(call, done, put);
     else
         put(call, done);
@@ -654,8 +670,8 @@ enum status kube_face_new(const struct kube_config *config, struct engine *engin
                           struct engine_shard *shard, struct loop *loop,
                           struct kube_face **ret_face)
 {
-    AUTO(kube_face_freep) struct kube_face *face =
-        xalloc_check(aligned_alloc(64, align_up(sizeof(*face), 64)), 1);
+    AUTO(kube_face_freep)
+    struct kube_face *face = xalloc_check(aligned_alloc(64, align_up(sizeof(*face), 64)), 1);
     memset(face, 0, sizeof(*face));
     face->config = config;
     face->call_bytes_max = face->attempt_bytes_max = KUBE_CALL_ARENA_BYTES_MAX;

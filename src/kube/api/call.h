@@ -56,8 +56,8 @@ struct kube_face {
     struct kube_looks looks; /* of lists and watches */
     struct kube_counter counter;
     struct kube_watches watches;
-    struct mailbox worked; /* calls that come back from the worker (work.h) */
-    bool stopped; /* nothing is begun any more that nobody asks for */
+    struct mailbox worked;                    /* calls that come back from the worker (work.h) */
+    bool stopped;                             /* nothing is begun any more that nobody asks for */
     size_t call_bytes_max, attempt_bytes_max; /* of the arenas of a call and of its attempts */
 };
 
@@ -83,12 +83,13 @@ struct kube_call {
     struct kube_namespaces_wait namespaces_wait;
     enum kube_verb verb;
     unsigned code; /* of the answer; 0: none has begun */
+    bool written;  /* what it was sent for: it is too late to ask for it again */
     int64_t started_ns;
     struct buf warnings;       /* Warning fields of the answer, each with a NUL behind it */
     struct kube_status status; /* what to answer if it fails */
     struct engine_range range;
     struct kube_write write;
-    struct kube_turn turn;                   /* a change's; it leaves with the answer */
+    struct kube_turn turn; /* a change's; it leaves with the answer */
     struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* the handler's own, in the arena */
@@ -113,7 +114,8 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
 /* Begins the range of a request in the arena; `done` gets the call by kube_call_of_range. */
 void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
                      void (*done)(struct engine_op *op));
-/* Begins call->write, whose key, value and expected are set: a put, or a delete. */
+/* Begins call->write, whose key, value and expected are set: a put, which holds only while the
+ * definition of its kind is the one it was checked by, or a delete. */
 void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op));
 void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op));
 struct kube_call *kube_call_of_range(struct engine_op *op);

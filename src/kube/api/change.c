@@ -81,6 +81,7 @@ static void on_written(struct engine_op *op)
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
+    call->written = held;
     if (held)
         change->revision = op->revision;
     else if (status == ST_OK && !take_stored(change, current))
@@ -103,9 +104,7 @@ static void write_it(struct kube_change *change)
     struct kube_call *call = change->call;
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
-    if (change->decision == KUBE_DECIDE_PUT && !kube_custom_guard(call))
-        kube_call_fail(call);
-    else if (change->decision == KUBE_DECIDE_PUT)
+    if (change->decision == KUBE_DECIDE_PUT)
         kube_call_put(call, on_written);
     else
         kube_call_delete(call, on_written);

@@ -23,7 +23,7 @@ enum { TRIES_MAX = 8 }; /* names made up after generateName, as in Kubernetes */
 
 struct create {
     struct json_node *object;
-    struct arena *arena; /* in which it lies */
+    struct arena *arena;        /* in which it lies */
     struct kube_change *change; /* that creates it; NULL: a POST */
     struct kube_meta meta;
     struct slice name;
@@ -31,10 +31,10 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool named;      /* by the client, so that no other name is made up */
-    bool deleting;   /* what has the name already is being deleted */
+    bool named;       /* by the client, so that no other name is made up */
+    bool deleting;    /* what has the name already is being deleted */
     int64_t revision; /* of the answer */
-    int64_t version; /* the answer of a dry run says again what the client said; 0: nothing */
+    int64_t version;  /* the answer of a dry run says again what the client said; 0: nothing */
 };
 
 static void on_free(struct kube_call *call)
@@ -195,6 +195,7 @@ static void on_put(struct engine_op *op)
     bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
     ((struct create *)call->handler)->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
+    call->written = held;
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
@@ -243,10 +244,7 @@ static void put(struct kube_call *call)
                                       .value = buf_slice(&create->encoded),
                                       .guard = create->guard,
                                       .guard_expected = create->guard_revision};
-    if (kube_custom_guard(call))
-        kube_call_put(call, on_put);
-    else
-        kube_call_fail(call);
+    kube_call_put(call, on_put);
 }
 
 /* -- The namespace -- */

@@ -280,6 +280,7 @@ static void done(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
     c->deleted++;
+    change->call->written = false; /* the rest may be asked for again */
     if (c->seen && add_item(c) != ST_OK)
         fail_engine(change->call, ST_NOMEM);
     else

@@ -13,6 +13,7 @@
 enum {
     PAGE_KEYS = 50,
     PAGE_BYTES_MAX = 1 << 20,     /* of the keys of a page */
+    RANGE_KEYS = 8,               /* more than are made of a name to read one, however long it is */
     LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be more */
     DELAY_MAX_S = 30,
 };
@@ -433,7 +434,8 @@ static void read_keys(struct kube_purge *purge, const struct kube_kind *kind, bo
                       void (*done)(struct engine_op *op))
 {
     arena_fini(&purge->page);
-    arena_init(&purge->page, NULL, 0, PAGE_BYTES_MAX);
+    arena_init(&purge->page, NULL, 0,
+               PAGE_BYTES_MAX + RANGE_KEYS * (purge->name.len + purge->from.len));
     purge->count = purge->at = 0;
     purge->page_kind = kind;
     if (make_range(purge, kind->storage_prefix, whole) != ST_OK) {

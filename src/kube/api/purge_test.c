@@ -246,10 +246,36 @@ static void an_event_that_is_marked_keeps_its_lease(void **state)
     end();
 }
 
+/* As clients of etcd may write one. */
+static void a_namespace_may_have_a_very_long_name(void **state)
+{
+    (void)state;
+    enum { NAME_BYTES = 1 << 20 };
+    static const char marked[] = "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{"
+                                 "\"name\":\"n\",\"deletionTimestamp\":\"2023-01-01T00:00:00Z\"},"
+                                 "\"spec\":{\"finalizers\":[\"kubernetes\"]}}";
+    struct buf key = {0};
+    begin(7, 50);
+    assert_int_equal(buf_append_text(&key, "/registry/namespaces/"), ST_OK);
+    for (size_t i = 0; i < NAME_BYTES; i++)
+        assert_int_equal(buf_append_text(&key, "n"), ST_OK);
+    assert_int_equal(buf_append(&key, slice_of("", 1)), ST_OK);
+    store((const char *)key.ptr, slice_from_text(marked));
+    kube_face_keep(bed->face); /* as at the next start */
+    later();
+    struct peer *all = send_json("GET", "/api/v1/namespaces", "");
+    run();
+    assert_answer(all, 200, "\"default\"");
+    assert_false(said(all, "deletionTimestamp"));
+    buf_fini(&key);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_go_before_everything_else),
+        cmocka_unit_test(a_namespace_may_have_a_very_long_name),
         cmocka_unit_test(conditions_say_what_remains),
         cmocka_unit_test(a_page_of_large_objects_keeps_its_finalizers),
         cmocka_unit_test(an_event_that_is_marked_keeps_its_lease),

@@ -48,11 +48,6 @@ void kube_remains_fini(struct kube_remains *r)
     buf_fini(&r->failures.names);
 }
 
-bool kube_remains_none(const struct kube_remains *r)
-{
-    return !r->kinds.count && !r->finalizers.count && !r->failures.count;
-}
-
 void kube_remains_add(struct kube_remains *r, const struct kube_kind *kind, bool failed)
 {
     AUTO(buf_fini) struct buf name = {0};

@@ -30,9 +30,6 @@ struct kube_remains {
 void kube_remains_reset(struct kube_remains *remains);
 void kube_remains_fini(struct kube_remains *remains);
 
-/* Nothing remains that is known. */
-bool kube_remains_none(const struct kube_remains *remains);
-
 /* An object remains: for its finalizers or because it was given time, or else by a failure. */
 void kube_remains_add(struct kube_remains *remains, const struct kube_kind *kind, bool failed);
 void kube_remains_add_finalizer(struct kube_remains *remains, struct slice name);

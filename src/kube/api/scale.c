@@ -147,7 +147,8 @@ static void done(struct kube_change *change)
 void kube_scale_get(struct kube_call *call)
 {
     struct kube_change *change = arena_calloc(&call->arena, 1, sizeof(*change));
-    if (!change) {
+    /* The change has names from its path, wherever it is worked on. */
+    if (!change || !kube_call_keep_request(call)) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
         return;

@@ -65,6 +65,15 @@ static bool dup_certificate(struct arena *arena, struct http_request *copy)
     return true;
 }
 
+/* Path and query lie in the request that they were read from, if they were read already. */
+static bool parse_again(struct kube_call *call)
+{
+    const struct http_request *copy = call->request;
+    return !call->kind ||
+           (kube_path_parse(&call->arena, copy->path, &call->path) == ST_OK &&
+            kube_query_parse(&call->arena, copy->query, &call->query, &call->status));
+}
+
 bool kube_call_keep_request(struct kube_call *call)
 {
     if (call->work.keeps_request)
@@ -80,7 +89,7 @@ bool kube_call_keep_request(struct kube_call *call)
         return false;
     call->request = copy;
     call->work.keeps_request = true;
-    return true;
+    return parse_again(call);
 }
 
 /* -- There and back -- */
@@ -145,7 +154,10 @@ void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct ku
         return;
     }
     come_back(call);
-    refuse(call);
+    if (call->written)
+        step(call);
+    else
+        refuse(call);
 }
 
 void kube_work_init(struct kube_face *face)

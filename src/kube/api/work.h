@@ -42,7 +42,8 @@ struct kube_work {
     struct kube_answer answer;
 };
 
-/* Calls step now, or on the worker if it has more than KUBE_WORK_BYTES_MAX to look at. After this
+/* Calls step now, or on the worker if it has more than KUBE_WORK_BYTES_MAX to look at. A worker
+ * with too much to do refuses the call, unless it has written: then step is called now. After this
  * the caller does nothing more with the call. */
 void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call));
 
@@ -57,7 +58,8 @@ bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *cal
 struct kube_kinds *kube_call_kinds(const struct kube_call *call);
 struct random *kube_call_random(struct kube_call *call);
 
-/* From here on call->request is a copy in its arena. False: no memory. */
+/* From here on call->request is a copy in its arena, and path and query lie there, too. False: no
+ * memory. */
 MUST_CHECK
 bool kube_call_keep_request(struct kube_call *call);
 

@@ -5,8 +5,6 @@
 #include <sched.h>
 #include <semaphore.h>
 
-
-
 /* A job that keeps the worker busy until it is let go, and others that fill its queue. */
 struct obstacle {
     struct worker_job job; /* first */
@@ -127,8 +125,7 @@ static void others_are_answered_meanwhile(void **state)
         {"PATCH", CMS "/a", "application/merge-patch+json", "{\"data\":{\"n0\":\"v\"}}"},
         {"PATCH", CMS "/a", "application/json-patch+json",
          "[{\"op\":\"add\",\"path\":\"/data/n1\",\"value\":\"v\"}]"},
-        {"PATCH", CMS "/a", "application/strategic-merge-patch+json",
-         "{\"data\":{\"n2\":\"v\"}}"},
+        {"PATCH", CMS "/a", "application/strategic-merge-patch+json", "{\"data\":{\"n2\":\"v\"}}"},
         {"PATCH", CMS "/a?fieldManager=m", "application/apply-patch+yaml",
          "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"},"
          "\"data\":{\"n3\":\"v\"}}"},
@@ -143,8 +140,8 @@ static void others_are_answered_meanwhile(void **state)
     block(1);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         bodies[i] = rows[i].body ? NULL : large(i ? "b1" : "b0");
-        peers[i] = send(rows[i].method, rows[i].path, rows[i].type,
-                        bodies[i] ? bodies[i] : rows[i].body);
+        peers[i] =
+            send(rows[i].method, rows[i].path, rows[i].type, bodies[i] ? bodies[i] : rows[i].body);
     }
     struct peer *yaml = send_with("GET", CMS "/a", "accept", "application/yaml", "");
     struct peer *small = send_json("POST", CMS, "{\"metadata\":{\"name\":\"small\"}}");
@@ -188,8 +185,14 @@ static void peers_may_leave_while_their_call_is_away(void **state)
         memset(body, 'x', strlen(body)); /* as of a connection that is gone */
         free(body);
     }
-    leave(send_with("GET", CMS "/a", "accept", "application/yaml", ""));
-    run();
+    static const char *const forms[] = {"application/yaml",
+                                        "application/json;as=Table;v=v1;g=meta.k8s.io"};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        struct peer *peer = send_with("GET", CMS "/a?includeObject=None", "accept", forms[i], "");
+        run();
+        assert_int_equal(peer->code, 0);
+        leave(peer);
+    }
     unblock();
     run_all();
     struct peer *got = send_json("GET", CMS "/a", "");
@@ -215,6 +218,27 @@ static void more_than_the_worker_takes_are_told_to_come_again(void **state)
     end_with_worker();
 }
 
+/* What is written cannot be refused any more: a client that comes again would write it twice. */
+static void the_answer_to_a_write_is_not_refused(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    struct buf body = {0};
+    assert_int_equal(
+        buf_append_text(&body, "{\"metadata\":{\"generateName\":\"a\"},\"data\":{\"k\":\""), ST_OK);
+    /* It grows over what is looked at in a turn by what the server adds. */
+    while (body.len < KUBE_WORK_BYTES_MAX - 8)
+        assert_int_equal(buf_append_text(&body, "v"), ST_OK);
+    assert_int_equal(buf_append(&body, slice_of("\"}}", 4)), ST_OK);
+    block(WORKER_QUEUE_MAX);
+    struct peer *made = send_json("POST", CMS "?pretty=true", (const char *)body.ptr);
+    run();
+    assert_answer(made, 201, "vvv");
+    unblock();
+    buf_fini(&body);
+    end_with_worker();
+}
+
 static void options_of_a_delete_are_short(void **state)
 {
     (void)state;
@@ -236,6 +260,7 @@ int main(void)
         cmocka_unit_test(others_are_answered_meanwhile),
         cmocka_unit_test(peers_may_leave_while_their_call_is_away),
         cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
+        cmocka_unit_test(the_answer_to_a_write_is_not_refused),
         cmocka_unit_test(options_of_a_delete_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

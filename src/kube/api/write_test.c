@@ -3,7 +3,6 @@
 #include "kube/api/purge.h"
 #include "kube/api/schema.h"
 
-
 /* -- Tests -- */
 
 /* How the body of a patch that sets data.kN is written, by its type. */
@@ -11,8 +10,7 @@ static const struct {
     const char *type, *format;
 } patches[] = {
     {"application/merge-patch+json", "{\"data\":{\"k%d\":\"v\"}}"},
-    {"application/json-patch+json",
-     "[{\"op\":\"add\",\"path\":\"/data/k%d\",\"value\":\"v\"}]"},
+    {"application/json-patch+json", "[{\"op\":\"add\",\"path\":\"/data/k%d\",\"value\":\"v\"}]"},
     {"application/strategic-merge-patch+json", "{\"data\":{\"k%d\":\"v\"}}"},
     {"application/apply-patch+yaml",
      "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"},"
@@ -125,14 +123,14 @@ static void a_put_creates_whatever_version_it_names(void **state)
 {
     (void)state;
     begin(12, 50);
-    struct peer *made = send_json("PUT", ROLES "/r",
-                                  "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"77\"}}");
-    struct peer *odd = send_json("PUT", ROLES "/s",
-                                 "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"x\"}}");
+    struct peer *made =
+        send_json("PUT", ROLES "/r", "{\"metadata\":{\"name\":\"r\",\"resourceVersion\":\"77\"}}");
+    struct peer *odd =
+        send_json("PUT", ROLES "/s", "{\"metadata\":{\"name\":\"s\",\"resourceVersion\":\"x\"}}");
     struct peer *other =
         send_json("PUT", ROLES "/t", "{\"metadata\":{\"name\":\"t\",\"uid\":\"u\"}}");
-    struct peer *none = send_json(
-        "PUT", CMS "/c", "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"77\"}}");
+    struct peer *none =
+        send_json("PUT", CMS "/c", "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"77\"}}");
     run();
     assert_answer(made, 201, "\"resourceVersion\":\"6\"");
     assert_answer(odd, 500, "strconv.ParseUint: parsing \\\"x\\\": invalid syntax");
@@ -523,17 +521,19 @@ static unsigned write_with(size_t at, size_t *limit, size_t bytes)
 {
     size_t usual = *limit;
     *limit = bytes;
-    struct peer *peer =
-        send(writes[at].method, writes[at].path, writes[at].type, writes[at].body);
+    struct peer *peer = send(writes[at].method, writes[at].path, writes[at].type, writes[at].body);
     run();
     *limit = usual;
     unsigned code = peer->code;
+    assert_true(code != 429 || said(peer, "\"retryAfterSeconds\":1"));
     leave(peer);
     buf_fini(&peer->answer);
     free(peer);
     bed->count--;
     return code;
 }
+
+static size_t written_and_starved;
 
 /* A write gets its own answer or that memory ran out, at whichever allocation that is. */
 static void starve(size_t at, size_t *limit, unsigned expected)
@@ -545,8 +545,13 @@ static void starve(size_t at, size_t *limit, unsigned expected)
             return;
         if (!kube_code_tells_no_memory(code))
             fail_msg("write %zu with %zu bytes: %u instead of %u", at, bytes, code, expected);
-        if (revision() != before)
-            return; /* it was written, and there was no memory for its answer */
+        if (revision() == before)
+            continue;
+        /* It was written, and there was no memory for its answer: 429 would make clients send it
+         * again. */
+        assert_int_equal(code, 500);
+        written_and_starved++;
+        return;
     }
 }
 
@@ -568,6 +573,7 @@ static void want_of_memory_is_never_taken_for_an_answer(void **state)
         }
         end();
     }
+    assert_true(written_and_starved > 0);
     assert_int_equal(expected[4], 409); /* answers of all sorts are among them */
     assert_int_equal(expected[12], 409);
     assert_int_equal(expected[15], 422);

@@ -149,8 +149,9 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
     case ST_LIMIT:
         return kube_fail(status, KUBE_BAD_REQUEST, "exceeded max depth");
     case ST_NOMEM:
+        kube_fail(status, KUBE_TOO_MANY_REQUESTS, "%s", status_text(engine));
         status->retry_after_s = 1;
-        return kube_fail(status, KUBE_TOO_MANY_REQUESTS, "%s", status_text(engine));
+        return false;
     case ST_NO_SPACE:
         return kube_fail(status, KUBE_UNKNOWN, "%s", status_text(engine));
     case ST_COMPACTED:
