@@ -98,61 +98,106 @@ enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, s
 
 /* -- Before decoding -- */
 
-/* The next field of a message. False at the end, or where it is malformed. */
-static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *ret_body)
+/* Passes over the value behind a tag; that of a group is its first tag alone. NULL: malformed. */
+static const uint8_t *value_skip(uint64_t tag, const uint8_t *p, const uint8_t *end,
+                                 struct slice *ret_body)
 {
-    const uint8_t *p = rest->ptr, *end = p + rest->len;
-    uint64_t tag, value;
-    if (!rest->len || !(p = pb_varint_read(p, end, &tag)))
-        return false;
+    uint64_t value;
+    size_t bytes = 0;
     *ret_body = SLICE_EMPTY;
     switch (tag & 7) {
     case PB_WIRE_VARINT:
-        if (!(p = pb_varint_read(p, end, &value)))
-            return false;
-        break;
+        return pb_varint_read(p, end, &value);
     case PB_WIRE_LEN:
-        if (!(p = pb_varint_read(p, end, &value)) || value > (size_t)(end - p))
-            return false;
-        *ret_body = slice_of(p, (size_t)value);
-        p += value;
+        if ((p = pb_len_read(p, end, &bytes)))
+            *ret_body = slice_of(p, bytes);
         break;
     case PB_WIRE_I64:
+        bytes = 8;
+        break;
     case PB_WIRE_I32:
-        value = (tag & 7) == PB_WIRE_I64 ? 8 : 4;
-        if (value > (size_t)(end - p))
-            return false;
-        p += value;
+        bytes = 4;
+        break;
+    case PB_WIRE_GROUP:
+    case PB_WIRE_GROUP_END:
         break;
     default:
-        return false;
+        return NULL;
     }
-    *ret_number = (uint32_t)(tag >> 3);
+    return p && bytes <= (size_t)(end - p) ? p + bytes : NULL;
+}
+
+/* The next field of a message; a group is one, with no body. False at the end, or where it is
+ * malformed. */
+static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *ret_body)
+{
+    const uint8_t *p = rest->ptr, *end = p + rest->len;
+    size_t groups = 0; /* open */
+    uint64_t tag;
+    do {
+        if (p == end || !(p = pb_varint_read(p, end, &tag)) ||
+            !(p = value_skip(tag, p, end, ret_body)))
+            return false;
+        if ((tag & 7) == PB_WIRE_GROUP)
+            groups++;
+        else if ((tag & 7) == PB_WIRE_GROUP_END && groups-- == 0)
+            return false;
+    } while (groups);
+    *ret_number = (tag & 7) == PB_WIRE_GROUP_END ? 0 : (uint32_t)(tag >> 3);
     *rest = slice_of(p, (size_t)(end - p));
     return true;
 }
 
-static bool lists_are_too_long(struct slice message, size_t ops_max, unsigned depth)
+/* What is left of the limits during the walk. */
+struct op_count {
+    size_t list_max, total_left;
+};
+
+static bool lists_are_too_long(struct op_count *count, struct slice message, unsigned depth);
+
+/* The decoder makes every member of an operation, although only the last one remains: so each of
+ * them is counted. */
+static bool op_is_too_long(struct op_count *count, struct slice op, unsigned depth)
 {
-    enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3, OP_TXN = 4 };
-    size_t counts[FAILURE + 1] = {0};
-    uint32_t number, inner;
-    struct slice body, nested;
+    enum { OP_TXN = 4 };
+    uint32_t member;
+    struct slice body;
+    for (bool first = true; field_next(&op, &member, &body); first = false) {
+        if (!first && count->total_left-- == 0)
+            return true;
+        if (member == OP_TXN && lists_are_too_long(count, body, depth))
+            return true;
+    }
+    return false;
+}
+
+static bool lists_are_too_long(struct op_count *count, struct slice message, unsigned depth)
+{
+    enum { COMPARE = 1, SUCCESS = 2, FAILURE = 3 };
+    size_t lengths[FAILURE + 1] = {0};
+    uint32_t number;
+    struct slice body;
     while (field_next(&message, &number, &body)) {
+        if (count->total_left-- == 0)
+            return true;
         if (number < COMPARE || number > FAILURE)
             continue;
-        if (++counts[number] > ops_max)
+        if (++lengths[number] > count->list_max)
             return true;
-        while (number != COMPARE && depth && field_next(&body, &inner, &nested))
-            if (inner == OP_TXN && lists_are_too_long(nested, ops_max, depth - 1))
-                return true;
+        if (number != COMPARE && depth && op_is_too_long(count, body, depth - 1))
+            return true;
     }
     return false;
 }
 
 bool kv_txn_is_too_long(struct slice message, size_t ops_max)
 {
-    return lists_are_too_long(message, ops_max, PB_DEPTH_MAX);
+    size_t flat_max;
+    if (__builtin_mul_overflow(ops_max, 3, &flat_max))
+        flat_max = SIZE_MAX;
+    struct op_count count = {.list_max = ops_max,
+                             .total_left = size_max(KV_TXN_TOTAL_MAX, flat_max)};
+    return lists_are_too_long(&count, message, PB_DEPTH_MAX);
 }
 
 static bool ranges_only(const struct pb_request_op *ops, size_t count)

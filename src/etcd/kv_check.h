@@ -30,9 +30,16 @@ MUST_CHECK
 enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, struct arena *arena);
 
 /*
- * Of a TxnRequest that is not decoded yet: some list in it is longer than ops_max. Decoding such a
- * one may take a hundred times as long as finding this out. False also for bytes that are no
- * message: the decoder says so.
+ * Compares and operations of one transaction, those of nested ones included; fields that are not
+ * known count as well. As many are decoded and checked in one turn of an I/O thread. A transaction
+ * may have more if ops_max lets its own lists be so long.
+ */
+enum { KV_TXN_TOTAL_MAX = 16384 };
+
+/*
+ * Of a TxnRequest that is not decoded yet: some list in it is longer than ops_max, or all of them
+ * together are longer than KV_TXN_TOTAL_MAX and 3 * ops_max. Decoding such a one may take a hundred
+ * times as long as finding this out. False also for bytes that are no message: the decoder says so.
  */
 bool kv_txn_is_too_long(struct slice message, size_t ops_max);
 

@@ -1,5 +1,6 @@
 #include "etcd/kv_check.h"
 
+#include "base/buf.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
 
@@ -185,6 +186,71 @@ static void lists_that_are_too_long_are_found_before_they_are_decoded(void **sta
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x09\0\0\x0a\0"), 0));
 }
 
+/* A transaction of so many operations in all, in lists of 100 that are nested two deep; the last
+ * list has fewer. Each operation holds `members` empty gets. */
+static void nested_lists(struct buf *out, size_t total, size_t members)
+{
+    AUTO(buf_fini) struct buf list = {0};
+    static const uint8_t get[] = {0x0a, 0};
+    uint8_t head[16];
+    while (total) {
+        size_t outer = total > 1, width = size_min(total - outer, 100); /* one holds the list */
+        list.len = 0;
+        for (size_t i = 0; i < (outer ? width : 1); i++) {
+            uint8_t *end = pb_message_head_write(head, 2, members * sizeof(get));
+            assert_int_equal(buf_append(&list, slice_of(head, (size_t)(end - head))), ST_OK);
+            for (size_t k = 0; k < members; k++)
+                assert_int_equal(buf_append(&list, slice_of(get, sizeof(get))), ST_OK);
+        }
+        uint8_t *end = head;
+        if (outer) {
+            end = pb_message_head_write(end, 2, 1 + pb_varint_size(list.len) + list.len);
+            end = pb_message_head_write(end, 4, list.len);
+        }
+        assert_int_equal(buf_append(out, slice_of(head, (size_t)(end - head))), ST_OK);
+        assert_int_equal(buf_append(out, buf_slice(&list)), ST_OK);
+        total -= outer + (outer ? width : 1);
+    }
+}
+
+static bool nested_lists_are_too_long(size_t total, size_t members, size_t ops_max)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    nested_lists(&message, total, members);
+    return kv_txn_is_too_long(buf_slice(&message), ops_max);
+}
+
+static void all_lists_together_have_a_limit(void **state)
+{
+    (void)state;
+    assert_false(nested_lists_are_too_long(KV_TXN_TOTAL_MAX, 1, 200));
+    assert_true(nested_lists_are_too_long(KV_TXN_TOTAL_MAX + 1, 1, 200));
+    /* Operations that are given again and again take as long. */
+    assert_false(nested_lists_are_too_long(KV_TXN_TOTAL_MAX / 8, 2, 200));
+    assert_true(nested_lists_are_too_long(KV_TXN_TOTAL_MAX / 2, 4, 200));
+    /* Whoever allows longer lists gets them. */
+    assert_false(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX, 1, KV_TXN_TOTAL_MAX));
+    assert_true(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX + 1, 1, KV_TXN_TOTAL_MAX));
+    assert_false(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX + 1, 1, SIZE_MAX));
+}
+
+static void fields_that_are_not_known_hide_nothing(void **state)
+{
+    (void)state;
+    /* Behind a group, also one inside another, and not what is in it. */
+    assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x2c\x0a\0"), 0));
+    assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x3b\x38\x01\x3c\x2c\x0a\0"), 0));
+    assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x0a\0\x2c"), 0));
+    assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2c\x0a\0"), 0));
+    assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x0a\0"), 0));
+    /* They are passed over several times by the decoder. */
+    uint8_t unknown[2 * (KV_TXN_TOTAL_MAX + 1)] = {0};
+    for (size_t i = 0; i < sizeof(unknown); i += 2)
+        unknown[i] = 0x38;
+    assert_true(kv_txn_is_too_long(slice_of(unknown, sizeof(unknown)), 128));
+    assert_false(kv_txn_is_too_long(slice_of(unknown, sizeof(unknown) - 2), 128));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +262,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(first_fault_in_etcds_order_is_told, setup, teardown),
         cmocka_unit_test(only_flat_ranges_are_reads),
         cmocka_unit_test(lists_that_are_too_long_are_found_before_they_are_decoded),
+        cmocka_unit_test(all_lists_together_have_a_limit),
+        cmocka_unit_test(fields_that_are_not_known_hide_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ def txn(compares=(), then=()):
 
 
 def nested(depth, width, leaf):
-    """A tree of transactions, as wide as etcd's limit on operations lets it be."""
+    """A tree of transactions: of three levels, 25 wide has about as many operations as one may have in all."""
     if depth == 1:
         return b"".join(pb.field(2, leaf()) for _ in range(width))
     return b"".join(pb.field(2, pb.field(4, nested(depth - 1, width, leaf))) for _ in range(width))
@@ -206,9 +206,15 @@ EXPENSIVE = [
     ("sorted ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all(f3=1, f5=2, f6=4)] * 64))),
     ("ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 16))),
     ("ranges beside a put", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 8 + [pb.field(2, pb.put(b"a", b""))]))),
-    ("a nested transaction of puts", lambda e: e.call(KV + "Txn", nested(3, 36, counted(lambda k: pb.field(2, pb.message(f1=k)))))),
-    ("a nested transaction of deletes", lambda e: e.call(KV + "Txn", nested(3, 36, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
-    ("a nested transaction of ranges", lambda e: e.call(KV + "Txn", nested(3, 36, lambda: pb.field(1, pb.message(f1=b"v"))))),
+    ("a nested transaction of puts", lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(2, pb.message(f1=k)))))),
+    ("a nested transaction of deletes", lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
+    ("a nested transaction of ranges", lambda e: e.call(KV + "Txn", nested(3, 25, lambda: pb.field(1, pb.message(f1=b"v"))))),
+    ("a nested transaction that is too long", lambda e: e.call(KV + "Txn", nested(3, 40, lambda: pb.field(1, pb.message(f1=b"v"))))),
+    ("a transaction with many fields that are not known", lambda e: e.call(KV + "Txn", txn(
+        [pb.message(f3=b"k")], [get_all(f3=1)]) + pb.field(7, 0) * MIB)),
+    ("a million empty compares behind a group", lambda e: e.call(KV + "Txn", b"\x2b\x2c" + pb.field(1, b"") * (MIB - 100))),
+    ("an operation given half a million times", lambda e: e.call(KV + "Txn", pb.field(
+        2, (pb.field(1, b"") + pb.field(2, b"")) * (MIB // 2 - 100)))),
     ("a million empty compares", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100))),
     ("a million empty operations", lambda e: e.call(KV + "Txn", pb.field(2, b"") * (2 * MIB // 2 - 100))),
     ("a million empty compares, packed", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100),

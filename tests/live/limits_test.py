@@ -1,10 +1,15 @@
 #!/usr/bin/python3
 """Every limit on what a client may take: set low by its flag, and gone past."""
+import json
 import os
 import signal
 import socket
 import time
 import unittest
+import urllib.error
+import urllib.request
+
+import grpc
 
 import h2raw as h2
 import protobuf as pb
@@ -185,6 +190,33 @@ class Limits(LiveTest):
         responses = [pb.parse(next(answers)) for _ in requests]
         answers.cancel()
         return responses
+
+    def test_operations_of_a_transaction_with_those_nested_in_it(self):
+        """Exactly as many as are allowed, and one more; as a message and as JSON."""
+        total, width = 16_384, 100
+        self.begin("--max-txn-ops=300")
+        client = Client(self.vigil.port)
+        self.addCleanup(client.close)
+        lists = [width] * (total // (width + 1))
+        lists.append(total - len(lists) * (width + 1) - 1)
+        get, json_get = pb.field(2, pb.field(1, pb.message(f1=b"a"))), {"requestRange": {"key": "YQ=="}}
+        for more, refused in ((0, False), (1, True)):
+            lists[-1] += more
+            message = b"".join(pb.field(2, pb.field(4, get * count)) for count in lists)
+            body = {"success": [{"requestTxn": {"success": [json_get] * count}} for count in lists]}
+            request = urllib.request.Request(self.vigil.url + "/v3/kv/txn", json.dumps(body).encode())
+            if not refused:
+                client.call("Txn", message)
+                self.assertEqual(len(json.load(urllib.request.urlopen(request))["responses"]), len(lists))
+                continue
+            with self.assertRaises(grpc.RpcError) as caught:
+                client.call("Txn", message)
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+            self.assertEqual(caught.exception.details(), "etcdserver: too many operations in txn request")
+            with self.assertRaises(urllib.error.HTTPError) as answer:
+                urllib.request.urlopen(request)
+            self.assertEqual(answer.exception.code, 400)
+            self.assertIn("too many operations in txn request", answer.exception.read().decode())
 
     def test_watches_of_a_call(self):
         self.begin("--max-watchers-per-stream", "5")
