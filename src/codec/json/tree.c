@@ -326,6 +326,7 @@ static enum status add_member(struct arena *arena, struct json_node *object,
         index_add(object->index, member);
         return ST_OK;
     }
+    object->index = NULL; /* it would lack this one, should few be left of many */
     if (object->count <= FEW_MEMBERS)
         return ST_OK;
     object->index = index_make(arena, object);

@@ -345,6 +345,34 @@ static void large_objects_keep_their_members_whatever_is_done(void **state)
     assert_int_equal(object->count, count);
 }
 
+/* The index of a large object has no room left just when few of its members are. */
+static void few_members_left_of_many_are_found(void **state)
+{
+    enum { MANY = 300, FEW = 3 };
+    struct arena *arena = *state;
+    for (int many = FEW; many < MANY; many++) {
+        struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
+        char key[16];
+        for (int i = 0; i < many; i++) {
+            snprintf(key, sizeof(key), "key-%d", i);
+            assert_int_equal(
+                json_node_set(arena, object, slice_from_text(key), json_node_new_int(arena, i)),
+                ST_OK);
+        }
+        for (int i = 0; i < many - FEW; i++) {
+            snprintf(key, sizeof(key), "key-%d", i);
+            json_node_remove(object, json_node_named(object, key));
+        }
+        for (int i = 0; i < FEW; i++) {
+            struct json_node *added = json_node_new_int(arena, many + i);
+            snprintf(key, sizeof(key), "key-%d", many + i);
+            assert_int_equal(json_node_set(arena, object, slice_from_text(key), added), ST_OK);
+            assert_ptr_equal(json_node_named(object, key), added);
+        }
+        assert_int_equal(object->count, 2 * FEW);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_node_put_elsewhere_leaves_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(a_short_text_is_soon_found_to_be_no_long_one, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(few_members_left_of_many_are_found, setup, teardown),
         cmocka_unit_test_setup_teardown(large_objects_keep_their_members_whatever_is_done, setup,
                                         teardown),
     };
