@@ -268,7 +268,7 @@ static enum status set_versions(struct maker *m, struct json_node *spec)
     struct kube_definition *d = m->definition;
     struct json_node *list = json_node_named(spec, "versions");
     char text[512];
-    if (!list || !list->count)
+    if (!list || list->type != JSON_TYPE_ARRAY || !list->count)
         return ST_MALFORMED;
     m->webhook = json_node_is_text(json_node_path(spec, "conversion.strategy"), "Webhook");
     if (list->count > KUBE_VERSIONS_MAX)

@@ -80,6 +80,9 @@ static void what_is_no_definition_is_refused(void **state)
 {
     static const char *const rows[] = {
         "{}", "[]", "{\"metadata\":{\"name\":\"a\"}}",
+        "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"names\":"
+        "{"
+        "\"plural\":\"as\"},\"versions\":{\"v1\":" VERSION("v1", "true", "true") "}}}",
         DEFINITION("as", "A", VERSION("v1", "true", "false"), "True")};
     struct kube_definition *d;
     (void)state;
