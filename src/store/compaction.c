@@ -193,6 +193,7 @@ static void change_count(struct compaction *compaction, const struct change_head
 void compaction_let_go(struct compaction *compaction)
 {
     compaction->reading = false;
+    compaction->left = 0;
 }
 
 /* False: the next step goes on with the same change. */
@@ -207,19 +208,44 @@ static bool change_visit(struct compaction *compaction, const struct change_head
     return true;
 }
 
-/*
- * Trims, or counts, what the record has replaced, from where the last step stopped in it. Its body
- * is the same as then, also if the cleaner has moved it: all of it lives until it is trimmed.
- */
+/* Passes over the changes before the next one. If that is gone, nothing of it is left to trim. */
+static enum status walk_to_next(struct compaction *compaction, struct change_walk *walk)
+{
+    for (;;) {
+        struct change_walk ahead = *walk;
+        const struct change_head *change;
+        size_t offset;
+        TRY(change_walk_next(&ahead, &change, &offset));
+        if (!change || change->sub >= compaction->next_sub) {
+            compaction->resumes &= change && change->sub == compaction->next_sub;
+            return ST_OK;
+        }
+        *walk = ahead;
+    }
+}
+
+/* Begins where the last step stopped in the record, or with its first change. */
+static enum status walk_begin(struct compaction *compaction, struct change_walk *walk)
+{
+    TRY(change_walk_init(walk, compaction->record.body));
+    if (compaction->left) {
+        walk->offset = compaction->offset;
+        walk->left = compaction->left;
+        return ST_OK;
+    }
+    if (compaction->next_revision == compaction->record.revision)
+        return walk_to_next(compaction, walk);
+    compaction->resumes = false;
+    return ST_OK;
+}
+
+/* Trims, or counts, what the record has replaced, from where the last step stopped in it. */
 static enum status record_trim(struct compaction *compaction, unsigned *work)
 {
     int64_t revision = compaction->record.revision;
     struct change_walk walk;
-    TRY(change_walk_init(&walk, compaction->record.body));
-    if (compaction->left) {
-        walk.offset = compaction->offset;
-        walk.left = compaction->left;
-    }
+    TRY(walk_begin(compaction, &walk));
+    compaction->next_revision = revision;
     while (*work) {
         compaction->offset = walk.offset;
         compaction->left = walk.left;
@@ -228,12 +254,16 @@ static enum status record_trim(struct compaction *compaction, unsigned *work)
         TRY(change_walk_next(&walk, &change, &offset));
         if (!change)
             break;
+        compaction->next_sub = change->sub;
         compaction->resumes = !change_visit(compaction, change, work);
         if (compaction->resumes)
             return ST_OK;
+        compaction->next_sub = change->sub + 1;
         compaction->offset = walk.offset;
         compaction->left = walk.left;
     }
+    if (!walk.left)
+        compaction->next_revision = 0;
     if (!compaction->counting)
         compaction->trimmed = walk.left ? revision : revision + 1;
     return ST_OK;
@@ -263,6 +293,7 @@ static void stop_reading(struct compaction *compaction)
 {
     compaction->reading = false;
     compaction->left = 0;
+    compaction->next_revision = 0;
     compaction->resumes = false;
 }
 

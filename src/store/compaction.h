@@ -29,12 +29,15 @@ struct compaction {
      * show. A compaction that comes meanwhile waits for the next pass. */
     int64_t target;
     bool resumes; /* the last step left the change at `offset` before all of it was trimmed */
-    /* Where the last step stopped; without `reading` that is looked up by revision. */
+    /* Where the last step stopped; without `reading` that is looked up by revision, and in its
+     * record by `next_sub`: a copy that the cleaner made may have fewer changes. */
     bool reading;
     struct log_reader reader;
     struct log_record record; /* of revision `trimmed` as long as changes are left in it */
     size_t offset;            /* in its body, of the next change … */
     uint32_t left;            /* … and how many are left */
+    int64_t next_revision;    /* of the change at `offset`; 0: the next record is begun anew */
+    uint32_t next_sub;
     /* What the changes at `counting`, the compact revision, hold; so far. Once they all were
      * counted it is in apply.db_bytes_held, and counted says of which revision. */
     int64_t counting, counted;

@@ -391,6 +391,73 @@ static void clean_one(struct fixture *f)
     fixture_commit(f);
 }
 
+/* One revision in which all these keys change. */
+static int64_t put_together(struct fixture *f, unsigned count)
+{
+    struct pb_put_request puts[64];
+    struct pb_request_op ops[64];
+    char keys[64][16];
+    assert_true(count <= COUNT_OF(puts));
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "t%02u", i);
+        puts[i] = (struct pb_put_request){.key = slice_from_text(keys[i])};
+        ops[i] = fixture_op_put(&puts[i]);
+    }
+    struct pb_txn_request request = {.success = ops, .success_count = count};
+    struct kv_answer answer;
+    assert_int_equal(apply_txn(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    return answer.revision;
+}
+
+static void clean_all(struct fixture *f)
+{
+    for (struct relocation *relocation;;) {
+        bool done;
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return;
+        uint64_t old = relocation->old_segment;
+        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+}
+
+/*
+ * A stop in the middle of a checkpoint leaves changes in the log that the checkpoint has dropped
+ * and that trimming has still to pass. The cleaner copies their records without them while a step
+ * of trimming stands inside.
+ */
+static void record_loses_changes_while_a_step_of_trimming_stands_in_it(void **state)
+{
+    enum { REVISIONS = 60, KEYS = 60 };
+    struct fixture *f = *state;
+    int64_t newest = 0;
+    for (int i = 0; i < REVISIONS; i++)
+        newest = put_together(f, KEYS);
+    fixture_put(f, "after", "");
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct keeper_hash expected, found;
+    assert_int_equal(keeper_hash_at(f->keeper, newest, &expected), ST_OK);
+    for (bool done = false; !done;) {
+        while (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        keeper_limit_steps(f->keeper, 4 << 10, KEYS * REVISIONS);
+        keeper_checkpoint_begin(f->keeper);
+        for (int i = 0; i < 8 && !done; i++)
+            assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        fixture_restart(f);
+        if (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        clean_all(f);
+    }
+    fixture_settle(f);
+    assert_int_equal(keeper_hash_at(f->keeper, newest, &found), ST_OK);
+    assert_int_equal(found.hash, expected.hash);
+}
+
 /* A copy that no checkpoint lists is left over from a crash, unless there is no checkpoint. */
 static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void **state)
 {
@@ -496,6 +563,7 @@ int main(void)
         TEST(large_record_is_trimmed_in_steps),
         TEST(long_values_are_trimmed_too),
         TEST(size_in_use_follows_and_size_does_not),
+        TEST(record_loses_changes_while_a_step_of_trimming_stands_in_it),
         TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
         TEST(segment_all_alive_is_not_cleaned),
     };

@@ -88,6 +88,7 @@ func (w *world) live(kill int) {
 	w.check(server)
 	if w.Failed() {
 		server.Kill()
+		w.Logf("what the server said:\n%s", server.Log())
 		return
 	}
 	var all sync.WaitGroup
