@@ -161,8 +161,8 @@ static void lay_out(struct bed *bed, size_t damaged, uint64_t offset, const uint
     for (size_t i = 0; i < bed->file_count; i++) {
         struct file *file;
         assert_int_equal(fs_open(bed->options.fs, bed->files[i].path, FILE_CREATE, &file), ST_OK);
-        assert_int_equal(
-            file_pwrite(file, slice_of(bed->files[i].bytes, bed->files[i].len), 0), ST_OK);
+        assert_int_equal(file_pwrite(file, slice_of(bed->files[i].bytes, bed->files[i].len), 0),
+                         ST_OK);
         if (i == damaged)
             assert_int_equal(file_pwrite(file, slice_of(bytes, len), offset), ST_OK);
         file_close(file);
@@ -525,6 +525,52 @@ static void a_repair_keeps_what_it_cuts_off(void **state)
     assert_int_equal(bed->replayed, 1);
 }
 
+/* Not set aside with records that can be read: the length is named, and with it they are there. */
+static void a_shortened_segment_is_repaired_once_its_length_is_back(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    size_t file = 0;
+    while (!strstr(bed->files[file].path, "1.seg"))
+        file++;
+    struct kept_file *kept = &bed->files[file];
+    uint64_t whole = kept->len, left = SEGMENT_RECORDS_OFFSET + 2 * RECORD_BYTES + 40;
+    char advice[64];
+    snprintf(advice, sizeof(advice), "truncate -s %llu)", (unsigned long long)whole);
+    struct log_repair done;
+    kept->len = left;
+    lay_out(bed, 0, 0, NULL, 0);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, advice));
+    assert_int_equal(repair(bed, true, &done), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, advice));
+    kept->len = whole;
+    memset(kept->bytes + left, 0, whole - left);
+    lay_out(bed, 0, 0, NULL, 0);
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_int_equal(done.cut.index, 3);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 2);
+}
+
+/* Without its only segment there is nothing to go on from. */
+static void a_repair_that_fails_does_not_recommend_itself(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    for (size_t i = 0; i < bed->file_count; i++) {
+        if (strstr(bed->files[i].path, "1.seg"))
+            bed->files[i].bytes[0] ^= 1;
+    }
+    lay_out(bed, 0, 0, NULL, 0);
+    struct log_repair done;
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    assert_non_null(strstr(bed->error.text, "vigil repair"));
+    assert_int_equal(repair(bed, true, &done), ST_DAMAGED);
+    assert_null(strstr(bed->error.text, "vigil repair"));
+    assert_non_null(strstr(bed->error.text, "restore"));
+}
+
 static void make_durable(struct bed *bed)
 {
     for (size_t i = 0; i < bed->file_count; i++) {
@@ -591,6 +637,8 @@ int main(void)
         TEST(a_cut_says_where_and_what_it_took),
         TEST(both_copies_of_the_mark_gone_is_refused),
         TEST(a_repair_keeps_what_it_cuts_off),
+        TEST(a_shortened_segment_is_repaired_once_its_length_is_back),
+        TEST(a_repair_that_fails_does_not_recommend_itself),
         TEST(a_repair_that_was_interrupted_can_be_repeated),
         TEST(a_mark_alone_is_no_new_log),
     };

@@ -36,9 +36,26 @@ enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offs
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME ", offset %" PRIu64
-                                  ": %s; nothing was changed: look at the disk, "
-                                  "then " RECOVERY_ADVICE,
-                     r->log->dir, id, offset, what);
+                                  ": %s; nothing was changed: look at the disk, then %s",
+                     r->log->dir, id, offset, what, recovery_advice(r));
+}
+
+static enum status fail_whole(struct recovery *r, uint64_t id, const char *what)
+{
+    return error_set(r->error, ST_DAMAGED, SEGMENT_NAME ": %s: %s", r->log->dir, id, what,
+                     recovery_advice(r));
+}
+
+/* What is left of its records can be read once it is as long as before. */
+static enum status fail_length(struct recovery *r, uint64_t id, uint64_t bytes)
+{
+    return error_set(r->error, ST_DAMAGED,
+                     SEGMENT_NAME
+                     ", offset 0: its length is wrong; nothing was changed: look at the disk, then "
+                     "restore the data directory from a backup or a snapshot, or bring the length "
+                     "back (truncate -s %" PRIu64
+                     ") and see and accept with vigil repair what would be lost",
+                     r->log->dir, id, bytes);
 }
 
 /* -- The mark -- */
@@ -60,8 +77,8 @@ static enum status read_mark(struct recovery *r)
     if (status != ST_OK)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
-                         "durable; nothing was changed: look at the disk, then " RECOVERY_ADVICE,
-                         log->dir, status_text(status));
+                         "durable; nothing was changed: look at the disk, then %s",
+                         log->dir, status_text(status), recovery_advice(r));
     r->claimed = r->mark.index;
     return ST_OK;
 }
@@ -159,6 +176,9 @@ static enum status open_one(struct recovery *r, uint64_t id)
         return recovery_fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
     AUTO(segment_freep) struct segment *segment = NULL;
     enum status status = segment_open(log->fs, log->dir, id, &segment);
+    uint64_t length = status == ST_DAMAGED ? segment_lost_length(log->fs, log->dir, id) : 0;
+    if (length)
+        return fail_length(r, id, length);
     if (status == ST_DAMAGED && r->repair && !is_listed(r, id)) {
         r->repaired.segments++;
         r->repaired.damaged = true;
@@ -166,8 +186,7 @@ static enum status open_one(struct recovery *r, uint64_t id)
         return r->nomem ? recovery_fail_file(r, ST_NOMEM, id, status_text(ST_NOMEM)) : ST_OK;
     }
     if (status == ST_DAMAGED)
-        return recovery_fail_damaged(r, id, 0,
-                                     "the head of the segment is damaged or its length is wrong");
+        return recovery_fail_damaged(r, id, 0, "the head of the segment is damaged or cut off");
     if (status == ST_WRONG_FORMAT)
         return recovery_fail_file(r, status, id, "was written by another version of this program");
     if (status != ST_OK)
@@ -210,17 +229,15 @@ static enum status open_files(struct recovery *r)
         TRY(open_one(r, r->ids[i]));
     for (size_t i = 0; i < r->listed_count; i++) {
         if (segment_order_find(&r->found, r->listed[i]) == r->found.count)
-            return recovery_fail_file(r, ST_DAMAGED, r->listed[i],
-                                      "is missing, and the checkpoint needs it: " RECOVERY_ADVICE);
+            return fail_whole(r, r->listed[i], "is missing, and the checkpoint needs it");
         if (atomic_load(&r->log->next_id) <= r->listed[i])
             atomic_store(&r->log->next_id, r->listed[i] + 1);
     }
     for (size_t i = r->found.count; i-- > 0;) {
         const struct segment *segment = r->found.items[i];
         if (!r->after_index && (segment->head.flags & SEGMENT_REWRITTEN))
-            return recovery_fail_file(r, ST_DAMAGED, segment->head.id,
-                                      "was cleaned, so there was a checkpoint, and now there is "
-                                      "none: " RECOVERY_ADVICE);
+            return fail_whole(r, segment->head.id,
+                              "was cleaned, so there was a checkpoint, and now there is none");
         if (is_left_over(r, segment))
             TRY(recovery_remove_found(r, i));
     }
@@ -330,13 +347,9 @@ static size_t find_next(const struct recovery *r, const struct segment *before)
 static enum status fail_missing(struct recovery *r, const struct segment *before)
 {
     if (before && before->next_id && atomic_load(&before->last_index) >= r->after_index)
-        return recovery_fail_file(
-            r, ST_DAMAGED, before->next_id,
-            "is missing, and the segment before it names it: " RECOVERY_ADVICE);
-    return error_set(r->error, ST_DAMAGED,
-                     "%s: the segment with record %" PRIu64
-                     " is missing: " RECOVERY_ADVICE,
-                     r->log->dir, r->expected);
+        return fail_whole(r, before->next_id, "is missing, and the segment before it names it");
+    return error_set(r->error, ST_DAMAGED, "%s: the segment with record %" PRIu64 " is missing: %s",
+                     r->log->dir, r->expected, recovery_advice(r));
 }
 
 /* Old segments to their places; the last of them, where the chain begins, to *ret_start. */

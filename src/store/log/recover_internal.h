@@ -47,10 +47,15 @@ static inline bool recovery_only_looks(const struct recovery *r)
     return r->repair && !r->repair->accept;
 }
 
-/* What a person does about a log that cannot be read. */
-#define RECOVERY_ADVICE                                                                            \
-    "restore the data directory from a backup or a snapshot, or see and accept with vigil repair " \
-    "what would be lost"
+/* What a person does about a log that cannot be read: a repair that fails does not recommend
+ * itself. */
+static inline const char *recovery_advice(const struct recovery *r)
+{
+    return r->repair ? "this cannot be repaired: restore the data directory from a backup or a "
+                       "snapshot"
+                     : "restore the data directory from a backup or a snapshot, or see and accept "
+                       "with vigil repair what would be lost";
+}
 
 #define SEGMENT_NAME "%s/%016" PRIx64 ".seg"
 

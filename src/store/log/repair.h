@@ -11,7 +11,8 @@
  *
  * Bytes that are cut off are kept in a file beside their segment, NNN.seg.lost-OFFSET; segments
  * that are set aside are called NNN.seg.lost. What else a start refuses can not be repaired: a
- * segment that is missing, or one that the checkpoint needs and whose head is damaged.
+ * segment that is missing, or one that the checkpoint needs and whose head is damaged. One that was
+ * shortened is refused until it is as long as before, since what is left of it can be read then.
  */
 #ifndef VIGIL_STORE_LOG_REPAIR_H
 #define VIGIL_STORE_LOG_REPAIR_H

@@ -110,19 +110,31 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id)
     }
 }
 
-enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
+/* Its head, and how long the file is, which the head may contradict. */
+static enum status open_file(struct fs *fs, const char *dir, uint64_t id, struct file **ret_file,
+                             struct segment_head *ret_head, uint64_t *ret_bytes)
 {
     struct segment_path name = segment_path(dir, id, ".seg");
     AUTO(file_closep) struct file *file = NULL;
     TRY(fs_open(fs, name.text, FILE_READ_WRITE, &file));
-    uint64_t bytes;
-    TRY(file_size(file, &bytes));
-    struct segment_head head;
-    if (bytes < SEGMENT_RECORDS_OFFSET)
+    TRY(file_size(file, ret_bytes));
+    if (*ret_bytes < SEGMENT_RECORDS_OFFSET)
         return ST_DAMAGED;
-    TRY(file_pread(file, &head, sizeof(head), 0));
-    TRY(segment_head_check(&head));
-    if (head.id != id || head.capacity != bytes)
+    TRY(file_pread(file, ret_head, sizeof(*ret_head), 0));
+    TRY(segment_head_check(ret_head));
+    if (ret_head->id != id)
+        return ST_DAMAGED;
+    *ret_file = TAKE(file);
+    return ST_OK;
+}
+
+enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    struct segment_head head;
+    uint64_t bytes;
+    TRY(open_file(fs, dir, id, &file, &head, &bytes));
+    if (head.capacity != bytes)
         return ST_DAMAGED;
     AUTO(segment_freep) struct segment *segment = segment_alloc(file, &head);
     if (!segment)
@@ -131,6 +143,16 @@ enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct seg
     TRY(file_map(segment->file, head.capacity, &segment->base));
     *ret_segment = TAKE(segment);
     return ST_OK;
+}
+
+uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id)
+{
+    AUTO(file_closep) struct file *file = NULL;
+    struct segment_head head;
+    uint64_t bytes;
+    if (open_file(fs, dir, id, &file, &head, &bytes) != ST_OK || head.capacity == bytes)
+        return 0;
+    return head.capacity;
 }
 
 void segment_free(struct segment *segment)

@@ -66,6 +66,10 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id);
 MUST_CHECK
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment);
 
+/* How long the file should be by its head, if that is whole and another length is all that is wrong
+ * with it; otherwise 0. */
+uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id);
+
 /* Unmaps and closes; the file stays. Accepts NULL. */
 void segment_free(struct segment *segment);
 DEFINE_CLEANUP(struct segment *, segment_free)
