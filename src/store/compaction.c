@@ -251,7 +251,11 @@ static enum status record_trim(struct compaction *compaction, unsigned *work)
         compaction->left = walk.left;
         const struct change_head *change;
         size_t offset;
-        TRY(change_walk_next(&walk, &change, &offset));
+        if (change_walk_next(&walk, &change, &offset) != ST_OK) {
+            /* Damaged since the last step: what is left waits for the next compaction. */
+            compaction->left = walk.left = 0;
+            break;
+        }
         if (!change)
             break;
         compaction->next_sub = change->sub;

@@ -326,6 +326,73 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     assert_int_equal(found, expected);
 }
 
+/* -- What is let go of on a full disk, when something comes between -- */
+
+enum { RELEASED_KEYS = 100 };
+
+/* All keys are deleted at one revision, up to which is compacted, and then the disk fills up. The
+ * checkpoint is to let go of what was deleted, and begins. */
+static void begin_release(struct fixture *f)
+{
+    overwrite(f, RELEASED_KEYS, RELEASED_KEYS);
+    fixture_compact(f, fixture_delete(f, "a", "z"));
+    fixture_commit(f);
+    fill_disk(f);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    keeper_checkpoint_begin(f->keeper);
+    bool done = false;
+    while (keeper_checkpoint_lags(f->keeper))
+        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+    keeper_limit_steps(f->keeper, 512, 20); /* so that the rest takes many transactions */
+}
+
+static void start_anew(void **state)
+{
+    fixture_teardown(state);
+    setup(state);
+}
+
+/* Whichever of its transactions cannot be written: nothing is passed over when it is tried again.
+ */
+static void checkpoint_that_failed_lets_go_of_everything_later(void **state)
+{
+    unsigned expected = 0;
+    bool done = false;
+    for (uint64_t failing = 0; failing < 2 || !done; failing++) { /* first, none */
+        struct fixture *f = *state;
+        begin_release(f);
+        backend_disk_fail_commit(f->disk, failing, ST_DISK_FULL, false);
+        enum status status = ST_OK;
+        for (done = false; !done && status == ST_OK;)
+            status = keeper_checkpoint_step(f->keeper, &done);
+        backend_disk_fail_commit(f->disk, 0, ST_OK, false);
+        assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+        expected = expected ? expected : checkpointed(f);
+        assert_int_equal(checkpointed(f), expected);
+        assert_true(failing < 1000);
+        start_anew(state);
+    }
+}
+
+/* There is room again, and a later compaction, before all of it is gone. */
+static void compaction_during_a_release_drops_the_tombstones_too(void **state)
+{
+    bool over = false;
+    for (unsigned steps = 1; !over; steps++) {
+        struct fixture *f = *state;
+        begin_release(f);
+        for (unsigned i = 0; i < steps && !over; i++)
+            assert_int_equal(keeper_checkpoint_step(f->keeper, &over), ST_OK);
+        fs_sim_set_space(f->sim, UINT64_MAX);
+        fixture_compact(f, fixture_put(f, "d", ""));
+        fixture_settle(f);
+        assert_int_equal(checkpointed(f), 2); /* d and filler */
+        assert_true(steps < 1000);
+        start_anew(state);
+    }
+}
+
 /* A transaction larger than a step is trimmed over several, and a step is never more. */
 static void large_record_is_trimmed_in_steps(void **state)
 {
@@ -458,6 +525,64 @@ static void record_loses_changes_while_a_step_of_trimming_stands_in_it(void **st
     assert_int_equal(found.hash, expected.hash);
 }
 
+static uint64_t newest_loc(struct fixture *f, const char *key)
+{
+    struct range_state state = fixture_state(f);
+    return index_root_find(&state.root, slice_from_text(key))->newest.loc;
+}
+
+/* A long record is damaged in the middle of being trimmed. With `forgets` a segment goes as well,
+ * and the record has to be read again. */
+static void damage_between_steps(struct fixture *f, bool forgets)
+{
+    enum { KEYS = 2000 };
+    overwrite(f, 500, 5);
+    for (int i = 0; i < KEYS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "m%04d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_put(f, "next", "1");
+    fixture_compact(f, fixture_put(f, "e", "0"));
+    fixture_settle(f);
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_non_null(relocation);
+    fixture_delete(f, "m", "n");
+    fixture_put(f, "next", "2");
+    fixture_compact(f, fixture_put(f, "e", "1"));
+    fixture_commit(f);
+    uint64_t last = newest_loc(f, "m1999");
+    while (strcmp(versions(f, "m0500"), "-") != 0)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_string_not_equal(versions(f, "m1999"), "-");
+
+    uint64_t old = relocation->old_segment;
+    bool done;
+    assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
+    assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    if (forgets)
+        store_forget_segment(f->store, old);
+    fixture_commit(f);
+    fixture_write(f, last, offsetof(struct change_head, field_bytes), &(uint32_t){0},
+                  sizeof(uint32_t));
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_string_not_equal(versions(f, "m1999"), "-");
+    assert_true(store_compaction_done(f->store));
+    struct range_state view = fixture_state(f);
+    const struct index_item *item = index_root_find(&view.root, SLICE_LITERAL("next"));
+    assert_int_equal(item->older_count, 0);
+}
+
+/* The trimming goes on with the next record, and from its beginning. */
+static void record_that_is_damaged_between_steps_is_left(void **state)
+{
+    damage_between_steps(*state, false);
+    start_anew(state);
+    damage_between_steps(*state, true);
+}
+
 /* A copy that no checkpoint lists is left over from a crash, unless there is no checkpoint. */
 static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void **state)
 {
@@ -560,6 +685,9 @@ int main(void)
         TEST(step_is_small_whatever_the_history_of_a_key_is),
         TEST(compaction_during_another_is_trimmed_after_it),
         TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
+        TEST(checkpoint_that_failed_lets_go_of_everything_later),
+        TEST(compaction_during_a_release_drops_the_tombstones_too),
+        TEST(record_that_is_damaged_between_steps_is_left),
         TEST(large_record_is_trimmed_in_steps),
         TEST(long_values_are_trimmed_too),
         TEST(size_in_use_follows_and_size_does_not),

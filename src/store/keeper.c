@@ -48,11 +48,13 @@ struct keeper {
         int64_t trimmed, released, db_bytes;
     } goal;
     /* Versions to drop, in order, and how far that is; `after` is where the search for more goes on
-     * once they all are gone. */
+     * once they all are gone. Those of a release are not those of a trimming: a new goal may call
+     * for the one in the middle of the other. */
     struct keeper_victims {
         struct buf ids; /* struct backend_version_id */
         size_t dropped;
         bool found;
+        bool of_release;
         struct backend_version_id after;
     } victims;
     struct backend_version_id trim_from; /* of revision `trimmed` */
@@ -60,6 +62,13 @@ struct keeper {
     unsigned trim_versions;
     uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
 };
+
+/* The next search begins anew. */
+static void victims_forget(struct keeper_victims *victims)
+{
+    victims->found = false;
+    victims->after = (struct backend_version_id){0};
+}
 
 /* Takes what was last committed: at the start, and after a transaction was given up. */
 static void keeper_reload(struct keeper *keeper)
@@ -72,7 +81,7 @@ static void keeper_reload(struct keeper *keeper)
     keeper->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     keeper->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
     keeper->trim_from = (struct backend_version_id){keeper->trimmed, 0};
-    keeper->victims.found = false;
+    victims_forget(&keeper->victims);
     segments_fini(&keeper->segments);
     keeper->broken = segments_init(&keeper->segments, backend);
 }
@@ -305,6 +314,7 @@ static enum status victims_find(struct keeper *keeper, struct backend_version_id
     victims->dropped = 0;
     victims->after = scan.reached;
     victims->found = true;
+    victims->of_release = !tombstones;
     return ST_OK;
 }
 
@@ -343,7 +353,7 @@ static enum status victims_drop(struct keeper *keeper, bool *ret_all)
 
 static enum status trim_some(struct keeper *keeper)
 {
-    if (!keeper->victims.found)
+    if (!keeper->victims.found || keeper->victims.of_release)
         TRY(victims_find(keeper, keeper->trim_from, keeper->goal.trimmed, true));
     bool all;
     TRY(victims_drop(keeper, &all));
@@ -360,16 +370,17 @@ static enum status release_some(struct keeper *keeper, int64_t revision)
 {
     struct keeper_victims *victims = &keeper->victims;
     struct backend_version_id from = {revision, 0};
-    if (!victims->found && victims->after.revision == revision)
+    if (!victims->found && victims->of_release && victims->after.revision == revision)
         from = victims->after; /* a revision of very many changes */
-    if (!victims->found)
+    if (!victims->found || !victims->of_release)
         TRY(victims_find(keeper, from, revision + 1, false));
     bool all;
     TRY(victims_drop(keeper, &all));
     victims->found = !all;
+    TRY(checkpoint_commit(keeper));
     if (all && victims->after.revision > revision)
         keeper->released = revision;
-    return checkpoint_commit(keeper);
+    return ST_OK;
 }
 
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
