@@ -182,7 +182,9 @@ static bool lists_are_too_long(struct op_count *count, struct slice message, uns
             return true;
         if (number < COMPARE || number > FAILURE)
             continue;
-        if (++lengths[number] > count->list_max)
+        /* etcd looks at the outermost lists first, and at nested ones in the order of all faults.
+         */
+        if (++lengths[number] > count->list_max && depth == PB_DEPTH_MAX)
             return true;
         if (number != COMPARE && depth && op_is_too_long(count, body, depth - 1))
             return true;

@@ -37,7 +37,7 @@ enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, s
 enum { KV_TXN_TOTAL_MAX = 16384 };
 
 /*
- * Of a TxnRequest that is not decoded yet: some list in it is longer than ops_max, or all of them
+ * Of a TxnRequest that is not decoded yet: an outermost list is longer than ops_max, or all lists
  * together are longer than KV_TXN_TOTAL_MAX and 3 * ops_max. Decoding such a one may take a hundred
  * times as long as finding this out. False also for bytes that are no message: the decoder says so.
  */

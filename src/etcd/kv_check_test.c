@@ -175,7 +175,9 @@ static void lists_that_are_too_long_are_found_before_they_are_decoded(void **sta
     for (uint8_t tag = 0x0a; tag <= 0x1a; tag = (uint8_t)(tag + 8)) {
         for (unsigned depth = 0; depth < 4; depth++) {
             assert_false(kv_txn_is_too_long(empty_fields(room, tag, 128, depth), 128));
-            assert_true(kv_txn_is_too_long(empty_fields(room, tag, 129, depth), 128));
+            /* A nested one may come after another fault, which etcd reports instead. */
+            assert_int_equal(kv_txn_is_too_long(empty_fields(room, tag, 129, depth), 128),
+                             depth == 0);
         }
     }
     assert_false(kv_txn_is_too_long(SLICE_EMPTY, 128));
