@@ -142,6 +142,27 @@ class Large(LiveTest):
         for pattern in ("[" + "[:" * 30_000, "(?" + "i" * 60_000 + ")", "(?i)" * 15_000, "[[:" * 500_000):
             self.check([400, 422], "PUT", f"{DEFINITIONS}/wides.deep.example", wide_definition(1, pattern))
 
+    def test_small_objects_of_costly_schemas(self):
+        numbers = [f"v{i}" for i in range(20_000)]
+        item = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        for name, schema, value in (
+                ("pattern", {"type": "string", "pattern": "^(.*a){500}$"}, "a" * 15_000),
+                ("enum", {"type": "array", "items": {"type": "string", "enum": numbers}}, ["v19999"] * 1_500),
+                ("required", {"type": "array", "items": {**item, "required": numbers}}, [{}] * 5_000),
+                ("alternative", {"type": "array", "items": {"type": "integer", "anyOf": [
+                    {"minimum": 100_000 - i} for i in range(1_000)]}}, [1] * 7_000),
+                ("default", {"type": "array", "items": {**item, "properties": {"a": {**item, "default": dict.fromkeys(
+                    numbers[:1_000], "")}}}}, [{}] * 400),
+                ("fault", {"type": "array", "items": {"type": "string"}}, [1] * 7_500)):
+            self.check([201], "POST", DEFINITIONS, json.dumps(definition(f"{name}s", {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {"p": schema}}}})))
+            path = f"/apis/deep.example/v1/namespaces/default/{name}s"
+            kind = definition(f"{name}s", {})["spec"]["names"]["kind"]
+            body = thing("a", json.dumps({"p": value}, separators=(",", ":"))).replace("Thing", kind)
+            self.assertLess(len(body), 16 << 10)
+            self.check([200], "GET", path)
+            self.check([413, 422], "POST", path, body)
+
     def test_yaml_that_is_slow_to_read(self):
         tags = "".join(f"%TAG !e{i}! tag:e\n" for i in range(36_000))
         for body in (tags + "--- a\n", tags, "[" * 200 + "a," * 500_000, "- " * 500_000, "a\n " * 300_000,

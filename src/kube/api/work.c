@@ -1,6 +1,8 @@
 #include "kube/api/work.h"
 
+#include "base/turn.h"
 #include "kube/api/call.h"
+#include "kube/api/custom.h"
 #include "wire/http/certificate.h"
 
 bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *call))
@@ -102,6 +104,7 @@ static struct kube_call *call_of(struct worker_job *job)
 static void run(struct worker_job *job)
 {
     struct kube_call *call = call_of(job);
+    turn_work_copy("working on", call->request->method, call->request->path);
     call->work.step(call);
 }
 
@@ -118,8 +121,10 @@ static void on_back(void *owner, struct mailbox_node *node)
     struct kube_call *call = call_of(CONTAINER_OF(node, struct worker_job, in_mailbox));
     come_back(call);
     assert(call->work.next);
+    turn_work_copy("answering", call->request->method, call->request->path);
     if (kube_call_done(call))
         call->work.next(call);
+    (void)turn_work_done();
 }
 
 static void refuse(struct kube_call *call)
@@ -130,11 +135,21 @@ static void refuse(struct kube_call *call)
     kube_call_fail(call);
 }
 
+/* As many bytes of a kind of Kubernetes' own take as long. */
+static size_t weigh(const struct kube_call *call, size_t bytes)
+{
+    struct kube_custom *custom = call->kind ? kube_custom_of(call->kind) : NULL;
+    if (!custom || pool_schema_work(custom->schema))
+        return bytes;
+    const struct schema *schema = kube_custom_schema(custom);
+    return schema ? bytes * (1 + schema->effort / KUBE_WORK_EFFORT) : bytes;
+}
+
 void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call))
 {
     struct worker *worker = call->face->config->worker;
     struct kube_work *work = &call->work;
-    if (!worker || bytes <= KUBE_WORK_BYTES_MAX) {
+    if (!worker || weigh(call, bytes) <= KUBE_WORK_BYTES_MAX) {
         step(call);
         return;
     }

@@ -28,6 +28,8 @@ struct pb_range_request;
 
 /* Looked at in a turn of an I/O thread, for one call. An apply of as many takes some 5 ms. */
 enum { KUBE_WORK_BYTES_MAX = 16 << 10 };
+/* Steps of a schema for each byte that count for one byte more: so many bytes take some 2 ms. */
+enum { KUBE_WORK_EFFORT = 32 };
 
 struct kube_work {
     struct worker_job job;
@@ -42,7 +44,8 @@ struct kube_work {
     struct kube_answer answer;
 };
 
-/* Calls step now, or on the worker if it has more than KUBE_WORK_BYTES_MAX to look at. A worker
+/* Calls step now, or on the worker if it has more than KUBE_WORK_BYTES_MAX to look at; fewer of a
+ * custom resource whose schema takes much work. A worker
  * with too much to do refuses the call, unless it has written: then step is called now. After this
  * the caller does nothing more with the call. */
 void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call));

@@ -4,6 +4,7 @@
 #include "codec/json/number.h"
 #include "kube/custom/formats.h"
 #include "kube/custom/patterns.h"
+#include "kube/custom/regex_program.h"
 
 #include <stdlib.h>
 
@@ -355,6 +356,60 @@ static enum status compile_children(struct compiler *c, struct schema *s,
     return items ? compile(c, items, &s->items) : ST_OK;
 }
 
+/* -- What a value costs -- */
+
+static uint64_t count_nodes(const struct json_node *node)
+{
+    uint64_t count = 1;
+    if (node->type < JSON_TYPE_ARRAY)
+        return count + node->text.len / 16;
+    for (const struct json_node *child = node->first; child; child = child->next)
+        count += count_nodes(child);
+    return count;
+}
+
+/* As a match counts its steps. */
+static uint64_t effort_of_regex(const struct regex *regex)
+{
+    uint64_t effort = 0;
+    for (uint32_t i = 0; regex && i < regex->count; i++)
+        effort += regex->steps[i].op == REGEX_CLASS ? 1 + regex->steps[i].rune / 4 : 1;
+    return effort;
+}
+
+static uint64_t effort_of_list(const struct schema_list *list)
+{
+    uint64_t effort = 0;
+    for (size_t i = 0; i < list->count; i++)
+        effort += 1 + list->schemas[i]->effort;
+    return effort;
+}
+
+/* What is looked at for the value itself, besides what is in it. */
+static uint64_t own_effort(const struct schema *s)
+{
+    const struct schema_more *more = s->more;
+    return s->required.count + (more->values ? count_nodes(more->values) : 0) +
+           effort_of_regex(more->regex) + effort_of_regex(more->shape) +
+           (more->not ? 1 + more->not ->effort : 0) + effort_of_list(&more->all_of) +
+           effort_of_list(&more->any_of) + effort_of_list(&more->one_of);
+}
+
+/* Of the bytes of a value each belongs to one member or item. Two bytes are an object that gets all
+ * defaults, which are looked at like what was sent. */
+static uint32_t effort_of(const struct schema *s)
+{
+    uint64_t most = s->items ? s->items->effort : 0, presets = 0;
+    most = size_max(most, s->additional ? s->additional->effort : 0);
+    for (size_t i = 0; i < s->property_count; i++) {
+        const struct schema *property = s->properties[i].schema;
+        most = size_max(most, property->effort);
+        if (property->preset)
+            presets += count_nodes(property->preset) * (1 + property->effort);
+    }
+    return (uint32_t)size_min(own_effort(s) + presets + most, SCHEMA_EFFORT_MAX);
+}
+
 static enum status compile(struct compiler *c, const struct json_node *node,
                            const struct schema **ret_schema)
 {
@@ -366,6 +421,7 @@ static enum status compile(struct compiler *c, const struct json_node *node,
     TRY(get_names(c, node, "required", &s.required));
     TRY(compile_more(c, &s, node));
     TRY(compile_children(c, &s, node));
+    s.effort = effort_of(&s);
     TRY(keep(c, &s, sizeof(s), &kept));
     *ret_schema = kept;
     return ST_OK;

@@ -18,7 +18,7 @@
 #include "codec/json/tree.h"
 #include "kube/status/faults.h"
 
-enum { SCHEMA_STEPS_MAX = 4 << 20 };
+enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20 };
 
 enum schema_type {
     SCHEMA_STRING = 1 << 0,
@@ -59,7 +59,7 @@ struct schema_more {
     double minimum, maximum, multiple_of;
     int64_t min_length, max_length, min_items, max_items, min_properties, max_properties;
     struct schema_names list_keys;
-    const struct json_node *values;           /* enum: an array; NULL: none */
+    const struct json_node *values;     /* enum: an array; NULL: none */
     struct slice pattern;               /* as written */
     const struct regex *regex;          /* NULL: none, or one that is not known here */
     struct slice format;                /* empty: none, or one that means nothing */
@@ -79,6 +79,7 @@ struct schema {
     bool has_rules : 1;
     bool map_atomic : 1; /* x-kubernetes-map-type: server-side apply takes it as a whole */
     bool additional_given : 1, additional_allowed : 1;
+    uint32_t effort; /* steps for a byte of a value, at most; SCHEMA_EFFORT_MAX: that or more */
     uint32_t property_count;
     const struct schema_property *properties; /* by name */
     const struct schema *items, *additional;  /* NULL: none */

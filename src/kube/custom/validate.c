@@ -56,13 +56,22 @@ static enum status append_field(const struct run *r, struct slice place, struct 
     return to->len ? ST_OK : buf_append_text(to, "<nil>");
 }
 
+/* One more fault was found, and is paid for. True: so many have been told that it is not, and needs
+ * no text. */
+static bool is_one_too_many(struct run *r)
+{
+    r->steps -= FAULT_STEPS;
+    return r->faults->count >= KUBE_FAULTS_MAX;
+}
+
 /* text: what stands behind the place; NULL: the message is what is said of the value alone. */
 static void tell(struct run *r, const struct place *at, const char *reason, struct slice said,
                  const char *text)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
-    r->steps -= FAULT_STEPS;
+    if (is_one_too_many(r))
+        return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
         r->faults->no_memory = true;
         return;
@@ -78,6 +87,8 @@ static void tell_invalid(struct run *r, const struct place *at, const struct jso
                          const char *text)
 {
     AUTO(buf_fini) struct buf said = {0};
+    if (is_one_too_many(r))
+        return;
     if (buf_append_text(&said, "Invalid value: ") != ST_OK ||
         go_value_append(value, r->arena, &said) != ST_OK)
         r->faults->no_memory = true;
@@ -97,7 +108,8 @@ static void tell_composite(struct run *r, const struct place *at, const char *wh
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
-    r->steps -= FAULT_STEPS;
+    if (is_one_too_many(r))
+        return;
     if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->faults->no_memory = true;
     else
@@ -494,6 +506,8 @@ static void tell_forbidden(struct run *r, const struct json_node *member, const 
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     AUTO(buf_fini) struct buf key = {0};
+    if (is_one_too_many(r))
+        return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
         go_quote(member->key, &key) != ST_OK)
         r->faults->no_memory = true;
@@ -567,6 +581,8 @@ static void check_enum(struct run *r, const struct schema *s, const struct json_
     for (const struct json_node *item = s->more->values->first; item; item = item->next)
         if (json_node_equal(item, value))
             return;
+    if (is_one_too_many(r))
+        return;
     if (append_supported(r, s, value, &said) != ST_OK)
         r->faults->no_memory = true;
     else
