@@ -379,7 +379,9 @@ static enum status start_worker(struct server *server)
 {
     struct turn *turn;
     TRY(turns_join(server->turns, "worker", &turn));
-    return worker_start("vigil-worker", turn, &server->kube.worker);
+    TRY(worker_start("vigil-worker", turn, &server->kube.worker));
+    server->etcd.worker = server->kube.worker;
+    return ST_OK;
 }
 
 enum status server_start(const struct server_config *config, struct server **ret_server,
@@ -398,8 +400,8 @@ enum status server_start(const struct server_config *config, struct server **ret
         server->etcd.more_metrics = write_kube_metrics;
         server->etcd.more_metrics_ctx = &server->kube;
         server->kube.schemas = schema_pool_new();
-        TRY(start_worker(server));
     }
+    TRY(start_worker(server));
     server->etcd.method_counts = server->method_counts;
     server->etcd.health_counts = &server->health_counts;
     server->etcd.net_stats = net_stats;

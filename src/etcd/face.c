@@ -102,11 +102,12 @@ void etcd_face_set_loop(struct etcd_face *face, struct loop *loop)
     assert(!face->desk);
     face->desk = auth_desk_new(loop, face->config->hasher);
     face->loop = loop;
+    gateway_set_loop(&face->gateway, loop, face->config->worker);
 }
 
 bool etcd_face_busy(const struct etcd_face *face)
 {
-    return face->under_way > 0;
+    return face->under_way > 0 || gateway_busy(&face->gateway);
 }
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face)

@@ -23,6 +23,7 @@ struct budget;
 struct etcd_health_counts;
 struct hasher;
 struct turns;
+struct worker;
 
 /* What every shard answers the same. Borrowed by the faces, which it outlives. */
 struct etcd_config {
@@ -32,6 +33,7 @@ struct etcd_config {
     size_t txn_ops_max;          /* operations in one list of a transaction */
     size_t request_bytes_max;    /* a write as etcd would put it into its log */
     uint32_t gateway_calls_max;  /* of the JSON gateway at the same time, a shard; 0: no gateway */
+    struct worker *worker;       /* io/worker.h, for large bodies of JSON; NULL: there is none */
     int64_t warn_apply_ns;       /* what takes longer is logged; both 0: nothing is */
     int64_t warn_unary_ns;
     const char *member_name;
@@ -86,11 +88,11 @@ DEFINE_CLEANUP(struct etcd_face *, etcd_face_free)
 /* The time of the shard's turn, by which slow calls are found. Before its first connection. */
 void etcd_face_set_clock(struct etcd_face *face, int64_t (*now_ns)(void *ctx), void *ctx);
 
-/* The shard's loop, to which passwords come back when they are hashed. Before its first connection.
- */
+/* The shard's loop, to which passwords come back when they are hashed, and bodies when they are
+ * read. Before its first connection. */
 void etcd_face_set_loop(struct etcd_face *face, struct loop *loop);
 
-/* The engine still works on an operation: its shard must go on turning. */
+/* The engine still works on an operation, or the worker on a body: its shard must go on turning. */
 bool etcd_face_busy(const struct etcd_face *face);
 
 const struct grpc_services *etcd_face_services(const struct etcd_face *face);

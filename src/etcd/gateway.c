@@ -1,6 +1,8 @@
 /* The paths of the gateway: which request is a call, and what the others are told. */
 #include "etcd/gateway.h"
 
+#include "etcd/gateway_work.h"
+
 enum { PATH_BYTES_MAX = 128 }; /* no row's is longer */
 
 /* -- Paths -- */
@@ -101,6 +103,8 @@ void gateway_init(struct gateway *gateway, const struct etcd_config *config,
     gateway->calls_max = config->gateway_calls_max;
     gateway->before_3_5 = config->before_3_5;
     gateway->calls = 0;
+    gateway->loop = NULL;
+    gateway->desk = NULL;
     list_init(&gateway->waiting);
     grpc_server_init(&gateway->server, services, &gateway->limits);
 }
@@ -109,7 +113,21 @@ void gateway_fini(struct gateway *gateway)
 {
     assert(gateway->calls == 0);
     assert(list_empty(&gateway->waiting));
+    gateway_desk_free(gateway->desk);
     grpc_server_fini(&gateway->server);
+}
+
+void gateway_set_loop(struct gateway *gateway, struct loop *loop, struct worker *worker)
+{
+    assert(!gateway->loop);
+    gateway->loop = loop;
+    if (worker)
+        gateway->desk = gateway_desk_new(loop, worker);
+}
+
+bool gateway_busy(const struct gateway *gateway)
+{
+    return gateway_desk_busy(gateway->desk);
 }
 
 enum status gateway_add(struct gateway *gateway, struct http_routes *set)

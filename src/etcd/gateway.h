@@ -19,6 +19,10 @@
 #include "etcd/face.h"
 #include "wire/grpc/local.h"
 
+struct gateway_desk;
+struct loop;
+struct worker;
+
 struct gateway_row {
     const char *path;   /* "/v3/kv/range" */
     const char *method; /* "/etcdserverpb.KV/Range" */
@@ -33,16 +37,23 @@ const struct gateway_row *gateway_rows(size_t *ret_count);
 struct gateway {
     struct grpc_limits limits;
     struct grpc_server server;
-    bool before_3_5;     /* errors have their text twice */
-    uint32_t calls_max;  /* open at the same time; the others wait */
-    uint32_t calls;      /* open */
-    struct list waiting; /* struct gateway_call, the oldest first */
+    bool before_3_5;           /* errors have their text twice */
+    uint32_t calls_max;        /* open at the same time; the others wait */
+    uint32_t calls;            /* open */
+    struct list waiting;       /* struct gateway_call, the oldest first */
+    struct loop *loop;         /* NULL: everything is done at once */
+    struct gateway_desk *desk; /* owned; NULL: large bodies are read at once, too */
 };
 
 /* fini: every exchange has ended, and no call is held. */
 void gateway_init(struct gateway *gateway, const struct etcd_config *config,
                   const struct grpc_services *services);
 void gateway_fini(struct gateway *gateway);
+/* From now on many requests of a call are delivered in several turns, and large bodies are read by
+ * the worker, unless that is NULL. */
+void gateway_set_loop(struct gateway *gateway, struct loop *loop, struct worker *worker);
+/* The worker has some body: the loop must go on. */
+bool gateway_busy(const struct gateway *gateway);
 MUST_CHECK
 enum status gateway_add(struct gateway *gateway, struct http_routes *routes);
 

@@ -4,14 +4,16 @@
  *     waiting ──► asking ──► answering ──► over         asking: requests are delivered, nothing is
  *                    └── answered in one piece ──┘      sent yet; answering: the exchange pulls
  *
+ * Before a large body is delivered, the worker reads it (gateway_work.h).
+ *
  * What the service says first decides the HTTP status. An answer whose status is known when its
  * first byte is, and that is short, goes out in one piece; any other is begun and then pulled,
  * piece by piece, through the writer of JSON.
  */
-#include "codec/json/scanner.h"
-#include "codec/pb/json_read.h"
 #include "codec/pb/json_write.h"
 #include "etcd/gateway.h"
+#include "etcd/gateway_work.h"
+#include "io/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 enum {
     PIECE_BYTES = 4096,         /* pulled from the service at once */
     TIMEOUT_NS_MIN = 1000,      /* less has passed before it was read */
+    DELIVER_MAX = 256,          /* requests of a call in a turn */
     WHOLE_BYTES_MAX = 16 << 10, /* of messages turned over in one go, before anything is sent */
 };
 
@@ -27,9 +30,11 @@ struct gateway_call {
     struct gateway *gateway;
     const struct gateway_row *row;
     struct http_exchange *x;
-    struct grpc_local *local; /* owned; NULL while waiting */
-    struct list in_waiting;   /* links gateway.waiting */
-    struct slice requests;    /* JSON not yet delivered */
+    struct grpc_local *local;  /* owned; NULL while waiting */
+    struct list in_waiting;    /* links gateway.waiting */
+    struct slice requests;     /* JSON not yet delivered; NULL bytes: there will be no more */
+    struct deferred rest;      /* of the requests, while it yields */
+    struct gateway_work *work; /* owned: what the worker makes of it; NULL: it is read here */
 
     struct pb_json_writer writer;
     struct buf out; /* JSON; that before out_at is gone */
@@ -38,6 +43,8 @@ struct gateway_call {
     uint8_t prefix_len;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 
+    bool away;     /* the worker reads the requests */
+    bool yields;   /* the next requests are delivered in the next turn */
     bool streams;  /* lines of results instead of one message */
     bool begun;    /* the exchange pulls */
     bool answered; /* the exchange has all, or was broken off */
@@ -68,23 +75,29 @@ static void break_off(struct gateway_call *g, enum status status)
 
 /* -- Requests -- */
 
-/* grpc-gateway reads one value for a call with one request and does not look at what follows. */
-static enum status take_request(struct gateway_call *g, struct buf *message,
+/* made: memory for a message that is made here. */
+static enum status take_request(struct gateway_call *g, struct buf *made, struct slice *ret_message,
                                 char error[PB_JSON_ERROR_BYTES])
 {
-    struct json_scanner scanner;
-    struct slice json;
-    _Static_assert((int)JSON_FAULT_TEXT_BYTES <= (int)PB_JSON_ERROR_BYTES, "texts fit");
-    json_scanner_init(&scanner, g->requests);
-    if (!json_next_value(&scanner, &json)) {
-        char text[JSON_FAULT_TEXT_BYTES];
-        const char *words = json_fault_text(&scanner, text);
-        memcpy(error, words, strlen(words) + 1);
-        return scanner.fault == JSON_EMPTY ? ST_END : ST_INVALID;
-    }
-    size_t used = (size_t)(scanner.at - scanner.start);
-    g->requests = slice_sub(g->requests, used, g->requests.len - used);
-    return pb_json_read(g->row->request, json, message, error);
+    if (g->work)
+        return gateway_work_next(g->work, ret_message, error);
+    TRY(gateway_json_take(g->row->request, &g->requests, made, error));
+    *ret_message = buf_slice(made);
+    return ST_OK;
+}
+
+static void drop_requests(struct gateway_call *g)
+{
+    g->requests = SLICE_EMPTY;
+    gateway_work_drop(g->work);
+    g->work = NULL;
+}
+
+/* A turn's worth of requests was delivered. */
+static void yield(struct gateway_call *g)
+{
+    g->yields = true;
+    loop_defer(g->gateway->loop, &g->rest);
 }
 
 /* Delivers as many as the service takes; one that is no message ends the requests, as in etcd.
@@ -92,36 +105,43 @@ static enum status take_request(struct gateway_call *g, struct buf *message,
 static bool deliver_many(struct gateway_call *g)
 {
     bool some = false;
-    while (g->requests.ptr && !grpc_local_paused(g->local)) {
-        AUTO(buf_fini) struct buf message = {0};
+    size_t count = 0;
+    while (g->requests.ptr && !g->away && !g->yields && !grpc_local_paused(g->local)) {
+        if (count++ == DELIVER_MAX && g->gateway->loop) {
+            yield(g);
+            break;
+        }
+        AUTO(buf_fini) struct buf made = {0};
+        struct slice message;
         char error[PB_JSON_ERROR_BYTES];
         some = true;
-        if (take_request(g, &message, error) == ST_OK) {
-            grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
+        if (take_request(g, &made, &message, error) == ST_OK) {
+            grpc_local_deliver(g->local, message, now_of(g));
             continue;
         }
-        g->requests = SLICE_EMPTY;
+        drop_requests(g);
         grpc_local_half_close(g->local, now_of(g));
     }
     return some;
 }
 
+/* grpc-gateway reads one value for a call with one request and does not look at what follows. */
 static void deliver_one(struct gateway_call *g)
 {
-    AUTO(buf_fini) struct buf message = {0};
+    AUTO(buf_fini) struct buf made = {0};
+    struct slice message = SLICE_EMPTY;
     char error[PB_JSON_ERROR_BYTES];
-    enum status status = take_request(g, &message, error);
+    enum status status = take_request(g, &made, &message, error);
     if (status == ST_NOMEM) {
         break_off(g, status);
-        return;
-    }
-    if (status != ST_OK && status != ST_END) { /* no body is an empty message */
+    } else if (status != ST_OK && status != ST_END) { /* no body is an empty message */
         g->answered = true;
         gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
-        return;
+    } else {
+        grpc_local_deliver(g->local, message, now_of(g));
+        grpc_local_half_close(g->local, now_of(g));
     }
-    grpc_local_deliver(g->local, buf_slice(&message), now_of(g));
-    grpc_local_half_close(g->local, now_of(g));
+    drop_requests(g);
 }
 
 /* -- From messages to JSON -- */
@@ -366,6 +386,60 @@ static void refuse_unknown(struct gateway_call *g)
     gateway_respond_error(g->gateway, g->x, GRPC_UNIMPLEMENTED, slice_from_text(text));
 }
 
+static void deliver(struct gateway_call *g)
+{
+    g->busy = true;
+    if (grpc_local_method(g->local)->client_streams)
+        (void)deliver_many(g);
+    else
+        deliver_one(g);
+    g->busy = false;
+    look(g);
+}
+
+static void deliver_rest(struct deferred *deferred)
+{
+    struct gateway_call *g = CONTAINER_OF(deferred, struct gateway_call, rest);
+    g->yields = false;
+    if (!g->answered)
+        deliver(g);
+}
+
+/* It may have been answered meanwhile: its time was up, or the server leaves. */
+static void on_read(void *owner)
+{
+    struct gateway_call *g = owner;
+    g->away = false;
+    if (g->answered)
+        drop_requests(g);
+    else
+        deliver(g);
+}
+
+/* The body is for the worker, which now has it or has too much to do. */
+static bool send_away(struct gateway_call *g)
+{
+    struct gateway_order order = {.type = g->row->request,
+                                  .many = grpc_local_method(g->local)->client_streams,
+                                  .json = g->requests,
+                                  .account = http_exchange_account(g->x),
+                                  .done = on_read,
+                                  .owner = g};
+    if (!g->gateway->desk || g->requests.len <= GATEWAY_WORK_BYTES_MAX)
+        return false;
+    enum status status = gateway_work_start(g->gateway->desk, &order, &g->work);
+    g->away = status == ST_OK;
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
+        g->answered = true;
+        gateway_respond_error(
+            g->gateway, g->x, status_code(status),
+            SLICE_LITERAL("too many large requests are under way, please try again"));
+    } else if (status != ST_OK) {
+        break_off(g, status);
+    }
+    return true;
+}
+
 static void ask(struct gateway_call *g)
 {
     g->gateway->calls++;
@@ -382,13 +456,8 @@ static void ask(struct gateway_call *g)
     }
     const struct grpc_method *method = grpc_local_method(g->local);
     g->streams = method->client_streams || method->server_streams;
-    g->busy = true;
-    if (method->client_streams)
-        (void)deliver_many(g);
-    else
-        deliver_one(g);
-    g->busy = false;
-    look(g);
+    if (!send_away(g))
+        deliver(g);
 }
 
 /* False: it was answered. */
@@ -423,6 +492,7 @@ struct gateway_call *gateway_call_start(struct gateway *gateway, const struct ga
         return NULL;
     }
     g->source.fill = fill;
+    g->rest.fn = deliver_rest;
     g->gateway = gateway;
     g->row = row;
     g->x = x;
@@ -452,8 +522,11 @@ void gateway_call_end(struct gateway_call *g)
     list_remove(&g->in_waiting);
     if (g->local)
         gateway->calls--;
+    if (g->yields)
+        loop_defer_cancel(&g->rest);
     g->busy = true; /* whatever is said now is said to nobody */
     grpc_local_close(g->local);
+    gateway_work_drop(g->work);
     pb_json_writer_fini(&g->writer);
     buf_fini(&g->out);
     free(g);

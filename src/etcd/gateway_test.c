@@ -1,10 +1,15 @@
 #include "etcd/gateway.h"
 
+#include "base/budget.h"
 #include "base/buf.h"
 #include "codec/json/scanner.h"
 #include "etcd/auth_fixture.h"
+#include "etcd/gateway_work.h"
+#include "io/loop.h"
+#include "io/worker.h"
 #include "wire/connection.h"
 
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +31,10 @@ struct fixture {
     struct buf out[CONNECTIONS];
     int64_t now_ns;
     struct auth_issuer *issuer;
+    struct loop *loop;
+    struct worker *worker; /* NULL: there is none */
+    struct budget *budget;
+    struct account *account; /* of all connections */
 };
 
 static void ignore(void *owner)
@@ -33,17 +42,23 @@ static void ignore(void *owner)
     (void)owner;
 }
 
-static void fixture_init(struct fixture *f, unsigned inline_percent, uint32_t calls_max)
+/* worker: owned from here on. */
+static void fixture_open(struct fixture *f, unsigned inline_percent, uint32_t calls_max,
+                         struct worker *worker)
 {
     struct wire_limits limits = WIRE_LIMITS_DEFAULT;
-    *f = (struct fixture){.now_ns = 1};
+    *f = (struct fixture){.now_ns = 1, .worker = worker};
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    assert_int_equal(budget_new(64 << 20, &f->budget), ST_OK);
+    assert_int_equal(account_new(f->budget, &f->account), ST_OK);
     f->config = (struct etcd_config){.version = "3.7.0",
                                      .cluster_version = "3.7.0",
                                      .txn_ops_max = 128,
                                      .request_bytes_max = ETCD_REQUEST_BYTES_MAX_DEFAULT,
-                                     .gateway_calls_max = calls_max};
+                                     .gateway_calls_max = calls_max,
+                                     .worker = worker};
     struct error error;
-    struct wire_hooks hooks = {.on_output = ignore, .peer_name = "root"};
+    struct wire_hooks hooks = {.on_output = ignore, .peer_name = "root", .account = f->account};
     assert_int_equal(
         auth_issuer_new(&(struct auth_issuer_settings){.simple_ttl_ns = 300 * NS_PER_S}, &f->issuer,
                         &error),
@@ -53,6 +68,7 @@ static void fixture_init(struct fixture *f, unsigned inline_percent, uint32_t ca
     f->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = inline_percent});
     assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
     assert_int_equal(etcd_face_new(&f->config, f->engine, f->shard, &f->face), ST_OK);
+    etcd_face_set_loop(f->face, f->loop);
     limits.http.body_bytes_max = 4 << 20;
     assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
                                      &limits, &f->server),
@@ -60,6 +76,11 @@ static void fixture_init(struct fixture *f, unsigned inline_percent, uint32_t ca
     for (size_t i = 0; i < CONNECTIONS; i++)
         assert_int_equal(wire_connection_new(f->server, hooks, f->now_ns, &f->connections[i]),
                          ST_OK);
+}
+
+static void fixture_init(struct fixture *f, unsigned inline_percent, uint32_t calls_max)
+{
+    fixture_open(f, inline_percent, calls_max, NULL);
 }
 
 static void hang_up(struct fixture *f, size_t c)
@@ -83,6 +104,11 @@ static void fixture_fini(struct fixture *f)
     auth_issuer_free(f->issuer);
     for (size_t i = 0; i < CONNECTIONS; i++)
         buf_fini(&f->out[i]);
+    worker_stop(f->worker);
+    loop_free(f->loop);
+    account_unref(f->account);
+    assert_int_equal(budget_stats(f->budget).held_bytes, 0);
+    budget_free(f->budget);
 }
 
 static void post(struct fixture *f, size_t c, const char *path, const char *fields,
@@ -406,6 +432,198 @@ static void long_lists_are_pulled(void **state)
     fixture_fini(&f);
 }
 
+/* -- Large bodies -- */
+
+/* Jobs of a worker that does nothing until it is let go; the others fill its queue. */
+struct obstacle {
+    struct worker_job job; /* first */
+    sem_t *begun, *goes;
+};
+
+static struct {
+    struct waker waker;
+    struct mailbox *back;
+    sem_t begun, goes;
+    struct obstacle obstacles[WORKER_QUEUE_MAX];
+    size_t count;
+} obstruction;
+
+static void run_obstacle(struct worker_job *job)
+{
+    struct obstacle *obstacle = (struct obstacle *)job;
+    if (!obstacle->begun)
+        return;
+    sem_post(obstacle->begun);
+    sem_wait(obstacle->goes);
+}
+
+static void fixture_init_blocked(struct fixture *f, size_t count)
+{
+    struct worker *worker;
+    assert_int_equal(worker_start("test-worker", NULL, &worker), ST_OK);
+    fixture_open(f, 100, 100, worker);
+    waker_init_thread(&obstruction.waker);
+    obstruction.back = aligned_alloc(64, align_up(sizeof(*obstruction.back), 64));
+    mailbox_init(obstruction.back, &obstruction.waker);
+    sem_init(&obstruction.begun, 0, 0);
+    sem_init(&obstruction.goes, 0, 0);
+    obstruction.count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct obstacle *one = &obstruction.obstacles[i];
+        *one = (struct obstacle){.job = {.answers = obstruction.back, .run = run_obstacle},
+                                 .begun = i ? NULL : &obstruction.begun,
+                                 .goes = &obstruction.goes};
+        assert_int_equal(worker_submit(worker, &one->job), ST_OK);
+    }
+    sem_wait(&obstruction.begun);
+}
+
+/* Everything has come back afterwards. */
+static void unblock(struct fixture *f)
+{
+    sem_post(&obstruction.goes);
+    while (obstruction.count) {
+        struct mailbox_node *node = mailbox_take(obstruction.back);
+        if (!node)
+            mailbox_wait(obstruction.back, CLOCK_NEVER);
+        for (; node; node = node->next)
+            obstruction.count--;
+    }
+    while (etcd_face_busy(f->face))
+        loop_turn(f->loop, NS_PER_MS);
+    worker_leave(f->worker, obstruction.back);
+    waker_fini(&obstruction.waker);
+    free(obstruction.back);
+}
+
+/* Posts the body with so many blanks before its last byte that it has this length. */
+static void post_long(struct fixture *f, size_t c, const char *path, const char *fields,
+                      const char *body, size_t len)
+{
+    size_t last = strlen(body) - 1;
+    char *text = malloc(len + 1);
+    memset(text, ' ', len);
+    memcpy(text, body, last);
+    text[len - 1] = body[last];
+    text[len] = '\0';
+    post(f, c, path, fields, text);
+    memset(text, 'x', len);
+    free(text);
+}
+
+#define LARGE ((size_t)GATEWAY_WORK_BYTES_MAX + 1)
+#define PUT "{\"key\":\"YQ==\",\"value\":\"Yg==\"}"
+
+static void others_are_answered_while_a_large_body_is_read(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init_blocked(&f, 1);
+    post_long(&f, 0, "kv/put", "", PUT, LARGE);
+    post_long(&f, 1, "kv/put", "", "{\"key\":5}", LARGE);
+    post_long(&f, 2, "watch", "",
+              "{\"create_request\":{\"key\":\"YQ==\"}}{\"create_request\":{\"key\":\"Yg==\"}}",
+              LARGE);
+    for (size_t c = 0; c < 3; c++)
+        assert_string_equal(answer(&f, c), "");
+    post_long(&f, 3, "kv/put", "", PUT, LARGE - 1);
+    assert_has(answer(&f, 3), "HTTP/1.1 200 OK\r\n");
+    unblock(&f);
+    assert_has(answer(&f, 0), "\r\n\r\n{\"header\":{");
+    assert_has(answer(&f, 1), "proto: (line 1:8): invalid value for bytes field key: 5");
+    assert_has(answer(&f, 2), "\"watch_id\":\"1\",\"created\":true}}\n");
+    assert_answer(&f, "kv/put", PUT, "200 OK", "revision");
+    assert_has(answer(&f, 2), "\"events\":[{\"kv\":{\"key\":\"YQ==\"");
+    fixture_fini(&f);
+}
+
+/* Requests that cost a service next to nothing, so that it never pauses the call. */
+static void many_requests_of_a_call_are_delivered_over_several_turns(void **state)
+{
+    (void)state;
+    enum { EMPTY = 20000 };
+    static const char create[] = "{\"create_request\":{\"key\":\"YQ==\"}}";
+    AUTO(buf_fini) struct buf body = {0};
+    struct fixture f;
+    fixture_init(&f, 100, 100);
+    for (int i = 0; i < EMPTY; i++)
+        assert_int_equal(buf_append_text(&body, "{}"), ST_OK);
+    assert_int_equal(buf_append(&body, slice_of(create, sizeof(create))), ST_OK);
+    post(&f, 0, "watch", "", (const char *)body.ptr);
+    post(&f, 1, "watch", "", (const char *)body.ptr);
+    unsigned turns = 0;
+    while (!strstr(answer(&f, 0), "created")) {
+        loop_turn(f.loop, NS_PER_MS);
+        turns++;
+        if (turns == 3)
+            hang_up(&f, 1);
+        assert_true(turns < EMPTY);
+    }
+    assert_true(turns > EMPTY / 1000);
+    fixture_fini(&f);
+}
+
+/* What the worker has stays charged to whoever sent it. */
+static void peers_may_leave_while_their_body_is_read(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init_blocked(&f, 1);
+    post_long(&f, 0, "kv/put", "", PUT, LARGE);
+    post_long(&f, 1, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}", LARGE);
+    post_long(&f, 2, "kv/put", "", "{\"key\":5}", LARGE);
+    for (size_t c = 0; c < 3; c++)
+        hang_up(&f, c);
+    assert_true(account_held_bytes(f.account) >= 3 * 2 * LARGE);
+    assert_true(etcd_face_busy(f.face));
+    unblock(&f);
+    assert_true(account_held_bytes(f.account) < LARGE);
+    post(&f, 3, "kv/range", "", "{\"key\":\"YQ==\"}");
+    assert_has(answer(&f, 3), "\"revision\":\"1\"");
+    fixture_fini(&f);
+}
+
+static void deadlines_end_calls_whose_body_is_read(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init_blocked(&f, 1);
+    post_long(&f, 0, "kv/put", "Grpc-Timeout: 3S\r\n", PUT, LARGE);
+    post_long(&f, 1, "kv/put", "Grpc-Timeout: 3S\r\n", "{\"key\":5}", LARGE);
+    post_long(&f, 2, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}", LARGE);
+    f.now_ns += INT64_C(3000000000);
+    for (size_t c = 0; c < 2; c++)
+        wire_connection_tick(f.connections[c], f.now_ns);
+    wire_connection_shutdown(f.connections[2], f.now_ns);
+    assert_has(answer(&f, 0), "HTTP/1.1 504 Gateway Timeout\r\n");
+    assert_has(answer(&f, 2), "etcdserver: server stopped");
+    unblock(&f); /* the others were not sent yet what they were answered */
+    const char *late = answer(&f, 1);
+    assert_has(late, "HTTP/1.1 504 Gateway Timeout\r\n");
+    assert_null(strstr(late + 1, "HTTP/1.1"));
+    for (size_t c = 0; c < 3; c++)
+        assert_string_equal(answer(&f, c), "");
+    assert_answer(&f, "kv/range", "{\"key\":\"YQ==\"}", "200 OK", "\"revision\":\"1\"");
+    fixture_fini(&f);
+}
+
+static void more_than_the_worker_takes_are_told_to_come_again(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init_blocked(&f, WORKER_QUEUE_MAX);
+    post_long(&f, 0, "kv/put", "", PUT, LARGE);
+    const char *text = answer(&f, 0);
+    assert_has(text, "HTTP/1.1 429 Too Many Requests\r\n");
+    assert_has(text, "too many large requests are under way, please try again");
+    unblock(&f);
+    post_long(&f, 0, "kv/put", "", PUT, LARGE);
+    while (etcd_face_busy(f.face))
+        loop_turn(f.loop, NS_PER_MS);
+    assert_has(answer(&f, 0), "HTTP/1.1 200 OK\r\n");
+    fixture_fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +638,11 @@ int main(void)
         cmocka_unit_test(calls_past_the_limit_wait_their_turn),
         cmocka_unit_test(token_in_a_header_says_whose_request_it_is),
         cmocka_unit_test(long_lists_are_pulled),
+        cmocka_unit_test(others_are_answered_while_a_large_body_is_read),
+        cmocka_unit_test(many_requests_of_a_call_are_delivered_over_several_turns),
+        cmocka_unit_test(peers_may_leave_while_their_body_is_read),
+        cmocka_unit_test(deadlines_end_calls_whose_body_is_read),
+        cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,8 +89,9 @@ class Expense:
                 raise
             return None
 
-    def post(self, path, body):
-        request = urllib.request.Request(self.server.url + path, data=body, headers={"Content-Type": "application/json"})
+    def post(self, path, body, **headers):
+        request = urllib.request.Request(self.server.url + path, data=body,
+                                         headers={"Content-Type": "application/json", **headers})
         with contextlib.suppress(urllib.error.HTTPError):
             return urllib.request.urlopen(request, timeout=60).read()
 
@@ -242,6 +243,8 @@ EXPENSIVE = [
     ("gateway: escapes", lambda e: e.post("/v3/kv/put", b'{"key":"' + b"\\u0041" * 300_000 + b'"}')),
     ("gateway: all keys", lambda e: e.post("/v3/kv/range", json.dumps(
         {"key": base64.b64encode(b"key").decode(), "range_end": base64.b64encode(b"kez").decode()}).encode())),
+    ("gateway: a long list of numbers", lambda e: e.post("/v3/kv/txn", b'{"compare":[' + b'{"lease":"1e18"},' * 240_000 + b"{}]}")),
+    ("gateway: a watch with many empty requests", lambda e: e.post("/v3/watch", b"{}" * 2_000_000, **{"Grpc-Timeout": "1S"})),
     ("gateway: many renewals", lambda e: e.post("/v3/lease/keepalive", b'{"ID":2}' * 20_000)),
 ]
 
