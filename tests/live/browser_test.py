@@ -78,6 +78,9 @@ class Pages(LiveTest):
                     status, fields = self.send(port, method, path, body, origin=origin)
                     self.assertEqual(status, 403)
                     self.assertEqual([f for f in fields if f.lower().startswith("access-control")], [])
+            for site in ("cross-site", "same-site"):  # an image or a link, for which a browser sends no Origin
+                with self.subTest(method=method, path=path, site=site):
+                    self.assertEqual(self.send(port, method, path, body, **{"Sec-Fetch-Site": site})[0], 403)
         self.assertTrue(self.is_there(server))
         self.assertIn("rejecting HTTP request of a page from another origin", server.log)
 
@@ -151,6 +154,9 @@ class Pages(LiveTest):
         self.assertEqual((status, fields["Access-Control-Allow-Origin"]), (200, "http://good.example:80"))
         self.assertEqual(self.send(one.port, "GET", "/health", origin="http://evil.example")[0], 403)
         self.assertEqual(self.send(one.port, "GET", "/health", host="evil.example")[0], 421)
+        self.assertEqual(self.send(one.port, "GET", "/health", **{"Sec-Fetch-Site": "cross-site"})[0], 403)
+        every = self.serving(self.scratch / "every", args=["--cors=*"])
+        self.assertEqual(self.send(every.port, "GET", "/health", **{"Sec-Fetch-Site": "cross-site"})[0], 200)
         other = self.serving(self.scratch / "other", args=["--host-whitelist=good.example"])
         self.assertEqual(self.send(other.port, "GET", "/health", host="good.example")[0], 200)
         self.assertEqual(self.send(other.port, "GET", "/health", host="good.example", origin="http://evil.example")[0], 403)

@@ -51,13 +51,23 @@ bool http_host_is_loopback(struct slice host)
     return same_text(name, SLICE_LITERAL("localhost")) || is_loopback_address(name);
 }
 
+/* Images, scripts, frames and links are asked for without an Origin, but with this. */
+static bool says_foreign(const struct http_request *request)
+{
+    struct slice site;
+    return http_request_get(request, SLICE_LITERAL("sec-fetch-site"), &site) &&
+           !slice_equal(site, SLICE_LITERAL("same-origin")) &&
+           !slice_equal(site, SLICE_LITERAL("none")); /* typed in, or a bookmark */
+}
+
 bool http_is_foreign(const struct http_request *request, struct slice *ret_origin)
 {
     struct slice scheme = request->secure ? SLICE_LITERAL("https://") : SLICE_LITERAL("http://");
-    struct slice origin;
-    if (!http_request_get(request, SLICE_LITERAL("origin"), &origin))
-        return false;
+    struct slice origin = SLICE_EMPTY;
+    bool given = http_request_get(request, SLICE_LITERAL("origin"), &origin);
     *ret_origin = origin;
+    if (!given)
+        return says_foreign(request);
     return origin.len <= scheme.len || !same_text(slice_sub(origin, 0, scheme.len), scheme) ||
            !same_text(slice_sub(origin, scheme.len, origin.len - scheme.len), request->host);
 }

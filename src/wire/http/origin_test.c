@@ -9,8 +9,9 @@
 static void loopback_hosts_are_known(void **state)
 {
     (void)state;
-    static const char *const yes[] = {"localhost", "localhost:2379", "LocalHost:1", "127.0.0.1",
-                                      "127.0.0.1:2379", "127.1.2.3:80", "[::1]", "[::1]:2379"};
+    static const char *const yes[] = {"localhost", "localhost:2379", "LocalHost:1",
+                                      "127.0.0.1", "127.0.0.1:2379", "127.1.2.3:80",
+                                      "[::1]",     "[::1]:2379"};
     static const char *const no[] = {"",
                                      "evil.example",
                                      "evil.example:2379",
@@ -54,12 +55,39 @@ static void only_a_page_of_the_same_origin_is_not_foreign(void **state)
     assert_false(is_foreign("localhost:2379", "http://localhost:2379", false));
     assert_false(is_foreign("localhost:2379", "https://localhost:2379", true));
     static const char *const foreign[] = {
-        "",        "null", "http://", "http://localhost", "http://localhost:3000",
-        "https://localhost:2379", "http://127.0.0.1:2379", "http://evil.example", "localhost:2379",
+        "",
+        "null",
+        "http://",
+        "http://localhost",
+        "http://localhost:3000",
+        "https://localhost:2379",
+        "http://127.0.0.1:2379",
+        "http://evil.example",
+        "localhost:2379",
     };
     for (size_t i = 0; i < COUNT_OF(foreign); i++)
         assert_true(is_foreign("localhost:2379", foreign[i], false));
     assert_true(is_foreign("", "http://", false));
+}
+
+static void what_pages_embed_is_foreign_without_an_origin(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *site;
+        bool foreign;
+    } rows[] = {{"cross-site", true}, {"same-site", true}, {"same-origin", false}, {"none", false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct http_field fields[] = {
+            {.name = SLICE_LITERAL("Sec-Fetch-Site"), .value = slice_from_text(rows[i].site)},
+            {.name = SLICE_LITERAL("Origin"), .value = SLICE_LITERAL("http://localhost:2379")}};
+        struct http_request request = {
+            .host = SLICE_LITERAL("localhost:2379"), .fields = fields, .field_count = 1};
+        struct slice told;
+        assert_int_equal(http_is_foreign(&request, &told), rows[i].foreign);
+        request.field_count = 2; /* it says which one: that counts */
+        assert_false(http_is_foreign(&request, &told));
+    }
 }
 
 int main(void)
@@ -67,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loopback_hosts_are_known),
         cmocka_unit_test(only_a_page_of_the_same_origin_is_not_foreign),
+        cmocka_unit_test(what_pages_embed_is_foreign_without_an_origin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
