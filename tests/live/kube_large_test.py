@@ -15,6 +15,7 @@ from kube_depth_test import (APPLY, CMS, DEFINITIONS, JSON, MERGE, PATCH, PROTOB
 from server import LiveTest, only_vigil
 
 TURNS_MS = 10  # of an I/O thread, for all turns of one request
+WORK_MS = 200  # of the worker
 SLACK = 10     # for sanitizers
 TABLE = JSON + ";as=Table;v=v1;g=meta.k8s.io"
 KEYS = 50_000
@@ -162,6 +163,23 @@ class Large(LiveTest):
             self.assertLess(len(body), 16 << 10)
             self.check([200], "GET", path)
             self.check([413, 422], "POST", path, body)
+
+    def check_work(self, codes, method, path, body):
+        before = self.cpu_ms("vigil-worker")
+        self.check(codes, method, path, body)
+        self.assertLess(self.cpu_ms("vigil-worker") - before, WORK_MS * SLACK, path)
+
+    def test_definitions_that_are_slow_to_check(self):
+        """Lists in which each item is looked for in another."""
+        for names in ("shortNames", "categories"):
+            body = definition("longs")
+            body["spec"]["names"][names] = [f"n{i}" for i in range(KEYS)]
+            self.check_work([422], "POST", DEFINITIONS, json.dumps(body))
+        for key in ("known", "unknown"):
+            item = {"type": "object", "required": ["a"] * KEYS, "properties": {"known": {"type": "string", "default": ""}}}
+            schema = {"type": "object", "properties": {"spec": {
+                "type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] * KEYS}}}
+            self.check_work([422], "POST", DEFINITIONS, json.dumps(definition("longs", schema)))
 
     def test_yaml_that_is_slow_to_read(self):
         tags = "".join(f"%TAG !e{i}! tag:e\n" for i in range(36_000))

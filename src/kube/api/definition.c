@@ -155,7 +155,11 @@ static bool copy_list(struct settling *s, const char *key)
 static bool settle_short_names(struct settling *s)
 {
     struct json_node *had = json_node_named(s->accepted, "shortNames");
+    const struct json_node *list = json_node_named(s->wanted, "shortNames");
     bool fine = true;
+    /* So many can only come from a client of etcd. */
+    if (list && list->type == JSON_TYPE_ARRAY && list->count > KUBE_NAMES_MAX)
+        return true;
     for (struct json_node *item = first_of(json_node_named(s->wanted, "shortNames")); item;
          item = json_node_next(item)) {
         struct json_node *same = first_of(had);
@@ -184,11 +188,11 @@ static bool settle_conditions(struct settling *s, struct json_node *status)
 {
     struct json_node *established = kube_condition_find(status, "Established");
     bool serves = established && json_node_is_text(json_node_named(established, "status"), "True");
-    bool set_names =
-        s->reason ? kube_condition_set(s->meta, status, "NamesAccepted", false, s->reason,
-                                       slice_from_text(s->message))
-                  : kube_condition_set(s->meta, status, "NamesAccepted", true, "NoConflicts",
-                                       SLICE_LITERAL("no conflicts found"));
+    bool set_names = s->reason
+                         ? kube_condition_set(s->meta, status, "NamesAccepted", false, s->reason,
+                                              slice_from_text(s->message))
+                         : kube_condition_set(s->meta, status, "NamesAccepted", true, "NoConflicts",
+                                              SLICE_LITERAL("no conflicts found"));
     if (!set_names || serves)
         return set_names;
     return s->reason
@@ -316,8 +320,8 @@ bool kube_definition_release(const struct kube_meta *meta, struct json_node *obj
         json_node_remove(list, item);
     *ret_ours = item;
     *ret_held = kube_meta_has_finalizers(object);
-    return !item || (kube_meta_object(meta, object, "status", &status) &&
-                     kube_condition_set(meta, status, "Terminating", false,
-                                        "InstanceDeletionCompleted",
-                                        SLICE_LITERAL("removed all instances")));
+    return !item ||
+           (kube_meta_object(meta, object, "status", &status) &&
+            kube_condition_set(meta, status, "Terminating", false, "InstanceDeletionCompleted",
+                               SLICE_LITERAL("removed all instances")));
 }

@@ -40,9 +40,14 @@ void check_invalid(struct check *check, const char *child, const struct json_nod
 void check_unsupported(struct check *check, const char *child, const struct json_node *value,
                        const char *supported);
 
+/* False: the list has more items than that, and it is told so. */
+bool check_few(struct check *check, const char *child, const struct json_node *list, size_t max);
+
 bool check_is_true(const struct json_node *node, const char *key);
 const struct json_node *check_array(const struct json_node *node, const char *key);
 bool check_has(const struct json_node *node, const char *key); /* and it is not null */
+
+enum { KUBE_LIST_KEYS_MAX = 64 }; /* of one list that is a map */
 
 /* The schema of a version where the walk stands: "spec.validation". */
 void check_schema(struct check *check, const struct json_node *schema, bool has_status,

@@ -60,9 +60,10 @@ static const struct json_node *get_array(const struct json_node *node, const cha
 static struct kube_names get_names(struct maker *m, const struct json_node *node, const char *key)
 {
     const struct json_node *list = get_array(node, key);
-    const char **names = make(m, list ? list->count : 0, sizeof(*names));
-    size_t count = 0;
-    for (const struct json_node *item = names ? list->first : NULL; item; item = item->next) {
+    size_t count = 0, all = list ? size_min(list->count, KUBE_NAMES_MAX) : 0;
+    const char **names = make(m, all, sizeof(*names));
+    const struct json_node *item = all ? list->first : NULL;
+    for (; names && count < all; item = item->next) {
         struct slice text;
         m->no_memory |= json_node_text(item, m->scratch, &text) != ST_OK;
         names[count++] = make_text(m, text);

@@ -19,6 +19,7 @@ enum {
     KUBE_COLUMNS_MAX = 64,               /* of one version */
     KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas */
     KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
+    KUBE_NAMES_MAX = 64,                 /* short names of one definition, and categories */
     KUBE_DEFINITIONS_MAX = 2000,         /* that are served; more stay objects */
 };
 

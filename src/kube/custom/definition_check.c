@@ -68,6 +68,8 @@ static void add_value(struct check *c, const char *reason, const char *child, co
                       const struct json_node *value, const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
+    if (c->faults->count >= KUBE_FAULTS_MAX)
+        return; /* a value is shown whole, and may be the same each time */
     enum status status =
         value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
     if (status != ST_OK)
@@ -88,6 +90,16 @@ void check_unsupported(struct check *c, const char *child, const struct json_nod
     char why[256];
     snprintf(why, sizeof(why), "supported values: %s", supported);
     add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
+}
+
+bool check_few(struct check *c, const char *child, const struct json_node *list, size_t max)
+{
+    char why[96];
+    if (list->count <= max)
+        return true;
+    snprintf(why, sizeof(why), "Too many: %zu: must have at most %zu items", list->count, max);
+    add(c, "FieldValueTooMany", child, why, SLICE_EMPTY, "");
+    return false;
 }
 
 bool check_is_true(const struct json_node *node, const char *key)
@@ -155,7 +167,9 @@ static void check_label_list(struct check *c, const struct json_node *names, con
     const struct json_node *list = check_array(names, key);
     char child[64];
     size_t at = 0;
-    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next) {
+    if (!list || !check_few(c, key, list, KUBE_NAMES_MAX))
+        return;
+    for (const struct json_node *item = list->first; item; item = item->next) {
         snprintf(child, sizeof(child), "%s[%zu]", key, at++);
         check_label(c, child, item, false);
     }
@@ -173,7 +187,7 @@ static void check_names(struct check *c, const struct json_node *names)
             check_label(c, keys[i], json_node_named(names, keys[i]), i >= 2);
     check_label_list(c, names, "shortNames");
     const struct json_node *kind = json_node_named(names, "kind"),
-                     *list = json_node_named(names, "listKind");
+                           *list = json_node_named(names, "listKind");
     if (kind && list && kind->text.len && json_node_equal(kind, list))
         check_invalid(c, "listKind", list, "kind and listKind may not be the same");
     check_label_list(c, names, "categories");
@@ -269,8 +283,8 @@ static void check_columns(struct check *c, const struct json_node *columns)
     for (const struct json_node *item = columns->first; item; item = item->next, at++) {
         size_t before = check_enter(c, ".additionalPrinterColumns[%zu]", at);
         const struct json_node *type = json_node_named(item, "type"),
-                         *format = json_node_named(item, "format"),
-                         *path = json_node_named(item, "jsonPath");
+                               *format = json_node_named(item, "format"),
+                               *path = json_node_named(item, "jsonPath");
         if (!text_of(c, json_node_named(item, "name")).len)
             check_required(c, "name", "");
         if (!text_of(c, type).len)
@@ -327,11 +341,7 @@ static void check_selectable(struct check *c, const struct json_node *list,
                           "fields and strings with formats are allowed.");
         check_leave(c, before);
     }
-    char why[96];
-    snprintf(why, sizeof(why), "Too many: %zu: must have at most %d items", list->count,
-             KUBE_SELECTABLE_MAX);
-    if (list->count > KUBE_SELECTABLE_MAX)
-        add(c, "FieldValueTooMany", "selectableFields", why, SLICE_EMPTY, "");
+    (void)check_few(c, "selectableFields", list, KUBE_SELECTABLE_MAX);
 }
 
 /* Each part of a version; only: that is shared with the others, or is not. */

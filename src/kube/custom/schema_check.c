@@ -288,7 +288,9 @@ static void check_list_keys(struct check *c, const struct json_node *node,
     const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
     const struct json_node *fields = object_of(items, "properties");
     const struct json_node *required = check_array(items, "required");
-    for (const struct json_node *key = keys ? keys->first : NULL; key; key = key->next) {
+    if (!keys || !check_few(c, "x-kubernetes-list-map-keys", keys, KUBE_LIST_KEYS_MAX))
+        return;
+    for (const struct json_node *key = keys->first; key; key = key->next) {
         const struct json_node *field = json_node_member(fields, key->text);
         const struct json_node *same = required ? required->first : NULL;
         if (!field) {
