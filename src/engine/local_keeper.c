@@ -103,19 +103,32 @@ static void prepare(struct local_keeper *keeper)
                                              : "");
 }
 
+/* A failure holds up nothing else: on a full disk that would keep it from getting room. */
+static void mark_failed(struct local_keeper *keeper, enum status status)
+{
+    int64_t now = now_ns();
+    keeper->mark_look_ns = now + retry_wait_ns;
+    if (keeper->mark_warned_ns && now - keeper->mark_warned_ns < warn_again_ns)
+        return;
+    keeper->mark_warned_ns = now;
+    local_warn(keeper->engine, "it could not be noted how far the log is durable", status,
+               "damage to the last writes would not be recognised");
+}
+
 static void mark(struct local_keeper *keeper)
 {
     /* Lowered first: a group that the mark does not have yet raises it again. */
     atomic_store(&keeper->unmarked, false);
     keeper->mark_look_ns = CLOCK_NEVER;
     enum status status = keeper_mark(keeper->keeper);
-    if (status != ST_OK) {
-        warn_and_wait(keeper, "it could not be noted how far the log is durable", status,
-                      "damage to the last writes would not be recognised");
-        keeper->mark_look_ns = keeper->retry_at_ns;
-    }
-    if (!keeper_is_marked(keeper->keeper))
-        atomic_store(&keeper->unmarked, true);
+    if (status != ST_OK)
+        mark_failed(keeper, status);
+    if (keeper_is_marked(keeper->keeper))
+        return;
+    /* A group came meanwhile. If its writer sees the flag raised here it wakes nobody. */
+    atomic_store(&keeper->unmarked, true);
+    if (keeper->mark_look_ns == CLOCK_NEVER)
+        keeper->mark_look_ns = now_ns() + mark_wait_ns;
 }
 
 /* Nobody waits for a mark, and nobody is made to wait: it is written when no group comes. */
@@ -200,8 +213,7 @@ static void checkpoint_last(struct local_keeper *keeper)
 {
     int64_t until_ns = now_ns() + last_checkpoint_ns;
     checkpoint_begin(keeper);
-    while (keeper->checkpointing &&
-           (now_ns() < until_ns || keeper_checkpoint_lags(keeper->keeper)))
+    while (keeper->checkpointing && (now_ns() < until_ns || keeper_checkpoint_lags(keeper->keeper)))
         (void)checkpoint_step(keeper);
 }
 
@@ -411,8 +423,7 @@ static bool defragment_waits_for_checkpoint(const struct local_keeper *keeper)
 static void defragment_checkpointed(struct local_keeper *keeper, enum status status)
 {
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
-    if (!defragment_waits_for_checkpoint(keeper) ||
-        keeper->checkpoints < defragmenter->checkpoint)
+    if (!defragment_waits_for_checkpoint(keeper) || keeper->checkpoints < defragmenter->checkpoint)
         return;
     if (status == ST_OK && defragmenter->state == DEFRAGMENT_DROPPING) {
         defragmenter->id_end = keeper_defragment_end(keeper->keeper);
@@ -500,8 +511,8 @@ static void work(struct local_keeper *keeper)
         want_cleaning(keeper);
     checkpoint(keeper);
     defragment(keeper);
-    if (cleaning_is_next(keeper, now_ns()) &&
-        keeper->defragmenter.state != DEFRAGMENT_CLEANING && may_clean(keeper)) {
+    if (cleaning_is_next(keeper, now_ns()) && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
+        may_clean(keeper)) {
         keeper->wants_cleaning = false;
         (void)clean(keeper);
     }

@@ -39,17 +39,18 @@ struct local_keeper {
     int64_t checkpoint_after_ns; /* a damaged log is not read for it again before this */
     int64_t mark_look_ns;        /* when to see next whether the log is idle; CLOCK_NEVER */
     uint64_t mark_seen_index;    /* how far it was durable when that was last seen */
+    int64_t mark_warned_ns;      /* when it was last said that it could not be marked */
     struct local_check check;
     struct local_hashes hashes;
-    struct op_chain unsorted;      /* long lists of leases */
-    bool checkpointing;            /* one is under way */
-    uint64_t checkpoints;          /* begun: its number */
-    int64_t rest_until_ns;         /* from writing what can wait */
-    uint64_t rested_index;         /* of the log, when it last wrote such */
-    bool wants_cleaning;           /* a segment may have become worth it */
-    uint64_t wants_cleaning_since; /* how many hashes had ended then */
+    struct op_chain unsorted;                         /* long lists of leases */
+    bool checkpointing;                               /* one is under way */
+    uint64_t checkpoints;                             /* begun: its number */
+    int64_t rest_until_ns;                            /* from writing what can wait */
+    uint64_t rested_index;                            /* of the log, when it last wrote such */
+    bool wants_cleaning;                              /* a segment may have become worth it */
+    uint64_t wants_cleaning_since;                    /* how many hashes had ended then */
     _Atomic unsigned hashes_asked, defragments_asked; /* any thread's */
-    _Atomic bool dirty; /* the log has grown since the last checkpoint */
+    _Atomic bool dirty;    /* the log has grown since the last checkpoint */
     _Atomic bool unmarked; /* and since the last mark (log_mark) */
     _Atomic bool stopping;
 };

@@ -3,6 +3,9 @@
 #include "engine/local_fixture_test.h"
 #include "engine/maintenance.h"
 
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { QUOTA_BYTES = 64 << 10, MEMBER = 12 };
@@ -207,11 +210,51 @@ static void one_downgrade_at_a_time_is_kept(void **state)
     assert_string_equal(status_of(f).downgrade_target, "");
 }
 
+static _Atomic bool mark_has_failed;
+
+static void note_warning(void *ctx, const char *text)
+{
+    (void)ctx;
+    if (strstr(text, "how far the log is durable"))
+        atomic_store(&mark_has_failed, true);
+}
+
+static int setup_noting_warnings(void **state)
+{
+    struct engine_local_options options = OPTIONS;
+    options.on_warning = note_warning;
+    *state = fixture_new(options);
+    return 0;
+}
+
+/* A mark that cannot be written keeps the keeper from nothing else, such as making room. */
+static void failing_mark_holds_up_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    int64_t give_up_ns = clock_mono_ns(clock_system()) + 60 * NS_PER_S;
+    char path[128];
+    snprintf(path, sizeof(path), "%s/log/MARK", f->dir);
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); /* where a file can be neither opened nor made */
+    put_text(f, "k", "v");
+    while (!atomic_load(&mark_has_failed) && clock_mono_ns(clock_system()) < give_up_ns)
+        turn_shard(f->shard, f->loop, 10 * NS_PER_MS);
+    assert_true(atomic_load(&mark_has_failed));
+    struct engine_defragment op = {.op = new_op(f)};
+    engine_defragment(f->shard, &op);
+    while (f->waiting && clock_mono_ns(clock_system()) < give_up_ns)
+        turn_shard(f->shard, f->loop, 10 * NS_PER_MS);
+    assert_int_equal(f->waiting, 0);
+    assert_int_equal(op.op.status, ST_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_free)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(failing_mark_holds_up_nothing_else, setup_noting_warnings,
+                                        fixture_free),
         TEST(full_store_raises_the_alarm_which_lasts),
         TEST(alarms_of_clients_leave_room_for_the_servers_own),
         TEST(room_must_be_made_and_the_alarm_disarmed),
