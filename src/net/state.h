@@ -136,8 +136,8 @@ void net_shard_fini(struct net_shard *shard);
 MUST_CHECK
 enum status net_shard_begin(struct net_shard *shard);
 void net_shard_end(struct net_shard *shard);
+void net_shard_want_bytes(struct net_shard *shard, size_t wanted); /* any thread: see shard.c */
 /* The connection is gone. */
-void net_shard_want_bytes(struct net_shard *shard, size_t wanted);
 void net_shard_forget(struct net_shard *shard, struct net_connection *connection);
 
 /* listener.c: on the first shard's thread */
