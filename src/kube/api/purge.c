@@ -12,7 +12,7 @@
 
 enum {
     PAGE_KEYS = 50,
-    PAGE_BYTES_MAX = 1 << 20,     /* of the keys of a page */
+    PAGE_BYTES_MAX = 8 << 20,     /* of the keys of a page; one may be as long as a request */
     RANGE_KEYS = 8,               /* more than are made of a name to read one, however long it is */
     LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be more */
     DELAY_MAX_S = 30,
