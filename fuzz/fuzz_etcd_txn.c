@@ -46,7 +46,8 @@ FUZZ_INPUT()
     struct pb_txn_request request;
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     struct slice bytes = slice_of(data, size);
-    if (pb_decode(&pb_txn_request_table, bytes, &arena, &request) == ST_OK &&
+    if (!kv_txn_is_too_long(bytes, OPS_MAX) &&
+        pb_decode(&pb_txn_request_table, bytes, &arena, &request) == ST_OK &&
         kv_check_txn(&request, OPS_MAX, &arena) == ST_OK) {
         struct fake_model *model = fake_model_new();
         for (unsigned run = 0; run < RUNS; run++) {

@@ -121,7 +121,78 @@ static void revoke_on_message(struct grpc_call *call, void *service, struct slic
     engine_lease_revoke(face->shard, &l->lease);
 }
 
+/* -- Long answers: ids or keys, written as the connection has room -- */
+
+enum { AT_ONCE_BYTES = 16 << 10 }; /* of items encoded in one go */
+
+/* In the call's arena. */
+struct long_output {
+    struct grpc_source source;
+    const struct engine_lease *lease;
+    void (*begin)(struct long_output *o); /* writes item `next` into head and body */
+    size_t next, count;
+    uint8_t bytes[128];      /* of the head */
+    struct slice head, body; /* what is left of the item */
+};
+
+static enum grpc_fill long_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                size_t *ret_len)
+{
+    struct long_output *o = CONTAINER_OF(source, struct long_output, source);
+    size_t len = 0;
+    while (len < room) {
+        struct slice *part = o->head.len ? &o->head : &o->body;
+        if (part->len == 0) {
+            if (o->next == o->count)
+                break;
+            o->begin(o);
+            o->next++;
+            continue;
+        }
+        size_t n = size_min(room - len, part->len);
+        memcpy(dst + len, part->ptr, n);
+        *part = slice_sub(*part, n, part->len - n);
+        len += n;
+    }
+    *ret_len = len;
+    bool more = o->head.len || o->body.len || o->next < o->count;
+    return more ? GRPC_FILL_MORE : GRPC_FILL_DONE;
+}
+
+/* rest: the answer without its items, which come last; they have so many bytes. */
+static void reply_long(struct lease_call *l, const struct pb_message *type, const void *rest,
+                       struct long_output items, uint64_t item_bytes)
+{
+    struct long_output *o = arena_alloc(grpc_call_arena(l->call), sizeof(*o));
+    size_t rest_bytes = pb_size(type, rest);
+    if (!o) {
+        grpc_call_fail(l->call, ST_NOMEM);
+        return;
+    }
+    if (rest_bytes + item_bytes > ETCD_MESSAGE_BYTES_MAX) {
+        etcd_call_fail_length(l->call, rest_bytes + item_bytes);
+        return;
+    }
+    *o = items;
+    o->source.fill = long_fill;
+    o->lease = &l->lease;
+    assert(GRPC_PREFIX_BYTES + rest_bytes <= sizeof(o->bytes));
+    grpc_prefix_write(o->bytes, (uint32_t)(rest_bytes + item_bytes));
+    pb_encode(type, rest, o->bytes + GRPC_PREFIX_BYTES, rest_bytes);
+    o->head = slice_of(o->bytes, GRPC_PREFIX_BYTES + rest_bytes);
+    grpc_call_set_source(l->call, &o->source);
+}
+
 /* -- Time to live -- */
+
+enum { KEYS_NUMBER = 5 }; /* of the field */
+
+static void key_begin(struct long_output *o)
+{
+    o->body = o->lease->keys[o->next];
+    const uint8_t *end = pb_message_head_write(o->bytes, KEYS_NUMBER, o->body.len);
+    o->head = slice_of(o->bytes, (size_t)(end - o->bytes));
+}
 
 static void time_to_live_reply(struct lease_call *l, struct pb_response_header *header)
 {
@@ -130,9 +201,17 @@ static void time_to_live_reply(struct lease_call *l, struct pb_response_header *
         .id = l->lease.id,
         .ttl = l->lease.ttl_s,
         .granted_ttl = l->lease.granted_ttl_s,
-        .keys = l->lease.keys,
-        .keys_count = l->lease.key_count,
     };
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < l->lease.key_count; i++)
+        bytes += pb_message_head_size(KEYS_NUMBER, l->lease.keys[i].len) + l->lease.keys[i].len;
+    if (bytes > AT_ONCE_BYTES) {
+        struct long_output keys = {.begin = key_begin, .count = l->lease.key_count};
+        reply_long(l, &pb_lease_time_to_live_response_table, &response, keys, bytes);
+        return;
+    }
+    response.keys = l->lease.keys;
+    response.keys_count = l->lease.key_count;
     etcd_call_reply(l->call, &pb_lease_time_to_live_response_table, &response);
 }
 
@@ -152,89 +231,41 @@ static void time_to_live_on_message(struct grpc_call *call, void *service, struc
 
 /* -- List -- */
 
-enum { LIST_AT_ONCE = 4096 }; /* encoded in one go: a fraction of a millisecond */
-
-/* A long list on its way out, made as the connection has room. In the call's arena. */
-struct id_output {
-    struct grpc_source source;
-    const int64_t *ids; /* of the operation */
-    size_t left;        /* ids not begun */
-    uint8_t item[GRPC_PREFIX_BYTES + KV_HEADER_BYTES_MAX]; /* what is being written */
-    size_t item_at, item_len;
-};
+enum { LEASES_NUMBER = 2, ID_NUMBER = 1 }; /* of the fields */
 
 static size_t id_size(int64_t id)
 {
-    size_t status_bytes = pb_uint_size(1, (uint64_t)id);
-    return pb_message_head_size(2, status_bytes) + status_bytes;
+    size_t status_bytes = pb_uint_size(ID_NUMBER, (uint64_t)id);
+    return pb_message_head_size(LEASES_NUMBER, status_bytes) + status_bytes;
 }
 
-static void id_begin(struct id_output *o)
+static void id_begin(struct long_output *o)
 {
-    uint64_t id = (uint64_t)*o->ids++;
-    uint8_t *p = pb_message_head_write(o->item, 2, pb_uint_size(1, id));
-    o->item_len = (size_t)(pb_uint_write(p, 1, id) - o->item);
-    o->item_at = 0;
-    o->left--;
-}
-
-static enum grpc_fill ids_fill(struct grpc_source *source, uint8_t *dst, size_t room,
-                               size_t *ret_len)
-{
-    struct id_output *o = CONTAINER_OF(source, struct id_output, source);
-    size_t len = 0;
-    while (len < room && (o->item_at < o->item_len || o->left)) {
-        if (o->item_at == o->item_len)
-            id_begin(o);
-        size_t n = size_min(room - len, o->item_len - o->item_at);
-        memcpy(dst + len, o->item + o->item_at, n);
-        o->item_at += n;
-        len += n;
-    }
-    *ret_len = len;
-    return o->item_at < o->item_len || o->left ? GRPC_FILL_MORE : GRPC_FILL_DONE;
-}
-
-static void list_reply_long(struct lease_call *l)
-{
-    struct kv_header header = etcd_header(l->face, l->lease.op.revision);
-    struct id_output *o = arena_alloc(grpc_call_arena(l->call), sizeof(*o));
-    if (!o) {
-        grpc_call_fail(l->call, ST_NOMEM);
-        return;
-    }
-    uint64_t bytes = kv_header_size(&header);
-    for (size_t i = 0; i < l->lease.id_count; i++)
-        bytes += id_size(l->lease.ids[i]);
-    if (bytes > ETCD_MESSAGE_BYTES_MAX) {
-        etcd_call_fail_length(l->call, bytes);
-        return;
-    }
-    o->source.fill = ids_fill;
-    o->ids = l->lease.ids;
-    o->left = l->lease.id_count;
-    o->item_at = 0;
-    grpc_prefix_write(o->item, (uint32_t)bytes);
-    o->item_len = (size_t)(kv_header_write(o->item + GRPC_PREFIX_BYTES, &header) - o->item);
-    grpc_call_set_source(l->call, &o->source);
+    uint64_t id = (uint64_t)o->lease->ids[o->next];
+    uint8_t *p = pb_message_head_write(o->bytes, LEASES_NUMBER, pb_uint_size(ID_NUMBER, id));
+    o->head = slice_of(o->bytes, (size_t)(pb_uint_write(p, ID_NUMBER, id) - o->bytes));
 }
 
 static void list_reply(struct lease_call *l, struct pb_response_header *header)
 {
-    if (l->lease.id_count > LIST_AT_ONCE) {
-        list_reply_long(l);
+    struct pb_lease_leases_response response = {.header = header};
+    size_t count = l->lease.id_count;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += id_size(l->lease.ids[i]);
+    if (bytes > AT_ONCE_BYTES) {
+        struct long_output ids = {.begin = id_begin, .count = count};
+        reply_long(l, &pb_lease_leases_response_table, &response, ids, bytes);
         return;
     }
-    size_t count = l->lease.id_count;
-    struct pb_lease_status *leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*leases));
-    if (!leases) {
+    response.leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*response.leases));
+    if (!response.leases) {
         grpc_call_fail(l->call, ST_NOMEM);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        leases[i].id = l->lease.ids[i];
-    struct pb_lease_leases_response response = {
-        .header = header, .leases = leases, .leases_count = count};
+        response.leases[i].id = l->lease.ids[i];
+    response.leases_count = count;
     etcd_call_reply(l->call, &pb_lease_leases_response_table, &response);
 }
 

@@ -140,6 +140,30 @@ static void the_time_to_live_tells_times_and_keys(void **state)
     peer_free(p);
 }
 
+/* They are sent as there is room, and the answer is the same. */
+static void long_keys_of_a_lease_are_told_whole(void **state)
+{
+    (void)state;
+    enum { KEYS = 5, KEY_BYTES = 9000 };
+    struct peer *p = peer_new(3, 100, PEER_WINDOW);
+    char keys[KEYS][KEY_BYTES + 1];
+    grant(p, 5, 60);
+    for (size_t i = 0; i < KEYS; i++) {
+        memset(keys[i], 'a' + (int)i, KEY_BYTES);
+        keys[i][KEY_BYTES - i] = '\0';
+        put(p, keys[i], 5);
+        struct pb_lease_time_to_live_response response = time_to_live(p, 5, true);
+        assert_int_equal(response.header->revision, 2 + i);
+        assert_int_equal(response.id, 5);
+        assert_int_equal(response.ttl, 60);
+        assert_int_equal(response.granted_ttl, 60);
+        assert_int_equal(response.keys_count, i + 1);
+        for (size_t k = 0; k <= i; k++)
+            assert_true(slice_equal(response.keys[k], slice_from_text(keys[k])));
+    }
+    peer_free(p);
+}
+
 static void a_revoked_lease_takes_its_keys_along_at_one_revision(void **state)
 {
     (void)state;
@@ -313,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_grant_says_what_was_given),
         cmocka_unit_test(refusals_have_etcds_words),
         cmocka_unit_test(the_time_to_live_tells_times_and_keys),
+        cmocka_unit_test(long_keys_of_a_lease_are_told_whole),
         cmocka_unit_test(a_revoked_lease_takes_its_keys_along_at_one_revision),
         cmocka_unit_test(the_list_has_who_expires_first_first),
         cmocka_unit_test(a_stream_keeps_leases_alive_and_says_which_are_gone),

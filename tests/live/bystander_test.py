@@ -19,7 +19,9 @@ import urllib.request
 import grpc
 
 import protobuf as pb
-from server import LiveTest, SUBJECT, only_vigil
+from kube_depth_test import APPLY, CMS, DEFINITIONS, JSON, PATCH, THINGS, YAML, definition
+from kube_large_test import config_map, members, thing
+from server import LiveTest, SUBJECT, free_port, only_vigil
 
 KV, LEASE = "/etcdserverpb.KV/", "/etcdserverpb.Lease/"
 SANITIZED = "build-test" in SUBJECT or "build-tsan" in SUBJECT
@@ -77,8 +79,9 @@ def stand_by(port):
 class Expense:
     """What an expensive request is sent with. Refused is as good as done."""
 
-    def __init__(self, server):
+    def __init__(self, server, kube_url):
         self.server = server
+        self.kube_url = kube_url
         self.channel = channel(server)
 
     def call(self, path, body, **more):
@@ -94,6 +97,14 @@ class Expense:
                                          headers={"Content-Type": "application/json", **headers})
         with contextlib.suppress(urllib.error.HTTPError):
             return urllib.request.urlopen(request, timeout=60).read()
+
+    def kube(self, code, method, path, body, kind=JSON):
+        request = urllib.request.Request(self.kube_url + path, body.encode(), {"Content-Type": kind}, method=method)
+        try:
+            status = urllib.request.urlopen(request, timeout=60).status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        assert status == code, (method, path, kind, status)
 
     def get(self, path):
         with contextlib.suppress(urllib.error.HTTPError):
@@ -167,12 +178,12 @@ def many_watches(e):
     answers.cancel()
 
 
-def fill(e):
+def fill(e, lease=0):
     """The keys that the others work on."""
     put = e.channel.unary_unary(KV + "Txn")
     for first in range(0, KEYS, 4096):
         numbers = range(first, min(first + 4096, KEYS))
-        puts = [pb.field(2, pb.put(b"key%08d" % i, b"value-%d" % i)) for i in numbers]
+        puts = [pb.field(2, pb.put(b"key%08d" % i, b"value-%d" % i) + pb.field(3, lease)) for i in numbers]
         lists = [b"".join(pb.field(2, p) for p in puts[i:i + 64]) for i in range(0, len(puts), 64)]
         put(b"".join(pb.field(2, pb.field(4, one)) for one in lists), timeout=60)
 
@@ -189,6 +200,13 @@ def all_leases(e):
     assert ids == same == {lease_id(i) for i in range(LEASES)}, (len(answer[2]), len(ids), len(same))
 
 
+def all_keys_of_a_lease(e):
+    """By both ways, and it is all of them."""
+    answer = pb.parse(e.call(LEASE + "LeaseTimeToLive", pb.message(f1=lease_id(1), f2=1)))
+    same = json.loads(e.post("/v3/lease/timetolive", json.dumps({"ID": lease_id(1), "keys": True}).encode()))["keys"]
+    assert answer[5] == [b"key%08d" % i for i in range(KEYS)] == [base64.b64decode(key) for key in same], len(answer[5])
+
+
 def role_of_many(e):
     """A role with many permissions, and what shows it."""
     auth = "/etcdserverpb.Auth/"
@@ -199,6 +217,13 @@ def role_of_many(e):
         call.result()
     e.call(auth + "RoleGet", pb.message(f1=b"many"))
     e.call(auth + "RoleDelete", pb.message(f1=b"many"))
+
+
+def patch_much(e):
+    """A list, and a patch of as many operations as one may have."""
+    e.kube(201, "POST", THINGS, thing("list", '{"a":[' + "1," * 50_000 + "1]}"))
+    changes = [{"op": "replace", "path": f"/spec/a/{i * 4999 % 50_000}", "value": 2} for i in range(10_000)]
+    e.kube(200, "PATCH", f"{THINGS}/list", json.dumps(changes), PATCH)
 
 
 EXPENSIVE = [
@@ -226,7 +251,7 @@ EXPENSIVE = [
     ("all keys, sorted by value", lambda e: e.call(KV + "Range", pb.message(**ALL, f5=2, f6=4))),
     ("all keys of an old revision", lambda e: e.call(KV + "Range", pb.message(**ALL, f4=5, f8=1))),
     ("all leases", all_leases),
-    ("all keys of a lease", lambda e: e.call(LEASE + "LeaseTimeToLive", pb.message(f1=2, f2=1))),
+    ("all keys of a lease", all_keys_of_a_lease),
     ("a delete of all keys, watched", delete_watched),
     ("many watches from the past", many_watches),
     ("a role with many permissions", role_of_many),
@@ -244,8 +269,14 @@ EXPENSIVE = [
     ("gateway: all keys", lambda e: e.post("/v3/kv/range", json.dumps(
         {"key": base64.b64encode(b"key").decode(), "range_end": base64.b64encode(b"kez").decode()}).encode())),
     ("gateway: a long list of numbers", lambda e: e.post("/v3/kv/txn", b'{"compare":[' + b'{"lease":"1e18"},' * 240_000 + b"{}]}")),
-    ("gateway: a watch with many empty requests", lambda e: e.post("/v3/watch", b"{}" * 2_000_000, **{"Grpc-Timeout": "1S"})),
+    ("gateway: a watch with many empty requests", lambda e: e.post("/v3/watch", b"{}" * 2_000_000, **{"Grpc-Timeout": "300m"})),
     ("gateway: many renewals", lambda e: e.post("/v3/lease/keepalive", b'{"ID":2}' * 20_000)),
+    ("kube: a definition", lambda e: e.kube(201, "POST", DEFINITIONS, json.dumps(definition()))),
+    ("kube: a body of 3 MiB", lambda e: e.kube(413, "POST", THINGS, thing("many", '{"a":[' + "1," * 1_500_000 + "1]}"))),
+    ("kube: a config map of many keys", lambda e: e.kube(201, "POST", CMS, config_map("many", 50_000))),
+    ("kube: YAML", lambda e: e.kube(201, "POST", THINGS, thing("yaml", members(25_000)), YAML)),
+    ("kube: an apply of many fields", lambda e: e.kube(201, "PATCH", f"{THINGS}/a?fieldManager=m", thing("a", members(20_000)), APPLY)),
+    ("kube: a patch of many operations", patch_much),
 ]
 
 
@@ -259,12 +290,14 @@ class Bystanders(LiveTest):
         return found
 
     def test_nobody_waits_for_the_most_expensive_request_of_somebody_else(self):
-        server = self.serving(args=[f"--io-threads={THREADS}", "--max-request-bytes=1572864"])
-        expense = Expense(server)
-        fill(expense)
+        kube_url = f"http://127.0.0.1:{free_port()}"
+        server = self.serving(args=[f"--io-threads={THREADS}", "--max-request-bytes=1572864", "--listen-kube-urls", kube_url])
+        expense = Expense(server, kube_url)
         grant = expense.channel.unary_unary(LEASE + "LeaseGrant")
         for call in [grant.future(pb.message(f1=36_000, f2=lease_id(i)), timeout=60) for i in range(LEASES)]:
             call.result()
+        fill(expense, lease_id(1))
+        urllib.request.urlopen(kube_url + "/api/v1/namespaces").close()
         bystanders = self.bystanders(server)
         waits = {}
         for name, send in EXPENSIVE:
