@@ -241,6 +241,21 @@ class Memory(LiveTest):
                                                  kind="application/" + kind), self.kube_port)
         self.check()
 
+    def test_kubernetes_lists_in_protobuf(self):
+        """They are held until they are sent: many of a few megabytes, which nobody reads."""
+        self.begin()
+        path = "/api/v1/namespaces/default/configmaps"
+        for i in range(8):
+            body = json.dumps({"metadata": {"name": f"c{i}"}, "data": {"a": "x" * MIB}}).encode()
+            urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{path}", body, {
+                "Content-Type": "application/json"}), timeout=30).read()
+        self.watch_over()
+        for _ in range(40):
+            self.hoard.http((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                             "Accept: application/vnd.kubernetes.protobuf\r\n\r\n").encode(), self.kube_port)
+        self.eventually(lambda: metric(self.vigil, "vigil_client_memory_refusals_total") > 0)
+        self.check()
+
     def test_refusals_name_the_flag_and_the_next_call_is_served(self):
         self.args = ["--max-client-bytes", "2M"]
         self.begin()

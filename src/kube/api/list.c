@@ -4,7 +4,9 @@
  *
  *     kube_list ─► (wait for a revision) ─► range ─► head ─► item… ─► end
  */
+#include "base/budget.h"
 #include "base/log.h"
+#include "base/turn.h"
 #include "kube/api/continue.h"
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
@@ -48,6 +50,7 @@ struct list_state {
     struct http_packer *packer; /* owned; NULL: sent as it is */
     struct buf gathered;        /* items in protobuf, whose length stands before them */
     size_t gathered_bytes;      /* what of the face's is this list's */
+    size_t charged_bytes;       /* to the connection, for what was gathered */
     bool gathers;
     bool range_open;
     bool metadata_told;
@@ -59,6 +62,16 @@ static void close_range(struct list_state *list)
     if (list->range_open)
         engine_range_close(&list->call->range);
     list->range_open = false;
+}
+
+static void drop_gathered(struct list_state *list)
+{
+    struct kube_call *call = list->call;
+    call->face->gathered_bytes -= list->gathered_bytes;
+    list->gathered_bytes = 0;
+    buf_fini(&list->gathered);
+    account_release(call->arena.account, list->charged_bytes);
+    list->charged_bytes = 0;
 }
 
 static void on_end(struct kube_call *call)
@@ -73,9 +86,7 @@ static void on_end(struct kube_call *call)
     call->face->packers -= list->packer != NULL;
     http_packer_free(list->packer);
     list->packer = NULL;
-    call->face->gathered_bytes -= list->gathered_bytes;
-    list->gathered_bytes = 0;
-    buf_fini(&list->gathered);
+    drop_gathered(list);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_RETURNED, (uint64_t)list->given);
@@ -404,6 +415,15 @@ static enum status gather_item(struct list_state *list)
                                   &list->gathered);
 }
 
+static bool charge_gathered(struct list_state *list)
+{
+    size_t more = list->gathered.capacity - list->charged_bytes;
+    if (more && !account_charge(list->call->arena.account, more))
+        return false;
+    list->charged_bytes += more;
+    return true;
+}
+
 /* What it holds by now counts; false: that is too much, and call->status says so. */
 static bool count_gathered(struct list_state *list)
 {
@@ -415,7 +435,7 @@ static bool count_gathered(struct list_state *list)
                          "this list is longer than %d bytes in protobuf: ask for "
                          "application/json, or for pages by limit",
                          GATHER_BYTES_MAX);
-    if (call->face->gathered_bytes <= GATHER_BYTES_MAX_ALL)
+    if (call->face->gathered_bytes <= GATHER_BYTES_MAX_ALL && charge_gathered(list))
         return true;
     kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
               "too many long lists are being sent in protobuf: ask for application/json, or later");
@@ -437,6 +457,7 @@ static void gather(struct list_state *list)
     if (status != ST_OK) {
         fail_made(list, status);
     } else if (!count_gathered(list)) {
+        drop_gathered(list);
         close_range(list);
         kube_call_fail(call);
     } else if (list->phase == PHASE_ITEMS) {
@@ -531,7 +552,10 @@ static void on_fresh(struct kube_call *call, bool fresh)
 
 static void on_again(struct deferred *deferred)
 {
-    gather(CONTAINER_OF(deferred, struct list_state, again));
+    struct list_state *list = CONTAINER_OF(deferred, struct list_state, again);
+    turn_work_copy("listing in protobuf", slice_from_text(list->call->kind->plural), SLICE_EMPTY);
+    gather(list);
+    (void)turn_work_done();
 }
 
 static bool set_continue(struct list_state *list)
