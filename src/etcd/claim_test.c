@@ -115,6 +115,28 @@ static void expired_waiter_is_told(void **state)
     peer_free(p);
 }
 
+/* Whoever observes keeps the leader's value and the answer made of it: both are charged. */
+static void observed_values_are_charged(void **state)
+{
+    (void)state;
+    enum { OBSERVERS = 4, VALUE_BYTES = 20000 };
+    static char value[VALUE_BYTES + 1];
+    memset(value, 'v', VALUE_BYTES);
+    struct peer *p = malloc(sizeof(*p));
+    assert_non_null(p);
+    struct fake_options options = {.seed = 1};
+    peer_init(p, &peer_config, &options, PEER_WINDOW, 1 << 20);
+    start_campaign(p, grant(p), value);
+    settle(p);
+    size_t before = account_held_bytes(p->memory.account);
+    struct pb_leader_request request = {.name = SLICE_LITERAL("name")};
+    for (int i = 0; i < OBSERVERS; i++)
+        peer_call(p, PB_ELECTION_OBSERVE_PATH, &pb_leader_request_table, &request);
+    settle(p);
+    assert_true(account_held_bytes(p->memory.account) >= before + 2 * OBSERVERS * VALUE_BYTES);
+    peer_free(p);
+}
+
 static void failing_engine_is_told(void **state)
 {
     (void)state;
@@ -351,8 +373,7 @@ static void waiter_goes_on_after_a_compaction(void **state)
         struct peer *p = peer_new(6, 50, 0);
         int64_t first = grant_closed(p), second = grant_closed(p);
         open_call(p, start_campaign(p, first, "first"));
-        uint32_t waits =
-            campaigns ? start_campaign(p, second, "second") : start_lock(p, second);
+        uint32_t waits = campaigns ? start_campaign(p, second, "second") : start_lock(p, second);
         settle(p);
         compact_past(p, first, "newest");
         open_call(p, waits);
@@ -392,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_after_the_other),
         cmocka_unit_test(expired_waiter_is_told),
+        cmocka_unit_test(observed_values_are_charged),
         cmocka_unit_test(failing_engine_is_told),
         cmocka_unit_test(request_past_the_limit_of_writes_is_refused),
         cmocka_unit_test(campaign_of_the_leader_proclaims),

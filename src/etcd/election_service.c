@@ -1,4 +1,5 @@
 /* The Election service: etcd's leader elections, on the server's side. Campaigns are in claim.c. */
+#include "base/budget.h"
 #include "codec/pb/election.pb.h"
 #include "etcd/callers.h"
 #include "etcd/claim.h"
@@ -169,7 +170,7 @@ struct observe_call {
 static void observe_over(struct observe_call *o)
 {
     look_fini(&o->look);
-    buf_fini(&o->out);
+    account_buf_fini(grpc_call_arena(o->call)->account, &o->out);
     if (o->held)
         grpc_call_release(o->call);
 }
@@ -177,9 +178,12 @@ static void observe_over(struct observe_call *o)
 static enum status observe_tell(struct observe_call *o, const struct pb_leader_response *response)
 {
     uint8_t prefix[GRPC_PREFIX_BYTES];
-    grpc_prefix_write(prefix, (uint32_t)pb_size(&pb_leader_response_table, response));
-    buf_reset(&o->out, 0);
+    struct account *account = grpc_call_arena(o->call)->account;
+    size_t bytes = pb_size(&pb_leader_response_table, response);
+    grpc_prefix_write(prefix, (uint32_t)bytes);
+    account_buf_reset(account, &o->out, 0);
     o->out_at = 0;
+    TRY(account_reserve(account, &o->out, sizeof(prefix) + bytes));
     TRY(buf_append(&o->out, slice_of(prefix, sizeof(prefix))));
     return pb_append(&pb_leader_response_table, response, &o->out);
 }

@@ -89,6 +89,7 @@ static void start(struct look *look)
     assert(!look->pending);
     arena_fini(&look->arena);
     arena_init(&look->arena, NULL, 0, ANSWER_BYTES_MAX);
+    arena_charge(&look->arena, grpc_call_arena(look->call)->account);
     look->found = false;
     look->pending = true;
     look->face->under_way++;
