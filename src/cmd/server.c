@@ -30,14 +30,14 @@ struct server {
     struct etcd_config etcd; /* that of config, and where to count */
     struct etcd_health_counts health_counts;
     struct kube_config kube;
-    struct metric_set *method_counts; /* owned */
-    struct turns *turns;              /* owned: of all threads */
-    struct engine *engine;            /* owned */
-    struct net_server *net;           /* owned */
-    struct budget *budget;            /* owned; of what clients make us hold */
+    struct metric_set *method_counts;      /* owned */
+    struct turns *turns;                   /* owned: of all threads */
+    struct engine *engine;                 /* owned */
+    struct net_server *net;                /* owned */
+    struct budget *budget;                 /* owned; of what clients make us hold */
     struct spoken spoken[SERVER_ROLES][2]; /* the second of each: guarded */
-    struct wire_limits kube_limits; /* those of config, with Kubernetes' bodies */
-    struct server_tls *tls;         /* owned; NULL when no listener is secure */
+    struct wire_limits kube_limits;        /* those of config, with Kubernetes' bodies */
+    struct server_tls *tls;                /* owned; NULL when no listener is secure */
     struct server_auth auth;
     struct url *bound;   /* owned; one for each listener */
     struct slice *shown; /* owned; client URLs with the ports that were chosen … */
@@ -274,8 +274,7 @@ static void make_spoken(struct server *server)
         struct spoken *spoken = &server->spoken[i / 2][i % 2];
         spoken->role = (enum server_role)(i / 2);
         spoken->guarded = i % 2;
-        spoken->limits =
-            spoken->role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;
+        spoken->limits = spoken->role == SERVER_KUBE ? &server->kube_limits : &server->config->wire;
         spoken->kind = net_wire_kind(&spoken->wire);
         spoken->kind.shard_new = protocol_shard_new;
         spoken->kind.ctx = spoken;

@@ -47,7 +47,7 @@ struct etcd_config {
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */
     bool (*tls_stats)(void *ctx, struct tls_stats *ret_stats); /* NULL, or false: there is none */
     void *net_ctx;
-    const struct turns *turns; /* shown; NULL: none are */
+    const struct turns *turns;   /* shown; NULL: none are */
     const struct budget *budget; /* of what clients make us hold; NULL: none is shown */
     /* What others count, at the end of the page; NULL: nothing. */
     void (*more_metrics)(void *ctx, struct metric_page *page);
