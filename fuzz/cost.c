@@ -12,7 +12,7 @@ enum {
     MEMORY_PER_BYTE = 1024,
     STACK_BYTES = 256 << 10,
     SLOW_NS_PER_BYTE = 4000, /* tenfold what any corpus takes with sanitizers */
-    PUMP_FIRST = COST_LONG, /* lengths: this, and four times as long each */
+    PUMP_FIRST = COST_LONG,  /* lengths: this, and four times as long each */
     PUMP_LAST = 256 << 10,
     PUMP_PARTS = 7, /* parts of an input that are repeated: all, halves, quarters */
     PUMP_INPUT_MAX = 1 << 10,
@@ -44,9 +44,8 @@ UNCOUNTED void __sanitizer_cov_trace_pc(void)
         stack_low = here;
 }
 
-__attribute__((weak)) int
-__sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void *, size_t),
-                                          void (*freed)(const volatile void *));
+__attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(
+    void (*allocated)(const volatile void *, size_t), void (*freed)(const volatile void *));
 __attribute__((weak)) size_t __sanitizer_get_allocated_size(const volatile void *p);
 
 static void on_malloc(const volatile void *p, size_t bytes)
@@ -180,8 +179,8 @@ static void pump_part(cost_input *input, const struct cost_limits *limits, const
         if (!steps_grow && !time_grows)
             return;
         last = now;
-        if (wanted == PUMP_LAST && ((steps_grow && now.steps > fast_steps) ||
-                                    (time_grows && now.cpu_ns > fast_ns))) {
+        if (wanted == PUMP_LAST &&
+            ((steps_grow && now.steps > fast_steps) || (time_grows && now.cpu_ns > fast_ns))) {
             fprintf(stderr,
                     "cost: with bytes %zu to %zu repeated it grows faster than its length: %zu "
                     "bytes take %llu steps, %llu us\n",

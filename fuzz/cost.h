@@ -63,12 +63,12 @@ extern const struct cost_limits fuzz_limits;
 
 int cost_input_of_fuzzer(const uint8_t *data, size_t size);
 
-#define FUZZ_INPUT(...)                                                                            \
-    const struct cost_limits fuzz_limits = {__VA_ARGS__};                                          \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)                                   \
-    {                                                                                              \
-        return cost_input_of_fuzzer(data, size);                                                   \
-    }                                                                                              \
+#define FUZZ_INPUT(...)                                          \
+    const struct cost_limits fuzz_limits = {__VA_ARGS__};        \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) \
+    {                                                            \
+        return cost_input_of_fuzzer(data, size);                 \
+    }                                                            \
     int fuzz_input(const uint8_t *data, size_t size)
 
 #endif

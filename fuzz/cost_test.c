@@ -14,9 +14,8 @@
 
 #include <cmocka.h>
 
-__attribute__((weak)) int
-__sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void *, size_t),
-                                          void (*freed)(const volatile void *));
+__attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(
+    void (*allocated)(const volatile void *, size_t), void (*freed)(const volatile void *));
 
 static volatile unsigned sink;
 

@@ -14,8 +14,8 @@
 
 enum { ARENA_BYTES_MAX = 16 << 20, REAL_NS = 1000 };
 
-static const struct slice methods[] = {
-    SLICE_LITERAL("GET"), SLICE_LITERAL("PUT"), SLICE_LITERAL("POST"), SLICE_LITERAL("DELETE")};
+static const struct slice methods[] = {SLICE_LITERAL("GET"), SLICE_LITERAL("PUT"),
+                                       SLICE_LITERAL("POST"), SLICE_LITERAL("DELETE")};
 
 /* Up to the next zero byte. */
 static struct slice cut(struct slice *rest)

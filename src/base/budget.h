@@ -12,8 +12,8 @@
  * what is left for all others, and the last eighth is left to accounts that hold little. So one
  * account never holds more than 7/16 of the budget. What a client does not take is only given back
  * by ending its connection: `on_short` is called when an account was refused or needed a part of
- * the last eighth, with what it wanted to hold in all. Whoever holds more than that may be ended for
- * it, the largest first (budget_may_end).
+ * the last eighth, with what it wanted to hold in all. Whoever holds more than that may be ended
+ * for it, the largest first (budget_may_end).
  *
  * Accounts may be used on any thread. Without one (NULL) nothing is counted and nothing refused.
  */

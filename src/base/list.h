@@ -70,21 +70,21 @@ static inline void list_append(struct list *head, struct list *tail)
 
 #define LIST_ENTRY(link, type, member) CONTAINER_OF(link, type, member)
 
-/* The item that the head would be in is none, and may not even lie where one could: it is compared by
- * its address and never looked into. */
+/* The item that the head would be in is none, and may not even lie where one could: it is compared
+ * by its address and never looked into. */
 #define LIST_IS_HEAD(item, head, member) \
     ((uintptr_t)(item) + offsetof(__typeof__(*item), member) == (uintptr_t)(head))
 #define LIST_FOLLOWING(link, item, member) LIST_ENTRY((link)->next, __typeof__(*item), member)
 
-#define LIST_FOREACH(item, head, member)                                                  \
-    for (item = LIST_FOLLOWING(head, item, member); !LIST_IS_HEAD(item, head, member);    \
+#define LIST_FOREACH(item, head, member)                                               \
+    for (item = LIST_FOLLOWING(head, item, member); !LIST_IS_HEAD(item, head, member); \
          item = LIST_FOLLOWING(&item->member, item, member))
 
 /* The current item may be removed or freed. */
-#define LIST_FOREACH_SAFE(item, following, head, member)                                  \
-    for (item = LIST_FOLLOWING(head, item, member);                                       \
-         !LIST_IS_HEAD(item, head, member) &&                                             \
-         (following = LIST_FOLLOWING(&item->member, item, member), true);                 \
+#define LIST_FOREACH_SAFE(item, following, head, member)                  \
+    for (item = LIST_FOLLOWING(head, item, member);                       \
+         !LIST_IS_HEAD(item, head, member) &&                             \
+         (following = LIST_FOLLOWING(&item->member, item, member), true); \
          item = following)
 
 #endif

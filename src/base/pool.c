@@ -21,7 +21,7 @@ struct pool {
     size_t objects;
     size_t alone_bytes; /* of objects too large for a slab */
     size_t retired_bytes;
-    bool let_go;        /* by its owner: the last object takes it along */
+    bool let_go; /* by its owner: the last object takes it along */
     struct slab slabs[CLASSES];
 };
 

@@ -11,7 +11,8 @@
  * system call, too much for each turn. */
 #define CPU_AGE_NS_MAX (10 * NS_PER_MS)
 
-/* A piece of work that is shorter is not written down: the coarse clock may have ticked just then. */
+/* A piece of work that is shorter is not written down: the coarse clock may have ticked just then.
+ */
 #define WORTH_NOTING_NS (TURN_LONG_NS / 10)
 
 static const int64_t bounds[] = {

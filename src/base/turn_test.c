@@ -110,7 +110,8 @@ static void turn_below_the_limit_is_only_counted(void **state)
     turns_write(f.turns, &page);
     assert_int_equal(buf_append(&page.text, slice_of("", 1)), ST_OK);
     const char *text = (const char *)page.text.ptr;
-    assert_non_null(strstr(text, "vigil_turn_duration_seconds_bucket{thread=\"io\",le=\"0.05\"} 0"));
+    assert_non_null(
+        strstr(text, "vigil_turn_duration_seconds_bucket{thread=\"io\",le=\"0.05\"} 0"));
     assert_non_null(strstr(text, "vigil_turn_duration_seconds_bucket{thread=\"io\",le=\"0.1\"} 3"));
     assert_non_null(strstr(text, "vigil_turn_duration_seconds_count{thread=\"io\"} 3"));
     metric_page_fini(&page);

@@ -53,11 +53,8 @@ static int run_man(int count, char **args)
         const char *name;
         const struct options_table *table;
     } pages[] = {
-        {"serve", &serve_table},
-        {"etcd", &serve_etcd_table},
-        {"import", &import_table},
-        {"snapshot", &snapshot_table},
-        {"repair", &repair_table},
+        {"serve", &serve_table},       {"etcd", &serve_etcd_table}, {"import", &import_table},
+        {"snapshot", &snapshot_table}, {"repair", &repair_table},
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {

@@ -14,7 +14,7 @@ struct serve_config {
     /* As given; as many as server.listen_count: those for clients first, then those of HTTP, then
      * those of metrics. */
     struct slice *listen_texts;
-    size_t client_count; /* of --listen-client-urls */
+    size_t client_count;             /* of --listen-client-urls */
     struct kube_tokens *kube_tokens; /* NULL: none */
     /* Why the Kubernetes API is not served by default; NULL: it is, or a flag decides. */
     const char *kube_withheld;

@@ -266,9 +266,9 @@ static void kubernetes_lets_nobody_in_whom_the_client_urls_keep_out(void **state
                      ST_OK);
     assert_true(f.config.server.kube_wanted);
     serve_config_fini(&f.config);
-    assert_int_equal(read_flags(&f, 0, "--listen-kube-urls=unix://k",
-                                "--listen-client-urls=unix://x", NULL),
-                     ST_OK);
+    assert_int_equal(
+        read_flags(&f, 0, "--listen-kube-urls=unix://k", "--listen-client-urls=unix://x", NULL),
+        ST_OK);
     serve_config_fini(&f.config);
 }
 

@@ -34,8 +34,8 @@ struct server_config {
     struct engine_local_options engine;
     struct etcd_config etcd;
     struct kube_config kube;
-    bool kube_wanted;   /* one of listen is for it */
-    bool kube_optional; /* it does without that one when somebody else listens there */
+    bool kube_wanted;       /* one of listen is for it */
+    bool kube_optional;     /* it does without that one when somebody else listens there */
     struct net_options net; /* without its budget, which the server makes */
     size_t client_bytes_max;
     struct wire_limits wire;

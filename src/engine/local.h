@@ -52,7 +52,7 @@ struct engine_local_options {
     int64_t check_interval_ns; /* between the beginnings of two checks of the store; 0: an hour */
     bool check_first; /* all that is stored is read before anything else; damage: no start */
     int64_t defragment_from_bytes; /* defragment at the start if so much is free; 0: do not */
-    int64_t lease_ttl_min_s; /* 0: 2, as etcd's with its usual election timeout */
+    int64_t lease_ttl_min_s;       /* 0: 2, as etcd's with its usual election timeout */
     void (*on_fatal)(void *ctx, const char *text);
     /* Something an operator should know and nobody is waiting for. May be NULL. */
     void (*on_warning)(void *ctx, const char *text);

@@ -122,8 +122,10 @@ static void leases_are_renewed_while_many_keys_are_compared(void **state)
     struct pb_request_op op = {.request_case = PB_REQUEST_OP_REQUEST_PUT, .request_put = &put};
     struct pb_compare compares[20];
     fill_compares(compares, COUNT_OF(compares));
-    struct pb_txn_request request = {
-        .compare = compares, .compare_count = COUNT_OF(compares), .success = &op, .success_count = 1};
+    struct pb_txn_request request = {.compare = compares,
+                                     .compare_count = COUNT_OF(compares),
+                                     .success = &op,
+                                     .success_count = 1};
     struct engine_write write = {.op = noted_op(f)};
     engine_txn(f->shard, &write, &request);
     assert_in_range(renewals_until(f, &write.op), 3, UINT32_MAX);

@@ -176,8 +176,7 @@ void local_hashes_turn(struct local_hashes *hashes, bool may_begin)
         return;
     enum status status = ST_CANCELED;
     if (!hashes->served || !atomic_load(&hashes->served->given_up))
-        status =
-            keeper_hash_step(hashes->keeper, &hashes->hash, SLICE_BYTES, &hashes->found.hash);
+        status = keeper_hash_step(hashes->keeper, &hashes->hash, SLICE_BYTES, &hashes->found.hash);
     if (status != ST_AGAIN)
         end(hashes, status);
 }

@@ -1,8 +1,8 @@
 /*
  * Hashes of the history: those that clients ask for, and those that compactions leave, of which
  * etcd keeps the last ten. One at a time, in slices of a millisecond or two between which the
- * keeper does its other work; those of compactions come first. A request whose caller has gone away is
- * answered at once, also in the middle.
+ * keeper does its other work; those of compactions come first. A request whose caller has gone away
+ * is answered at once, also in the middle.
  *
  * The keeper's. The number of requests that wait is bounded where they come in (local_shard.c).
  */
@@ -26,7 +26,7 @@ struct local_hashes {
     struct engine_local *engine; /* borrowed, as are the next two */
     struct keeper *keeper;
     struct metric_block *counts;
-    struct op_chain waiting;     /* struct engine_hash */
+    struct op_chain waiting; /* struct engine_hash */
     /* Compactions to be hashed, oldest first: more than are kept need not be. */
     struct kept_hash noted[KEPT_HASHES];
     unsigned noted_count;

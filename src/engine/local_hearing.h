@@ -3,7 +3,8 @@
  * shard is busy, is not late: before a lease expires the writer asks every shard, and waits until
  * each has read everything that had arrived by then.
  *
- *     writer: ask ──► shard: a turn or two ──► answer: heard up to … ──► writer: expires up to there
+ *     writer: ask ──► shard: a turn or two ──► answer: heard up to … ──► writer: expires up to
+ * there
  *
  * A shard that sleeps is asked too, since it may have been woken and not be running yet. Nothing
  * is published while nobody asks, so a turn costs nothing more.

@@ -71,9 +71,9 @@ enum status local_lease_row(struct local_lease *lease, const struct row *row)
 {
     struct lease_row read;
     TRY(lease_row_read(row, &read));
-    if (!row->deleted && (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S ||
-                          read.remaining_s < 0 || read.remaining_s > read.ttl_s ||
-                          read.until_ns < 0))
+    if (!row->deleted &&
+        (read.id == 0 || read.ttl_s <= 0 || read.ttl_s > LEASE_TTL_MAX_S || read.remaining_s < 0 ||
+         read.remaining_s > read.ttl_s || read.until_ns < 0))
         return ST_DAMAGED;
     struct lessor_kept kept = {
         .id = read.id,

@@ -106,8 +106,8 @@ static void read_renewal(struct io_watch *watch, unsigned ready)
     char byte;
     (void)ready;
     assert_int_equal(read(unread->ends[0], &byte, 1), 1);
-    unread->renewals = (struct engine_renewals){
-        .op = new_op(unread->f), .items = &unread->item, .count = 1};
+    unread->renewals =
+        (struct engine_renewals){.op = new_op(unread->f), .items = &unread->item, .count = 1};
     engine_lease_renew(unread->f->shard, &unread->renewals);
 }
 

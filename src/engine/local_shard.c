@@ -295,9 +295,8 @@ static bool reading_go_on(struct local_shard *shard, struct local_reading *readi
 {
     struct engine_write *write = reading->write;
     size_t keys = size_min(shard->range_keys_left, RANGE_KEYS_AT_ONCE), left = keys;
-    enum status status = write->given_up
-                             ? ST_CANCELED
-                             : txn_reading_step(&reading->reading, &left, &write->answer);
+    enum status status =
+        write->given_up ? ST_CANCELED : txn_reading_step(&reading->reading, &left, &write->answer);
     shard->range_keys_left -= keys - left;
     if (status == ST_AGAIN)
         return false;

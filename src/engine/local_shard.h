@@ -16,10 +16,10 @@ struct local_shard {
     struct mailbox answers;      /* attached to the shard's loop */
     struct op_chain writes;      /* of this turn, not yet handed over */
     struct op_chain lease_reads; /* the same */
-    struct list ranges;   /* struct engine_range: those that look at many keys, in turns */
-    struct list readings; /* struct local_reading: the same of transactions */
-    struct timer again; /* set for now when there is more to do in the next turn */
-    struct mailbox hearing; /* of the writer's question how far we have read */
+    struct list ranges;          /* struct engine_range: those that look at many keys, in turns */
+    struct list readings;        /* struct local_reading: the same of transactions */
+    struct timer again;          /* set for now when there is more to do in the next turn */
+    struct mailbox hearing;      /* of the writer's question how far we have read */
     bool hearing_asked;
     size_t range_keys_left; /* that may still be looked at in this turn */
     unsigned under_way;     /* operations that will still be answered */

@@ -24,18 +24,19 @@ struct local_writer {
     struct mailbox lease_reads;      /* struct engine_op: what needs no record, mostly */
     struct mailbox_node *lease_left; /* of them: taken, and left for the next turn */
     int64_t lease_taken_ns;          /* when those were */
-    int64_t lease_heard_ns;    /* who came before this to renew was heard: so far leases expire */
-    struct mailbox jobs;       /* struct local_job */
-    struct op_chain *answers;  /* one for each shard: of the group under way */
-    struct op_chain *early;    /* the same, for who is answered in the middle of it */
-    struct breath breath;      /* set while requests are applied */
-    int64_t granted[WRITER_GRANTS_MAX]; /* leases of the group under way, which nobody may see yet */
+    int64_t lease_heard_ns;   /* who came before this to renew was heard: so far leases expire */
+    struct mailbox jobs;      /* struct local_job */
+    struct op_chain *answers; /* one for each shard: of the group under way */
+    struct op_chain *early;   /* the same, for who is answered in the middle of it */
+    struct breath breath;     /* set while requests are applied */
+    int64_t
+        granted[WRITER_GRANTS_MAX]; /* leases of the group under way, which nobody may see yet */
     unsigned granted_count;
-    bool rights_pending;        /* the group under way may have changed who may what */
-    int64_t committed_revision; /* before the group under way */
-    struct op_chain waiting;   /* physical compactions */
-    struct op_chain deferred;  /* compactions of what some shard has not looked at */
-    int64_t deferred_until_ns; /* they wait no longer; 0: there are none */
+    bool rights_pending;            /* the group under way may have changed who may what */
+    int64_t committed_revision;     /* before the group under way */
+    struct op_chain waiting;        /* physical compactions */
+    struct op_chain deferred;       /* compactions of what some shard has not looked at */
+    int64_t deferred_until_ns;      /* they wait no longer; 0: there are none */
     struct local_job *relocating;   /* owned while with the writer */
     struct local_job *settling;     /* the same */
     struct mailbox_node *compacted; /* struct local_compacted: of the group under way */

@@ -285,9 +285,9 @@ static int guarded(const char *host, const char *origin, bool *ret_readable)
         snprintf(field, sizeof(field), "Origin: %s\r\n", origin);
     fixture_init(&f, 100);
     wire_server_guard(f.server);
-    int len = snprintf(request, sizeof(request),
-                       "POST /version HTTP/1.1\r\nHost: %s\r\n%sContent-Length: 0\r\n\r\n", host,
-                       field);
+    int len =
+        snprintf(request, sizeof(request),
+                 "POST /version HTTP/1.1\r\nHost: %s\r\n%sContent-Length: 0\r\n\r\n", host, field);
     wire_connection_feed(f.connection, slice_of(request, (size_t)len), 1);
     const char *text = answer(&f);
     int status = atoi(text + strlen("HTTP/1.1 "));

@@ -5,13 +5,13 @@
 #ifndef VIGIL_ETCD_SERVICE_H
 #define VIGIL_ETCD_SERVICE_H
 
+#include "base/bucket.h"
 #include "codec/pb/pb.h"
 #include "engine/auth.h"
 #include "etcd/face.h"
 #include "etcd/gateway.h"
 #include "etcd/kv_encode.h"
 #include "etcd/slow_log.h"
-#include "base/bucket.h"
 
 struct auth_desk;
 struct etcd_callers;

@@ -9,8 +9,8 @@
 #ifndef VIGIL_ETCD_SLOW_LOG_H
 #define VIGIL_ETCD_SLOW_LOG_H
 
-#include "wire/grpc/service.h"
 #include "base/bucket.h"
+#include "wire/grpc/service.h"
 
 enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };
 

@@ -69,8 +69,8 @@ size_t v2_key_depth_below(struct slice key, size_t base_len);
 bool v2_key_is_hidden(struct slice key, size_t base_len);
 
 struct v2_node {
-    struct slice key;   /* as in the store */
-    struct slice value; /* of a file */
+    struct slice key;          /* as in the store */
+    struct slice value;        /* of a file */
     int64_t revision;          /* of the key in the store; 0: there is none */
     int64_t modified, created; /* as clients see them */
     int64_t expires_ns;        /* of the real clock; 0: never */

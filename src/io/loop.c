@@ -24,8 +24,8 @@ struct loop {
     struct list deferred_mark; /* among them while they are called: the end of this turn's */
     struct loop_hooks hooks;
     struct turn *turn; /* borrowed; NULL: not measured */
-    bool go_on;   /* end_of_turn has more to do */
-    bool running; /* in loop_run: single turns after it wait as usual */
+    bool go_on;        /* end_of_turn has more to do */
+    bool running;      /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
 
     /* A sweep serves all handles that were ready when it began, in one wait or in several. */

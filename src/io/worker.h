@@ -21,7 +21,7 @@ enum { WORKER_QUEUE_MAX = 256 };
 
 struct worker_job {
     struct mailbox_node in_mailbox;
-    struct mailbox *answers;              /* where it is posted when it has run */
+    struct mailbox *answers;             /* where it is posted when it has run */
     void (*run)(struct worker_job *job); /* on the worker */
 };
 

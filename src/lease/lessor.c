@@ -261,8 +261,7 @@ static void put_deadline(struct lessor *lessor, struct lease *lease)
         abort();
 }
 
-static struct lease *lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s,
-                               int64_t expires_ns)
+static struct lease *lease_add(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t expires_ns)
 {
     assert(id != 0);
     assert(ttl_s > 0 && ttl_s <= LEASE_TTL_MAX_S);

@@ -55,15 +55,15 @@ struct net_connection {
     struct timer timer; /* never set later than the connection's deadline; may be earlier */
     struct net_shard *shard;
     const struct protocol_ops *ops;
-    void *protocol;        /* owned */
+    void *protocol;          /* owned */
     struct account *account; /* a reference; charged with held; NULL without a budget */
     struct net_held *held;   /* owned; NULL when the socket took everything */
-    int64_t progress_ns;   /* held: when the socket last took bytes; lingering: when it began */
-    struct list in_shard;  /* links net_shard.connections */
-    struct list in_dirty;  /* links dirty or unfinished, when there may be something to send */
-    uint8_t state;         /* enum net_connection_state */
-    bool ended;            /* the peer sent its last byte */
-    bool was_full;         /* lately: fill less at a time, so that less is held */
+    int64_t progress_ns;     /* held: when the socket last took bytes; lingering: when it began */
+    struct list in_shard;    /* links net_shard.connections */
+    struct list in_dirty;    /* links dirty or unfinished, when there may be something to send */
+    uint8_t state;           /* enum net_connection_state */
+    bool ended;              /* the peer sent its last byte */
+    bool was_full;           /* lately: fill less at a time, so that less is held */
 };
 
 enum net_message_kind { MESSAGE_ADOPT, MESSAGE_DRAIN, MESSAGE_RECLAIM };
@@ -83,8 +83,8 @@ struct net_shard {
     pthread_t thread;
     struct mailbox mailbox;
     struct net_message drain_message, reclaim_message;
-    _Atomic size_t reclaim_wanted; /* by an account that was refused; 0: by none */
-    int64_t reclaim_at_ns;         /* when connections were last looked through for it */
+    _Atomic size_t reclaim_wanted;       /* by an account that was refused; 0: by none */
+    int64_t reclaim_at_ns;               /* when connections were last looked through for it */
     struct list connections;             /* net_connection.in_shard */
     struct list dirty;                   /* net_connection.in_dirty */
     struct list unfinished;              /* the same: had their share of a turn, and have more */

@@ -512,25 +512,36 @@ static void reading_in_steps_answers_as_at_once(void **state)
     }
     fixture_commit(f);
     struct pb_compare compares[] = {
-        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"), .result = PB_COMPARE_RESULT_LESS,
-         .target = PB_COMPARE_TARGET_VERSION, .target_union_case = PB_COMPARE_VERSION, .version = 2},
-        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"),
-         .target = PB_COMPARE_TARGET_VALUE, .target_union_case = PB_COMPARE_VALUE,
+        {.key = SLICE_LITERAL("k"),
+         .range_end = SLICE_LITERAL("l"),
+         .result = PB_COMPARE_RESULT_LESS,
+         .target = PB_COMPARE_TARGET_VERSION,
+         .target_union_case = PB_COMPARE_VERSION,
+         .version = 2},
+        {.key = SLICE_LITERAL("k"),
+         .range_end = SLICE_LITERAL("l"),
+         .target = PB_COMPARE_TARGET_VALUE,
+         .target_union_case = PB_COMPARE_VALUE,
          .value = SLICE_LITERAL("value")},
     };
     struct pb_range_request ranges[] = {
         {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l")},
-        {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"), .keys_only = true,
+        {.key = SLICE_LITERAL("k"),
+         .range_end = SLICE_LITERAL("l"),
+         .keys_only = true,
          .sort_target = PB_SORT_TARGET_MOD,
-         .sort_order = PB_SORT_ORDER_DESCEND, .limit = 7},
+         .sort_order = PB_SORT_ORDER_DESCEND,
+         .limit = 7},
         {.key = SLICE_LITERAL("k50")},
     };
     struct pb_request_op ops[COUNT_OF(ranges)];
     for (size_t i = 0; i < COUNT_OF(ops); i++)
         ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
                                         .request_range = &ranges[i]};
-    struct pb_txn_request request = {.compare = compares, .compare_count = COUNT_OF(compares),
-                                     .success = ops, .success_count = COUNT_OF(ops)};
+    struct pb_txn_request request = {.compare = compares,
+                                     .compare_count = COUNT_OF(compares),
+                                     .success = ops,
+                                     .success_count = COUNT_OF(ops)};
     struct range_state now = fixture_state(f);
     struct kv_answer whole, steps;
     assert_int_equal(read_in_steps(f, &now, &request, SIZE_MAX, &whole), ST_OK);

@@ -91,8 +91,8 @@ static void records_passed(void *ctx, const struct log *log, log_loc from, log_l
     repairing->log = log;
     repairing->from = from;
     repairing->to = to;
-    enum status ignored = backend_versions_scan(
-        repairing->backend, (struct backend_version_id){0}, look_at_version, repairing);
+    enum status ignored = backend_versions_scan(repairing->backend, (struct backend_version_id){0},
+                                                look_at_version, repairing);
     (void)ignored; /* a checkpoint that can not be read is refused when it is loaded */
 }
 

@@ -19,7 +19,7 @@ enum {
     RECLAIM_PER_COMMIT = 256,
     RECLAIM_PER_STEP = 256,
     RECLAIM_PER_IDLE_STEP = 4096, /* with nothing to trim: such steps come every 20 ms */
-    RECLAIM_PER_REPLAY = 4096, /* records */
+    RECLAIM_PER_REPLAY = 4096,    /* records */
 };
 
 struct store {

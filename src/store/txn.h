@@ -40,8 +40,8 @@ enum status txn_check_range(const struct range_state *state,
                             const struct pb_range_request *request);
 
 /*
- * A transaction that has ranges only, run a little at a time: its compares one after the other, then
- * the ranges of the branch they choose.
+ * A transaction that has ranges only, run a little at a time: its compares one after the other,
+ * then the ranges of the branch they choose.
  *
  *     begin ─► step (ST_AGAIN) … ─► step: ST_OK, and the answer is there, or why not ─► fini
  *
@@ -53,9 +53,9 @@ struct txn_reading {
     struct arena *arena;
     struct txn_branch branch; /* of those that are run; once `chosen` */
     bool chosen, succeeded;
-    bool open;           /* walk, or range once chosen, is under way */
-    bool found;          /* of the compare under way: its range has keys */
-    size_t next;         /* compare, or range once chosen */
+    bool open;   /* walk, or range once chosen, is under way */
+    bool found;  /* of the compare under way: its range has keys */
+    size_t next; /* compare, or range once chosen */
     struct kv_answer *answers;
     union {
         struct range_walk walk;

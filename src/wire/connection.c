@@ -152,8 +152,8 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     struct wire_server *server = c->server;
     if (protocol == SNIFFED_HTTP2) {
         TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2,
-                              server->http2.routes ? &with_http : &only_grpc, c,
-                              c->hooks.account, now_ns, &c->grpc));
+                              server->http2.routes ? &with_http : &only_grpc, c, c->hooks.account,
+                              now_ns, &c->grpc));
         grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
         grpc_endpoint_set_peer(c->grpc, c->hooks.peer_address, c->hooks.fresh_ns, c->hooks.owner);
         grpc_endpoint_set_guarded(c->grpc, is_guarded(c));

@@ -1,7 +1,7 @@
 #include "codec/json/spans.h"
 
 enum {
-    SPAN_ITEMS = 64,                  /* of one that was just made; shorter arrays have none */
+    SPAN_ITEMS = 64,                 /* of one that was just made; shorter arrays have none */
     SPAN_ITEMS_MAX = 4 * SPAN_ITEMS, /* of one that was inserted into */
 };
 

@@ -64,8 +64,8 @@ static void an_item_that_nests_too_deep_is_not_put_in(void **state)
     struct fixture *f = *state;
     struct json_node *array = json_node_new(&f->arena, JSON_TYPE_ARRAY), *deep = NULL;
     for (int i = 0; i < 200; i++)
-        assert_int_equal(
-            json_spans_insert(&f->arena, array, 0, json_node_new_int(&f->arena, i)), ST_OK);
+        assert_int_equal(json_spans_insert(&f->arena, array, 0, json_node_new_int(&f->arena, i)),
+                         ST_OK);
     for (int i = 0; i < JSON_TREE_DEPTH_MAX; i++) {
         struct json_node *outer = json_node_new(&f->arena, JSON_TYPE_ARRAY);
         if (deep)

@@ -1,5 +1,5 @@
-/* What happens to anonymous requests and watches that are under way when access to the store becomes
- * controlled, and when that ends again. */
+/* What happens to anonymous requests and watches that are under way when access to the store
+ * becomes controlled, and when that ends again. */
 #include "kube/api/bed_test.h"
 
 #include "engine/auth.h"

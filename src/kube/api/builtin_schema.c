@@ -95,7 +95,5 @@ static enum status zero_status(struct arena *arena, const struct kube_kind *kind
     return type ? atom_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
 }
 
-const struct kube_schema kube_builtin_schema = {.patch = patch,
-                                                .read_protobuf = read_protobuf,
-                                                .settle = settle,
-                                                .zero_status = zero_status};
+const struct kube_schema kube_builtin_schema = {
+    .patch = patch, .read_protobuf = read_protobuf, .settle = settle, .zero_status = zero_status};

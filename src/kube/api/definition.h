@@ -27,7 +27,8 @@ bool kube_definition_update(struct kube_call *call, const struct kube_meta *meta
 /* The first request to delete it: it goes when no object of its kind is left. */
 MUST_CHECK
 bool kube_definition_mark(const struct kube_meta *meta, struct json_node *object);
-/* No object of its kind is left: its finalizer of ours goes, if it has it. *ret_held: it has others.
+/* No object of its kind is left: its finalizer of ours goes, if it has it. *ret_held: it has
+ * others.
  */
 MUST_CHECK
 bool kube_definition_release(const struct kube_meta *meta, struct json_node *object, bool *ret_ours,

@@ -73,9 +73,8 @@ static void no_memory_is_not_told_as_an_object_that_is_none(void **state)
     for (int i = 0; i < 10; i++) {
         uint8_t bytes[4096];
         run();
-        size_t n = http_exchange_flows(&list->x)
-                       ? http_exchange_fill(&list->x, bytes, sizeof(bytes))
-                       : 0;
+        size_t n =
+            http_exchange_flows(&list->x) ? http_exchange_fill(&list->x, bytes, sizeof(bytes)) : 0;
         assert_int_equal(buf_append(&list->answer, slice_of(bytes, n)), ST_OK);
     }
     assert_true(said(list, "\"items\":["));

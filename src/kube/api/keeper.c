@@ -173,9 +173,8 @@ static void make_next(struct keeper *keeper)
     }
     reset(keeper);
     const char *name = namespaces[keeper->at];
-    if (!make_value(keeper, name) ||
-        kube_key_make(&keeper->arena, NAMESPACES_PREFIX, SLICE_EMPTY, slice_from_text(name),
-                      &key) != ST_OK) {
+    if (!make_value(keeper, name) || kube_key_make(&keeper->arena, NAMESPACES_PREFIX, SLICE_EMPTY,
+                                                   slice_from_text(name), &key) != ST_OK) {
         xalloc_check(NULL, ARENA_BYTES_MAX);
         return;
     }

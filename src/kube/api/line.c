@@ -112,13 +112,11 @@ void kube_line_leave(struct kube_turn *turn)
 void kube_line_check(const struct kube_line *line)
 {
     const struct kube_turn *head;
-    MAP_FOREACH(head, &line->heads)
-    {
+    MAP_FOREACH (head, &line->heads) {
         size_t waiting = 0;
         const struct kube_turn *turn;
         assert(head->line == line && head->heads);
-        LIST_FOREACH(turn, &head->behind, link)
-        {
+        LIST_FOREACH (turn, &head->behind, link) {
             assert(turn->line == line && !turn->heads && slice_equal(turn->key, head->key));
             waiting++;
         }

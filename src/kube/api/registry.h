@@ -40,7 +40,8 @@ void kube_registry_read(struct kube_registry *registry, struct kube_registry_wai
 /* One definition as it was just read: kv.mod_revision 0: there is none. ST_NOMEM: the picture stays
  * as it was. */
 MUST_CHECK
-enum status kube_registry_take(struct kube_registry *registry, struct slice name, struct kube_kv kv);
+enum status kube_registry_take(struct kube_registry *registry, struct slice name,
+                               struct kube_kv kv);
 
 /* Who goes on for long by a definition: it is held meanwhile, and he hears when it is no more what
  * it was. Freed by whom it was given to. */

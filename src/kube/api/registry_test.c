@@ -28,8 +28,8 @@ static void take(struct row *row)
         row->kv.key = slice_from_text(row->key);
         row->kv.value = slice_from_text(row->value);
     }
-    assert_int_equal(
-        kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv), ST_OK);
+    assert_int_equal(kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv),
+                     ST_OK);
 }
 
 static void put(int number)

@@ -10,9 +10,8 @@
 static void tally_add(struct kube_tally *tally, struct slice name)
 {
     size_t i = 0;
-    while (i < tally->count &&
-           !slice_equal(name, slice_of(tally->names.ptr + tally->entries[i].at,
-                                       tally->entries[i].len)))
+    while (i < tally->count && !slice_equal(name, slice_of(tally->names.ptr + tally->entries[i].at,
+                                                           tally->entries[i].len)))
         i++;
     if (i == KUBE_REMAINS_NAMES_MAX || name.len > KUBE_REMAINS_NAME_BYTES_MAX)
         return;
@@ -84,8 +83,8 @@ static enum status append_lines(const struct kube_tally *tally, const char *befo
             slice_of(tally->names.ptr + tally->entries[i].at, tally->entries[i].len);
         status = buf_append_format(&lines[i], "%s%.*s%s", before, SLICE_ARGS(name), between);
         if (status == ST_OK && after)
-            status = buf_append_format(&lines[i], "%lld%s", (long long)tally->entries[i].count,
-                                       after);
+            status =
+                buf_append_format(&lines[i], "%lld%s", (long long)tally->entries[i].count, after);
     }
     qsort(lines, tally->count, sizeof(lines[0]), compare);
     for (size_t i = 0; i < tally->count; i++) {
@@ -102,11 +101,11 @@ static enum status write_failures(const struct kube_tally *failures, struct slic
                                   struct buf *to)
 {
     AUTO(buf_fini) struct buf before = {0};
-    TRY(buf_append_format(&before, "unexpected items still remain in namespace: %.*s for gvr: ",
-                          SLICE_ARGS(name)));
+    TRY(buf_append_format(
+        &before, "unexpected items still remain in namespace: %.*s for gvr: ", SLICE_ARGS(name)));
     TRY(buf_append(&before, slice_of("", 1)));
-    TRY(buf_append_format(to, "Failed to delete all resource types, %zu remaining: ",
-                          failures->count));
+    TRY(buf_append_format(to,
+                          "Failed to delete all resource types, %zu remaining: ", failures->count));
     return append_lines(failures, (const char *)before.ptr, "", NULL, to);
 }
 
@@ -154,8 +153,8 @@ static bool tell_rest(const struct telling *t, const struct kube_remains *r)
          append_lines(&r->kinds, "", " has ", " resource instances", &kinds) != ST_OK))
         return kube_fail_engine(t->meta->status, ST_NOMEM);
     if (r->finalizers.count &&
-        (buf_append_text(&finalizers,
-                         "Some content in the namespace has finalizers remaining: ") != ST_OK ||
+        (buf_append_text(&finalizers, "Some content in the namespace has finalizers remaining: ") !=
+             ST_OK ||
          append_lines(&r->finalizers, "", " in ", " resource instances", &finalizers) != ST_OK))
         return kube_fail_engine(t->meta->status, ST_NOMEM);
     return tell(t, "NamespaceContentRemaining", "ContentRemoved",

@@ -50,7 +50,7 @@ struct atom_type atom_member(struct atom_type type, const struct atom *atom, str
 /* The keys of a list that is a map, one after the other: *at is counted. */
 struct atom_key {
     struct slice name;
-    struct slice preset;           /* JSON; empty: see preset_node */
+    struct slice preset;                 /* JSON; empty: see preset_node */
     const struct json_node *preset_node; /* NULL: none */
 };
 bool atom_key(struct atom_type type, size_t *at, struct atom_key *ret_key);

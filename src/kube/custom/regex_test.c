@@ -147,8 +147,8 @@ static void large_patterns_meet_a_limit(void **state)
 static void long_patterns_meet_a_limit(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"[:", "(?i)",  "(?iiiiiiii)", "(?i",
-                                        "{1", "\\Q", "(?P<a",       "x{0}"};
+    static const char *const parts[] = {"[:", "(?i)", "(?iiiiiiii)", "(?i",
+                                        "{1", "\\Q",  "(?P<a",       "x{0}"};
     char *pattern = malloc(REGEX_BYTES_MAX + 2);
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         struct arena arena;

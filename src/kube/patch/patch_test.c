@@ -135,8 +135,7 @@ static void moves_that_nest_without_end_are_refused(void **state)
     struct json_node *document, *patched;
     assert_int_equal(json_tree_read(&f->arena, buf_slice(&patch), &document, &f->error), ST_OK);
     assert_int_equal(
-        patch_json(&f->arena, read_json(f, "{\"a\":{}}"), document, &patched, &f->error),
-        ST_LIMIT);
+        patch_json(&f->arena, read_json(f, "{\"a\":{}}"), document, &patched, &f->error), ST_LIMIT);
     assert_string_equal(f->error.text, "a JSON patch nests values at most 256 levels deep");
     buf_fini(&patch);
 }
@@ -151,14 +150,13 @@ static void operations_on_a_long_list_find_their_items(void **state)
         assert_int_equal(buf_append_format(&list, "%s%d", i ? "," : "[", i), ST_OK);
     assert_int_equal(buf_append(&list, slice_of("]", 2)), ST_OK);
     for (int i = 0; i < OPERATIONS; i += 3)
-        assert_int_equal(
-            buf_append_format(&patch,
-                              "%s{\"op\":\"move\",\"from\":\"/%d\",\"path\":\"/%d\"},"
-                              "{\"op\":\"replace\",\"path\":\"/%d\",\"value\":%d},"
-                              "{\"op\":\"test\",\"path\":\"/%d\",\"value\":%d}",
-                              i ? "," : "[", i % ITEMS, i * 7 % ITEMS, i % 97 - 100, i,
-                              ITEMS + i % 97 - 100, i),
-            ST_OK);
+        assert_int_equal(buf_append_format(&patch,
+                                           "%s{\"op\":\"move\",\"from\":\"/%d\",\"path\":\"/%d\"},"
+                                           "{\"op\":\"replace\",\"path\":\"/%d\",\"value\":%d},"
+                                           "{\"op\":\"test\",\"path\":\"/%d\",\"value\":%d}",
+                                           i ? "," : "[", i % ITEMS, i * 7 % ITEMS, i % 97 - 100, i,
+                                           ITEMS + i % 97 - 100, i),
+                         ST_OK);
     assert_int_equal(buf_append(&patch, slice_of("]", 2)), ST_OK);
     struct json_node *patched;
     struct json_node *object = read_json(f, (const char *)list.ptr);
@@ -176,8 +174,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(json_patches_do_what_the_rfc_shows, setup, teardown),
         cmocka_unit_test_setup_teardown(operations_that_cannot_be_done_are_refused, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(moves_that_nest_without_end_are_refused, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(moves_that_nest_without_end_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(operations_on_a_long_list_find_their_items, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(copies_that_grow_without_end_meet_the_arena, setup,

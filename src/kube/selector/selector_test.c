@@ -189,10 +189,9 @@ static void fields_are_compared_by_what_they_mean(void **state)
         {"spec.nodeName=\xc3\xa4", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u00e4\"}}", true},
         {"spec.nodeName=\xf0\x9f\x98\x80",
          "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\ud83d\\ude00\"}}", true},
-        {"spec.nodeName=\\\\u0061",
-         "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061\"}}", false},
-        {"spec.nodeName=\\\\u0061",
-         "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\\\u0061\"}}", true},
+        {"spec.nodeName=\\\\u0061", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061\"}}", false},
+        {"spec.nodeName=\\\\u0061", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\\\u0061\"}}",
+         true},
         {"spec.nodeName=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\u0061b\"}}", false},
         {"spec.nodeName=a", "{\"metadata\":{},\"spec\":{\"nodeName\":\"\\ud83da\"}}", false},
     };

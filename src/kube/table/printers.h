@@ -72,9 +72,9 @@ struct slice kube_cell_text(struct kube_cells *cells, const struct json_node *no
 /* A whole number; 0 when there is none. */
 int64_t kube_cell_int(const struct json_node *node, const char *path);
 /*
- * Of the items of an array, by the text of their `name`: whether `member` is `text` in the first that
- * is called so. Looking one up takes the same time in an array of any size. NULL: no memory, which
- * the arena knows.
+ * Of the items of an array, by the text of their `name`: whether `member` is `text` in the first
+ * that is called so. Looking one up takes the same time in an array of any size. NULL: no memory,
+ * which the arena knows.
  */
 const struct json_node *kube_cell_map(struct kube_cells *cells, const char *path, const char *name,
                                       const char *member, const char *text);

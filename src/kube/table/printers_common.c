@@ -120,9 +120,8 @@ void kube_joined_add(struct kube_joined *joined, struct slice part)
 void kube_joined_write(struct kube_joined *joined, struct kube_cells *cells, const char *fallback)
 {
     if (joined->status == ST_OK && joined->shown_max && joined->count > joined->shown_max)
-        joined->status =
-            buf_append_format(&joined->text, " + %llu more...",
-                              (unsigned long long)(joined->count - joined->shown_max));
+        joined->status = buf_append_format(&joined->text, " + %llu more...",
+                                           (unsigned long long)(joined->count - joined->shown_max));
     if (joined->text.len || !fallback)
         json_string(cells->w, buf_slice(&joined->text));
     else

@@ -113,9 +113,8 @@ static void many_directives_and_brackets_are_refused(void **state)
     assert_int_equal(buf_append(&text, slice_of("%TAG !f! tag:f,\n--- a\n", 23)), ST_OK);
     assert_becomes((const char *)text.ptr, "!yaml: more than 64 %TAG directives");
     buf_reset(&text, SIZE_MAX);
-    assert_int_equal(buf_append_format(&text, "%%TAG !f! tag:%0*d\n--- a\n",
-                                       YAML_TAG_LINE_BYTES_MAX, 0),
-                     ST_OK);
+    assert_int_equal(
+        buf_append_format(&text, "%%TAG !f! tag:%0*d\n--- a\n", YAML_TAG_LINE_BYTES_MAX, 0), ST_OK);
     assert_int_equal(buf_append(&text, slice_of("", 1)), ST_OK);
     assert_becomes((const char *)text.ptr, "!yaml: a %TAG directive longer than 1024 bytes");
     buf_reset(&text, SIZE_MAX);
@@ -133,7 +132,9 @@ static void a_byte_order_mark_is_passed_over(void **state)
 {
     (void)state;
     assert_becomes("\xef\xbb\xbf%YAML 1.1\n---\na: 1\nb: 2\n", "{\"a\":1,\"b\":2}");
-    assert_becomes("\xff\xfe" "a", "!yaml: invalid leading UTF-8 octet");
+    assert_becomes("\xff\xfe"
+                   "a",
+                   "!yaml: invalid leading UTF-8 octet");
 }
 
 /* JSON as YAML, and that as JSON again. */

@@ -36,8 +36,7 @@ static uint32_t copy_crc(const struct copy *copy)
 
 static struct copy copy_of(const struct mark *mark)
 {
-    struct copy copy = {
-        .magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
+    struct copy copy = {.magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
     copy.crc = copy_crc(&copy);
     return copy;
 }

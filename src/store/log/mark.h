@@ -25,7 +25,7 @@ enum { MARK_FORMAT_VERSION = 1, MARK_COPY_BYTES = 4096, MARK_COPIES = 2 };
 
 /* Damage below the checkpoint that an operator has accepted: a start reads past it. */
 struct mark_passed {
-    uint64_t segment_id; /* 0: none was */
+    uint64_t segment_id;  /* 0: none was */
     uint64_t first_index; /* of the segment, whose first record may be what is damaged */
     uint64_t index;       /* records up to this are not checked, and … */
     uint64_t offset;      /* … the one after it begins here */

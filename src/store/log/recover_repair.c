@@ -177,8 +177,8 @@ static void tell_lost_of(struct recovery *r, const struct segment *segment, uint
             offset += RECORD_ALIGN;
             continue;
         }
-        struct log_lost lost = {.whole = record_check(rest, segment->head.salt, &head) ==
-                                         RECORD_GOOD};
+        struct log_lost lost = {.whole =
+                                    record_check(rest, segment->head.salt, &head) == RECORD_GOOD};
         log_record_from(segment, offset, &head, &lost.record);
         if (head.index > r->repaired.last_index && lost.whole)
             r->repaired.last_index = head.index;

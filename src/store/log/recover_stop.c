@@ -46,9 +46,9 @@ static const char *why_it_stops(const struct recovery *r)
 {
     const struct segment *stop = r->stop;
     struct record_head head;
-    switch (record_check(slice_of(stop->base + r->stop_offset,
-                                  stop->head.capacity - r->stop_offset),
-                         stop->head.salt, &head)) {
+    switch (
+        record_check(slice_of(stop->base + r->stop_offset, stop->head.capacity - r->stop_offset),
+                     stop->head.salt, &head)) {
     case RECORD_GOOD:
         return "a record with another index stands there";
     case RECORD_NONE:

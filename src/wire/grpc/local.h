@@ -24,7 +24,7 @@ struct grpc_local_hooks {
      */
     void (*on_output)(void *owner);
     void *owner;
-    struct wire_peer peer; /* on whose behalf */
+    struct wire_peer peer;   /* on whose behalf */
     struct account *account; /* charged with what the call holds; may be NULL */
 };
 

@@ -48,10 +48,10 @@ struct h2_session {
     /* Streams. */
     struct h2_table table;
     struct list open;
-    uint32_t open_plain;  /* of them not bulk */
-    size_t headers_bytes; /* of all their headers, also where some share them */
+    uint32_t open_plain;    /* of them not bulk */
+    size_t headers_bytes;   /* of all their headers, also where some share them */
     size_t streams_charged; /* to the account, for streams and their headers */
-    uint32_t last_id;     /* highest the peer opened */
+    uint32_t last_id;       /* highest the peer opened */
     uint32_t goaway_id;
     uint32_t closed[H2_CLOSED_KEPT]; /* the latest closed ids, a ring */
     unsigned closed_next;

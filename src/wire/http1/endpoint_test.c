@@ -34,8 +34,7 @@ static void on_output(void *owner)
 
 static void restart(struct fixture *f)
 {
-    struct http1_hooks hooks = {
-        .on_output = on_output, .owner = f, .account = f->memory.account};
+    struct http1_hooks hooks = {.on_output = on_output, .owner = f, .account = f->memory.account};
     http1_endpoint_free(f->endpoint);
     f->out.len = 0;
     assert_int_equal(http1_endpoint_new(&f->server, hooks, f->now, &f->endpoint), ST_OK);
