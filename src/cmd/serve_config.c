@@ -335,7 +335,7 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     wire->http.body_bytes_max = 2 * message_bytes;
     wire->grpc.arena_bytes_max = options->max_call_bytes;
     wire->grpc.queued_bytes_soft = options->pause_queued_bytes;
-    wire->grpc.message_ns = wire->http.message_ns = options->message_timeout_ns;
+    wire->grpc.message_ns = wire->http.message_ns = wire->h2.frame_ns = options->message_timeout_ns;
     wire->grpc.stall_ns = options->response_stall_timeout_ns;
     wire->http1.head_bytes_max = (uint32_t)options->max_http1_header_bytes;
     wire->http1.head_ns = options->http1_header_timeout_ns;

@@ -224,6 +224,7 @@ static void handle_headers(struct h2_session *s, struct slice payload)
     s->block_id = f->stream_id;
     s->block_ends_stream = ends;
     s->continuations = 0;
+    h2_frame_wait(s);
     block_append(s, payload);
 }
 
@@ -238,6 +239,7 @@ static void handle_continuation(struct h2_session *s, struct slice payload)
         return;
     uint32_t id = s->block_id;
     s->block_id = 0;
+    s->frame_by_ns = INT64_MAX;
     block_complete(s, id, s->block_ends_stream, buf_slice(&s->block));
     account_buf_fini(s->account, &s->block);
 }

@@ -29,6 +29,7 @@ struct h2_limits {
     int64_t ping_idle_ns;         /* the same without one */
     int64_t keepalive_ns;         /* after this long without a byte we ask; 0: never */
     int64_t keepalive_timeout_ns; /* and this long after asking we hang up */
+    int64_t frame_ns;             /* for a frame that is no DATA, or a header block, to arrive */
     int64_t drain_ns;             /* a graceful shutdown sends its last GOAWAY by then */
 };
 
@@ -53,6 +54,7 @@ struct h2_limits {
         .ping_idle_ns = 7200 * H2_SECOND_NS,       \
         .keepalive_ns = 7200 * H2_SECOND_NS,       \
         .keepalive_timeout_ns = 20 * H2_SECOND_NS, \
+        .frame_ns = 60 * H2_SECOND_NS,             \
         .drain_ns = 5 * H2_SECOND_NS,              \
     })
 

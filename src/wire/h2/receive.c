@@ -213,6 +213,12 @@ static struct slice read_head(struct h2_session *s, struct slice bytes)
     return rest_of(bytes, n);
 }
 
+void h2_frame_wait(struct h2_session *s)
+{
+    if (s->frame_by_ns == INT64_MAX)
+        s->frame_by_ns = s->now_ns + s->limits->frame_ns;
+}
+
 static struct slice read_payload(struct h2_session *s, struct slice bytes)
 {
     size_t n = size_min(bytes.len, s->frame.len - s->partial.len);
@@ -223,14 +229,19 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
             h2_session_fail(s, H2_INTERNAL_ERROR, "out of memory");
             return SLICE_EMPTY;
         }
-        if (s->partial.len < s->frame.len)
+        if (s->partial.len < s->frame.len) {
+            h2_frame_wait(s);
             return SLICE_EMPTY;
+        }
         payload = buf_slice(&s->partial);
     }
     s->reading = H2_READ_HEAD;
     h2_handle_frame(s, payload);
-    if (in_pieces)
+    if (in_pieces) {
         account_buf_fini(s->account, &s->partial);
+        if (!s->block_id)
+            s->frame_by_ns = INT64_MAX;
+    }
     return rest_of(bytes, n);
 }
 

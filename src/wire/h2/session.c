@@ -175,6 +175,7 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
         .send_window_peak = H2_WINDOW_DEFAULT,
         .recv_window = H2_WINDOW_DEFAULT,
         .drain_at_ns = INT64_MAX,
+        .frame_by_ns = INT64_MAX,
     };
     hpack_decoder_init(&s->hpack);
     struct list *heads[] = {&s->open, &s->ready, &s->starved, &s->bulk_ready, &s->bulk_starved};
@@ -329,7 +330,7 @@ int64_t h2_session_timeout(const struct h2_session *s)
     const struct h2_limits *l = s->limits;
     if (s->phase == H2_FAILED)
         return INT64_MAX;
-    int64_t at = s->drain_at_ns;
+    int64_t at = s->drain_at_ns < s->frame_by_ns ? s->drain_at_ns : s->frame_by_ns;
     if (l->keepalive_ns > 0) {
         int64_t ask = s->keepalive_sent_ns ? s->keepalive_sent_ns + l->keepalive_timeout_ns
                                            : s->last_read_ns + l->keepalive_ns;
@@ -360,6 +361,8 @@ void h2_session_tick(struct h2_session *s, int64_t now_ns)
     h2_session_enter(s);
     if (s->phase == H2_DRAINING && now_ns >= s->drain_at_ns)
         h2_session_leave(s);
+    if (s->phase != H2_FAILED && now_ns >= s->frame_by_ns)
+        h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "a frame or header block took too long to arrive");
     if (s->phase != H2_FAILED)
         keepalive(s);
     h2_session_exit(s);

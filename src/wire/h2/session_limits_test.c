@@ -115,6 +115,54 @@ static void header_block_past_its_limit_ends_the_connection(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
 }
 
+/* Ends when its time is over, however often a little more of it comes. */
+static void assert_left_after_frame_time(struct fixture *f, struct slice more)
+{
+    int64_t by = f->now + f->limits.frame_ns;
+    assert_int_equal(h2_session_timeout(f->session), by);
+    f->now = by - 1;
+    h2_session_feed(f->session, more, f->now);
+    h2_session_tick(f->session, f->now);
+    assert_false(h2_session_failed(f->session));
+    f->now = by;
+    h2_session_tick(f->session, f->now);
+    drain(f);
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
+static void header_block_that_trickles_in_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    test_frame(&f->in, H2_HEADERS, 0, 1, SLICE_LITERAL("\x83"));
+    exchange(f);
+    struct buf more = {0};
+    test_frame(&more, H2_CONTINUATION, 0, 1, SLICE_LITERAL("\x84"));
+    assert_left_after_frame_time(f, buf_slice(&more));
+    buf_fini(&more);
+}
+
+static void frame_that_trickles_in_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    test_frame(&f->in, H2_HEADERS, H2_FLAG_END_HEADERS, 1, SLICE_LITERAL("\x83\x84\x86"));
+    f->in.len -= 2;
+    exchange(f);
+    assert_left_after_frame_time(f, SLICE_LITERAL("\x84"));
+}
+
+static void frames_in_pieces_that_become_whole_have_no_time(void **state)
+{
+    struct fixture *f = *state;
+    exchange(f);
+    int64_t idle = h2_session_timeout(f->session);
+    test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+    f->in.len -= 3;
+    exchange(f);
+    assert_int_equal(h2_session_timeout(f->session), f->now + f->limits.frame_ns);
+    h2_session_feed(f->session, SLICE_LITERAL("678"), f->now);
+    assert_int_equal(h2_session_timeout(f->session), idle);
+}
+
 static void resets_are_limited_by_rate(void **state)
 {
     struct fixture *f = *state;
@@ -400,6 +448,9 @@ int main(void)
         TEST(header_bomb_ends_the_connection),
         TEST(continuation_flood_ends_the_connection),
         TEST(header_block_past_its_limit_ends_the_connection),
+        TEST(header_block_that_trickles_in_ends_the_connection),
+        TEST(frame_that_trickles_in_ends_the_connection),
+        TEST(frames_in_pieces_that_become_whole_have_no_time),
         TEST(resets_are_limited_by_rate),
         TEST(provoked_resets_count_too),
         TEST(settings_flood_ends_the_connection),

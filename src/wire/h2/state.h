@@ -96,6 +96,8 @@ struct h2_session {
     int64_t last_read_ns;
     int64_t keepalive_sent_ns; /* 0: none under way */
     int64_t drain_at_ns;
+    int64_t
+        frame_by_ns; /* when the frame or header block in pieces must be whole; INT64_MAX: none */
 };
 
 /* What we send to learn that the peer has heard our first GOAWAY. */
@@ -115,6 +117,8 @@ void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream 
 void h2_session_credit(struct h2_session *s, size_t n);
 void h2_session_leave(struct h2_session *s);
 
+/* A frame, or a header block, has come in part: its time begins, unless it runs already. */
+void h2_frame_wait(struct h2_session *s);
 /* receive.c: takes some bytes, returns the rest. */
 struct slice h2_receive(struct h2_session *s, struct slice bytes);
 /* frames.c */
