@@ -45,12 +45,13 @@ static void *sync_thread(void *arg)
     return NULL;
 }
 
-static void rewrite_one(struct shared *shared, const struct log_segment_info *info)
+/* False: the writer has only just left it, and it is not durable yet. */
+static bool rewrite_one(struct shared *shared, const struct log_segment_info *info)
 {
     struct log_rewrite *rewrite;
     enum status status = log_rewrite_begin(shared->log, info->id, &rewrite);
     if (status == ST_AGAIN)
-        return;
+        return false;
     must(status);
     struct log_reader reader;
     struct log_record record;
@@ -61,6 +62,7 @@ static void rewrite_one(struct shared *shared, const struct log_segment_info *in
     uint64_t new_id;
     must(log_rewrite_commit(rewrite, &new_id));
     atomic_fetch_add(&shared->rewritten, 1); /* not forgotten: the readers have no epoch here */
+    return true;
 }
 
 static void *keeper_thread(void *arg)
@@ -72,8 +74,8 @@ static void *keeper_thread(void *arg)
             must(log_prepare(shared->log));
         struct log_segment_info infos[256];
         size_t count = log_segments(shared->log, infos, 256);
-        if (next < count && infos[next].full)
-            rewrite_one(shared, &infos[next++]);
+        if (next < count && infos[next].full && rewrite_one(shared, &infos[next]))
+            next++;
         struct error error;
         must(log_verify(shared->log, infos[0].id, &error));
     }
