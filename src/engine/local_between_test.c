@@ -148,7 +148,7 @@ static void leases_are_renewed_while_one_with_many_keys_is_revoked(void **state)
     assert_int_equal(item.ttl_s, 0);
 }
 
-/* It is not renewed in the middle of its end either: who is told so would rely on it. */
+/* A lease is not renewed while it is being revoked: its client would rely on the answer. */
 static void lease_that_is_being_revoked_is_not_renewed(void **state)
 {
     struct fixture *f = *state;
@@ -170,7 +170,7 @@ static void lease_that_is_being_revoked_is_not_renewed(void **state)
     assert_ptr_equal(done[1], &renewal.op);
 }
 
-/* A lease is told of when it is durable: with the group it was granted in, and not before. */
+/* A renewal finds a lease only once its grant is durable, with its group and not before. */
 static void lease_granted_beside_a_long_request_is_renewed_after_both(void **state)
 {
     struct fixture *f = *state;

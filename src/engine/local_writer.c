@@ -366,7 +366,7 @@ static bool serve_one_between(struct local_writer *writer, struct engine_op *op,
 }
 
 /*
- * In the middle of a request that takes long, leases are renewed. Nothing is told that is not
+ * In the middle of a request that takes long, leases are renewed. No answer relies on what is not
  * durable: a lease that this group has granted, has revoked or is revoking waits for its end, and
  * so does everybody if rights may have changed. Otherwise a request changes nothing of a lease but
  * which keys hang on it, and that is not shown here.

@@ -27,7 +27,7 @@ struct local_writer {
     int64_t lease_heard_ns;   /* who came before this to renew was heard: so far leases expire */
     struct mailbox jobs;      /* struct local_job */
     struct op_chain *answers; /* one for each shard: of the group under way */
-    struct op_chain *early;   /* the same, for who is answered in the middle of it */
+    struct op_chain *early;   /* the same, for clients that are answered in the middle of it */
     struct breath breath;     /* set while requests are applied */
     int64_t
         granted[WRITER_GRANTS_MAX]; /* leases of the group under way, which nobody may see yet */

@@ -3,7 +3,7 @@
  * another site that had its name point here must not get through, CVE-2018-5702), what pages of
  * which origins may read the answer, and the paths that Go's multiplexer would tidy up.
  *
- * etcd takes every host and every origin unless it is told otherwise. A guarded request (wire/http/
+ * etcd takes every host and every origin unless flags restrict them. A guarded request (wire/http/
  * exchange.h) is refused by default if it names a foreign host, or comes from a page of another
  * origin: a page can make a browser send a POST whose answer it cannot read.
  */
