@@ -25,6 +25,17 @@ static bool is_initialized(const char *data_dir)
     return access(path, F_OK) == 0;
 }
 
+/* Ports of 0 are chosen when the server listens: until then there is nothing true to show. */
+static size_t known_client_urls(const struct server_config *server)
+{
+    for (size_t i = 0; server->shows_listen && i < server->etcd.client_url_count; i++) {
+        const struct address *address = &server->listen[i].address;
+        if (!address_is_path(address) && address_port(address) == 0)
+            return 0;
+    }
+    return server->etcd.client_url_count;
+}
+
 void announce_start(const struct serve_config *config, const struct serve_options *options)
 {
     const struct server_config *server = &config->server;
@@ -44,8 +55,7 @@ void announce_start(const struct serve_config *config, const struct serve_option
         LOG_TEXT("data-dir", dir), LOG_I64("snapshot-catchup-entries", options->snapshot_catchup),
         LOG_SLICES("initial-advertise-peer-urls", server->etcd.peer_urls,
                    server->etcd.peer_url_count),
-        LOG_SLICES("advertise-client-urls", server->etcd.client_urls,
-                   server->etcd.client_url_count),
+        LOG_SLICES("advertise-client-urls", server->etcd.client_urls, known_client_urls(server)),
         LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count),
         LOG_LIST("listen-metrics-urls", options->listen_metrics_urls),
         LOG_LIST("cors", options->cors), LOG_LIST("host-whitelist", options->host_whitelist),

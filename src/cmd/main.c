@@ -15,7 +15,7 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_USAGE "[serve|etcd|import|snapshot|repair|markdown]"
+#define MAN_USAGE "[vigil|serve|etcd|import|snapshot|repair|markdown]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
 static int run_serve(int count, char **args)
@@ -40,12 +40,16 @@ static int run_version(int count, char **args)
 /* docs/flags.md. */
 static void write_flags_page(void)
 {
-    printf("# Flags\n\nWritten by `make docs` from the table of flags; do not edit. Each is also a "
-           "variable (`--foo-bar`: `VIGIL_FOO_BAR` or\n`ETCD_FOO_BAR`) and a key of the file that "
-           "`--config-file` names. Where a default or meaning is not etcd's:\n"
-           "[compatibility.md](compatibility.md).\n");
+    printf("# Flags\n\n`make docs` writes this page from the table of flags; do not edit it. Every "
+           "flag "
+           "can also be set as an environment variable\n(`--foo-bar` as `VIGIL_FOO_BAR` or "
+           "`ETCD_FOO_BAR`) and as a key of the file that `--config-file` names. Defaults and\n"
+           "meanings that differ from etcd are listed in "
+           "[compatibility-etcd.md](compatibility-etcd.md#flags-files-and-the-log).\n");
     options_write_markdown(&serve_table, stdout);
 }
+
+static void write_overview(void); /* vigil(1) */
 
 static int run_man(int count, char **args)
 {
@@ -59,6 +63,10 @@ static int run_man(int count, char **args)
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
         write_flags_page();
+        return EXIT_OK;
+    }
+    if (count == 2 && strcmp(page, "vigil") == 0) {
+        write_overview();
         return EXIT_OK;
     }
     for (size_t i = 0; count <= 2 && i < COUNT_OF(pages); i++) {
@@ -76,12 +84,13 @@ static int run_help(int count, char **args);
 
 static const struct command commands[] = {
     {"serve", "serve etcd's and Kubernetes' API from a data directory", run_serve, NULL},
-    {"import", "make a data directory out of an etcd's, or of a snapshot", import_main, NULL},
-    {"snapshot", "restore a snapshot, or say what is in it", snapshot_main, NULL},
-    {"repair", "say what is lost of a damaged data directory, and let go of it", repair_main, NULL},
+    {"import", "make a data directory from one of etcd, or from a snapshot", import_main, NULL},
+    {"snapshot", "restore a snapshot, or show what it contains", snapshot_main, NULL},
+    {"repair", "show what a damaged data directory has lost, and accept the loss", repair_main,
+     NULL},
     {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
-    {"man", "write a manual page: serve, etcd, import, snapshot or repair (roff)", run_man,
+    {"man", "write a manual page: vigil, serve, etcd, import, snapshot or repair (roff)", run_man,
      MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
@@ -97,6 +106,29 @@ static void write_usage(FILE *to)
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
     fprintf(to, "\nvigil help COMMAND shows the flags of a command. Begin with: vigil serve\n");
+}
+
+static void write_overview(void)
+{
+    printf(
+        ".TH \"VIGIL\" 1 \"%s\" \"vigil %s\"\n"
+        ".SH NAME\nvigil \\- a server that speaks the APIs of etcd and Kubernetes\n"
+        ".SH SYNOPSIS\n.B vigil\nCOMMAND [\\fIflags\\fR]\n"
+        ".SH DESCRIPTION\nVigil keeps versioned keys on disk and serves the v3 API of etcd and "
+        "the list\\-watch API of Kubernetes from them. Started under the name etcd, it takes the "
+        "flags of etcd and serves at once.\n.SH COMMANDS\n",
+        VIGIL_DATE, VIGIL_VERSION);
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        printf(".TP\n.B %s\n%s\n", commands[i].name, commands[i].help);
+    printf(".SH EXIT STATUS\n"
+           ".TP\n0\nThe command did what was asked.\n"
+           ".TP\n1\nIt could not; the last line says why.\n"
+           ".TP\n2\nThe command or a flag is not known.\n"
+           ".SH EXAMPLES\n.nf\n"
+           "vigil serve \\-\\-data\\-dir /var/lib/vigil\n"
+           "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"
+           ".SH SEE ALSO\n"
+           "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8)\n");
 }
 
 static const struct command *find_command(const char *name);

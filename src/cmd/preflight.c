@@ -17,6 +17,7 @@ enum {
     USER_BYTES = 64,
     NFS_MAGIC = 0x6969,
     FILES_BESIDE_CONNECTIONS = 128, /* segments, checkpoint, log, listeners, threads' own */
+    FILES_FEW = 4096,               /* with fewer than these an ordinary load may run out */
 };
 
 /* The name, or the number where there is none. */
@@ -92,6 +93,20 @@ static enum status make_above(const char *path, struct error *error)
     return ST_OK;
 }
 
+/* Whether the last part can be made, too: some file systems (/proc, /sys) refuse it to everybody.
+ * The store makes the directory itself, durably. */
+static enum status try_making(const char *path, struct error *error)
+{
+    if (mkdir(path, 0700) == 0)
+        (void)rmdir(path);
+    else if (errno != EEXIST)
+        return error_set(error, ST_INVALID,
+                         "cannot make the data directory %.200s: %s. Choose another place with "
+                         "--data-dir",
+                         path, strerrordesc_np(errno));
+    return ST_OK;
+}
+
 enum status preflight_data_dir(const char *path, struct error *error)
 {
     char parent[PATH_BYTES];
@@ -113,7 +128,8 @@ enum status preflight_data_dir(const char *path, struct error *error)
             break;
     }
     TRY(check_directory(parent, error));
-    return make_above(path, error);
+    TRY(make_above(path, error));
+    return try_making(path, error);
 }
 
 void preflight_privacy(const char *path)
@@ -128,7 +144,7 @@ void preflight_privacy(const char *path)
              LOG_TEXT("data-dir", path), LOG_TEXT("mode", mode));
 }
 
-void preflight_files(uint64_t connections_max)
+void preflight_files(uint64_t connections_max, bool given)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -139,7 +155,8 @@ void preflight_files(uint64_t connections_max)
             log_warn("cannot raise the limit of open files", LOG_TEXT("error", strerror(errno)));
         (void)getrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (limit.rlim_cur < connections_max + FILES_BESIDE_CONNECTIONS)
+    bool enough = limit.rlim_cur >= connections_max + FILES_BESIDE_CONNECTIONS;
+    if (!enough && (given || limit.rlim_cur < FILES_FEW))
         log_warn("fewer files may be open than connections are allowed; raise LimitNOFILE (ulimit "
                  "-n) or lower --max-connections",
                  LOG_U64("open-files", limit.rlim_cur),

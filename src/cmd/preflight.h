@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Whether this process can keep its data there: a directory of its own, or one that can be made.
@@ -17,8 +18,8 @@ enum status preflight_data_dir(const char *path, struct error *error);
 /* Says so in the log if others than its owner may enter it, as whoever made it may have left it. */
 void preflight_privacy(const char *path);
 
-/* Lets the process open as many files as it may, one for each connection, and says so in the log if
- * they are fewer than wanted. */
-void preflight_files(uint64_t connections_max);
+/* Raises the limit of open files as far as the system allows. Logs a warning if --max-connections
+ * was given and cannot be reached, or if the limit is low for any server. */
+void preflight_files(uint64_t connections_max, bool given);
 
 #endif

@@ -49,13 +49,14 @@ static void print_version(const struct serve *s)
                s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
 }
 
-/* For people, or as etcd says it. */
+/* The message is etcd's. Its level, a warning, is used under etcd's name alone: the server ends. */
 static int fail_settings(const struct serve *s, const struct error *error)
 {
     if (s->for_people)
         fprintf(stderr, "%s: %s\n", program(s), error->text);
     else
-        LOG_AT(LOG_WARN, "failed to verify flags", LOG_TEXT("error", error->text));
+        LOG_AT(s->as_etcd ? LOG_WARN : LOG_FATAL, "failed to verify flags",
+               LOG_TEXT("error", error->text));
     return EXIT_FAILED;
 }
 
@@ -261,7 +262,8 @@ static enum status configure(struct serve *s, struct error *error)
 
 static enum status start(struct serve *s, struct server **ret_server, struct error *error)
 {
-    preflight_files((uint64_t)s->settings.values.max_connections);
+    preflight_files((uint64_t)s->settings.values.max_connections,
+                    s->settings.values.connections_given);
     TRY(preflight_data_dir(s->config.server.engine.data_dir, error));
     preflight_privacy(s->config.server.engine.data_dir);
     return server_start(&s->config.server, ret_server, error);
@@ -280,6 +282,7 @@ static int run(struct serve *s, struct server *server)
 {
     char path[KUBECONFIG_PATH_BYTES];
     const char *kubeconfig = kubeconfig_write(&s->config, server, path) ? path : NULL;
+    serve_config_set_client_urls(&s->config, server_client_urls(server));
     if (s->for_people)
         greeting_write(stderr, &s->config, server, kubeconfig);
     else

@@ -511,6 +511,18 @@ enum status serve_config_init(struct serve_config *config, const struct serve_op
     return status;
 }
 
+void serve_config_set_client_urls(struct serve_config *config, const struct slice *urls)
+{
+    size_t count = config->server.etcd.client_url_count;
+    struct slice *copies = take(config, count * sizeof(*copies));
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *bytes = take(config, urls[i].len);
+        slice_copy(bytes, urls[i]);
+        copies[i] = (struct slice){bytes, urls[i].len};
+    }
+    config->server.etcd.client_urls = copies;
+}
+
 void serve_config_fini(struct serve_config *config)
 {
     kube_tokens_free(config->kube_tokens);

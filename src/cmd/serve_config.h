@@ -28,6 +28,8 @@ struct serve_config {
 MUST_CHECK
 enum status serve_config_init(struct serve_config *config, const struct serve_options *options,
                               bool as_etcd, struct error *error);
+/* Copies the client URLs with the ports that were chosen, so that they outlive the server. */
+void serve_config_set_client_urls(struct serve_config *config, const struct slice *urls);
 void serve_config_fini(struct serve_config *config);
 
 #endif

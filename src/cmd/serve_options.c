@@ -54,4 +54,5 @@ void serve_options_note_given(const struct options *options, struct serve_option
     values->kube_urls_given = is_given(options, "listen-kube-urls");
     values->cors_given = is_given(options, "cors");
     values->hosts_given = is_given(options, "host-whitelist");
+    values->connections_given = is_given(options, "max-connections");
 }

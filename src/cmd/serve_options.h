@@ -92,6 +92,7 @@ struct serve_options {
     /* Limits of our own */
     int64_t io_threads; /* 0: one for each core */
     int64_t max_connections;
+    bool connections_given; /* no flag: max_connections is not the default */
     uint64_t max_header_bytes;
     int64_t max_header_fields;
     int64_t max_watchers_per_stream;

@@ -11,7 +11,8 @@
 #define NO_BBOLT "the data is not kept in bbolt"
 #define OWN_STEPS "compaction chooses its own steps"
 #define NO_TRACES "traces are not made yet"
-#define NO_V2 "the v2 API is not served"
+#define NO_PROXY "there is no proxy mode"
+#define V2_OF_ITS_OWN "--enable-v2 alone decides whether the v2 API is served"
 #define LONG_GONE "etcd itself has forgotten it"
 
 /* Values are read as etcd reads them, so that what it refuses is refused, and then dropped. */
@@ -78,15 +79,15 @@ static const struct option ignored[] = {
     IGNORED("distributed-tracing-service-name", TEXT, "etcd", NO_TRACES),
     IGNORED("distributed-tracing-instance-id", TEXT, "", NO_TRACES),
     IGNORED("distributed-tracing-sampling-rate", INT, "0", NO_TRACES),
-    IGNORED("v2-deprecation", TEXT, "write-only", NO_V2),
-    IGNORED("experimental-enable-v2v3", TEXT, "", NO_V2),
+    IGNORED("v2-deprecation", TEXT, "write-only", V2_OF_ITS_OWN),
+    IGNORED("experimental-enable-v2v3", TEXT, "", V2_OF_ITS_OWN),
     IGNORED("log-package-levels", TEXT, "", "there is one level for all"),
-    IGNORED("proxy", TEXT, "off", NO_V2),
-    IGNORED("proxy-failure-wait", INT, "5000", NO_V2),
-    IGNORED("proxy-refresh-interval", INT, "30000", NO_V2),
-    IGNORED("proxy-dial-timeout", INT, "1000", NO_V2),
-    IGNORED("proxy-write-timeout", INT, "5000", NO_V2),
-    IGNORED("proxy-read-timeout", INT, "0", NO_V2),
+    IGNORED("proxy", TEXT, "off", NO_PROXY),
+    IGNORED("proxy-failure-wait", INT, "5000", NO_PROXY),
+    IGNORED("proxy-refresh-interval", INT, "30000", NO_PROXY),
+    IGNORED("proxy-dial-timeout", INT, "1000", NO_PROXY),
+    IGNORED("proxy-write-timeout", INT, "5000", NO_PROXY),
+    IGNORED("proxy-read-timeout", INT, "0", NO_PROXY),
     IGNORED("experimental-compact-hash-check-enabled", BOOL, "false", ONE_NODE),
     IGNORED("experimental-enable-lease-checkpoint", BOOL, "false", ONE_NODE),
     IGNORED("experimental-enable-lease-checkpoint-persist", BOOL, "false", ONE_NODE),

@@ -47,6 +47,7 @@ struct server {
     _Atomic bool kube_written;  /* something was, through Kubernetes' API */
     _Atomic bool has_compactor; /* the first shard to start has it */
     _Atomic bool has_keeper;    /* and the one that keeps the namespaces */
+    _Atomic bool tokens_told;   /* a shard has looked whether to warn of simple tokens */
 };
 
 /* What one shard has. Made, used and freed on its thread. */
@@ -115,6 +116,15 @@ static void write_kube_metrics(void *ctx, struct metric_page *page)
     schema_pool_write_metrics(kube->schemas, page);
 }
 
+/* etcd warns of it at every start; it matters only where users log in. */
+static void warn_simple_tokens(struct server *server, struct server_shard *shard)
+{
+    bool simple = server->config->auth.token.kind != AUTH_TOKEN_JWT;
+    if (!atomic_exchange(&server->tokens_told, true) && simple &&
+        engine_auth_enabled(shard->engine))
+        log_warn("simple token is not cryptographically signed");
+}
+
 static enum status start_faces(struct server *server, struct server_shard *shard, struct loop *loop)
 {
     TRY(etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face));
@@ -146,6 +156,7 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
         server_shard_free(shard);
         return status;
     }
+    warn_simple_tokens(server, shard);
     start_compactor(server, shard, net_shard_loop(net_shard));
     net_shard_set_user(net_shard, shard);
     return ST_OK;
@@ -422,6 +433,11 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->started = true;
     *ret_server = TAKE(server);
     return ST_OK;
+}
+
+const struct slice *server_client_urls(const struct server *server)
+{
+    return server->etcd.client_urls;
 }
 
 const struct url *server_bound(const struct server *server, size_t i)

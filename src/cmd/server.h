@@ -60,6 +60,8 @@ enum status server_start(const struct server_config *config, struct server **ret
 /* Where the i-th listener listens: a port of 0 has become the one chosen. NULL: it was passed over,
  * since somebody else listens there. */
 const struct url *server_bound(const struct server *server, size_t i);
+/* The client URLs of the member list, with the ports that were chosen; as many as config has. */
+const struct slice *server_client_urls(const struct server *server);
 struct engine *server_engine(struct server *server);
 
 /* Takes no more connections and asks those there are to end. */

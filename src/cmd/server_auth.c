@@ -67,8 +67,6 @@ static enum status make_issuer(struct server_auth *auth, const struct server_aut
     };
     if (token->kind == AUTH_TOKEN_JWT)
         settings.jwt = &jwt;
-    else
-        log_warn("simple token is not cryptographically signed");
     struct error why;
     enum status status = auth_issuer_new(&settings, &auth->issuer, &why);
     if (private_key.ptr)

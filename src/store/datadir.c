@@ -87,19 +87,22 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
     enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot open %s: %s", file_path, status_text(status));
-    char text[sizeof(FORMAT_TEXT)] = "";
+    char text[2 * sizeof(FORMAT_TEXT)] = ""; /* with room for what is too much */
     uint64_t bytes = 0;
     status = file_size(file, &bytes);
-    if (status == ST_OK && bytes < sizeof(text))
-        status = file_pread(file, text, (size_t)bytes, 0);
+    if (status == ST_OK)
+        status = file_pread(file, text, bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1, 0);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", file_path, status_text(status));
     *ret_before = strcmp(text, FORMAT_BEFORE) == 0;
     if (!*ret_before && strcmp(text, FORMAT_TEXT) != 0)
         return error_set(ret_error, ST_WRONG_FORMAT,
-                         "%s was written in another format than this version of Vigil reads; its "
-                         "FORMAT file should say \"%.*s\"",
-                         path, (int)sizeof(FORMAT_TEXT) - 2, FORMAT_TEXT);
+                         "%s was written in another format than this version of Vigil reads: its "
+                         "FORMAT file says \"%.*s\" and should say \"%.*s\". Start it with the "
+                         "version of Vigil that wrote it; to bring the data here, save a snapshot "
+                         "there and use vigil snapshot restore",
+                         path, (int)strcspn(text, "\n"), text, (int)sizeof(FORMAT_TEXT) - 2,
+                         FORMAT_TEXT);
     return ST_OK;
 }
 

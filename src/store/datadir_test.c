@@ -135,6 +135,7 @@ static void other_formats_are_refused(void **state)
         write_file(fs, "/data/FORMAT", texts[i]);
         assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
         assert_non_null(strstr(error.text, "/data"));
+        assert_non_null(strstr(error.text, "vigil snapshot restore"));
         assert_int_equal(fs_unlink(fs, "/data/FORMAT"), ST_OK);
     }
 }

@@ -192,7 +192,7 @@ const (
 	corrupt        = "etcdserver: corrupt cluster"
 )
 
-// listed names the difference of docs/compatibility.md that these answers are; "" if it is none.
+// listed names the difference of docs/compatibility-etcd.md that these answers are; "" if it is none.
 func (w *world) listed(r request, subject, reference answer) string {
 	refused := subject.text == w.refusal(r)
 	switch body := r.body.(type) {

@@ -215,7 +215,7 @@ OTHER_KINDS = ("pv sc ingressclass ingress netpol endpointslice rolebinding pdb 
                "controllerrevision podtemplate csinode validatingwebhookconfiguration lease statefulset "
                "daemonset replicaset replicationcontroller role serviceaccount").split()
 
-# Why what is printed may differ (docs/compatibility.md).
+# Why what is printed may differ (docs/compatibility-kubernetes.md).
 SPEC = "nothing is filled in, and rules of single kinds are not checked"
 START = "Kubernetes makes objects of its own at its start"
 RUNS = "pods do not run here"

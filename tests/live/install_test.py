@@ -37,6 +37,15 @@ class Install(LiveTest):
             for part in ("--data-dir", "EXIT STATUS", *parts):
                 self.assertIn(part, done.stdout)
 
+    def test_the_program_has_a_page_that_leads_to_the_others(self):
+        page = self.share / "man/man1/vigil.1"
+        done = output("man", "--warnings", "-l", str(page),
+                      env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
+        self.assertEqual(done.stderr, "")
+        for part in ("VIGIL(1)", "vigil COMMAND", "serve", "completion", "EXIT STATUS", "vigil-serve(8)",
+                     "vigil-repair(8)"):
+            self.assertIn(part, done.stdout)
+
     def test_shells_take_the_completions(self):
         output("bash", "-n", str(self.share / "bash-completion/completions/vigil"))
         output("zsh", "-n", str(self.share / "zsh/site-functions/_vigil"))

@@ -138,8 +138,8 @@ class Metrics(LiveTest):
 
     @unittest.skipUnless(os.path.exists(PEER), "no real etcd was built")
     def test_every_name_of_etcd_is_there_or_listed_as_missing(self):
-        """docs/compatibility.md names what is missing; what is there has etcd's type."""
-        rows = (ROOT / "docs/compatibility.md").read_text().partition("## Metrics")[2].splitlines()
+        """docs/compatibility-etcd.md names what is missing; what is there has etcd's type."""
+        rows = (ROOT / "docs/compatibility-etcd.md").read_text().partition("## Metrics")[2].splitlines()
         listed = "".join(row.split(" | ")[0] for row in rows if row.startswith("|"))
         ours = self.scrape(self.serving())
         theirs = self.scrape(self.serving(self.scratch / "peer", binary=PEER))

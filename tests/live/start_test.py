@@ -18,7 +18,7 @@ class Refusals(LiveTest):
         code, log = server.refuse()
         self.assertEqual(code, 1, log)
         last = json.loads(server.lines[-1])
-        self.assertIn(last["level"], ("fatal", "warn"))
+        self.assertEqual(last["level"], "fatal")
         for part in parts:
             self.assertIn(part, last["error"])
 
@@ -38,6 +38,30 @@ class Refusals(LiveTest):
         path = self.scratch / "file"
         path.write_text("x")
         self.refused(f"{path} is not a directory", "--data-dir", directory=path)
+
+    @unittest.skipUnless(os.geteuid() == 0, "others have no permission there, which is another message")
+    def test_a_place_where_no_directory_can_be_made(self):
+        self.refused("cannot make the data directory /proc/vigil: No such file or directory",
+                     "--data-dir", directory="/proc/vigil")
+
+    def test_a_data_directory_in_another_format(self):
+        path = self.scratch / "newer"
+        path.mkdir(mode=0o700)
+        (path / "FORMAT").write_text("vigil data directory, format 99, little endian\n")
+        self.refused(f"{path} was written in another format", "format 99",
+                     "version of Vigil that wrote it", "vigil snapshot restore", directory=path)
+
+    def test_a_setting_that_makes_no_sense(self):
+        self.refused("--advertise-client-urls", args=["--advertise-client-urls=ftp://x:1"])
+
+    def test_under_the_name_etcd_settings_are_refused_in_its_words(self):
+        link = self.scratch / "etcd"
+        link.symlink_to(SUBJECT)
+        done = subprocess.run([str(link), "--listen-client-urls=ftp://x:1"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        last = json.loads(done.stderr.splitlines()[-1])
+        self.assertEqual((done.returncode, last["level"], last["msg"]),
+                         (1, "warn", "failed to verify flags"))
 
     @unittest.skipUnless(os.geteuid() == 0, "changing owners needs root")
     def test_a_data_directory_of_somebody_else(self):
@@ -96,22 +120,53 @@ class Starts(LiveTest):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
+        said = []
         for line in process.stderr:
-            told = json.loads(line)
-            if "traffic" in told:
+            said.append(json.loads(line))
+            if "traffic" in said[-1]:
                 break
-        url = "http://" + told["address"]
+        url = "http://" + said[-1]["address"]
         ask = urllib.request.Request(url + "/v3/cluster/member/list", b"{}")
         members = json.load(urllib.request.urlopen(ask))["members"]
         self.assertEqual(members[0]["clientURLs"], [url])
+        process.terminate()
+        said += [json.loads(line) for line in process.stderr]
+        advertised = {line["msg"]: line["advertise-client-urls"] for line in said
+                      if line.get("advertise-client-urls")}
+        self.assertEqual(advertised, dict.fromkeys(
+            ("now serving peer/client/metrics", "closing etcd server", "closed etcd server"), [url]))
+
+    def files(self, hard, *args):
+        """The warnings about open files of a server that may have so many of them."""
+        def limits():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        server = self.serving(limits=limits, args=args, directory=self.scratch / f"data{len(args)}")
+        return [json.loads(line) for line in server.lines if "raise LimitNOFILE" in line]
 
     def test_few_open_files_are_said(self):
-        def limits():
-            resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
-        server = self.serving(limits=limits)
-        said = [json.loads(line) for line in server.lines if "raise LimitNOFILE" in line]
-        self.assertEqual(said[0]["open-files"], 300)
-        self.assertEqual(said[0]["max-connections"], 65536)
+        said = self.files(300)
+        self.assertEqual((said[0]["open-files"], said[0]["max-connections"]), (300, 65536))
+
+    def test_fewer_open_files_than_connections_are_said_only_if_those_were_asked_for(self):
+        self.assertEqual(self.files(10_000), [])
+        said = self.files(10_000, "--max-connections=65536")
+        self.assertEqual((said[0]["open-files"], said[0]["max-connections"]), (10_000, 65536))
+
+    def test_an_ordinary_start_warns_of_nothing(self):
+        server = self.serving()
+        warned = [line for line in server.lines if '"level":"info"' not in line]
+        self.assertEqual(warned, [])
+
+    def test_simple_tokens_are_warned_of_once_they_count(self):
+        server = self.serving()
+        endpoint = ["etcdctl", "--endpoints", server.url]
+        for words in (["user", "add", "root:x"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
+            subprocess.run(endpoint + words, env=dict(os.environ, ETCDCTL_API="3"), check=True,
+                           capture_output=True, timeout=60)
+        server.stop()
+        server.start()
+        self.assertEqual(sum("simple token is not cryptographically signed" in line
+                             for line in server.lines), 1)
 
     def test_log_files_are_opened_anew_on_a_signal(self):
         import signal
