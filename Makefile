@@ -63,7 +63,7 @@ bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@bench/run
 
-lint: ## clang-tidy, cppcheck, layers and sizes
+lint: ## phrases to avoid, clang-tidy, cppcheck, layers and sizes
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint
