@@ -38,8 +38,8 @@ static const struct option_group *const groups[] = {&group};
 
 const struct options_table import_table = {
     .program = "vigil import",
-    .summary = "Makes a data directory of Vigil out of an etcd's: revisions, leases, users and "
-               "roles stay.",
+    .summary = "Converts a data directory or snapshot of etcd into a data directory of Vigil. "
+               "Revisions, leases, users and roles are kept.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
     .words = "SOURCE",

@@ -33,8 +33,8 @@ static const struct option_group *const groups[] = {&group};
 
 const struct options_table repair_table = {
     .program = "vigil repair",
-    .summary = "Says what is lost of a data directory that a start refuses as damaged, and lets go "
-               "of it when that is accepted.",
+    .summary = "Shows what a damaged data directory has lost, and makes it usable again once the "
+               "loss is accepted.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
     .flags_only = true,

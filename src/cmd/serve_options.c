@@ -21,12 +21,12 @@ static const struct option_group *const groups[] = {
     "a line in the log.\n"                                                                       \
     ".SH SIGNALS\n"                                                                              \
     ".TP\nSIGTERM, SIGINT, SIGHUP\nStop: calls under way are answered, watches end with "        \
-    "UNAVAILABLE so that clients go on elsewhere. A second one ends the server at once.\n"       \
-    ".TP\nSIGUSR1\nOpen log files anew.\n"                                                       \
+    "UNAVAILABLE so that clients reconnect. A second signal ends the server at once.\n"          \
+    ".TP\nSIGUSR1\nReopen the log files.\n"                                                      \
     ".SH EXIT STATUS\n"                                                                          \
     ".TP\n0\nStopped by a signal (under the name etcd: died by it).\n"                           \
-    ".TP\n1\nCould not start, or could not go on.\n"                                             \
-    ".TP\n2\nA flag is not known or has a bad value.\n"
+    ".TP\n1\nThe server could not start, or could not continue.\n"                               \
+    ".TP\n2\nA flag is unknown or has an invalid value.\n"
 
 const struct options_table serve_table = {
     .program = "vigil serve",

@@ -4,16 +4,16 @@
  */
 #include "cmd/serve_options_rows.h"
 
-#define ONE_NODE "it has no meaning on one node"
+#define ONE_NODE "it has no effect on a single node"
 #define NO_PEERS "there are no peers"
-#define NO_DIALLING "the server calls nobody"
-#define NO_DISCOVERY "a cluster cannot be discovered: Vigil is one node"
+#define NO_DIALLING "the server opens no connections"
+#define NO_DISCOVERY "Vigil is a single node and discovers no cluster"
 #define NO_BBOLT "the data is not kept in bbolt"
-#define OWN_STEPS "compaction chooses its own steps"
-#define NO_TRACES "traces are not made yet"
+#define OWN_STEPS "compaction paces itself"
+#define NO_TRACES "tracing is not implemented"
 #define NO_PROXY "there is no proxy mode"
 #define V2_OF_ITS_OWN "--enable-v2 alone decides whether the v2 API is served"
-#define LONG_GONE "etcd itself has forgotten it"
+#define LONG_GONE "etcd has removed it"
 
 /* Values are read as etcd reads them, so that what it refuses is refused, and then dropped. */
 #define IGNORED(flag, type, usual, why)                                           \
@@ -81,7 +81,7 @@ static const struct option ignored[] = {
     IGNORED("distributed-tracing-sampling-rate", INT, "0", NO_TRACES),
     IGNORED("v2-deprecation", TEXT, "write-only", V2_OF_ITS_OWN),
     IGNORED("experimental-enable-v2v3", TEXT, "", V2_OF_ITS_OWN),
-    IGNORED("log-package-levels", TEXT, "", "there is one level for all"),
+    IGNORED("log-package-levels", TEXT, "", "one level applies to all packages"),
     IGNORED("proxy", TEXT, "off", NO_PROXY),
     IGNORED("proxy-failure-wait", INT, "5000", NO_PROXY),
     IGNORED("proxy-refresh-interval", INT, "30000", NO_PROXY),
@@ -93,7 +93,7 @@ static const struct option ignored[] = {
     IGNORED("experimental-enable-lease-checkpoint-persist", BOOL, "false", ONE_NODE),
     IGNORED("experimental-txn-mode-write-with-shared-buffer", BOOL, "true", NO_BBOLT),
     IGNORED("experimental-stop-grpc-service-on-defrag", BOOL, "false",
-            "defragmenting stops nobody"),
+            "defragmenting does not block clients"),
     REFUSED("discovery", TEXT, "", NO_DISCOVERY),
     REFUSED("discovery-token", TEXT, "", NO_DISCOVERY),
     REFUSED("discovery-endpoints", TEXT, "", NO_DISCOVERY),

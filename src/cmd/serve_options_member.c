@@ -5,46 +5,49 @@ static const struct option member[] = {
         .name = "name",
         .kind = OPTION_TEXT,
         .fallback = "default",
-        .help = "The name of this member, shown in the member list.",
+        .help = "The name of this member, as shown in the member list.",
         FIELD(name),
     },
     {
         .name = "data-dir",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "Where the data is kept. Made if missing, private to its user, locked while in "
-                "use. Empty: vigil.data, or NAME.etcd when started as etcd.",
+        .help = "The directory that holds the data. It is created if missing, is private to its "
+                "owner, and is locked while in use. Empty: vigil.data, or NAME.etcd when started "
+                "under the name etcd.",
         FIELD(data_dir),
     },
     {
         .name = "listen-client-urls",
         .kind = OPTION_LIST,
         .fallback = "http://localhost:2379",
-        .help =
-            "Where to take gRPC and HTTP from clients: http://HOST:PORT, https://HOST:PORT (with "
-            "--cert-file), unix://FILE or unixs://FILE. With port 0 one that is free, which the "
-            "log tells.",
+        .help = "URLs on which clients are served over gRPC and HTTP: http://HOST:PORT, "
+                "https://HOST:PORT (needs --cert-file), unix://FILE or unixs://FILE. Port 0 picks "
+                "a free port, which the log shows.",
         FIELD(listen_client_urls),
     },
     {
         .name = "advertise-client-urls",
         .kind = OPTION_LIST,
         .fallback = "",
-        .help = "The client URLs shown in the member list. Empty: those it listens on.",
+        .help =
+            "The client URLs shown in the member list. Empty: the URLs of --listen-client-urls.",
         FIELD(advertise_client_urls),
     },
     {
         .name = "listen-peer-urls",
         .kind = OPTION_LIST,
         .fallback = "http://localhost:2380",
-        .help = "Taken for etcd's sake. One node has no peers, so nothing listens there.",
+        .help = "Accepted for compatibility with etcd. A single node has no peers, so nothing "
+                "listens there.",
         FIELD(listen_peer_urls),
     },
     {
         .name = "config-file",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "A file of settings in YAML. All other flags, and variables, are then ignored.",
+        .help =
+            "A YAML file of settings. All other flags and environment variables are then ignored.",
         .flag_only = true,
         FIELD(config_file),
     },
@@ -52,15 +55,15 @@ static const struct option member[] = {
         .name = "emulate-version",
         .kind = OPTION_TEXT,
         .fallback = "3.7.0",
-        .help = "The version of etcd that is told to clients, which choose what to use by it.",
+        .help = "The etcd version reported to clients, some of which enable features by it.",
         FIELD(emulate_version),
     },
     {
         .name = "feature-gates",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "NAME=true or NAME=false, comma-separated: features of etcd, none of which makes a "
-                "difference here.",
+        .help = "Comma-separated NAME=true or NAME=false: feature gates of etcd. Only "
+                "InitialCorruptCheck has an effect.",
         FIELD(feature_gates),
     },
     {
@@ -78,22 +81,22 @@ static const struct option cluster[] = {
         .name = "initial-advertise-peer-urls",
         .kind = OPTION_LIST,
         .fallback = "http://localhost:2380",
-        .help = "The peer URLs shown in the member list. At the first start the ids of member "
-                "and cluster are made of them and the token, as etcd makes them.",
+        .help = "The peer URLs shown in the member list. At the first start the member and cluster "
+                "IDs are derived from them and from the cluster token, as in etcd.",
         FIELD(initial_advertise_peer_urls),
     },
     {
         .name = "initial-cluster",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "NAME=URL of the one member. Empty: --name and --initial-advertise-peer-urls.",
+        .help = "NAME=URL of the only member. Empty: --name and --initial-advertise-peer-urls.",
         FIELD(initial_cluster),
     },
     {
         .name = "initial-cluster-token",
         .kind = OPTION_TEXT,
         .fallback = "etcd-cluster",
-        .help = "Sets clusters apart that have the same peer URLs.",
+        .help = "Distinguishes clusters that have the same peer URLs.",
         FIELD(initial_cluster_token),
     },
     {
@@ -101,21 +104,22 @@ static const struct option cluster[] = {
         .kind = OPTION_ENUM,
         .choices = "new|existing",
         .fallback = "new",
-        .help = "Taken for etcd's sake: a data directory is opened if there is one.",
+        .help =
+            "Accepted for compatibility with etcd: an existing data directory is always opened.",
         FIELD(initial_cluster_state),
     },
     {
         .name = "strict-reconfig-check",
         .kind = OPTION_BOOL,
         .fallback = "true",
-        .help = "Refuse to add a member when most would not have started.",
+        .help = "Refuse to add a member while most members have not started.",
         FIELD(strict_reconfig_check),
     },
     {
         .name = "max-learners",
         .kind = OPTION_INT,
         .fallback = "1",
-        .help = "Learners that can be among the members.",
+        .help = "The largest number of learners among the members.",
         .min = 0,
         .max = 31,
         FIELD(max_learners),
@@ -124,14 +128,16 @@ static const struct option cluster[] = {
         .name = "heartbeat-interval",
         .kind = OPTION_INT,
         .fallback = "100",
-        .help = "With --election-timeout: decides the shortest lease.",
+        .help = "In milliseconds. Together with --election-timeout it determines the shortest "
+                "lease TTL.",
         FIELD(heartbeat_interval_ms),
     },
     {
         .name = "election-timeout",
         .kind = OPTION_INT,
         .fallback = "1000",
-        .help = "In milliseconds: half as long again is the shortest lease, in whole seconds.",
+        .help = "In milliseconds. The shortest lease TTL is one and a half times this, rounded up "
+                "to whole seconds.",
         FIELD(election_timeout_ms),
     },
 };

@@ -5,7 +5,8 @@ static const struct option requests[] = {
         .name = "max-txn-ops",
         .kind = OPTION_INT,
         .fallback = "128",
-        .help = "Operations in one list of a transaction; nested ones share it.",
+        .help = "The largest number of operations in one list of a transaction, including nested "
+                "transactions.",
         .min = 1,
         .max = 1 << 20,
         FIELD(max_txn_ops),
@@ -14,7 +15,8 @@ static const struct option requests[] = {
         .name = "max-request-bytes",
         .kind = OPTION_SIZE,
         .fallback = "1572864",
-        .help = "The largest write. A message may be 512 KiB longer before it is not read at all.",
+        .help = "The largest write request. Messages more than 512 KiB larger than this are not "
+                "read at all.",
         .min = 1,
         .max = 1024 * MIB,
         FIELD(max_request_bytes),
@@ -23,7 +25,7 @@ static const struct option requests[] = {
         .name = "max-concurrent-streams",
         .kind = OPTION_INT,
         .fallback = "32768",
-        .help = "Calls under way at the same time on one connection.",
+        .help = "The largest number of concurrent calls on one connection.",
         .min = 1,
         .max = UINT32_MAX,
         FIELD(max_concurrent_streams),
@@ -32,7 +34,7 @@ static const struct option requests[] = {
         .name = "grpc-keepalive-min-time",
         .kind = OPTION_DURATION,
         .fallback = "5s",
-        .help = "The shortest time between two pings of a client that has a call under way.",
+        .help = "The shortest interval at which a client with an open call may send pings.",
         .min = 0,
         .max = 24 * HOUR,
         FIELD(grpc_keepalive_min_time_ns),
@@ -41,7 +43,7 @@ static const struct option requests[] = {
         .name = "grpc-keepalive-interval",
         .kind = OPTION_DURATION,
         .fallback = "2h0m0s",
-        .help = "After so long without a byte from a client it is asked; 0: never.",
+        .help = "A client that has been silent for this long is sent a ping; 0: never.",
         .min = 0,
         .max = 1000 * HOUR,
         FIELD(grpc_keepalive_interval_ns),
@@ -50,7 +52,7 @@ static const struct option requests[] = {
         .name = "grpc-keepalive-timeout",
         .kind = OPTION_DURATION,
         .fallback = "20s",
-        .help = "And so long after asking its connection is closed.",
+        .help = "A connection is closed if its ping is not answered for this long.",
         .min = 1,
         .max = 1000 * HOUR,
         FIELD(grpc_keepalive_timeout_ns),
@@ -59,7 +61,7 @@ static const struct option requests[] = {
         .name = "watch-progress-notify-interval",
         .kind = OPTION_DURATION,
         .fallback = "10m0s",
-        .help = "How often a watch that asked for it is told that nothing has happened; at least "
+        .help = "How often an idle watch that requested progress notifications gets one; at least "
                 "100ms.",
         .min = 0,
         .max = 24 * HOUR,
@@ -72,32 +74,33 @@ static const struct option http[] = {
         .name = "listen-client-http-urls",
         .kind = OPTION_LIST,
         .fallback = "",
-        .help = "Where to take HTTP from clients, and no gRPC; --listen-client-urls then take gRPC "
-                "only. Empty: both on --listen-client-urls.",
+        .help = "URLs that serve only HTTP to clients; --listen-client-urls then serve only gRPC. "
+                "Empty: both on --listen-client-urls.",
         FIELD(listen_client_http_urls),
     },
     {
         .name = "enable-grpc-gateway",
         .kind = OPTION_BOOL,
         .fallback = "true",
-        .help = "Serve the methods as JSON under /v3/.",
+        .help = "Serve the gRPC methods as JSON under /v3/.",
         FIELD(enable_grpc_gateway),
     },
     {
         .name = "cors",
         .kind = OPTION_LIST,
         .fallback = "*",
-        .help = "Origins of which pages in browsers may call; * or empty: all. Unless it is given, "
-                "and except under the name etcd, pages are refused on loopback without TLS.",
+        .help = "Origins whose browser pages may call the server; * or empty: all. Without this "
+                "flag, and unless started under the name etcd, pages of other origins are refused "
+                "on loopback without TLS.",
         FIELD(cors),
     },
     {
         .name = "host-whitelist",
         .kind = OPTION_LIST,
         .fallback = "*",
-        .help = "Host names under which HTTP without TLS is served; * or empty: all. Unless it is "
-                "given, and except under the name etcd, on loopback only localhost, loopback "
-                "addresses and the hosts of --advertise-client-urls are served.",
+        .help = "Host names accepted in HTTP requests without TLS; * or empty: all. Without this "
+                "flag, and unless started under the name etcd, requests on loopback are accepted "
+                "only for localhost, loopback addresses and the hosts of --advertise-client-urls.",
         FIELD(host_whitelist),
     },
 };
@@ -107,15 +110,15 @@ static const struct option storage[] = {
         .name = "quota-backend-bytes",
         .kind = OPTION_INT,
         .fallback = "0",
-        .help = "The size of the database past which nothing is put any more, and an alarm is "
-                "raised; 0: 2 GiB; negative: no limit.",
+        .help = "The database size above which puts are refused and an alarm is raised; 0: 2 GiB; "
+                "negative: no limit.",
         FIELD(quota_backend_bytes),
     },
     {
         .name = "segment-bytes",
         .kind = OPTION_SIZE,
         .fallback = "67108864",
-        .help = "The size of a file of the log. It is made and filled with zeros ahead of use.",
+        .help = "The size of one log file. Files are created and filled with zeros ahead of use.",
         .min = 4 * MIB,
         .max = 1024 * MIB,
         FIELD(segment_bytes),
@@ -124,7 +127,8 @@ static const struct option storage[] = {
         .name = "checkpoint-bytes",
         .kind = OPTION_SIZE,
         .fallback = "67108864",
-        .help = "How much log is written between two checkpoints: what a start reads again.",
+        .help = "How much log is written between two checkpoints. A start replays at most about "
+                "this much.",
         .min = 1 * MIB,
         .max = 65536 * MIB,
         FIELD(checkpoint_bytes),
@@ -133,7 +137,7 @@ static const struct option storage[] = {
         .name = "corrupt-check-time",
         .kind = OPTION_DURATION,
         .fallback = "0s",
-        .help = "How often all that is stored is read, slowly, and held to its checksums and to "
+        .help = "How often all stored data is read slowly and compared with its checksums and with "
                 "the index; 0: every hour.",
         .min = 0,
         .max = 10000 * HOUR,
@@ -143,16 +147,16 @@ static const struct option storage[] = {
         .name = "experimental-initial-corrupt-check",
         .kind = OPTION_BOOL,
         .fallback = "false",
-        .help = "Read all that is stored before serving, and do not start on damage. The same as "
-                "--feature-gates=InitialCorruptCheck=true.",
+        .help = "Read all stored data before serving, and refuse to start if any is damaged. The "
+                "same as --feature-gates=InitialCorruptCheck=true.",
         FIELD(initial_corrupt_check),
     },
     {
         .name = "bootstrap-defrag-threshold-megabytes",
         .kind = OPTION_INT,
         .fallback = "0",
-        .help = "Defragment after a start if that would free so many megabytes; 0: do not. Clients "
-                "are served meanwhile.",
+        .help = "Defragment after the start if that would free at least this many megabytes; 0: "
+                "never. Clients are served in the meantime.",
         .min = 0,
         .max = 1 << 30,
         FIELD(bootstrap_defrag_threshold_megabytes),
@@ -166,15 +170,15 @@ static const struct option storage[] = {
         .kind = OPTION_ENUM,
         .choices = "periodic|revision",
         .fallback = "periodic",
-        .help = "What --auto-compaction-retention counts: time or revisions.",
+        .help = "The unit of --auto-compaction-retention: time or revisions.",
         FIELD(auto_compaction_mode),
     },
     {
         .name = "auto-compaction-retention",
         .kind = OPTION_TEXT,
         .fallback = "0",
-        .help = "How much history is kept: hours or a duration like 5m; or a number of revisions. "
-                "0: nothing is compacted without being asked.",
+        .help = "How much history to keep: hours, a duration such as 5m, or a number of revisions. "
+                "0: no automatic compaction.",
         FIELD(auto_compaction_retention),
     },
 };

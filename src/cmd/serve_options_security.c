@@ -5,7 +5,8 @@ static const struct option security[] = {
         .name = "cert-file",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "The certificate shown to clients of https URLs, PEM; its chain may follow.",
+        .help =
+            "The server certificate for https URLs, PEM. Its chain may follow in the same file.",
         FIELD(cert_file),
     },
     {
@@ -19,15 +20,15 @@ static const struct option security[] = {
         .name = "client-cert-auth",
         .kind = OPTION_BOOL,
         .fallback = "false",
-        .help = "Take only clients with a certificate that --trusted-ca-file has signed.",
+        .help = "Accept only clients that present a certificate signed by --trusted-ca-file.",
         FIELD(client_cert_auth),
     },
     {
         .name = "trusted-ca-file",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "Certificates of the authorities that sign those of clients, PEM. Given alone, it "
-                "asks for such certificates too.",
+        .help = "The certificate authorities that sign client certificates, PEM. Without "
+                "--client-cert-auth it requires client certificates, too.",
         FIELD(trusted_ca_file),
     },
     {
@@ -41,28 +42,29 @@ static const struct option security[] = {
         .name = "client-cert-allowed-cn",
         .kind = OPTION_LIST,
         .fallback = "",
-        .help = "Common names of which a client certificate must have one. Empty: any.",
+        .help = "Accept only client certificates with one of these common names. Empty: any.",
         FIELD(client_cert_allowed_cn),
     },
     {
         .name = "client-cert-allowed-hostname",
         .kind = OPTION_LIST,
         .fallback = "",
-        .help = "Host names of which a client certificate must be valid for one. Empty: any.",
+        .help = "Accept only client certificates that are valid for one of these host names. "
+                "Empty: any.",
         FIELD(client_cert_allowed_hostname),
     },
     {
         .name = "auto-tls",
         .kind = OPTION_BOOL,
         .fallback = "false",
-        .help = "Without --cert-file: use a certificate made and signed by ourselves.",
+        .help = "Without --cert-file: generate and use a self-signed certificate.",
         FIELD(auto_tls),
     },
     {
         .name = "self-signed-cert-validity",
         .kind = OPTION_INT,
         .fallback = "1",
-        .help = "Years that such a certificate is valid.",
+        .help = "The validity of a generated certificate, in years.",
         .min = 1,
         .max = 100,
         FIELD(self_signed_cert_validity),
@@ -71,30 +73,28 @@ static const struct option security[] = {
         .name = "tls-min-version",
         .kind = OPTION_TEXT,
         .fallback = "TLS1.2",
-        .help = "The oldest version of TLS that is spoken: TLS1.2 or TLS1.3. Empty: TLS1.2.",
+        .help = "The oldest TLS version to accept: TLS1.2 or TLS1.3. Empty: TLS1.2.",
         FIELD(tls_min_version),
     },
     {
         .name = "tls-max-version",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help =
-            "The newest version of TLS that is spoken: TLS1.2 or TLS1.3. Empty: the newest known.",
+        .help = "The newest TLS version to accept: TLS1.2 or TLS1.3. Empty: the newest known.",
         FIELD(tls_max_version),
     },
     {
         .name = "cipher-suites",
         .kind = OPTION_LIST,
         .fallback = "",
-        .help = "Cipher suites up to TLS 1.2, by the names of the standard. Empty: those that are "
-                "safe.",
+        .help = "Cipher suites for TLS 1.2, by their standard names. Empty: a list of safe suites.",
         FIELD(cipher_suites),
     },
     {
         .name = "auth-token",
         .kind = OPTION_TEXT,
         .fallback = "simple",
-        .help = "What users are given when they log in: simple, or "
+        .help = "The kind of token that users get when they log in: simple, or "
                 "jwt,sign-method=RS256,priv-key=FILE,pub-key=FILE,ttl=5m.",
         FIELD(auth_token),
     },
@@ -102,7 +102,7 @@ static const struct option security[] = {
         .name = "auth-token-ttl",
         .kind = OPTION_INT,
         .fallback = "300",
-        .help = "Seconds that a simple token lives when it is not used. 0: 300.",
+        .help = "Seconds after which an unused simple token expires. 0: 300.",
         .max = INT32_MAX,
         FIELD(auth_token_ttl_s),
     },
@@ -110,8 +110,8 @@ static const struct option security[] = {
         .name = "bcrypt-cost",
         .kind = OPTION_INT,
         .fallback = "10",
-        .help = "How hard passwords are hashed, from 4 to 31: one more takes twice as long. "
-                "Anything else: 10.",
+        .help = "The cost of hashing passwords, from 4 to 31; each step doubles the time. Any "
+                "other value: 10.",
         .max = INT32_MAX,
         FIELD(bcrypt_cost),
     },

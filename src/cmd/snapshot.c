@@ -106,7 +106,7 @@ static const struct option_group *const groups[] = {&restore_group, &status_grou
 
 const struct options_table snapshot_table = {
     .program = "vigil snapshot",
-    .summary = "Makes a data directory out of a snapshot, or says what is in one.",
+    .summary = "Restores a snapshot into a new data directory, or shows what a snapshot contains.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
     .words = "restore|status FILE",

@@ -163,7 +163,7 @@ class Sources(LiveTest):
     def test_discovery_is_refused(self):
         code, lines = ended(SUBJECT, "--discovery-srv", "example.org", "--data-dir", str(self.scratch / "d"))
         self.assertEqual(code, 1)
-        self.assertIn("cannot be discovered", failure(lines))
+        self.assertIn("discovers no cluster", failure(lines))
 
 
 @only_vigil
