@@ -8,7 +8,7 @@
 
 /* Up to here every byte is held to its checksum before anything is sent. Longer lists cost three
  * quarters more with it: of those the index vouches for place and length, unless damage is known
- * (decision 25). */
+ * (decision 17). */
 enum { CHECKED_BYTES_MAX = 16 * 1024 };
 
 /* -- Fields as they are sent -- */
