@@ -389,9 +389,9 @@ static enum status start_worker(struct server *server)
 {
     struct turn *turn;
     TRY(turns_join(server->turns, "worker", &turn));
-    TRY(worker_start("vigil-worker", turn, &server->kube.worker));
-    server->etcd.worker = server->kube.worker;
-    return ST_OK;
+    server->etcd.worker = server->kube.worker = worker_new("vigil-worker", WORKER_QUEUE_MAX);
+    worker_set_turn(server->kube.worker, turn);
+    return worker_start(server->kube.worker);
 }
 
 enum status server_start(const struct server_config *config, struct server **ret_server,
@@ -468,7 +468,7 @@ void server_free(struct server *server)
     if (server->started)
         net_server_stop(server->net);
     net_server_free(server->net);
-    worker_stop(server->kube.worker);
+    worker_free(server->kube.worker);
     server_tls_free(server->tls);
     engine_local_close(server->engine);
     budget_free(server->budget); /* everything has been given back */

@@ -95,8 +95,8 @@ enum status server_auth_init(struct server_auth *auth, const struct server_auth_
     auth->bcrypt_cost = choose_cost(config->bcrypt_cost);
     auth->hasher = hasher_new();
     TRY(turns_join(turns, "hasher", &turn));
-    hasher_set_turn(auth->hasher, turn);
-    enum status status = hasher_start(auth->hasher);
+    worker_set_turn(auth->hasher, turn);
+    enum status status = worker_start(auth->hasher);
     if (status != ST_OK)
         return error_set(error, status, "cannot start a thread for passwords: %s",
                          status_text(status));
@@ -105,7 +105,7 @@ enum status server_auth_init(struct server_auth *auth, const struct server_auth_
 
 void server_auth_fini(struct server_auth *auth)
 {
-    hasher_free(auth->hasher);
+    worker_free(auth->hasher);
     auth_issuer_free(auth->issuer);
     *auth = (struct server_auth){0};
 }

@@ -22,7 +22,7 @@ enum { AUTH_KEY_FILE_BYTES_MAX = 1 << 20 };
 
 struct server_auth {
     struct auth_issuer *issuer; /* owned */
-    struct hasher *hasher;      /* owned; started */
+    struct worker *hasher;      /* owned; started */
     unsigned bcrypt_cost;
 };
 

@@ -42,19 +42,20 @@ static void submitted(struct auth_call *a, enum status status)
 
 static void fail_hashing(struct auth_call *a)
 {
-    if (a->job.hasher.status == ST_INVALID && a->job.hasher.password.len > AUTH_PASSWORD_BYTES_MAX)
+    if (a->job.hasher.work.status == ST_INVALID &&
+        a->job.hasher.password.len > AUTH_PASSWORD_BYTES_MAX)
         grpc_call_fail_text(a->call, GRPC_UNKNOWN,
                             SLICE_LITERAL("bcrypt: password length exceeds 72 bytes"));
-    else if (a->job.hasher.status == ST_INVALID)
+    else if (a->job.hasher.work.status == ST_INVALID)
         grpc_call_fail_text(a->call, GRPC_INVALID_ARGUMENT,
                             SLICE_LITERAL("vigil: a password cannot have a NUL byte"));
     else
-        grpc_call_fail(a->call, a->job.hasher.status);
+        grpc_call_fail(a->call, a->job.hasher.work.status);
 }
 
 static void password_made(struct auth_call *a)
 {
-    if (a->job.hasher.status != ST_OK) {
+    if (a->job.hasher.work.status != ST_OK) {
         fail_hashing(a);
         return;
     }
@@ -189,7 +190,7 @@ static void give_token(struct auth_call *a)
 
 static void password_checked(struct auth_call *a)
 {
-    enum status status = a->job.hasher.status;
+    enum status status = a->job.hasher.work.status;
     if (status == ST_OK && a->nobody)
         status = ST_AUTH_FAILED;
     if (status == ST_OK)

@@ -12,7 +12,7 @@
 struct fixture {
     struct peer peer;
     struct etcd_config config;
-    struct hasher *hasher;
+    struct worker *hasher;
     bool hashing; /* its thread runs */
     struct loop *loop;
     char token[AUTH_TOKEN_ROOM];
@@ -41,7 +41,7 @@ static inline void fixture_init(struct fixture *f, unsigned inline_percent, cons
 static inline void start_hasher(struct fixture *f)
 {
     if (!f->hashing)
-        assert_int_equal(hasher_start(f->hasher), ST_OK);
+        assert_int_equal(worker_start(f->hasher), ST_OK);
     f->hashing = true;
 }
 
@@ -56,7 +56,7 @@ static inline void fixture_fini(struct fixture *f)
         loop_turn(f->loop, NS_PER_MS);
     p->connection = NULL;
     peer_fini(p);
-    hasher_free(f->hasher);
+    worker_free(f->hasher);
     auth_issuer_free(f->config.issuer);
     loop_free(f->loop);
 }

@@ -9,18 +9,18 @@
 
 struct auth_desk {
     struct mailbox answers;
-    struct hasher *hasher; /* borrowed; may be NULL */
+    struct worker *hasher; /* borrowed; may be NULL */
 };
 
 static void receive(void *owner, struct mailbox_node *node)
 {
     (void)owner;
-    struct desk_job *job = CONTAINER_OF(node, struct desk_job, hasher.in_mailbox);
+    struct desk_job *job = CONTAINER_OF(node, struct desk_job, hasher.work.in_mailbox);
     job->face->under_way--;
     job->done(job);
 }
 
-struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher)
+struct auth_desk *auth_desk_new(struct loop *loop, struct worker *hasher)
 {
     size_t bytes = align_up(sizeof(struct auth_desk), 64);
     struct auth_desk *desk = xalloc_check(aligned_alloc(64, bytes), bytes);
@@ -34,8 +34,7 @@ void auth_desk_free(struct auth_desk *desk)
 {
     if (!desk)
         return;
-    if (desk->hasher)
-        hasher_leave(desk->hasher, &desk->answers);
+    worker_leave(desk->hasher, &desk->answers);
     mailbox_detach(&desk->answers);
     free(desk);
 }
@@ -46,7 +45,7 @@ static enum status submit(struct etcd_face *face, struct desk_job *job)
     if (!face->desk || !face->desk->hasher)
         return ST_UNIMPLEMENTED;
     job->face = face;
-    job->hasher.answers = &face->desk->answers;
+    job->hasher.work.answers = &face->desk->answers;
     TRY(hasher_submit(face->desk->hasher, &job->hasher));
     face->under_way++;
     return ST_OK;
@@ -55,7 +54,7 @@ static enum status submit(struct etcd_face *face, struct desk_job *job)
 enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
                       struct slice password)
 {
-    job->hasher.peer = wire_peer_key(peer);
+    job->hasher.work.share = wire_peer_key(peer);
     job->hasher.task = HASHER_MAKE;
     job->hasher.password = password;
     job->hasher.cost = face->config->bcrypt_cost;
@@ -66,7 +65,7 @@ enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_
 enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
                        struct slice password, struct slice hash)
 {
-    job->hasher.peer = wire_peer_key(peer);
+    job->hasher.work.share = wire_peer_key(peer);
     job->hasher.task = HASHER_CHECK;
     job->hasher.password = password;
     job->hasher.hash = hash;
@@ -75,7 +74,7 @@ enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire
 
 void desk_give_up(struct desk_job *job)
 {
-    atomic_store_explicit(&job->hasher.given_up, true, memory_order_relaxed);
+    atomic_store_explicit(&job->hasher.work.given_up, true, memory_order_relaxed);
 }
 
 struct slice desk_hash_of_nobody(const struct etcd_face *face, struct arena *arena)

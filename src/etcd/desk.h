@@ -19,11 +19,11 @@ struct loop;
 struct desk_job {
     struct hasher_job hasher;
     struct etcd_face *face;             /* the desk's own */
-    void (*done)(struct desk_job *job); /* with hasher.status; exactly once if submitted */
+    void (*done)(struct desk_job *job); /* with hasher.work.status; exactly once if submitted */
 };
 
 /* hasher: may be NULL, and nothing can be hashed then. */
-struct auth_desk *auth_desk_new(struct loop *loop, struct hasher *hasher);
+struct auth_desk *auth_desk_new(struct loop *loop, struct worker *hasher);
 void auth_desk_free(struct auth_desk *desk); /* none may be under way; accepts NULL */
 
 /* Until it is done the face is busy. What is hashed is lent until then. Peers take turns.

@@ -21,7 +21,6 @@
 struct auth_issuer;
 struct budget;
 struct etcd_health_counts;
-struct hasher;
 struct turns;
 struct worker;
 
@@ -66,7 +65,7 @@ struct etcd_config {
     struct etcd_health_counts *health_counts; /* NULL: nothing is counted */
     /* Authentication. NULL: no password can be set, and nobody can log in. */
     struct auth_issuer *issuer;
-    struct hasher *hasher;
+    struct worker *hasher;
     unsigned bcrypt_cost;
     bool names_from_certificates; /* a certificate's common name is a user's */
 };

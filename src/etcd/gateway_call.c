@@ -405,13 +405,26 @@ static void deliver_rest(struct deferred *deferred)
         deliver(g);
 }
 
+static void fail_busy(struct gateway_call *g, enum status status)
+{
+    g->answered = true;
+    gateway_respond_error(g->gateway, g->x, status_code(status),
+                          SLICE_LITERAL("too many large requests are under way, please try again"));
+}
+
 /* It may have been answered meanwhile: its time was up, or the server leaves. */
-static void on_read(void *owner)
+static void on_read(void *owner, enum status status)
 {
     struct gateway_call *g = owner;
     g->away = false;
-    if (g->answered)
+    if (g->answered || status != ST_OK)
         drop_requests(g);
+    if (g->answered)
+        return;
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+        fail_busy(g, status);
+    else if (status != ST_OK)
+        break_off(g, status);
     else
         deliver(g);
 }
@@ -429,14 +442,10 @@ static bool send_away(struct gateway_call *g)
         return false;
     enum status status = gateway_work_start(g->gateway->desk, &order, &g->work);
     g->away = status == ST_OK;
-    if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
-        g->answered = true;
-        gateway_respond_error(
-            g->gateway, g->x, status_code(status),
-            SLICE_LITERAL("too many large requests are under way, please try again"));
-    } else if (status != ST_OK) {
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+        fail_busy(g, status);
+    else if (status != ST_OK)
         break_off(g, status);
-    }
     return true;
 }
 

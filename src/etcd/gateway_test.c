@@ -5,11 +5,10 @@
 #include "codec/json/scanner.h"
 #include "etcd/auth_fixture.h"
 #include "etcd/gateway_work.h"
+#include "io/blocked_worker_test.h"
 #include "io/loop.h"
-#include "io/worker.h"
 #include "wire/connection.h"
 
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +19,8 @@
 /* HTTP/1.1 connections to a face over the fake engine. tests/live/gateway_test.py compares what is
  * answered with a real etcd; here it is about when, and who leaves meanwhile. */
 enum { CONNECTIONS = 4 };
+
+static struct blocked_worker blocked;
 
 struct fixture {
     struct etcd_config config;
@@ -42,7 +43,6 @@ static void ignore(void *owner)
     (void)owner;
 }
 
-/* worker: owned from here on. */
 static void fixture_open(struct fixture *f, unsigned inline_percent, uint32_t calls_max,
                          struct worker *worker)
 {
@@ -104,7 +104,8 @@ static void fixture_fini(struct fixture *f)
     auth_issuer_free(f->issuer);
     for (size_t i = 0; i < CONNECTIONS; i++)
         buf_fini(&f->out[i]);
-    worker_stop(f->worker);
+    if (f->worker)
+        blocked_worker_fini(&blocked);
     loop_free(f->loop);
     account_unref(f->account);
     assert_int_equal(budget_stats(f->budget).held_bytes, 0);
@@ -434,66 +435,20 @@ static void long_lists_are_pulled(void **state)
 
 /* -- Large bodies -- */
 
-/* Jobs of a worker that does nothing until it is let go; the others fill its queue. */
-struct obstacle {
-    struct worker_job job; /* first */
-    sem_t *begun, *goes;
-};
-
-static struct {
-    struct waker waker;
-    struct mailbox *back;
-    sem_t begun, goes;
-    struct obstacle obstacles[WORKER_QUEUE_MAX];
-    size_t count;
-} obstruction;
-
-static void run_obstacle(struct worker_job *job)
+/* The worker is blocked, and so many jobs wait in its queue. */
+static void fixture_init_blocked(struct fixture *f, size_t waiting)
 {
-    struct obstacle *obstacle = (struct obstacle *)job;
-    if (!obstacle->begun)
-        return;
-    sem_post(obstacle->begun);
-    sem_wait(obstacle->goes);
-}
-
-static void fixture_init_blocked(struct fixture *f, size_t count)
-{
-    struct worker *worker;
-    assert_int_equal(worker_start("test-worker", NULL, &worker), ST_OK);
-    fixture_open(f, 100, 100, worker);
-    waker_init_thread(&obstruction.waker);
-    obstruction.back = aligned_alloc(64, align_up(sizeof(*obstruction.back), 64));
-    mailbox_init(obstruction.back, &obstruction.waker);
-    sem_init(&obstruction.begun, 0, 0);
-    sem_init(&obstruction.goes, 0, 0);
-    obstruction.count = count;
-    for (size_t i = 0; i < count; i++) {
-        struct obstacle *one = &obstruction.obstacles[i];
-        *one = (struct obstacle){.job = {.answers = obstruction.back, .run = run_obstacle},
-                                 .begun = i ? NULL : &obstruction.begun,
-                                 .goes = &obstruction.goes};
-        assert_int_equal(worker_submit(worker, &one->job), ST_OK);
-    }
-    sem_wait(&obstruction.begun);
+    blocked_worker_init(&blocked);
+    fixture_open(f, 100, 100, blocked.worker);
+    blocked_worker_block(&blocked, waiting);
 }
 
 /* Everything has come back afterwards. */
 static void unblock(struct fixture *f)
 {
-    sem_post(&obstruction.goes);
-    while (obstruction.count) {
-        struct mailbox_node *node = mailbox_take(obstruction.back);
-        if (!node)
-            mailbox_wait(obstruction.back, CLOCK_NEVER);
-        for (; node; node = node->next)
-            obstruction.count--;
-    }
+    blocked_worker_release(&blocked);
     while (etcd_face_busy(f->face))
         loop_turn(f->loop, NS_PER_MS);
-    worker_leave(f->worker, obstruction.back);
-    waker_fini(&obstruction.waker);
-    free(obstruction.back);
 }
 
 /* Posts the body with so many blanks before its last byte that it has this length. */
@@ -518,7 +473,7 @@ static void others_are_answered_while_a_large_body_is_read(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init_blocked(&f, 1);
+    fixture_init_blocked(&f, 0);
     post_long(&f, 0, "kv/put", "", PUT, LARGE);
     post_long(&f, 1, "kv/put", "", "{\"key\":5}", LARGE);
     post_long(&f, 2, "watch", "",
@@ -568,7 +523,7 @@ static void peers_may_leave_while_their_body_is_read(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init_blocked(&f, 1);
+    fixture_init_blocked(&f, 0);
     post_long(&f, 0, "kv/put", "", PUT, LARGE);
     post_long(&f, 1, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}", LARGE);
     post_long(&f, 2, "kv/put", "", "{\"key\":5}", LARGE);
@@ -587,7 +542,7 @@ static void deadlines_end_calls_whose_body_is_read(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init_blocked(&f, 1);
+    fixture_init_blocked(&f, 0);
     post_long(&f, 0, "kv/put", "Grpc-Timeout: 3S\r\n", PUT, LARGE);
     post_long(&f, 1, "kv/put", "Grpc-Timeout: 3S\r\n", "{\"key\":5}", LARGE);
     post_long(&f, 2, "watch", "", "{\"create_request\":{\"key\":\"YQ==\"}}", LARGE);

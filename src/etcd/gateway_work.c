@@ -90,7 +90,7 @@ static void on_back(void *owner, struct mailbox_node *node)
     if (work->dropped)
         work_free(work);
     else
-        work->order.done(work->order.owner);
+        work->order.done(work->order.owner, work->job.status);
 }
 
 struct gateway_desk *gateway_desk_new(struct loop *loop, struct worker *worker)
@@ -152,7 +152,8 @@ enum status gateway_work_start(struct gateway_desk *desk, const struct gateway_o
 {
     struct gateway_work *work;
     TRY(work_new(order, &work));
-    work->job = (struct worker_job){.answers = &desk->back, .run = run};
+    work->job =
+        (struct worker_job){.answers = &desk->back, .run = run, .share = (uintptr_t)order->account};
     work->away = true;
     enum status status = worker_submit(desk->worker, &work->job);
     if (status != ST_OK) {
@@ -183,8 +184,10 @@ void gateway_work_drop(struct gateway_work *work)
 {
     if (!work)
         return;
-    if (work->away)
-        work->dropped = true;
-    else
+    if (!work->away) {
         work_free(work);
+        return;
+    }
+    work->dropped = true;
+    atomic_store_explicit(&work->job.given_up, true, memory_order_relaxed);
 }

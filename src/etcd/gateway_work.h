@@ -41,12 +41,14 @@ struct gateway_order {
     bool many; /* values, up to the first that is no message; otherwise only the first is read */
     struct slice json;
     struct account *account; /* may be NULL */
-    void (*done)(
-        void *owner); /* once, unless the work is dropped before; never from within start */
+    /* Once, unless the work is dropped before; never from within start. ST_OK, or why the worker
+     * has not read it: ST_REQUEST_TOO_MANY_REQUESTS, ST_STOPPED. */
+    void (*done)(void *owner, enum status status);
     void *owner;
 };
 
-/* ST_REQUEST_TOO_MANY_REQUESTS: the worker has enough. ST_NOMEM: so has the account. */
+/* ST_REQUEST_TOO_MANY_REQUESTS: the worker has too much to do. ST_NOMEM: the account holds too
+ * much. */
 MUST_CHECK
 enum status gateway_work_start(struct gateway_desk *desk, const struct gateway_order *order,
                                struct gateway_work **ret_work);

@@ -352,13 +352,13 @@ static void hashed(struct desk_job *job)
     if (!v2_call_done(&a->call))
         return;
     a->user.user.hash = slice_of(job->hasher.made, sizeof(job->hasher.made));
-    if (job->hasher.status == ST_OK)
+    if (job->hasher.work.status == ST_OK)
         load(a);
-    else if (job->hasher.status == ST_INVALID)
+    else if (job->hasher.work.status == ST_INVALID)
         v2_reply_message(a->call.exchange, a->call.face, 400,
                          "auth: a password has at most 72 bytes, none of them zero");
     else
-        reply_status(a, job->hasher.status);
+        reply_status(a, job->hasher.work.status);
 }
 
 static void hash_password(struct v2_auth *a)

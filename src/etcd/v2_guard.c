@@ -136,12 +136,12 @@ static void checked(struct desk_job *job)
     g->call->job = NULL;
     if (!v2_call_done(g->call))
         return;
-    if (job->hasher.status == ST_OK)
+    if (job->hasher.work.status == ST_OK)
         conclude(g, g->allowed, g->user);
-    else if (job->hasher.status == ST_AUTH_FAILED || job->hasher.status == ST_INVALID)
+    else if (job->hasher.work.status == ST_AUTH_FAILED || job->hasher.work.status == ST_INVALID)
         refuse(g, "the password is wrong, or there is no such user", g->user);
     else
-        fail(g, job->hasher.status);
+        fail(g, job->hasher.work.status);
 }
 
 static void check_password(struct v2_guard *g, const struct v2_policy *policy)

@@ -25,7 +25,7 @@ struct fixture {
     struct engine_shard *shard;
     struct etcd_face *face;
     struct loop *loop;
-    struct hasher *hasher;
+    struct worker *hasher;
     bool hashing; /* its thread runs */
     struct wire_server *server;
     struct wire_connection *connections[CONNECTIONS];
@@ -40,7 +40,7 @@ static void ignore(void *owner)
 static void start_hasher(struct fixture *f)
 {
     if (!f->hashing)
-        assert_int_equal(hasher_start(f->hasher), ST_OK);
+        assert_int_equal(worker_start(f->hasher), ST_OK);
     f->hashing = true;
 }
 
@@ -99,7 +99,7 @@ static void fixture_fini(struct fixture *f)
     etcd_face_free(f->face);
     engine_shard_free(f->shard);
     fake_free(f->engine);
-    hasher_free(f->hasher);
+    worker_free(f->hasher);
     loop_free(f->loop);
     for (size_t i = 0; i < CONNECTIONS; i++)
         buf_fini(&f->out[i]);

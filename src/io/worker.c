@@ -1,5 +1,6 @@
 #include "io/worker.h"
 
+#include "base/lock.h"
 #include "base/turn.h"
 #include "base/xalloc.h"
 
@@ -7,76 +8,251 @@
 #include <sched.h>
 #include <stdlib.h>
 
+/* Jobs in order, linked by their nodes. */
+struct job_chain {
+    struct mailbox_node *first, *last;
+};
+
+/* A share with jobs that wait. */
+struct share {
+    uint64_t key;
+    unsigned count; /* of its jobs that may be refused */
+    struct job_chain jobs;
+};
+
 struct worker {
-    struct mailbox jobs;
-    struct waker waker; /* the thread's */
+    struct lock lock;
+    /* With the lock held: shares in the order of their turns, and jobs that lost their places. */
+    struct share *shares;
+    size_t share_count, share_room;
+    unsigned waiting; /* jobs of all shares that may be refused */
+    struct job_chain refused;
+
+    unsigned queue_max;
+    const char *thread_name;
+    struct mailbox bell; /* always empty: the thread waits at it, and is woken */
+    struct waker waker;
     pthread_t thread;
-    struct turn *turn;      /* borrowed */
-    _Atomic unsigned count; /* submitted and not posted back */
+    struct turn *turn; /* borrowed */
+    bool started;
     _Atomic bool stopping;
     _Atomic(const struct mailbox *) posting; /* where a job is being posted; NULL: nowhere */
 };
 
-static void do_job(struct worker *worker, struct worker_job *job)
+static struct worker_job *job_of(struct mailbox_node *node)
 {
-    struct mailbox *answers = job->answers;
+    return CONTAINER_OF(node, struct worker_job, in_mailbox);
+}
+
+static void chain_add(struct job_chain *chain, struct worker_job *job)
+{
+    job->in_mailbox.next = NULL;
+    if (chain->last)
+        chain->last->next = &job->in_mailbox;
+    else
+        chain->first = &job->in_mailbox;
+    chain->last = &job->in_mailbox;
+}
+
+static struct worker_job *chain_take(struct job_chain *chain)
+{
+    struct mailbox_node *node = chain->first;
+    if (!node)
+        return NULL;
+    chain->first = node->next;
+    if (!node->next)
+        chain->last = NULL;
+    return job_of(node);
+}
+
+/* The newest that may be refused; there is one. */
+static struct worker_job *chain_take_newest(struct job_chain *chain)
+{
+    struct mailbox_node *before = NULL, *newest = NULL, *last = NULL;
+    for (struct mailbox_node *node = chain->first; node; last = node, node = node->next) {
+        if (job_of(node)->must_run)
+            continue;
+        before = last;
+        newest = node;
+    }
+    assert(newest);
+    if (before)
+        before->next = newest->next;
+    else
+        chain->first = newest->next;
+    if (chain->last == newest)
+        chain->last = before;
+    return job_of(newest);
+}
+
+/* -- The queue, with the lock held -- */
+
+static struct share *share_find(struct worker *worker, uint64_t key)
+{
+    for (size_t i = 0; i < worker->share_count; i++) {
+        if (worker->shares[i].key == key)
+            return &worker->shares[i];
+    }
+    return NULL;
+}
+
+static struct share *share_with_most(struct worker *worker)
+{
+    struct share *most = &worker->shares[0];
+    for (size_t i = 1; i < worker->share_count; i++)
+        most = worker->shares[i].count > most->count ? &worker->shares[i] : most;
+    return most;
+}
+
+static struct share *share_add(struct worker *worker, struct share share)
+{
+    if (worker->share_count == worker->share_room) {
+        worker->share_room = worker->share_room ? 2 * worker->share_room : 16;
+        worker->shares = xrealloc(worker->shares, worker->share_room * sizeof(share));
+    }
+    worker->shares[worker->share_count] = share;
+    return &worker->shares[worker->share_count++];
+}
+
+static void share_remove(struct worker *worker, struct share *share)
+{
+    size_t at = (size_t)(share - worker->shares);
+    worker->share_count--;
+    memmove(share, share + 1, (worker->share_count - at) * sizeof(*share));
+}
+
+/* Only for a share that has fewer jobs, even with this one: a flood makes room for the others. */
+static bool make_room(struct worker *worker, uint64_t key)
+{
+    struct share *own = share_find(worker, key), *most = share_with_most(worker);
+    if (most->count <= (own ? own->count : 0) + 1)
+        return false;
+    chain_add(&worker->refused, chain_take_newest(&most->jobs));
+    most->count--;
+    worker->waiting--;
+    return true;
+}
+
+static enum status queue_add(struct worker *worker, struct worker_job *job)
+{
+    if (!job->must_run && worker->waiting >= worker->queue_max && !make_room(worker, job->share))
+        return ST_REQUEST_TOO_MANY_REQUESTS;
+    struct share *share = share_find(worker, job->share);
+    if (!share)
+        share = share_add(worker, (struct share){.key = job->share});
+    chain_add(&share->jobs, job);
+    share->count += !job->must_run;
+    worker->waiting += !job->must_run;
+    return ST_OK;
+}
+
+/* The first share's oldest; the share's next turn comes after those of all others. */
+static struct worker_job *queue_take(struct worker *worker)
+{
+    LOCK_SCOPE(&worker->lock);
+    struct worker_job *job = chain_take(&worker->refused);
+    if (job) {
+        job->status = ST_REQUEST_TOO_MANY_REQUESTS;
+        return job;
+    }
+    if (!worker->share_count)
+        return NULL;
+    struct share share = worker->shares[0];
+    share_remove(worker, &worker->shares[0]);
+    job = chain_take(&share.jobs);
+    job->status = ST_OK;
+    share.count -= !job->must_run;
+    worker->waiting -= !job->must_run;
+    if (share.jobs.first)
+        share_add(worker, share);
+    return job;
+}
+
+/* -- The thread -- */
+
+static void run(struct worker *worker, struct worker_job *job)
+{
     turn_begin(worker->turn, clock_mono_ns(clock_system()));
     turn_phase("working for an I/O thread");
     job->run(job);
     turn_end(worker->turn, clock_mono_ns(clock_system()));
-    /* Before it is posted: whoever sees it finds the room. */
-    atomic_fetch_sub_explicit(&worker->count, 1, memory_order_relaxed);
+}
+
+static void do_job(struct worker *worker, struct worker_job *job)
+{
+    struct mailbox *answers = job->answers;
+    if (atomic_load_explicit(&worker->stopping, memory_order_acquire))
+        job->status = ST_STOPPED;
+    else if (atomic_load_explicit(&job->given_up, memory_order_relaxed))
+        job->status = ST_CANCELED;
+    else if (job->status == ST_OK)
+        run(worker, job);
     /* Whoever gets it may be gone with its loop before we have woken that. */
     atomic_store(&worker->posting, answers);
     mailbox_post(answers, &job->in_mailbox);
     atomic_store(&worker->posting, NULL);
 }
 
+static void do_all(struct worker *worker)
+{
+    struct worker_job *job;
+    while ((job = queue_take(worker)))
+        do_job(worker, job);
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     while (!atomic_load_explicit(&worker->stopping, memory_order_acquire)) {
-        for (struct mailbox_node *node = mailbox_take(&worker->jobs), *next; node; node = next) {
-            next = node->next;
-            do_job(worker, CONTAINER_OF(node, struct worker_job, in_mailbox));
-        }
-        mailbox_wait(&worker->jobs, CLOCK_NEVER);
+        do_all(worker);
+        mailbox_wait(&worker->bell, CLOCK_NEVER);
     }
     return NULL;
 }
 
-static void worker_free(struct worker *worker)
-{
-    waker_fini(&worker->waker);
-    free(worker);
-}
-
-enum status worker_start(const char *thread_name, struct turn *turn, struct worker **ret_worker)
+struct worker *worker_new(const char *thread_name, unsigned queue_max)
 {
     struct worker *worker = xalloc_check(aligned_alloc(64, align_up(sizeof(*worker), 64)), 1);
     memset(worker, 0, sizeof(*worker));
+    worker->thread_name = thread_name;
+    worker->queue_max = queue_max;
+    lock_init(&worker->lock);
     waker_init_thread(&worker->waker);
-    mailbox_init(&worker->jobs, &worker->waker);
+    mailbox_init(&worker->bell, &worker->waker);
+    return worker;
+}
+
+void worker_set_turn(struct worker *worker, struct turn *turn)
+{
+    assert(!worker->started);
     worker->turn = turn;
+}
+
+enum status worker_start(struct worker *worker)
+{
+    assert(!worker->started);
     int error = pthread_create(&worker->thread, NULL, worker_main, worker);
-    if (error) {
-        worker_free(worker);
+    if (error)
         return status_from_errno(error);
-    }
-    pthread_setname_np(worker->thread, thread_name);
-    *ret_worker = worker;
+    pthread_setname_np(worker->thread, worker->thread_name);
+    worker->started = true;
     return ST_OK;
 }
 
-void worker_stop(struct worker *worker)
+void worker_free(struct worker *worker)
 {
     if (!worker)
         return;
-    assert(atomic_load(&worker->count) == 0);
     atomic_store_explicit(&worker->stopping, true, memory_order_release);
     waker_wake(&worker->waker);
-    pthread_join(worker->thread, NULL);
-    worker_free(worker);
+    if (worker->started)
+        pthread_join(worker->thread, NULL);
+    do_all(worker);
+    assert(!worker->share_count && !worker->waiting);
+    waker_fini(&worker->waker);
+    lock_fini(&worker->lock);
+    free(worker->shares);
+    free(worker);
 }
 
 void worker_leave(const struct worker *worker, const struct mailbox *answers)
@@ -88,10 +264,10 @@ void worker_leave(const struct worker *worker, const struct mailbox *answers)
 enum status worker_submit(struct worker *worker, struct worker_job *job)
 {
     assert(job->answers && job->run);
-    if (atomic_fetch_add_explicit(&worker->count, 1, memory_order_relaxed) >= WORKER_QUEUE_MAX) {
-        atomic_fetch_sub_explicit(&worker->count, 1, memory_order_relaxed);
-        return ST_REQUEST_TOO_MANY_REQUESTS;
+    {
+        LOCK_SCOPE(&worker->lock);
+        TRY(queue_add(worker, job));
     }
-    mailbox_post(&worker->jobs, &job->in_mailbox);
+    waker_wake(&worker->waker);
     return ST_OK;
 }

@@ -4,10 +4,15 @@ processor time; the worker does what takes longer."""
 import http.client
 import json
 import os
+import re
 import socket
 import struct
 import unittest
+import urllib.request
 
+import hpack
+
+import h2raw as h2
 import protobuf as pb
 from kube import WAIT_SECONDS, KubeServer
 from kube_depth_test import (APPLY, CMS, DEFINITIONS, JSON, MERGE, PATCH, PROTOBUF, STRATEGIC, THINGS, YAML,
@@ -66,6 +71,10 @@ class Large(LiveTest):
                     with open(f"{tasks}/{task}/schedstat", encoding="ascii") as stat:
                         return int(stat.read().split()[0]) / 1e6
         self.fail(f"there is no thread {thread}")
+
+    def worker_turns(self):
+        page = urllib.request.urlopen(self.kube.url + "/metrics").read().decode()
+        return int(re.search(r'^vigil_turn_duration_seconds_count{thread="worker"} (\d+)$', page, re.M).group(1))
 
     def check(self, codes, method, path, body=None, kind=JSON, accept=JSON, **fields):
         before = self.cpu_ms("vigil-io")
@@ -132,6 +141,32 @@ class Large(LiveTest):
         self.connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
         self.addCleanup(self.connection.close)
         self.check([200, 404], "GET", f"{THINGS}/a")
+
+    def test_one_connection_does_not_delay_the_work_of_another(self):
+        """One connection asks for more than the worker's queue holds. The request of another is served after a few of
+        those, and its answer does not wait for the rest."""
+        flood, near = 300, 20
+        self.check([201], "POST", CMS, config_map("big", KEYS // 10))
+        path = f"{CMS}/big?includeObject=None"
+        headers = h2.request_headers(path, [("accept", TABLE)], method="GET")
+        with h2.Connection(self.kube.kube_port, timeout=WAIT_SECONDS) as raw:
+            frames, decoder, counts = raw.frames(), hpack.Decoder(), {"200": 0, "429": 0}
+
+            def read_until(done):
+                while not done():
+                    kind, _, _, payload = next(frames)
+                    if kind == h2.HEADERS:
+                        fields = dict(decoder.decode(payload))
+                        counts[fields[":status"]] += 1
+
+            raw.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1 + 2 * i, headers)
+                              for i in range(flood)))
+            read_until(lambda: counts["200"] > 0)
+            before = self.worker_turns()
+            self.check([200], "GET", path, accept=TABLE)
+            self.assertLess(self.worker_turns() - before, near)
+            read_until(lambda: sum(counts.values()) == flood)
+            self.assertGreater(counts["200"], flood // 2)
 
     def test_definitions(self):
         wides = "/apis/deep.example/v1/namespaces/default/wides"

@@ -267,6 +267,7 @@ void kube_call_hand_over(struct kube_call *call, struct kube_life *life)
 void kube_call_release(struct kube_call *call)
 {
     call->exchange = NULL;
+    kube_call_give_up(call);
     if (!call->under_way)
         call_free(call);
 }

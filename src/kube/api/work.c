@@ -115,24 +115,27 @@ static void come_back(struct kube_call *call)
     call->work.kinds = NULL;
 }
 
-static void on_back(void *owner, struct mailbox_node *node)
-{
-    (void)owner;
-    struct kube_call *call = call_of(CONTAINER_OF(node, struct worker_job, in_mailbox));
-    come_back(call);
-    assert(call->work.next);
-    turn_work_copy("answering", call->request->method, call->request->path);
-    if (kube_call_done(call))
-        call->work.next(call);
-    (void)turn_work_done();
-}
-
 static void refuse(struct kube_call *call)
 {
     kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
               "too many large requests are under way, please try again");
     call->status.retry_after_s = 1;
     kube_call_fail(call);
+}
+
+static void on_back(void *owner, struct mailbox_node *node)
+{
+    (void)owner;
+    struct kube_call *call = call_of(CONTAINER_OF(node, struct worker_job, in_mailbox));
+    come_back(call);
+    if (!kube_call_done(call))
+        return;
+    turn_work_copy("answering", call->request->method, call->request->path);
+    if (call->work.job.status == ST_OK)
+        call->work.next(call);
+    else
+        refuse(call);
+    (void)turn_work_done();
 }
 
 /* As many bytes of a kind of Kubernetes' own take as long. */
@@ -158,7 +161,12 @@ void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct ku
         kube_call_fail(call);
         return;
     }
-    work->job = (struct worker_job){.answers = &call->face->worked, .run = run};
+    /* After a write, or when the answer has begun, a client would not know what to make of a
+     * refusal. */
+    work->job = (struct worker_job){.answers = &call->face->worked,
+                                    .run = run,
+                                    .share = (uintptr_t)call->arena.account,
+                                    .must_run = call->written || call->code};
     work->step = step;
     work->next = NULL;
     work->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
@@ -169,10 +177,13 @@ void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct ku
         return;
     }
     come_back(call);
-    if (call->written)
-        step(call);
-    else
-        refuse(call);
+    refuse(call);
+}
+
+void kube_call_give_up(struct kube_call *call)
+{
+    if (call->work.away)
+        atomic_store_explicit(&call->work.job.given_up, true, memory_order_relaxed);
 }
 
 void kube_work_init(struct kube_face *face)

@@ -45,10 +45,13 @@ struct kube_work {
 };
 
 /* Calls step now, or on the worker if it has more than KUBE_WORK_BYTES_MAX to look at; fewer of a
- * custom resource whose schema takes much work. A worker
- * with too much to do refuses the call, unless it has written: then step is called now. After this
- * the caller does nothing more with the call. */
+ * custom resource whose schema takes much work. Connections take turns at the worker. One with too
+ * much to do refuses the call, unless it has written or its answer has begun. After this the caller
+ * does nothing more with the call. */
 void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call));
+
+/* Its peer has gone: if it is away, it need not be worked on. */
+void kube_call_give_up(struct kube_call *call);
 
 /* One operation more is under way; kube_call_done is its end. */
 void kube_call_hold(struct kube_call *call);

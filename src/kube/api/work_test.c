@@ -1,60 +1,23 @@
 /* Large requests are worked on elsewhere: others go on meanwhile, and peers may leave. */
+#include "io/blocked_worker_test.h"
 #include "kube/api/bed_test.h"
 #include "kube/api/schema.h"
 
 #include <sched.h>
-#include <semaphore.h>
 
-/* A job that keeps the worker busy until it is let go, and others that fill its queue. */
-struct obstacle {
-    struct worker_job job; /* first */
-    sem_t *begun, *goes;
-};
-
-static struct {
-    struct worker *worker;
-    struct waker waker;
-    struct mailbox *answers;
-    sem_t begun, goes;
-    struct obstacle jobs[WORKER_QUEUE_MAX];
-    size_t count;
-} desk;
-
-static void run_obstacle(struct worker_job *job)
-{
-    struct obstacle *obstacle = (struct obstacle *)job;
-    if (!obstacle->begun)
-        return;
-    sem_post(obstacle->begun);
-    sem_wait(obstacle->goes);
-}
+static struct blocked_worker blocked;
 
 static void begin_with_worker(void)
 {
-    assert_int_equal(worker_start("test-worker", NULL, &desk.worker), ST_OK);
-    desk.answers = aligned_alloc(64, align_up(sizeof(*desk.answers), 64));
-    waker_init_thread(&desk.waker);
-    mailbox_init(desk.answers, &desk.waker);
-    sem_init(&desk.begun, 0, 0);
-    sem_init(&desk.goes, 0, 0);
-    bed_worker = desk.worker;
+    blocked_worker_init(&blocked);
+    bed_worker = blocked.worker;
     begin(3, 50);
     bed->config.schema = &kube_builtin_schema;
 }
 
-/* The worker does nothing from here on, and `count` jobs are in its queue. */
-static void block(size_t count)
+static void block(size_t waiting)
 {
-    for (desk.count = 0; desk.count < count; desk.count++) {
-        struct obstacle *one = &desk.jobs[desk.count];
-        *one = (struct obstacle){.job = {.answers = desk.answers, .run = run_obstacle}};
-        if (desk.count == 0) {
-            one->begun = &desk.begun;
-            one->goes = &desk.goes;
-        }
-        assert_int_equal(worker_submit(desk.worker, &one->job), ST_OK);
-    }
-    sem_wait(&desk.begun);
+    blocked_worker_block(&blocked, waiting);
 }
 
 /* Until everything is answered. */
@@ -69,14 +32,7 @@ static void run_all(void)
 
 static void unblock(void)
 {
-    sem_post(&desk.goes);
-    while (desk.count) {
-        struct mailbox_node *node = mailbox_take(desk.answers);
-        if (!node)
-            mailbox_wait(desk.answers, CLOCK_NEVER);
-        for (; node; node = node->next)
-            desk.count--;
-    }
+    blocked_worker_release(&blocked);
 }
 
 static void end_with_worker(void)
@@ -84,10 +40,7 @@ static void end_with_worker(void)
     run_all();
     end();
     bed_worker = NULL;
-    worker_leave(desk.worker, desk.answers);
-    worker_stop(desk.worker);
-    waker_fini(&desk.waker);
-    free(desk.answers);
+    blocked_worker_fini(&blocked);
 }
 
 /* A config map of more bytes than are looked at in a turn. */
@@ -137,7 +90,7 @@ static void others_are_answered_meanwhile(void **state)
     create_large("gone");
     struct peer *peers[COUNT_OF(rows)];
     char *bodies[COUNT_OF(rows)];
-    block(1);
+    block(0);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         bodies[i] = rows[i].body ? NULL : large(i ? "b1" : "b0");
         peers[i] =
@@ -173,7 +126,7 @@ static void peers_may_leave_while_their_call_is_away(void **state)
     (void)state;
     begin_with_worker();
     create_large("a");
-    block(1);
+    block(0);
     for (int i = 0; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof(name), "p%d", i);
@@ -218,6 +171,30 @@ static void more_than_the_worker_takes_are_told_to_come_again(void **state)
     end_with_worker();
 }
 
+/* A share of the queue with more calls loses the newest of them to a share with fewer. */
+static void calls_lose_their_places_to_clients_with_fewer(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    blocked_worker_block(&blocked, 0);
+    char *body = large("a");
+    struct peer *peers[WORKER_QUEUE_MAX + 1];
+    for (size_t i = 0; i < COUNT_OF(peers); i++) {
+        peers[i] = send_json("POST", CMS, body);
+        run();
+    }
+    struct worker_job *other = &blocked.jobs[blocked.count++];
+    *other = (struct worker_job){
+        .answers = blocked.answers, .run = blocked_worker_run_other, .share = blocked.count};
+    assert_int_equal(worker_submit(blocked.worker, other), ST_OK);
+    unblock();
+    run_all();
+    for (size_t i = 0; i < COUNT_OF(peers); i++)
+        assert_int_equal(peers[i]->code, i == 0 ? 201 : i < WORKER_QUEUE_MAX - 1 ? 409 : 429);
+    free(body);
+    end_with_worker();
+}
+
 /* What is written cannot be refused any more: a client that comes again would write it twice. */
 static void the_answer_to_a_write_is_not_refused(void **state)
 {
@@ -233,8 +210,9 @@ static void the_answer_to_a_write_is_not_refused(void **state)
     block(WORKER_QUEUE_MAX);
     struct peer *made = send_json("POST", CMS "?pretty=true", (const char *)body.ptr);
     run();
-    assert_answer(made, 201, "vvv");
     unblock();
+    run_all();
+    assert_answer(made, 201, "vvv");
     buf_fini(&body);
     end_with_worker();
 }
@@ -260,6 +238,7 @@ int main(void)
         cmocka_unit_test(others_are_answered_meanwhile),
         cmocka_unit_test(peers_may_leave_while_their_call_is_away),
         cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
+        cmocka_unit_test(calls_lose_their_places_to_clients_with_fewer),
         cmocka_unit_test(the_answer_to_a_write_is_not_refused),
         cmocka_unit_test(options_of_a_delete_are_short),
     };
