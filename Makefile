@@ -78,7 +78,7 @@ format: ## clang-format everything
 fuzz: ## each fuzzer for FUZZ_SECONDS on its corpus
 	@tools/install-deps build fuzz
 	@$(call cmake,build-fuzz,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_FUZZ=ON -DVIGIL_SANITIZE=address$(comma)undefined)
-	@$(call ninja,build-fuzz)
+	@$(call ninja,build-fuzz) fuzzers
 	@tools/run-fuzzers build-fuzz/fuzz $(FUZZ_SECONDS)
 
 clean: ## remove every build directory; data stays

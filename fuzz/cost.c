@@ -23,6 +23,8 @@ static const uint64_t fast_ns = 100000000, fast_steps = 20000000;
 static const uint64_t slow_ns = 300000000;
 
 static struct cost most;
+/* Set on the thread that runs inputs: what libFuzzer's own threads do is no step of an input. */
+static _Thread_local bool counting;
 static uint64_t steps;
 static const char *stack_base, *stack_low;
 static _Atomic int64_t memory_now, memory_peak;
@@ -35,9 +37,19 @@ static _Atomic int64_t memory_now, memory_peak;
 #define UNCOUNTED __attribute__((no_sanitize_coverage, no_sanitize_address))
 #endif
 
-void __sanitizer_cov_trace_pc(void);
-UNCOUNTED void __sanitizer_cov_trace_pc(void)
+/* libFuzzer defines this function too, and does nothing in it: the linker puts ours in its place.
+ */
+#ifdef VIGIL_LIBFUZZER
+#define COUNT_STEP __wrap___sanitizer_cov_trace_pc
+#else
+#define COUNT_STEP __sanitizer_cov_trace_pc
+#endif
+
+void COUNT_STEP(void);
+UNCOUNTED void COUNT_STEP(void)
 {
+    if (!counting)
+        return;
     const char *here = __builtin_frame_address(0);
     steps++;
     if (here < stack_low)
@@ -69,6 +81,7 @@ static void begin(void)
         __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
     hooked = true;
     memory_now = memory_peak = 0;
+    counting = true;
     steps = 0;
     stack_base = stack_low = __builtin_frame_address(0);
 }

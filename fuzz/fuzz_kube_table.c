@@ -9,28 +9,23 @@
 #include "kube/resource/kind.h"
 #include "kube/table/table.h"
 
-#define COLUMN(name, type, path) \
-    "{\"name\":\"" name "\",\"type\":\"" type "\",\"jsonPath\":\"" path "\"}"
-
-static const char
-    definition_text[] = "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":"
-                        "\"example.com\",\"scope\":"
-                        "\"Namespaced\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\","
-                        "\"listKind\":\"HatList\"},"
-                        "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,"
-                        "\"schema\":{"
-                        "\"openAPIV3Schema\":{\"type\":\"object\"}},\"additionalPrinterColumns\":"
-                        "[" COLUMN("A", "string", ".spec.a") "," COLUMN("B", "integer", ".spec.items[*].b") "," COLUMN(
-                            "C",
-                            "date", ".metadata.creationTimestamp") "," COLUMN("D", "string",
-                                                                              ".status.conditions[?"
-                                                                              "(@.type=='Ready')]."
-                                                                              "status") "," COLUMN("E",
-                                                                                                   "boolean",
-                                                                                                   ".spec.e") "," COLUMN("F",
-                                                                                                                         "number",
-                                                                                                                         ".spec.items[1].f") "]}]},\"status\":{\"acceptedNames\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":"
-                                                                                                                                             "\"HatList\"},\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}";
+/* A definition whose columns show every type, and paths of every form. */
+static const char definition_text[] =
+    "{\"metadata\":{\"name\":\"hats.example.com\"},"
+    "\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\","
+    "\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":\"HatList\"},"
+    "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,"
+    "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}},"
+    "\"additionalPrinterColumns\":["
+    "{\"name\":\"A\",\"type\":\"string\",\"jsonPath\":\".spec.a\"},"
+    "{\"name\":\"B\",\"type\":\"integer\",\"jsonPath\":\".spec.items[*].b\"},"
+    "{\"name\":\"C\",\"type\":\"date\",\"jsonPath\":\".metadata.creationTimestamp\"},"
+    "{\"name\":\"D\",\"type\":\"string\","
+    "\"jsonPath\":\".status.conditions[?(@.type=='Ready')].status\"},"
+    "{\"name\":\"E\",\"type\":\"boolean\",\"jsonPath\":\".spec.e\"},"
+    "{\"name\":\"F\",\"type\":\"number\",\"jsonPath\":\".spec.items[1].f\"}]}]},"
+    "\"status\":{\"acceptedNames\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":\"HatList\"},"
+    "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}";
 
 /* Made once, and never freed. */
 static const struct kube_kind *custom_kind(void)

@@ -131,6 +131,8 @@ static const uint8_t *value_skip(uint64_t tag, const uint8_t *p, const uint8_t *
  * malformed. */
 static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *ret_body)
 {
+    if (rest->len == 0)
+        return false; /* and perhaps without an address, to which nothing may be added */
     const uint8_t *p = rest->ptr, *end = p + rest->len;
     size_t groups = 0; /* open */
     uint64_t tag;

@@ -48,10 +48,11 @@ static void send_answer(struct kube_call *call)
         (answer->packed && !add_field(call, "Content-Encoding", "gzip")))
         return;
     add_warnings(call);
-    /* It copies the body, and the call may be gone after it. */
-    AUTO(buf_fini) struct buf made = answer->made;
+    /* http_respond copies the body, and the call may be gone when it returns. */
+    struct buf made = answer->made;
     answer->made = (struct buf){0};
     http_respond(call->exchange, answer->code, kube_format_type(answer->format), answer->body);
+    buf_fini(&made);
 }
 
 static void break_off(struct kube_call *call)

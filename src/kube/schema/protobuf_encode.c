@@ -27,14 +27,21 @@ static enum status invalid(struct encoder *e, const struct kube_field *field)
 
 /* -- Bytes, each in front of those before -- */
 
+static struct slice written(const struct encoder *e)
+{
+    return e->ptr ? slice_of(e->ptr + e->capacity - e->len, e->len) : SLICE_EMPTY;
+}
+
 static enum status put(struct encoder *e, struct slice bytes)
 {
+    if (bytes.len == 0)
+        return ST_OK;
     if (e->capacity - e->len < bytes.len) {
         size_t capacity = 2 * (e->capacity + bytes.len) + 256;
         uint8_t *grown = malloc(capacity);
         if (!grown)
             return ST_NOMEM;
-        slice_copy(grown + capacity - e->len, slice_of(e->ptr + e->capacity - e->len, e->len));
+        slice_copy(grown + capacity - e->len, written(e));
         free(e->ptr);
         e->ptr = grown;
         e->capacity = capacity;
@@ -368,7 +375,7 @@ static enum status put_event(struct encoder *e, const char *type, const struct j
 static enum status finish(struct encoder *e, enum status status, struct buf *out)
 {
     if (status == ST_OK)
-        status = buf_append(out, slice_of(e->ptr + e->capacity - e->len, e->len));
+        status = buf_append(out, written(e));
     free(e->ptr);
     return status;
 }
