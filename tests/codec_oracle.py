@@ -3,11 +3,11 @@
 
     codec_oracle.py CODEC_ORACLE_PROGRAM PROTO_DIRECTORY [SEED]
 
-The tables must say what protoc reads in the same files. For every message type: random messages must come back from C byte for byte; damaged ones must be
-accepted by both or by neither, and mean the same when accepted. As JSON they must say the same, and
-be read from what the other one writes. What differs on purpose is the
-list in explained(); Go, which etcd is written in, is with us there. Each run uses a new seed and
-prints it; give it to repeat a run.
+The tables must say what protoc reads in the same files. For every message type, random messages
+must come back from C byte for byte; damaged ones must be accepted by both or by neither, and mean
+the same when accepted. As JSON they must say the same, and be read from what the other one writes.
+What differs on purpose is the list in explained(); there Go, which etcd is written in, does as we do.
+Each run uses a new seed and prints it; give it to repeat a run.
 """
 
 import contextlib

@@ -52,7 +52,7 @@ struct watch_stream {
     int64_t last_hit;
     bool dirty : 1, woken : 1, filling : 1, stopped : 1, ticking : 1, ticked : 1, scan_turn : 1;
     bool tick_begun : 1; /* its interval runs; otherwise the next tick begins it */
-    bool hungry : 1; /* in hub->hungry: woken in a later turn, when these searches go on */
+    bool hungry : 1;     /* in hub->hungry: woken in a later turn, when these searches go on */
     bool live_hungry : 1, scan_hungry : 1, large_hungry : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1; /* one of cursor.c: its watcher is live wherever it starts */

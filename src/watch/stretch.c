@@ -198,8 +198,8 @@ static bool match_one(struct matching *matching, const struct watch_batch *batch
 
 /*
  * A revision with so many events, and so many who catch up, that looking for everybody's would take
- * long: some riders of the scan have theirs, and the others come with the next stretch, which begins
- * at the same revision. Each rider that was looked at goes to the back.
+ * long: some riders of the scan have theirs, and the others come with the next stretch, which
+ * begins at the same revision. Each rider that was looked at goes to the back.
  */
 static void match_some(struct matching *matching, const struct watch_batch *batch)
 {
@@ -223,7 +223,8 @@ static void match_some(struct matching *matching, const struct watch_batch *batc
         stretch->lacks = batch->revision;
 }
 
-/* So many events for so many watchers may be found in a revision that each scan reads it alone, … */
+/* So many events for so many watchers may be found in a revision that each scan reads it alone, …
+ */
 static bool is_crowded(const struct matching *matching, const struct watch_batch *batch)
 {
     return batch->count > 1 &&
@@ -266,7 +267,8 @@ enum status stretch_read(struct watch_hub *hub, struct watch_stretch *stretch,
                 stretch->place = before;
             return status == ST_OK ? ST_OK : next;
         }
-        bool crowded = is_crowded(&matching, &batch), dense = crowded && is_dense(&matching, &batch);
+        bool crowded = is_crowded(&matching, &batch),
+             dense = crowded && is_dense(&matching, &batch);
         if (crowded && stretch->events) { /* it begins a stretch of its own */
             stretch->place = before;
             return status;

@@ -170,7 +170,6 @@ class Stack(unittest.TestCase):
             line.split()[0] for line in watch.lines if line.endswith(" a\n")] == wanted)
 
 
-
 class OverPlainText(Stack):
     @classmethod
     def serve(cls):

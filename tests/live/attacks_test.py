@@ -222,7 +222,6 @@ class Floods(Attack):
         time.sleep(0.5)
         self.check_unharmed(growth_kb=160 << 10)
 
-
     @only_vigil
     def test_dropping_a_connection_with_many_streams_is_cheap(self):
         c = self.connect()
@@ -261,7 +260,6 @@ class BadFrames(Attack):
             with self.subTest(name):
                 self.assertTrue(self.ends(frames))
         self.check_unharmed()
-
 
     @only_vigil
     def test_window_beyond_its_limit_ends_the_connection(self):

@@ -233,7 +233,8 @@ EXPENSIVE = [
     ("ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 16))),
     ("ranges beside a put", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 8 + [pb.field(2, pb.put(b"a", b""))]))),
     ("a nested transaction of puts", lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(2, pb.message(f1=k)))))),
-    ("a nested transaction of deletes", lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
+    ("a nested transaction of deletes",
+     lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
     ("a nested transaction of ranges", lambda e: e.call(KV + "Txn", nested(3, 25, lambda: pb.field(1, pb.message(f1=b"v"))))),
     ("a nested transaction that is too long", lambda e: e.call(KV + "Txn", nested(3, 40, lambda: pb.field(1, pb.message(f1=b"v"))))),
     ("a transaction with many fields that are not known", lambda e: e.call(KV + "Txn", txn(

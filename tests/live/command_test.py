@@ -65,7 +65,7 @@ class Command(LiveTest):
     def test_flags_in_every_form_of_go(self):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        server = self.server(port=port, args=[f"-max-txn-ops=7", "--max-request-bytes=2000000"])
+        server = self.server(port=port, args=["-max-txn-ops=7", "--max-request-bytes=2000000"])
         server.start()
         self.assertEqual(json.load(urllib.request.urlopen(url + "/health"))["health"], "true")
 

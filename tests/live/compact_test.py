@@ -2,7 +2,6 @@
 """A compaction of much history takes little memory, and leaves what etcd would leave."""
 import json
 import os
-import pathlib
 import re
 import subprocess
 import threading

@@ -31,7 +31,7 @@ class SameAsEtcd(Both):
         self.both("put", "k03", "again", code=0)
         for options in (["k01"], ["none"], ["k", "--prefix"], ["k02", "k05"], ["k09", "--from-key"],
                         ["", "--from-key", "--keys-only"], ["k", "--prefix", "--limit", "3"],
-                        ["k", "--prefix", "--rev", "5"], ["k03", "--rev", "5"], 
+                        ["k", "--prefix", "--rev", "5"], ["k03", "--rev", "5"],
                         ["k", "--prefix", "--consistency", "s"], ["k", "--prefix", "--keys-only"]):
             for shape in ("simple", "json", "fields"):
                 self.both("get", *options, "-w", shape, code=0)

@@ -313,7 +313,6 @@ class SameAsEtcd(LiveTest):
             lines.append((stream.head().status, stream.head().getheader("Content-Type"), answer, events))
         self.assertEqual(*lines)
 
-
     def test_random_damage_is_judged_alike(self):
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)

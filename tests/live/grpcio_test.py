@@ -102,8 +102,7 @@ class Grpcio(LiveTest):
     def test_watch(self):
         requests = queue.Queue()
         self.addCleanup(requests.put, None)
-        answers = self.channel.stream_stream("/etcdserverpb.Watch/Watch")(iter(requests.get, None),
-                                                                         timeout=60)
+        answers = self.channel.stream_stream("/etcdserverpb.Watch/Watch")(iter(requests.get, None), timeout=60)
         requests.put(pb.message(f1=pb.message(f1=b"k", f2=b"l", f6=1)))  # create_request, prev_kv
         created = pb.parse(next(answers))
         self.assertEqual((created.get(2), created[3]), (None, [1]))  # id 0, created

@@ -211,7 +211,7 @@ class SameHttp(LiveTest):
                                   f"https://127.0.0.1:{port}{args[-1]}"],
                                  capture_output=True, text=True, timeout=20, check=True).stdout
             lines = out.replace("\r", "").split("\n")
-            return lines[0], sorted(l for l in lines[1:] if not l.lower().startswith("date:"))
+            return lines[0], sorted(line for line in lines[1:] if not line.lower().startswith("date:"))
 
         for version in ("--http1.1", "--http2"):
             for request in (("/health",), ("/livez?verbose",), ("/nothing",), ("//health",),

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import unittest
-import urllib.request
 
 from client import Client
 from server import PEER, ROOT, SUBJECT, LiveTest, free_port, is_etcd, only_vigil
@@ -178,7 +177,6 @@ class EveryFlagOfEtcd(LiveTest):
         ours = subprocess.run([SUBJECT, "serve", "--help"], capture_output=True, text=True, check=True).stdout
         for flag in sorted(flags):
             self.assertRegex(ours, rf"(?m)(^|[ ,])--{flag}[ ,\n]")
-
 
     def test_the_page_of_flags_is_the_tables(self):
         page = subprocess.run([SUBJECT, "man", "markdown"], capture_output=True, text=True, check=True).stdout

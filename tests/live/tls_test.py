@@ -279,7 +279,6 @@ class LetIn(TlsTest):
         with self.dial(server) as sock:
             self.assertEqual(sock.cipher()[0], "ECDHE-RSA-AES128-GCM-SHA256")
 
-
     def test_every_listener_asks_for_the_same(self):
         """CRL and certificates count also where HTTP has a port of its own."""
         revoked = self.ca.sign("revoked", names=None)
@@ -406,7 +405,6 @@ class Changing(TlsTest):
             self.assertIn(line + "\n", page)
         expiry = int(page.split("\nvigil_tls_certificate_expiry_seconds ")[1].split("\n")[0])
         self.assertAlmostEqual(expiry, time.time() + 30 * 86400, delta=86400)
-
 
     @only_vigil
     def test_puts_and_watches_of_the_load_generator_go_on(self):
