@@ -358,15 +358,12 @@ static bool clean_one(struct bed *bed)
 {
     struct fixture *f = bed->f;
     struct relocation *relocation;
-    bool done = false;
     assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
     assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
     if (!relocation)
         return false;
-    while (!done)
-        assert_int_equal(store_relocate(f->store, relocation, 64, &done), ST_OK);
     uint64_t old = relocation->old_segment;
-    assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    clean_to_end(f->store, f->keeper, relocation, 64);
     store_forget_segment(f->store, old);
     fixture_commit(f);
     fixture_commit(f);

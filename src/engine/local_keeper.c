@@ -289,17 +289,31 @@ static enum status clean(struct local_keeper *keeper)
     return ST_OK;
 }
 
-/*
- * The writer has pointed the index to the copies: the checkpoint follows, the old segment goes.
- * On a full disk that is tried again, since it is what makes room. False: not yet.
- */
-static bool finish_cleaning(struct local_keeper *keeper)
+/* The checkpoint has the copies: the writer drops the old segment. */
+static void cleaned(struct local_keeper *keeper, uint64_t old_segment)
 {
-    struct local_job *job = keeper->moved_job;
-    uint64_t old_segment = job->relocation->old_segment;
+    struct local_job *job = TAKE(keeper->moved_job);
+    job->relocation = NULL;
+    job->kind = LOCAL_FORGET;
+    job->segment = old_segment;
+    mailbox_post(&keeper->engine->writer.jobs, &job->in_mailbox);
+    keeper->cleaning = false;
+    local_count(keeper->counts, LOCAL_CLEANED_SEGMENTS, 1);
+}
+
+/*
+ * The writer has pointed the index to the copies it was given: it gets more, or the checkpoint
+ * follows, a step at a time. On a full disk that is tried again, since it is what makes room.
+ * True: it is done.
+ */
+static bool go_on_cleaning(struct local_keeper *keeper)
+{
+    struct relocation *relocation = keeper->moved_job->relocation;
+    uint64_t old_segment = relocation->old_segment;
     turn_phase("writing the checkpoint of a cleaned segment");
     int64_t begun_ns = now_ns();
-    enum status status = keeper_clean_end(keeper->keeper, job->relocation);
+    bool done = false;
+    enum status status = keeper_clean_step(keeper->keeper, relocation, &done);
     rest_after(keeper, begun_ns);
     if (status == ST_DISK_FULL || status == ST_DAMAGED) {
         warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
@@ -309,13 +323,16 @@ static bool finish_cleaning(struct local_keeper *keeper)
     if (status != ST_OK)
         local_fatal(keeper->engine, "the checkpoint of a cleaned segment could not be written",
                     status);
-    job->relocation = NULL;
-    job->kind = LOCAL_FORGET;
-    job->segment = old_segment;
-    mailbox_post(&keeper->engine->writer.jobs, &TAKE(keeper->moved_job)->in_mailbox);
-    keeper->cleaning = false;
-    local_count(keeper->counts, LOCAL_CLEANED_SEGMENTS, 1);
-    return true;
+    if (done)
+        cleaned(keeper, old_segment);
+    else if (relocation->count)
+        mailbox_post(&keeper->engine->writer.jobs, &TAKE(keeper->moved_job)->in_mailbox);
+    return done;
+}
+
+static bool goes_on_cleaning(const struct local_keeper *keeper, int64_t now)
+{
+    return keeper->moved_job && !rests(keeper, now);
 }
 
 /* -- Defragmenting -- */
@@ -507,7 +524,7 @@ static void work(struct local_keeper *keeper)
         return;
     prepare(keeper); /* if there is no room for it, what follows may make some */
     /* One cleaning leads to the next, until none is worth it. */
-    if (keeper->moved_job && finish_cleaning(keeper))
+    if (goes_on_cleaning(keeper, now_ns()) && go_on_cleaning(keeper))
         want_cleaning(keeper);
     checkpoint(keeper);
     defragment(keeper);
@@ -525,7 +542,7 @@ static bool is_busy(const struct local_keeper *keeper, int64_t now)
     if (keeper->checkpointing && keeper_checkpoint_lags(keeper->keeper))
         return now >= keeper->retry_at_ns;
     return now >= keeper->retry_at_ns && !rests(keeper, now) &&
-           (keeper->checkpointing || cleaning_is_next(keeper, now) ||
+           (keeper->checkpointing || keeper->moved_job || cleaning_is_next(keeper, now) ||
             defragment_waits_for_checkpoint(keeper) ||
             (keeper->defragmenter.state == DEFRAGMENT_CLEANING && !keeper->cleaning));
 }
@@ -579,9 +596,7 @@ static void *keeper_main(void *arg)
     local_hashes_stop(&keeper->hashes);
     while (keeper->unsorted.first)
         sort_one(keeper);
-    if (keeper->moved_job)
-        finish_cleaning(keeper);
-    checkpoint_last(keeper);
+    checkpoint_last(keeper); /* a cleaning is gone on with after the next start */
     mark(keeper);
     return NULL;
 }

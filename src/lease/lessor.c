@@ -22,11 +22,12 @@ struct lease {
     int64_t id;
     int64_t ttl_s;
     int64_t expires_ns;
-    struct heap_link by_deadline; /* under a number that is not after expires_ns */
+    struct heap_link by_deadline; /* under a number that is not after lease_end_ns */
     struct attachment *keys;
-    uint32_t key_count : 31;
-    uint32_t fixed : 1; /* its end is, and it ends with its last key */
-    uint32_t attached;  /* ever */
+    uint32_t key_count : 30;
+    uint32_t fixed : 1;   /* its end is, and it ends with its last key */
+    uint32_t emptied : 1; /* it is fixed, had keys, and has none left */
+    uint32_t attached;    /* ever */
 };
 
 /* A key that hangs on a lease. */
@@ -141,12 +142,18 @@ bool lessor_has(const struct lessor *lessor, int64_t id)
     return lease_find(lessor, id) != NULL;
 }
 
+/* A request may delete the last key and put it again, so the end that was granted is kept. */
+static int64_t lease_end_ns(const struct lease *lease)
+{
+    return lease->emptied ? 0 : lease->expires_ns;
+}
+
 static struct lessor_lease shown(const struct lease *lease)
 {
     return (struct lessor_lease){
         .id = lease->id,
         .ttl_s = lease->ttl_s,
-        .expires_ns = lease->expires_ns,
+        .expires_ns = lease_end_ns(lease),
         .key_count = lease->key_count,
         .attached = lease->attached,
     };
@@ -217,7 +224,7 @@ void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries)
         fetch_bucket(leases, at + AHEAD);
         for (struct chain_link *link = chain_table_bucket(leases, at); link; link = link->next) {
             const struct lease *lease = lease_of(link);
-            *ret_entries++ = (struct lessor_entry){lease->id, lease->expires_ns};
+            *ret_entries++ = (struct lessor_entry){lease->id, lease_end_ns(lease)};
         }
     }
 }
@@ -256,7 +263,7 @@ enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t 
 
 static void put_deadline(struct lessor *lessor, struct lease *lease)
 {
-    enum status status = heap_put(&lessor->deadlines, &lease->by_deadline, lease->expires_ns);
+    enum status status = heap_put(&lessor->deadlines, &lease->by_deadline, lease_end_ns(lease));
     if (status != ST_OK)
         abort();
 }
@@ -335,7 +342,7 @@ enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, in
     struct lease *lease = lease_find(lessor, id);
     if (!lease)
         return ST_LEASE_NOT_FOUND;
-    if (lease->expires_ns <= asked_ns)
+    if (lease_end_ns(lease) <= asked_ns)
         return ST_AGAIN;
     if (!lease->fixed)
         lease->expires_ns = seconds_after(now_ns, lease->ttl_s);
@@ -353,9 +360,9 @@ int64_t lessor_expired(struct lessor *lessor, int64_t now_ns)
     for (unsigned late = 0; late < LATE_MAX && lessor_next_ns(lessor) <= now_ns; late++) {
         struct lease *lease =
             CONTAINER_OF(heap_first(&lessor->deadlines), struct lease, by_deadline);
-        if (lease->expires_ns <= now_ns)
+        if (lease_end_ns(lease) <= now_ns)
             return lease->id;
-        put_deadline(lessor, lease); /* it was renewed */
+        put_deadline(lessor, lease); /* it was renewed, or has keys again */
     }
     return 0;
 }
@@ -375,6 +382,7 @@ static void attach(struct lessor *lessor, struct lease *lease, struct slice key)
     lease->keys = attachment;
     lease->key_count++;
     lease->attached++;
+    lease->emptied = false;
     chain_table_add(&lessor->attachments, &attachment->by_key, attachment_hash, lessor);
 }
 
@@ -389,7 +397,7 @@ void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int6
         return;
     detach(lessor, before, attachment); /* last: the key may lie in it */
     if (before->fixed && before->key_count == 0) {
-        before->expires_ns = 0;
+        before->emptied = true;
         put_deadline(lessor, before);
     }
 }

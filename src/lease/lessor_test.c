@@ -338,12 +338,34 @@ static void a_fixed_end_is_not_put_off_and_comes_with_the_last_key(void **state)
     lessor_check(lessor);
 }
 
+static void a_fixed_lease_whose_last_key_is_put_again_lives_on(void **state)
+{
+    (void)state;
+    AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
+    struct lessor_lease lease;
+    lessor_grant_until(lessor, 8, 100, seconds(2000));
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 0, 8);
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 8, 0);
+    assert_true(lessor_get(lessor, 8, &lease));
+    assert_int_equal(lease.expires_ns, 0);
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 0, 8);
+    assert_int_equal(lessor_expired(lessor, seconds(1999)), 0);
+    assert_int_equal(lessor_next_ns(lessor), seconds(2000));
+    assert_true(lessor_get(lessor, 8, &lease));
+    assert_int_equal(lease.expires_ns, seconds(2000));
+    lessor_check(lessor);
+    assert_int_equal(lessor_expired(lessor, seconds(2000)), 8);
+    lessor_move_key(lessor, SLICE_LITERAL("a"), 8, 0);
+    assert_int_equal(lessor_expired(lessor, seconds(1000)), 8);
+}
+
 int main(void)
 {
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_left_of_a_time_counts_once),
         cmocka_unit_test(a_fixed_end_is_not_put_off_and_comes_with_the_last_key),
+        cmocka_unit_test(a_fixed_lease_whose_last_key_is_put_again_lives_on),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),

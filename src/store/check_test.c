@@ -146,10 +146,8 @@ static void clean_all(struct fixture *f)
         assert_int_equal(status, ST_OK);
         if (!relocation)
             return;
-        for (bool done = false; !done;)
-            assert_int_equal(store_relocate(f->store, relocation, 64, &done), ST_OK);
         uint64_t old = relocation->old_segment;
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, 64);
         store_forget_segment(f->store, old);
         fixture_commit(f);
     }

@@ -451,9 +451,7 @@ static void clean_one(struct fixture *f)
     assert_non_null(relocation);
     assert_true(relocation->new_segment);
     uint64_t old = relocation->old_segment;
-    bool done;
-    assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-    assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
     store_forget_segment(f->store, old);
     fixture_commit(f);
 }
@@ -479,13 +477,11 @@ static int64_t put_together(struct fixture *f, unsigned count)
 static void clean_all(struct fixture *f)
 {
     for (struct relocation *relocation;;) {
-        bool done;
         assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
         if (!relocation)
             return;
         uint64_t old = relocation->old_segment;
-        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
         store_forget_segment(f->store, old);
         fixture_commit(f);
     }
@@ -558,9 +554,7 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     assert_string_not_equal(versions(f, "m1999"), "-");
 
     uint64_t old = relocation->old_segment;
-    bool done;
-    assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-    assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
     if (forgets)
         store_forget_segment(f->store, old);
     fixture_commit(f);
@@ -642,9 +636,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
         assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
         if (!relocation)
             return;
-        bool done;
-        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
     }
     fail_msg("cleaning does not end");
 }

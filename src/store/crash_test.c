@@ -408,10 +408,15 @@ static enum status do_clean(struct world *world)
         return ST_OK;
     }
     case CLEAN_RELOCATED: {
-        enum status status = keeper_clean_end(world->keeper, world->relocation);
+        bool done = false;
+        enum status status = keeper_clean_step(world->keeper, world->relocation, &done);
         check_told(world, status);
         if (status != ST_OK)
             return random_chance(&world->random, 1, 2) ? ST_OK : ST_CLOSED;
+        if (!done) {
+            world->cleaning = world->relocation->count ? CLEAN_RELOCATING : CLEAN_RELOCATED;
+            return ST_OK;
+        }
         world->relocation = NULL;
         world->cleaning = CLEAN_RECORDED;
         return ST_OK;

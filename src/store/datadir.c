@@ -9,10 +9,13 @@
 #define FORMAT_OF(number) "vigil data directory, format " number ", big endian\n"
 #endif
 
-/* Format 2 has rows beside keys (store/row.h); 1 is the same without, and becomes 2 when opened. */
-#define FORMAT_TEXT FORMAT_OF("2")
-#define FORMAT_BEFORE FORMAT_OF("1")
-_Static_assert(sizeof(FORMAT_TEXT) == sizeof(FORMAT_BEFORE), "read into the same room");
+/*
+ * Format 2 has rows beside keys (store/row.h). In format 3 the checkpoint may have a record of the
+ * log, or the new places of a cleaned segment, in part, and has a sum of all it holds, which an
+ * older program would not keep right. Earlier formats become 3 when they are opened.
+ */
+#define FORMAT_TEXT FORMAT_OF("3")
+static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
 
 struct contents {
     bool format;
@@ -94,7 +97,9 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
         status = file_pread(file, text, bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1, 0);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", file_path, status_text(status));
-    *ret_before = strcmp(text, FORMAT_BEFORE) == 0;
+    *ret_before = false;
+    for (size_t i = 0; i < COUNT_OF(formats_before); i++)
+        *ret_before |= strcmp(text, formats_before[i]) == 0;
     if (!*ret_before && strcmp(text, FORMAT_TEXT) != 0)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s was written in another format than this version of Vigil reads: its "

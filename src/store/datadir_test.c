@@ -122,7 +122,7 @@ static void other_formats_are_refused(void **state)
 {
     static const struct slice texts[] = {
         SLICE_LITERAL(""),
-        SLICE_LITERAL("vigil data directory, format 3, little endian\n"),
+        SLICE_LITERAL("vigil data directory, format 4, little endian\n"),
         SLICE_LITERAL("vigil data directory, format 1, little endian"),
         SLICE_LITERAL("vigil data directory, format 1, little endian\nand more"),
         SLICE_LITERAL("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
@@ -140,23 +140,29 @@ static void other_formats_are_refused(void **state)
     }
 }
 
-/* And is not opened by who reads the old one only. */
-static void the_format_before_is_opened_and_becomes_this_one(void **state)
+/* And is not opened by a program that knows the earlier one only. */
+static void earlier_formats_are_opened_and_become_this_one(void **state)
 {
-    static const struct slice before =
-        SLICE_LITERAL("vigil data directory, format 1, little endian\n");
+    static const struct slice before[] = {
+        SLICE_LITERAL("vigil data directory, format 1, little endian\n"),
+        SLICE_LITERAL("vigil data directory, format 2, little endian\n"),
+    };
     struct fs *fs = fs_of(state);
     struct error error;
-    struct file *file;
-    char text[64] = "";
     assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
-    write_file(fs, "/data/FORMAT", before);
-    assert_int_equal(open_and_close(fs, &error), ST_OK);
-    assert_int_equal(fs_open(fs, "/data/FORMAT", FILE_READ_WRITE, &file), ST_OK);
-    assert_int_equal(file_pread(file, text, before.len, 0), ST_OK);
-    file_close(file);
-    assert_string_equal(text, "vigil data directory, format 2, little endian\n");
-    assert_int_equal(open_and_close(fs, &error), ST_OK);
+    for (size_t i = 0; i < COUNT_OF(before); i++) {
+        struct file *file;
+        char text[64] = "";
+        if (i)
+            assert_int_equal(fs_unlink(fs, "/data/FORMAT"), ST_OK);
+        write_file(fs, "/data/FORMAT", before[i]);
+        assert_int_equal(open_and_close(fs, &error), ST_OK);
+        assert_int_equal(fs_open(fs, "/data/FORMAT", FILE_READ_WRITE, &file), ST_OK);
+        assert_int_equal(file_pread(file, text, before[i].len, 0), ST_OK);
+        file_close(file);
+        assert_string_equal(text, "vigil data directory, format 3, little endian\n");
+        assert_int_equal(open_and_close(fs, &error), ST_OK);
+    }
 }
 
 static void path_too_long_is_told(void **state)
@@ -203,7 +209,7 @@ int main(void)
         TEST(directory_with_other_things_is_left_alone),
         TEST(what_a_mount_or_a_cut_start_leaves_is_no_hindrance),
         TEST(other_formats_are_refused),
-        TEST(the_format_before_is_opened_and_becomes_this_one),
+        TEST(earlier_formats_are_opened_and_become_this_one),
         TEST(path_too_long_is_told),
         TEST(every_call_may_fail),
     };

@@ -44,9 +44,7 @@ static size_t defragment(struct fixture *f)
         if (!relocation)
             break;
         uint64_t old = relocation->old_segment;
-        bool done;
-        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
         store_forget_segment(f->store, old);
         fixture_commit(f);
         copied++;
@@ -167,9 +165,7 @@ static void segments_of_later_are_left_alone(void **state)
             break;
         uint64_t old = relocation->old_segment;
         assert_true(old < end);
-        bool done;
-        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
         store_forget_segment(f->store, old);
         fixture_commit(f);
     }

@@ -6,6 +6,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
+#include "store/clean_test.h"
 #include "store/keeper.h"
 #include "store/range.h"
 #include "store/store.h"

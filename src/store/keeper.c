@@ -14,7 +14,6 @@ enum {
      * they are in memory until it is committed, and written at once. */
     TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
-    VERSION_BYTES = 64, /* of a version in a page, without its key */
     /* Versions read to find the ones they have replaced, which are then dropped in their order: so
      * that each page is written a few times and not once for each version in it. */
     TRIM_VERSIONS_MAX = 1 << 17,
@@ -42,6 +41,18 @@ struct keeper {
     /* What reading the checkpoint back came to: unless ST_OK, nothing above can be trusted, and
      * nothing is written any more. The log has everything. */
     enum status broken;
+    /*
+     * The record that is being taken over, which may take many transactions. What it adds counts
+     * when it is whole: a start drops the versions of one that is not, and replays it. `inside`
+     * says that there is one.
+     */
+    struct keeper_taking {
+        bool inside;
+        struct log_record record;
+        struct change_walk walk; /* where the next change is */
+        int64_t db_bytes;
+        uint64_t live_bytes;
+    } taking;
     /* What the checkpoint under way is to come to: some view's numbers. */
     struct keeper_goal {
         uint64_t log_index;
@@ -81,6 +92,7 @@ static void keeper_reload(struct keeper *keeper)
     keeper->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
     keeper->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
     keeper->trim_from = (struct backend_version_id){keeper->trimmed, 0};
+    keeper->taking.inside = false;
     victims_forget(&keeper->victims);
     segments_fini(&keeper->segments);
     keeper->broken = segments_init(&keeper->segments, backend);
@@ -171,9 +183,9 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
 {
     struct change_kv kv;
     change_read_kv(change, &kv);
-    keeper->db_bytes_in_use += apply_db_bytes(change->field_bytes);
-    *bytes += VERSION_BYTES + kv.key.len;
-    segments_add_live(&keeper->segments, loc, change->field_bytes);
+    keeper->taking.db_bytes += apply_db_bytes(change->field_bytes);
+    keeper->taking.live_bytes += segments_live_bytes(change->field_bytes);
+    *bytes += backend_page_bytes(kv.key.len, 1);
     return backend_version_put(keeper->backend,
                                &(struct backend_version){
                                    .id = {change->revision, change->sub},
@@ -201,25 +213,49 @@ static enum status rows_add(struct keeper *keeper, const struct log_record *reco
     return status == ST_END ? ST_OK : status;
 }
 
-static enum status record_add(struct keeper *keeper, const struct log_record *record, size_t *bytes)
+/* All its changes are in: now it counts. */
+static enum status record_finish(struct keeper *keeper, size_t *bytes)
 {
+    struct keeper_taking *taking = &keeper->taking;
+    const struct log_record *record = &taking->record;
+    TRY(rows_add(keeper, record, bytes));
     keeper->index = record->index;
+    if (record->type == LOG_RECORD_KV)
+        keeper->revision = record->revision;
+    keeper->db_bytes_in_use += taking->db_bytes;
+    if (taking->live_bytes)
+        segments_add_live(&keeper->segments, record->body_loc, taking->live_bytes);
+    taking->inside = false;
+    return ST_OK;
+}
+
+/* Changes of the record under way, until it is whole or the transaction has enough. */
+static enum status record_go_on(struct keeper *keeper, size_t *bytes)
+{
+    struct keeper_taking *taking = &keeper->taking;
+    while (*bytes < keeper->transaction_bytes) {
+        const struct change_head *change;
+        size_t offset;
+        TRY(change_walk_next(&taking->walk, &change, &offset));
+        if (!change)
+            return record_finish(keeper, bytes);
+        TRY(version_add(keeper, change, taking->record.body_loc + offset, bytes));
+    }
+    return ST_OK;
+}
+
+static enum status record_begin(struct keeper *keeper, const struct log_record *record)
+{
     if (record->type == LOG_RECORD_COMPACT) {
+        keeper->index = record->index;
         memcpy(&keeper->compact_revision, record->body.ptr, sizeof(keeper->compact_revision));
         return ST_OK;
     }
-    if (record->type == LOG_RECORD_KV)
-        keeper->revision = record->revision;
-    struct change_walk walk;
-    TRY(change_walk_init(&walk, record->body));
-    for (;;) {
-        const struct change_head *change;
-        size_t offset;
-        TRY(change_walk_next(&walk, &change, &offset));
-        if (!change)
-            return rows_add(keeper, record, bytes);
-        TRY(version_add(keeper, change, record->body_loc + offset, bytes));
-    }
+    struct keeper_taking *taking = &keeper->taking;
+    *taking = (struct keeper_taking){.record = *record};
+    TRY(change_walk_init(&taking->walk, record->body));
+    taking->inside = true;
+    return ST_OK;
 }
 
 static enum status checkpoint_commit(struct keeper *keeper)
@@ -231,22 +267,29 @@ static enum status checkpoint_commit(struct keeper *keeper)
     TRY(backend_meta_put(backend, BACKEND_TRIMMED, keeper->trimmed));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES, keeper->db_bytes));
     TRY(backend_meta_put(backend, BACKEND_DB_BYTES_IN_USE, keeper->db_bytes_in_use));
+    TRY(backend_meta_put(backend, BACKEND_MOVED_FROM, (int64_t)keeper->segments.moved_from));
+    TRY(backend_meta_put(backend, BACKEND_MOVED_TO, (int64_t)keeper->segments.moved_to));
     TRY(segments_write(&keeper->segments, keeper->log, keeper->index, keeper->copy));
     return backend_commit(backend);
 }
 
-/* One transaction's worth of records. */
+/* One transaction's worth of records, or of a part of one. */
 static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
 {
+    size_t bytes = 0;
+    if (keeper->taking.inside)
+        TRY(record_go_on(keeper, &bytes));
     struct log_reader reader;
     log_reader_init(&reader, keeper->log, keeper->index + 1);
-    for (size_t bytes = 0; bytes < keeper->transaction_bytes;) {
+    while (bytes < keeper->transaction_bytes) {
         struct log_record record;
         enum status status = log_reader_next(&reader, last_index, &record);
         if (status == ST_END)
             break;
         TRY(status);
-        TRY(record_add(keeper, &record, &bytes));
+        TRY(record_begin(keeper, &record));
+        if (keeper->taking.inside)
+            TRY(record_go_on(keeper, &bytes));
     }
     return checkpoint_commit(keeper);
 }
@@ -329,9 +372,7 @@ static enum status version_drop(struct keeper *keeper, struct backend_version_id
     TRY(status);
     keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
     segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
-    size_t row_bytes = size_min(VERSION_BYTES + version.key.len, PAGE_BYTES);
-    size_t apart = distance < PAGE_BYTES ? (size_t)distance : PAGE_BYTES;
-    *bytes += size_min(apart * row_bytes, PAGE_BYTES);
+    *bytes += backend_page_bytes(version.key.len, distance);
     return backend_version_delete(keeper->backend, id);
 }
 
@@ -458,6 +499,11 @@ static enum status copy_most_dead(struct keeper *keeper, const struct segments_c
 {
     *ret_relocation = NULL;
     TRY(keeper->broken);
+    struct segments *segments = &keeper->segments;
+    if (segments->moved_from) { /* a stop came in between: the start has told the index */
+        *ret_relocation = relocation_new(segments->moved_from, segments->moved_to);
+        return ST_OK;
+    }
     uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, choice);
     if (segment == 0)
         return ST_OK;
@@ -468,7 +514,11 @@ static enum status copy_most_dead(struct keeper *keeper, const struct segments_c
     if (status == ST_DAMAGED)
         segments_set_damaged(&keeper->segments, segment);
     TRY(status);
-    keeper->copy = (*ret_relocation)->new_segment;
+    struct relocation *relocation = *ret_relocation;
+    keeper->copy = relocation->new_segment;
+    relocation->moves_max = size_min(RELOCATION_MOVES_MAX, keeper->trim_versions);
+    enum status found = cleaner_find_moves(relocation);
+    (void)found; /* the next call says the same */
     return ST_OK;
 }
 
@@ -502,21 +552,44 @@ enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
                           ret_relocation);
 }
 
-enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation)
+/* The first transaction lists the new segment, the last one forgets that there was another. */
+static enum status record_some(struct keeper *keeper, struct relocation *relocation, bool *ret_all)
 {
-    TRY(keeper->broken);
+    *ret_all = true;
+    if (!keeper->segments.moved_from)
+        TRY(segments_replace(&keeper->segments, relocation->old_segment, relocation->new_segment));
+    if (relocation->new_segment)
+        TRY(cleaner_record(keeper->log, keeper->backend, relocation, keeper->transaction_bytes,
+                           ret_all));
+    if (*ret_all)
+        segments_settle(&keeper->segments);
+    return checkpoint_commit(keeper);
+}
+
+static enum status record_step(struct keeper *keeper, struct relocation *relocation, bool *ret_all)
+{
     keeper->copy = 0;
     enum status status = backend_begin(keeper->backend);
     if (status == ST_OK)
-        status = cleaner_record(keeper->log, keeper->backend, &keeper->segments, relocation);
+        status = record_some(keeper, relocation, ret_all);
     if (status == ST_OK)
-        status = checkpoint_commit(keeper);
-    if (status != ST_OK) {
-        give_up(keeper);
-        keeper->copy = relocation->new_segment;
-        return status;
-    }
-    relocation_free(relocation);
+        return ST_OK;
+    give_up(keeper);
+    relocation->recording = false;
+    keeper->copy = keeper->segments.moved_from ? 0 : relocation->new_segment;
+    return status;
+}
+
+enum status keeper_clean_step(struct keeper *keeper, struct relocation *relocation, bool *ret_done)
+{
+    TRY(keeper->broken);
+    bool all = false;
+    TRY(cleaner_find_moves(relocation));
+    if (relocation->count == 0)
+        TRY(record_step(keeper, relocation, &all));
+    if (all)
+        relocation_free(relocation);
+    *ret_done = all;
     return ST_OK;
 }
 

@@ -6,10 +6,12 @@
  *     that compaction has replaced
  *   - cleaning: full segments of which less than half is alive are copied and dropped
  *
- * Cleaning needs the writer in the middle, to point the index to the copies:
+ * Cleaning needs the writer in the middle, to point the index to the copies, some at a time:
  *
- *   keeper_clean_begin ──► relocation ──► writer: store_relocate ──► keeper_clean_end ──► writer:
- * forget
+ *   keeper_clean_begin ──► relocation ──► keeper_clean_step ──► … ──► done ──► writer: forget
+ *                                           │         ▲
+ *                                           ▼         │
+ *                                     writer: store_relocate
  */
 #ifndef VIGIL_STORE_KEEPER_H
 #define VIGIL_STORE_KEEPER_H
@@ -45,7 +47,8 @@ uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper);
 
 /*
  * Brings the checkpoint up to the view that is the newest when it begins: in steps, each one
- * transaction of about 1 MiB of pages, after any of which a start finds a whole checkpoint. In
+ * transaction of about 1 MiB of pages, after any of which a start finds a whole checkpoint: what a
+ * record of the log that is in it in part has added is dropped then. In
  * between the caller may do other things.
  */
 void keeper_checkpoint_begin(struct keeper *keeper);
@@ -61,16 +64,19 @@ enum status keeper_checkpoint(struct keeper *keeper);
 
 /*
  * Copies the living part of the segment that needs it most. *ret_relocation is NULL if none does.
- * One at a time. Checkpoints may be written before it ends: they refer to the old segment.
+ * One at a time. Checkpoints may be written before it ends. A cleaning that a stop has interrupted
+ * is gone on with.
  */
 MUST_CHECK
 enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation);
 /*
- * After the writer has relocated: the checkpoint follows, and the relocation is freed. After a
- * failure it is the caller's still, and may be tried again.
+ * Goes on after the writer has relocated what the relocation holds (store_relocate is done): a
+ * bounded step, after which it may hold more for the writer. At the end the checkpoint has all of
+ * it, the relocation is freed, and *ret_done is true. After a failure the same step may be tried
+ * again.
  */
 MUST_CHECK
-enum status keeper_clean_end(struct keeper *keeper, struct relocation *relocation);
+enum status keeper_clean_step(struct keeper *keeper, struct relocation *relocation, bool *ret_done);
 
 /*
  * Defragmenting is cleaning of all segments there are when it begins, from which anything worth it

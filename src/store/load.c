@@ -3,12 +3,14 @@
 #include "base/xalloc.h"
 #include "store/apply.h"
 #include "store/change.h"
+#include "store/segments.h"
 
 #include <stdlib.h>
 
 /* Where the checkpoint says that records end, by segment. */
 struct bounds {
-    struct backend_segment *segments; /* in order of id; owned */
+    struct backend_segment *segments; /* in order of id; owned; live_bytes are those loaded */
+    uint64_t *live_bytes;             /* as the checkpoint has them; owned */
     size_t count, capacity;
     size_t last; /* the one found last: versions of one are together, mostly */
 };
@@ -16,6 +18,8 @@ struct bounds {
 struct loading {
     struct index *index;
     struct bounds bounds;
+    uint64_t moved_from; /* a segment that is gone: where its versions are is found out later … */
+    uint64_t moved_to;   /* … in this one */
     struct backend_version_id before; /* the version before this one */
     int64_t db_bytes;                 /* of those so far, as the checkpoint counts them */
 };
@@ -26,8 +30,12 @@ static enum status take_segment(void *ctx, const struct backend_segment *segment
     if (bounds->count == bounds->capacity) {
         bounds->capacity = bounds->capacity ? bounds->capacity * 2 : 64;
         bounds->segments = xrealloc(bounds->segments, bounds->capacity * sizeof(*bounds->segments));
+        bounds->live_bytes =
+            xrealloc(bounds->live_bytes, bounds->capacity * sizeof(*bounds->live_bytes));
     }
-    bounds->segments[bounds->count++] = *segment;
+    bounds->live_bytes[bounds->count] = segment->live_bytes;
+    bounds->segments[bounds->count] = *segment;
+    bounds->segments[bounds->count++].live_bytes = 0;
     return ST_OK;
 }
 
@@ -49,15 +57,16 @@ static bool is_sound(struct loading *loading, const struct backend_version *vers
 {
     uint64_t id, offset;
     log_loc_split(version->loc, &id, &offset);
+    bool moved = id && id == loading->moved_from;
     const struct backend_version_id *now = &version->id, *before = &loading->before;
     bool in_order = now->revision > before->revision ||
                     (now->revision == before->revision && now->sub > before->sub) ||
                     before->revision == 0;
     return in_order && now->revision > 0 && version->key.len > 0 &&
            version->key.len <= INDEX_KEY_BYTES_MAX && version->loc % 8 == 0 &&
-           bounds_seek(&loading->bounds, id) &&
-           offset + CHANGE_HEAD_BYTES + version->field_bytes <=
-               loading->bounds.segments[loading->bounds.last].used_bytes;
+           bounds_seek(&loading->bounds, moved ? loading->moved_to : id) &&
+           (moved || offset + CHANGE_HEAD_BYTES + version->field_bytes <=
+                         loading->bounds.segments[loading->bounds.last].used_bytes);
 }
 
 /*
@@ -70,6 +79,8 @@ static enum status take_version(void *ctx, const struct backend_version *version
     if (!is_sound(loading, version))
         return ST_DAMAGED;
     loading->before = version->id;
+    struct bounds *bounds = &loading->bounds;
+    bounds->segments[bounds->last].live_bytes += segments_live_bytes(version->field_bytes);
     loading->db_bytes += apply_db_bytes(version->field_bytes);
     bool tombstone = version->create_revision == 0;
     index_put(loading->index, version->key,
@@ -85,9 +96,73 @@ static enum status take_version(void *ctx, const struct backend_version *version
     return ST_OK;
 }
 
+/*
+ * Older versions of this program could count too much after a stop during a cleaning. The cleaner
+ * wants to be sure that it copies all that lives.
+ */
+static enum status correct_live_bytes(struct backend *backend, const struct bounds *bounds)
+{
+    bool correct = true;
+    for (size_t i = 0; i < bounds->count; i++)
+        correct &= bounds->segments[i].live_bytes == bounds->live_bytes[i];
+    if (correct)
+        return ST_OK;
+    TRY(backend_begin(backend));
+    for (size_t i = 0; i < bounds->count; i++)
+        TRY(backend_segment_put(backend, &bounds->segments[i]));
+    return backend_commit(backend);
+}
+
+/* -- Versions of a record that was not taken over to its end -- */
+
+enum { UNFINISHED_MAX = 4096 }; /* in a transaction */
+
+struct unfinished {
+    struct backend_version_id ids[UNFINISHED_MAX];
+    size_t count;
+};
+
+static enum status note_unfinished(void *ctx, const struct backend_version *version)
+{
+    struct unfinished *unfinished = ctx;
+    if (unfinished->count == UNFINISHED_MAX)
+        return ST_END;
+    unfinished->ids[unfinished->count++] = version->id;
+    return ST_OK;
+}
+
+static enum status drop_some(struct backend *backend, struct unfinished *unfinished)
+{
+    int64_t revision = backend_meta_get(backend, BACKEND_REVISION, 1);
+    unfinished->count = 0;
+    TRY(backend_versions_scan(backend, (struct backend_version_id){.revision = revision + 1},
+                              note_unfinished, unfinished));
+    if (!unfinished->count)
+        return ST_OK;
+    TRY(backend_begin(backend));
+    for (size_t i = 0; i < unfinished->count; i++)
+        TRY(backend_version_delete(backend, unfinished->ids[i]));
+    return backend_commit(backend);
+}
+
+enum status store_load_drop_unfinished(struct backend *backend)
+{
+    struct unfinished *unfinished = xmalloc(sizeof(*unfinished));
+    enum status status;
+    do
+        status = drop_some(backend, unfinished);
+    while (status == ST_OK && unfinished->count);
+    free(unfinished);
+    return status;
+}
+
 enum status store_load_index(struct backend *backend, struct index *index)
 {
-    struct loading loading = {.index = index};
+    struct loading loading = {
+        .index = index,
+        .moved_from = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_FROM, 0),
+        .moved_to = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_TO, 0),
+    };
     enum status status = backend_segments_scan(backend, take_segment, &loading.bounds);
     index_load_begin(index);
     if (status == ST_OK)
@@ -98,6 +173,9 @@ enum status store_load_index(struct backend *backend, struct index *index)
     if (status == ST_OK &&
         loading.db_bytes != backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0))
         status = ST_DAMAGED;
+    if (status == ST_OK)
+        status = correct_live_bytes(backend, &loading.bounds);
     free(loading.bounds.segments);
+    free(loading.bounds.live_bytes);
     return status;
 }

@@ -5,6 +5,13 @@
 #include "store/backend/backend.h"
 #include "store/index/index.h"
 
+/*
+ * Drops the versions of a record of the log that a stop has kept from being taken over to its end:
+ * it will be replayed.
+ */
+MUST_CHECK
+enum status store_load_drop_unfinished(struct backend *backend);
+
 /* The index is empty so far; nothing else takes memory that grows with the versions. */
 MUST_CHECK
 enum status store_load_index(struct backend *backend, struct index *index);

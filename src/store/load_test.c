@@ -6,6 +6,7 @@
 #include "store/backend/backend_impl.h"
 #include "store/backend/backend_memory.h"
 #include "store/log/log.h"
+#include "store/segments.h"
 
 #include <malloc.h>
 #include <setjmp.h>
@@ -229,7 +230,11 @@ static enum status scan_endless(struct backend *backend, struct backend_version_
 static enum status scan_one_segment(struct backend *backend, backend_segment_fn fn, void *ctx)
 {
     (void)backend;
-    return fn(ctx, &(struct backend_segment){.id = SEGMENT, .used_bytes = 1 << 30});
+    return fn(ctx, &(struct backend_segment){
+                       .id = SEGMENT,
+                       .used_bytes = 1 << 30,
+                       .live_bytes = LONG_HISTORY * segments_live_bytes(40),
+                   });
 }
 
 /* The checkpoint has no checksums: what cannot be is refused, and nothing is read by it later. */

@@ -116,10 +116,7 @@ static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
         if (!relocation)
             break;
         uint64_t old = relocation->old_segment;
-        bool done = false;
-        while (!done)
-            assert_int_equal(store_relocate(f->store, relocation, 100, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, 100);
         store_forget_segment(f->store, old);
         fixture_commit(f);
     }

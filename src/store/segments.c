@@ -32,7 +32,11 @@ static enum status take_row(void *ctx, const struct backend_segment *row)
 
 enum status segments_init(struct segments *segments, struct backend *backend)
 {
-    *segments = (struct segments){.backend = backend};
+    *segments = (struct segments){
+        .backend = backend,
+        .moved_from = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_FROM, 0),
+        .moved_to = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_TO, 0),
+    };
     return backend_segments_scan(backend, take_row, segments);
 }
 
@@ -48,14 +52,20 @@ size_t segments_live_bytes(size_t field_bytes)
     return record_bytes(CHANGE_BODY_HEAD_BYTES + change_bytes(field_bytes));
 }
 
-void segments_add_live(struct segments *segments, log_loc loc, size_t field_bytes)
+static struct backend_segment *row_of_loc(struct segments *segments, log_loc loc)
 {
-    row_of(segments, loc >> LOG_OFFSET_BITS)->live_bytes += segments_live_bytes(field_bytes);
+    uint64_t id = loc >> LOG_OFFSET_BITS;
+    return row_of(segments, id == segments->moved_from ? segments->moved_to : id);
+}
+
+void segments_add_live(struct segments *segments, log_loc loc, uint64_t live_bytes)
+{
+    row_of_loc(segments, loc)->live_bytes += live_bytes;
 }
 
 void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes)
 {
-    struct backend_segment *row = row_of(segments, loc >> LOG_OFFSET_BITS);
+    struct backend_segment *row = row_of_loc(segments, loc);
     /* Less only if the checkpoint is damaged. */
     row->live_bytes -= size_min(row->live_bytes, segments_live_bytes(field_bytes));
 }
@@ -70,27 +80,34 @@ static size_t infos_of(const struct log *log, struct log_segment_info **ret_info
     return size_min(count, max);
 }
 
-enum status segments_write(struct segments *segments, const struct log *log, uint64_t index,
-                           uint64_t except)
+/* What the log says of them. */
+static void rows_update(struct segments *segments, const struct log *log, uint64_t index,
+                        uint64_t except)
 {
     struct log_segment_info *infos;
     size_t count = infos_of(log, &infos);
-    enum status status = ST_OK;
-    for (size_t i = 0; i < count && status == ST_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (infos[i].first_index > index || infos[i].id == except)
             continue;
         struct backend_segment *row = row_of(segments, infos[i].id);
         row->first_index = infos[i].first_index;
         row->last_index = infos[i].full ? infos[i].last_index : 0;
         row->used_bytes = infos[i].used_bytes;
-        status = backend_segment_put(segments->backend, row);
     }
     free(infos);
-    return status;
 }
 
-enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id,
-                             uint64_t live_bytes)
+enum status segments_write(struct segments *segments, const struct log *log, uint64_t index,
+                           uint64_t except)
+{
+    rows_update(segments, log, index, except);
+    /* Also that of a segment which is being cleaned, and is no part of the log any more. */
+    for (size_t i = 0; i < segments->count; i++)
+        TRY(backend_segment_put(segments->backend, &segments->rows[i]));
+    return ST_OK;
+}
+
+enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id)
 {
     struct backend_segment *old = row_of(segments, old_id);
     struct backend_segment copy = *old;
@@ -103,8 +120,15 @@ enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_
     struct backend_segment *row = row_of(segments, new_id);
     row->first_index = copy.first_index;
     row->last_index = copy.last_index;
-    row->live_bytes = live_bytes;
+    row->live_bytes = copy.live_bytes;
+    segments->moved_from = old_id;
+    segments->moved_to = new_id;
     return backend_segment_put(segments->backend, row);
+}
+
+void segments_settle(struct segments *segments)
+{
+    segments->moved_from = segments->moved_to = 0;
 }
 
 static const struct backend_segment *row_find(const struct segments *segments, uint64_t id)

@@ -17,6 +17,8 @@ struct segments {
         uint64_t id, live_bytes;
     } * damaged;
     size_t damaged_count;
+    /* Versions that are said to lie in the first lie in the second (store/cleaner.h). 0: none. */
+    uint64_t moved_from, moved_to;
 };
 
 /* Reads what the checkpoint has. After a failure it may be finished only. */
@@ -30,8 +32,9 @@ void segments_fini(struct segments *segments);
  */
 size_t segments_live_bytes(size_t field_bytes);
 
-/* A change of that length at loc came alive, or died. */
-void segments_add_live(struct segments *segments, log_loc loc, size_t field_bytes);
+/* Changes at and behind loc came alive, which take so much (segments_live_bytes). */
+void segments_add_live(struct segments *segments, log_loc loc, uint64_t live_bytes);
+/* A change of that length at loc died. */
 void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes);
 
 /*
@@ -42,10 +45,11 @@ MUST_CHECK
 enum status segments_write(struct segments *segments, const struct log *log, uint64_t index,
                            uint64_t except);
 
-/* A segment was replaced by another (0: by none), of which so many bytes are alive. */
+/* A segment was replaced by another (0: by none), in which the same versions live. */
 MUST_CHECK
-enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id,
-                             uint64_t live_bytes);
+enum status segments_replace(struct segments *segments, uint64_t old_id, uint64_t new_id);
+/* All versions are said to lie where they are. */
+void segments_settle(struct segments *segments);
 
 /* Which segments to copy: full ones that are in the checkpoint wholly, … */
 struct segments_choice {

@@ -304,9 +304,7 @@ static void clean_all(struct fixture *f)
         if (!relocation)
             break;
         uint64_t old = relocation->old_segment;
-        bool done;
-        assert_int_equal(store_relocate(f->store, relocation, SIZE_MAX, &done), ST_OK);
-        assert_int_equal(keeper_clean_end(f->keeper, relocation), ST_OK);
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
         store_forget_segment(f->store, old);
         fixture_commit(f);
     }

@@ -1,7 +1,7 @@
 #include "store/store.h"
 
 #include "base/xalloc.h"
-#include "store/change.h"
+#include "store/cleaner.h"
 #include "store/compaction.h"
 #include "store/datadir.h"
 #include "store/load.h"
@@ -140,7 +140,9 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     store->apply.db_bytes_held = store->apply.compact_revision > 0 ? -1 : 0;
     compaction_init(&store->compaction, &store->apply,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
-    enum status status = store_load_index(backend, store->index);
+    enum status status = store_load_drop_unfinished(backend);
+    if (status == ST_OK)
+        status = store_load_index(backend, store->index);
     if (status == ST_OK && options->row_seen)
         status = backend_rows_scan(backend, options->row_seen, options->row_ctx);
     if (status != ST_OK)
@@ -185,6 +187,20 @@ static enum status open_backend(struct store *store, const struct store_options 
     return ST_OK;
 }
 
+/* A stop came while the checkpoint was told where the versions of a cleaned segment lie now. */
+static enum status resume_cleaning(struct store *store, struct error *ret_error)
+{
+    uint64_t from = (uint64_t)backend_meta_get(store->backend, BACKEND_MOVED_FROM, 0);
+    uint64_t to = (uint64_t)backend_meta_get(store->backend, BACKEND_MOVED_TO, 0);
+    if (!from)
+        return ST_OK;
+    enum status status = cleaner_resume(store->log, store->backend, store->index, from, to);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read the checkpoint in %s: %s",
+                         store->dir.meta_path, backend_error_text(store->backend));
+    return ST_OK;
+}
+
 static enum status open_parts(struct store *store, const struct store_options *options,
                               struct error *ret_error)
 {
@@ -193,6 +209,7 @@ static enum status open_parts(struct store *store, const struct store_options *o
     TRY(open_backend(store, options, ret_error));
     TRY(load_checkpoint(store, options, ret_error));
     TRY(open_log(store, options, ret_error));
+    TRY(resume_cleaning(store, ret_error));
     store->apply.log = store->log;
     publish(store);
     return ST_OK;

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
+#include "store/clean_test.h"
 #include "store/keeper.h"
 #include "store/model_test.h"
 #include "store/range.h"
@@ -159,9 +160,7 @@ static void do_clean(struct world *world)
     if (!relocation)
         return;
     uint64_t old = relocation->old_segment;
-    for (bool done = false; !done;)
-        assert_int_equal(store_relocate(world->store, relocation, 7, &done), ST_OK);
-    assert_int_equal(keeper_clean_end(world->keeper, relocation), ST_OK);
+    clean_to_end(world->store, world->keeper, relocation, 7);
     store_forget_segment(world->store, old);
     world->cleaned++;
     assert_int_equal(store_commit(world->store), ST_OK);

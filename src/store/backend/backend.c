@@ -41,6 +41,14 @@ enum status backend_rows_scan(struct backend *backend, row_fn fn, void *ctx)
     return status == ST_END ? ST_OK : status;
 }
 
+size_t backend_page_bytes(size_t key_bytes, int64_t distance)
+{
+    enum { PAGE_BYTES = 4096, VERSION_BYTES = 64 /* without its key */ };
+    size_t version_bytes = size_min(VERSION_BYTES + key_bytes, PAGE_BYTES);
+    size_t apart = distance < PAGE_BYTES ? (size_t)(distance > 0 ? distance : 1) : PAGE_BYTES;
+    return size_min(apart * version_bytes, PAGE_BYTES);
+}
+
 enum status backend_begin(struct backend *backend)
 {
     assert(!backend->changing);

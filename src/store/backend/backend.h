@@ -32,6 +32,10 @@ enum backend_meta {
     BACKEND_CLUSTER_ID,
     BACKEND_MEMBER_ID,
     BACKEND_TERM, /* starts of the server */
+    /* A segment whose living versions were copied to another, which some of the versions here are
+     * not said to lie in yet: see store/cleaner.h. 0: none. */
+    BACKEND_MOVED_FROM,
+    BACKEND_MOVED_TO,
     BACKEND_META_COUNT
 };
 
@@ -50,6 +54,12 @@ struct backend_version {
     uint32_t field_bytes; /* as stored, tombstones too */
     struct slice key;
 };
+
+/*
+ * About how many bytes of pages, which are in memory until the commit, a transaction changes with a
+ * version when the version it changed before is so many revisions away.
+ */
+size_t backend_page_bytes(size_t key_bytes, int64_t distance);
 
 struct backend_segment {
     uint64_t id;

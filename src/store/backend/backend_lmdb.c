@@ -201,6 +201,8 @@ static const char *const meta_names[BACKEND_META_COUNT] = {
     [BACKEND_CLUSTER_ID] = "cluster_id",
     [BACKEND_MEMBER_ID] = "member_id",
     [BACKEND_TERM] = "term",
+    [BACKEND_MOVED_FROM] = "moved_from",
+    [BACKEND_MOVED_TO] = "moved_to",
 };
 
 static enum status lmdb_meta_put(struct backend *backend, enum backend_meta name, int64_t number)

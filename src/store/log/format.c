@@ -74,14 +74,20 @@ static uint32_t record_crc_of_rest(const uint8_t *at, size_t len, uint32_t crc)
     return crc32c(crc, slice_of(at + CHECK_FROM, len - CHECK_FROM));
 }
 
+uint32_t record_start(uint8_t *head, uint32_t salt)
+{
+    uint32_t crc = record_crc_of_fields(head, salt);
+    memcpy(head + CHECK_FROM, &crc, sizeof(((struct record_head *)0)->check));
+    return record_crc_of_rest(head, RECORD_HEAD_BYTES, crc);
+}
+
 void record_finish(uint8_t *at, uint32_t salt)
 {
     uint32_t len;
     memcpy(&len, at + offsetof(struct record_head, len), sizeof(len));
     assert(len >= RECORD_HEAD_BYTES);
-    uint32_t crc = record_crc_of_fields(at, salt);
-    memcpy(at + CHECK_FROM, &crc, sizeof(((struct record_head *)0)->check));
-    crc = record_crc_of_rest(at, len, crc);
+    uint32_t crc = record_start(at, salt);
+    crc = crc32c(crc, slice_of(at + RECORD_HEAD_BYTES, len - RECORD_HEAD_BYTES));
     memcpy(at, &crc, sizeof(crc));
 }
 

@@ -82,6 +82,11 @@ enum status segment_seal_check(const struct segment_seal *seal, const struct seg
 
 /* Completes a record built in place: at points to head, body and padding, all but crc set. */
 void record_finish(uint8_t *at, uint32_t salt);
+/*
+ * The same for a record that is written in pieces: sets the check in the head and returns its part
+ * of the crc, which goes on over the body with crc32c().
+ */
+uint32_t record_start(uint8_t *head, uint32_t salt);
 
 enum record_found {
     RECORD_GOOD,

@@ -3,6 +3,7 @@
  * keeper. Until it is committed the file has a temporary name, so a crash leaves nothing to decide.
  */
 #include "base/buf.h"
+#include "base/crc32c.h"
 #include "store/log/internal.h"
 
 #include <stdlib.h>
@@ -17,6 +18,10 @@ struct log_rewrite {
     struct buf chunk;  /* records not yet written; begins at chunk_offset */
     uint64_t chunk_offset;
     uint64_t last_index; /* of the last record added */
+    /* The record under way: where its head is, and what is still to come of its body. */
+    uint64_t record_offset;
+    size_t record_left;
+    uint32_t record_crc;
     int64_t first_revision, last_revision;
 };
 
@@ -71,42 +76,78 @@ static enum status open_file(struct log_rewrite *rewrite)
     return fs_open(rewrite->log->fs, path.text, FILE_CREATE, &rewrite->file);
 }
 
-enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
-                            struct slice body, log_loc *ret_body_loc)
+static enum status check_room(const struct log_rewrite *rewrite, size_t body_bytes)
+{
+    if (body_bytes > RECORD_BODY_BYTES_MAX)
+        return ST_LIMIT;
+    uint64_t offset = rewrite->chunk_offset + rewrite->chunk.len;
+    return record_bytes(body_bytes) > ((uint64_t)1 << LOG_OFFSET_BITS) - offset ? ST_LIMIT : ST_OK;
+}
+
+static void note_record(struct log_rewrite *rewrite, const struct log_record *like)
+{
+    rewrite->last_index = like->index;
+    if (!like->revision)
+        return;
+    rewrite->first_revision = rewrite->first_revision ? rewrite->first_revision : like->revision;
+    rewrite->last_revision = like->revision;
+}
+
+enum status log_rewrite_record(struct log_rewrite *rewrite, const struct log_record *like,
+                               size_t body_bytes, log_loc *ret_body_loc)
 {
     assert(like->index >= rewrite->old->first_index && like->index > rewrite->last_index);
     assert(like->index <= atomic_load(&rewrite->old->last_index));
-    if (body.len > RECORD_BODY_BYTES_MAX)
-        return ST_LIMIT;
-    uint64_t offset = rewrite->chunk_offset + rewrite->chunk.len;
-    size_t bytes = record_bytes(body.len);
-    if (bytes > ((uint64_t)1 << LOG_OFFSET_BITS) - offset)
-        return ST_LIMIT;
+    assert(rewrite->record_left == 0);
+    TRY(check_room(rewrite, body_bytes));
     if (!rewrite->file)
         TRY(open_file(rewrite));
-    TRY(buf_reserve(&rewrite->chunk, bytes));
-
     struct record_head head = {
-        .len = (uint32_t)(RECORD_HEAD_BYTES + body.len),
+        .len = (uint32_t)(RECORD_HEAD_BYTES + body_bytes),
         .index = like->index,
         .revision = like->revision,
         .type = like->type,
     };
-    uint8_t *at = rewrite->chunk.ptr + rewrite->chunk.len;
-    memcpy(at, &head, sizeof(head));
-    slice_copy(at + RECORD_HEAD_BYTES, body);
-    memset(at + head.len, 0, bytes - head.len);
-    record_finish(at, rewrite->head.salt);
-    rewrite->chunk.len += bytes;
-    rewrite->last_index = like->index;
-    if (like->revision) {
-        rewrite->first_revision =
-            rewrite->first_revision ? rewrite->first_revision : like->revision;
-        rewrite->last_revision = like->revision;
-    }
-    if (rewrite->chunk.len >= REWRITE_CHUNK_BYTES)
-        TRY(flush(rewrite));
-    *ret_body_loc = log_loc_of(rewrite->head.id, offset + RECORD_HEAD_BYTES);
+    rewrite->record_crc = record_start((uint8_t *)&head, rewrite->head.salt);
+    rewrite->record_offset = rewrite->chunk_offset + rewrite->chunk.len;
+    rewrite->record_left = body_bytes;
+    TRY(buf_append(&rewrite->chunk, slice_of(&head, sizeof(head))));
+    note_record(rewrite, like);
+    *ret_body_loc = log_loc_of(rewrite->head.id, rewrite->record_offset + RECORD_HEAD_BYTES);
+    return ST_OK;
+}
+
+/* The checksum goes to the head, which may be in the file already, and padding to the end. */
+static enum status finish_record(struct log_rewrite *rewrite)
+{
+    static const uint8_t zeros[RECORD_ALIGN];
+    struct slice crc = slice_of(&rewrite->record_crc, sizeof(rewrite->record_crc));
+    if (rewrite->record_offset >= rewrite->chunk_offset)
+        slice_copy(rewrite->chunk.ptr + (rewrite->record_offset - rewrite->chunk_offset), crc);
+    else
+        TRY(file_pwrite(rewrite->file, crc, rewrite->record_offset));
+    uint64_t end = rewrite->chunk_offset + rewrite->chunk.len;
+    return buf_append(&rewrite->chunk, slice_of(zeros, align_up(end, RECORD_ALIGN) - end));
+}
+
+enum status log_rewrite_piece(struct log_rewrite *rewrite, struct slice bytes)
+{
+    assert(bytes.len <= rewrite->record_left);
+    TRY(buf_append(&rewrite->chunk, bytes));
+    rewrite->record_crc = crc32c(rewrite->record_crc, bytes);
+    rewrite->record_left -= bytes.len;
+    if (rewrite->record_left == 0)
+        TRY(finish_record(rewrite));
+    return rewrite->chunk.len >= REWRITE_CHUNK_BYTES ? flush(rewrite) : ST_OK;
+}
+
+enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
+                            struct slice body, log_loc *ret_body_loc)
+{
+    log_loc body_loc;
+    TRY(log_rewrite_record(rewrite, like, body.len, &body_loc));
+    TRY(log_rewrite_piece(rewrite, body)); /* an empty one too */
+    *ret_body_loc = body_loc;
     return ST_OK;
 }
 
@@ -114,6 +155,7 @@ enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record
 static enum status finish_file(struct log_rewrite *rewrite)
 {
     struct log *log = rewrite->log;
+    assert(rewrite->record_left == 0);
     TRY(flush(rewrite));
     rewrite->head.capacity = rewrite->chunk_offset;
     segment_head_finish(&rewrite->head);

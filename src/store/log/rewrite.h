@@ -16,6 +16,16 @@ struct log_rewrite;
  */
 MUST_CHECK
 enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
+/*
+ * A record in pieces, so that the longest takes no more memory than its longest piece: begin says
+ * how long the body is, and the pieces must come to that.
+ */
+MUST_CHECK
+enum status log_rewrite_record(struct log_rewrite *rewrite, const struct log_record *like,
+                               size_t body_bytes, log_loc *ret_body_loc);
+MUST_CHECK
+enum status log_rewrite_piece(struct log_rewrite *rewrite, struct slice bytes);
+/* Both in one: a body of one piece. */
 MUST_CHECK
 enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
                             struct slice body, log_loc *ret_body_loc);

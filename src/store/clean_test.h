@@ -1,0 +1,24 @@
+/* Cleaning to its end, for tests. */
+#ifndef VIGIL_STORE_CLEAN_TEST_H
+#define VIGIL_STORE_CLEAN_TEST_H
+
+#include "store/keeper.h"
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* As the engine cleans, with so many moves at a time; the old segment is to be forgotten then. */
+static inline void clean_to_end(struct store *store, struct keeper *keeper,
+                                struct relocation *relocation, size_t max)
+{
+    for (bool done = false; !done;) {
+        for (bool moved = false; !moved;)
+            assert_int_equal(store_relocate(store, relocation, max, &moved), ST_OK);
+        assert_int_equal(keeper_clean_step(keeper, relocation, &done), ST_OK);
+    }
+}
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * Checkpoints and cleanings go in steps, however much one request or one segment holds, and a stop
+ * after any of them loses nothing. A commit of the checkpoint's twin in memory is one step.
+ */
+#include "store/fixture_test.h"
+
+#include "store/backend/backend_impl.h"
+#include "store/range_walk.h"
+
+enum { KEYS = 300, STEP_BYTES = 512, STEP_VERSIONS = 16 };
+
+static void limit(struct fixture *f)
+{
+    keeper_limit_steps(f->keeper, STEP_BYTES, STEP_VERSIONS);
+}
+
+static void put_all(struct fixture *f, const char *value)
+{
+    for (int i = 0; i < KEYS; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%04d", i);
+        fixture_put(f, key, value);
+        fixture_commit(f);
+    }
+}
+
+static int64_t count_keys(struct fixture *f)
+{
+    struct range_state state = fixture_state(f);
+    struct range_walk walk;
+    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
+    int64_t count = 0;
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
+        count += *index_item_key(kv->item).ptr == 'k';
+    return count;
+}
+
+/* What the transactions of the keeper change at most, versions of all kinds counted. */
+struct counting {
+    struct backend_ops ops;
+    const struct backend_ops *real;
+    size_t changed, changed_max, commits;
+};
+static struct counting counting;
+
+static enum status count_put(struct backend *backend, const struct backend_version *version)
+{
+    counting.changed++;
+    return counting.real->version_put(backend, version);
+}
+
+static enum status count_delete(struct backend *backend, struct backend_version_id id)
+{
+    counting.changed++;
+    return counting.real->version_delete(backend, id);
+}
+
+static enum status count_commit(struct backend *backend)
+{
+    counting.changed_max = size_max(counting.changed_max, counting.changed);
+    counting.changed = 0;
+    counting.commits++;
+    return counting.real->commit(backend);
+}
+
+static void count_from_here(struct fixture *f)
+{
+    struct backend *backend = store_backend(f->store);
+    counting = (struct counting){.real = backend->ops, .ops = *backend->ops};
+    counting.ops.version_put = count_put;
+    counting.ops.version_delete = count_delete;
+    counting.ops.commit = count_commit;
+    backend->ops = &counting.ops;
+}
+
+static void check_steps(size_t changes)
+{
+    const size_t most = STEP_BYTES / 64 + 1;
+    assert_true(counting.changed_max <= most);
+    assert_true(counting.commits >= changes / most);
+}
+
+static void one_request_of_many_changes_is_taken_over_in_steps(void **state)
+{
+    struct fixture *f = *state;
+    put_all(f, "value");
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    limit(f);
+    fixture_delete(f, "k", "l");
+    fixture_commit(f);
+    count_from_here(f);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    check_steps(KEYS);
+    fixture_restart(f);
+    assert_int_equal(count_keys(f), 0);
+}
+
+/* The process ends after each step in turn: the record is replayed, and taken over anew. */
+static void a_stop_within_a_record_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    put_all(f, "value");
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    int64_t revision = fixture_delete(f, "k0010", "k0250");
+    fixture_commit(f);
+    int64_t in_use = store_view(f->store)->db_bytes_in_use;
+    for (int steps = 1;; steps++) {
+        limit(f);
+        keeper_checkpoint_begin(f->keeper);
+        bool done = false;
+        for (int i = 0; i < steps && !done; i++)
+            assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        bool lags = keeper_checkpoint_lags(f->keeper);
+        fixture_restart(f);
+        assert_int_equal(count_keys(f), KEYS - 240);
+        assert_int_equal(store_view(f->store)->revision, revision);
+        assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
+        if (!lags)
+            break;
+        assert_true(steps < KEYS);
+    }
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    fixture_restart(f);
+    assert_int_equal(count_keys(f), KEYS - 240);
+}
+
+/* All keys, and most of them again: what is left of the first lies among much that is dead. */
+static void make_something_to_clean(struct fixture *f)
+{
+    put_all(f, "first");
+    for (int i = 0; i < KEYS; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%04d", i);
+        if (i % 3)
+            fixture_put(f, key, "again");
+        fixture_commit(f);
+    }
+    fixture_compact(f, store_view(f->store)->revision);
+    fixture_settle(f);
+}
+
+static void check_values(struct fixture *f)
+{
+    struct range_state state = fixture_state(f);
+    struct range_walk walk;
+    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
+    int count = 0;
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk)); count++) {
+        const struct change_head *head;
+        struct change_kv read;
+        assert_int_equal(change_get(state.log, kv->item->newest.loc, &head), ST_OK);
+        change_read_kv(head, &read);
+        assert_true(slice_equal(read.key, index_item_key(kv->item)));
+        const char *expected = count % 3 ? "again" : "first";
+        assert_true(slice_equal(read.value, slice_from_text(expected)));
+    }
+    assert_int_equal(count, KEYS);
+}
+
+static size_t clean_all(struct fixture *f)
+{
+    struct relocation *relocation;
+    size_t cleaned = 0;
+    for (;; cleaned++) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return cleaned;
+        uint64_t old = relocation->old_segment;
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+}
+
+static void a_segment_of_many_versions_is_cleaned_in_steps(void **state)
+{
+    struct fixture *f = *state;
+    make_something_to_clean(f);
+    limit(f);
+    count_from_here(f);
+    assert_true(clean_all(f) > 1);
+    check_steps(KEYS / 3);
+    check_values(f);
+    fixture_restart(f);
+    check_values(f);
+}
+
+/* One cleaning, of which only so many steps are made. False: it took fewer. */
+static bool clean_partly(struct fixture *f, int steps)
+{
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_non_null(relocation);
+    bool done = false;
+    for (int i = 0; i < steps && !done; i++) {
+        bool moved = false;
+        while (!moved)
+            assert_int_equal(store_relocate(f->store, relocation, 5, &moved), ST_OK);
+        assert_int_equal(keeper_clean_step(f->keeper, relocation, &done), ST_OK);
+    }
+    if (!done)
+        free(relocation);
+    return !done;
+}
+
+/* The process ends after each step in turn: the next one goes on, or begins anew. */
+static void a_stop_within_a_cleaning_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    make_something_to_clean(f);
+    int64_t in_use = store_view(f->store)->db_bytes_in_use;
+    bool more = true;
+    unsigned resumed = 0;
+    for (int steps = 1; more; steps++) {
+        limit(f);
+        more = clean_partly(f, steps);
+        fixture_restart(f);
+        check_values(f);
+        bool stands = backend_meta_get(store_backend(f->store), BACKEND_MOVED_FROM, 0) != 0;
+        resumed += stands;
+        fixture_settle(f); /* what the compact revision holds is counted */
+        assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
+        if (stands) { /* and what was half done is trimmed like the rest */
+            fixture_restart(f);
+            check_values(f);
+        }
+    }
+    assert_true(resumed > 0);
+    clean_all(f);
+    check_values(f);
+    int64_t revision = fixture_delete(f, "k", "l");
+    fixture_compact(f, revision);
+    fixture_settle(f);
+    fixture_restart(f);
+    assert_int_equal(count_keys(f), 0);
+}
+
+/* Versions that are said to lie in the old segment die while the new places are recorded. */
+static void what_dies_within_a_cleaning_is_counted_for_the_copy(void **state)
+{
+    struct fixture *f = *state;
+    make_something_to_clean(f);
+    limit(f);
+    int steps = 1;
+    while (clean_partly(f, steps) &&
+           !backend_meta_get(store_backend(f->store), BACKEND_MOVED_FROM, 0)) {
+        fixture_restart(f);
+        limit(f);
+        steps++;
+    }
+    assert_true(backend_meta_get(store_backend(f->store), BACKEND_MOVED_FROM, 0));
+    fixture_restart(f);
+    int64_t revision = fixture_delete(f, "k0000", "k0150");
+    fixture_put(f, "l", "later");
+    fixture_compact(f, revision + 1);
+    fixture_settle(f);
+    clean_all(f);
+    fixture_restart(f);
+    assert_int_equal(count_keys(f), KEYS - 150);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_request_of_many_changes_is_taken_over_in_steps),
+        TEST(a_stop_within_a_record_loses_nothing),
+        TEST(a_segment_of_many_versions_is_cleaned_in_steps),
+        TEST(a_stop_within_a_cleaning_loses_nothing),
+        TEST(what_dies_within_a_cleaning_is_counted_for_the_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
