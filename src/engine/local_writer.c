@@ -423,8 +423,8 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     }
     turn_phase("revoking leases that have expired");
     expire_leases(writer);
+    commit_group(writer); /* which may take long too */
     breath_here = NULL;
-    commit_group(writer);
 }
 
 /* What clients sent before this moment has been posted, if it is for us; but a shard that is stuck

@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "base/breath.h"
 #include "base/xalloc.h"
 #include "store/cleaner.h"
 #include "store/compaction.h"
@@ -74,11 +75,20 @@ static void publish(struct store *store)
     store->unpublished_steps = 0;
 }
 
+/* A group of a million deletes leaves so much behind that others are served in between. */
 static void reclaim(struct store *store, size_t least)
 {
     size_t waiting = epoch_waiting(store->epoch);
     size_t added = waiting > store->retired ? waiting - store->retired : 0;
-    store->retired = epoch_reclaim(store->epoch, least + 2 * added);
+    size_t left = least + 2 * added, before;
+    do {
+        size_t some = size_min(left, BREATH_WORK);
+        before = waiting;
+        waiting = epoch_reclaim(store->epoch, some);
+        left -= some;
+        breathe(some);
+    } while (left && before - waiting >= BREATH_WORK);
+    store->retired = waiting;
 }
 
 /* -- Opening -- */

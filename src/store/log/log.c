@@ -1,5 +1,6 @@
 #include "store/log/log.h"
 
+#include "base/breath.h"
 #include "store/log/internal.h"
 
 #include <stdlib.h>
@@ -413,12 +414,30 @@ static void mark_dirty(struct log *log, struct segment *segment)
     while (!atomic_compare_exchange_weak(&log->dirty, &head, segment));
 }
 
+/*
+ * A block of much more than usual, such as a delete of a million keys, goes in pieces, each of
+ * which is synced: otherwise the sync of all of it takes long, and the writer serves nobody.
+ */
+static enum status write_pieces(struct segment *segment, const struct group_block *block)
+{
+    for (size_t at = 0; at < block->len;) {
+        size_t bytes = size_min(block->len - at, SEGMENT_PIECE_BYTES);
+        TRY(file_pwrite(segment->file, slice_of(block->bytes + at, bytes), block->offset + at));
+        at += bytes;
+        if (at == block->len)
+            break;
+        TRY(file_sync(segment->file));
+        breathe(BREATH_WORK);
+    }
+    return ST_OK;
+}
+
 static enum status write_block(struct log *log, const struct group_block *block)
 {
     if (!block->len)
         return ST_OK;
     struct segment *segment = block->segment;
-    TRY(file_pwrite(segment->file, slice_of(block->bytes, block->len), block->offset));
+    TRY(write_pieces(segment, block));
     int64_t first = atomic_load(&segment->first_revision);
     int64_t last = atomic_load(&segment->last_revision);
     note_revision(&first, &last, block->first_revision);

@@ -1,5 +1,7 @@
 #include "store/log/segment.h"
 
+#include "base/breath.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,6 +35,21 @@ bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id)
 
 /* -- Files -- */
 
+/*
+ * The writer serves others in between when it makes a segment of its own for a very long record. A
+ * sync of all of it at the end would take as long as writing it.
+ */
+static enum status breathe_synced(struct file *file, size_t written)
+{
+    if (LIKELY(!breath_here))
+        return ST_OK;
+    size_t work = breath_here->work + written * BREATH_WORK / SEGMENT_PIECE_BYTES;
+    if (work >= BREATH_WORK)
+        TRY(file_sync(file));
+    breathe(written * BREATH_WORK / SEGMENT_PIECE_BYTES);
+    return ST_OK;
+}
+
 enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to)
 {
     static const uint8_t zeros[256 * 1024];
@@ -40,6 +57,7 @@ enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to)
         size_t len = (size_t)(to - from < sizeof(zeros) ? to - from : sizeof(zeros));
         TRY(file_pwrite(file, slice_of(zeros, len), from));
         from += len;
+        TRY(breathe_synced(file, len));
     }
     return ST_OK;
 }

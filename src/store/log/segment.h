@@ -13,6 +13,9 @@
 
 #include <stdatomic.h>
 
+/* Long writes on the writer's thread are synced after so much, and others are served then. */
+enum { SEGMENT_PIECE_BYTES = 2 << 20 };
+
 struct segment {
     const uint8_t *base; /* the mapping, head.capacity bytes */
     /* Where the written records end: bytes below it are in the mapping and never change. */
