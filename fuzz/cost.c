@@ -18,12 +18,12 @@ enum {
     PUMP_INPUT_MAX = 1 << 10,
     GROWTH_MAX = 6, /* of a fourfold length */
 };
-/* What is less at the end is no matter, however it has grown. */
+/* Growth below these is ignored. */
 static const uint64_t fast_ns = 100000000, fast_steps = 20000000;
 static const uint64_t slow_ns = 300000000;
 
 static struct cost most;
-/* Set on the thread that runs inputs: what libFuzzer's own threads do is no step of an input. */
+/* Set on the thread that runs inputs: steps of libFuzzer's own threads do not count. */
 static _Thread_local bool counting;
 static uint64_t steps;
 static const char *stack_base, *stack_low;

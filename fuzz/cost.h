@@ -1,6 +1,6 @@
 /*
- * What an input may cost: every harness stands behind this, under libFuzzer and in the tests of
- * its corpus alike.
+ * What an input may cost. Every harness runs under these limits, in libFuzzer and in the tests of
+ * its corpus.
  *
  *     FUZZ_INPUT(.steps_per_byte = 500)
  *     {

@@ -128,7 +128,7 @@ int main(void)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* Declared for harnesses; this program is none. */
+/* Declared for harnesses; this program has none. */
 const struct cost_limits fuzz_limits;
 
 int fuzz_input(const uint8_t *data, size_t size)

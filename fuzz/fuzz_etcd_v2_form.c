@@ -2,7 +2,7 @@
  * A request of the v2 API: its path, query and form, between zero bytes, behind a byte that chooses
  * the method. What is refused has a number and a text; a key made from a path is made again from
  * the path it shows; and a node with the form's value is read back as it was written. The same
- * bytes are also what somebody has stored where a node should be.
+ * bytes are also read as a stored value where a node should be.
  */
 #include "cost.h"
 

@@ -1,7 +1,7 @@
 /*
  * Any bytes as a label selector, a field selector and an object, with zeros between them. What the
- * selectors say of an object they say of the same object written anew, without the escapes it need
- * not have; and what matches may match.
+ * selectors say of an object they say of the same object written again, without unnecessary
+ * escapes; and what matches may match.
  */
 #include "cost.h"
 

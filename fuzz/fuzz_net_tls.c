@@ -84,7 +84,8 @@ static void client_turn(struct run *r)
     if (!SSL_is_init_finished(r->client))
         SSL_do_handshake(r->client);
     for (int n; (n = SSL_read(r->client, bytes, sizeof(bytes))) > 0;)
-        test_must(r->tampered || memchr(bytes, 'x', (size_t)n), "heard what nobody said");
+        test_must(r->tampered || memchr(bytes, 'x', (size_t)n),
+                  "received bytes that were not sent");
     for (int n; (n = BIO_read(r->out, bytes, sizeof(bytes))) > 0;)
         echo_must(buf_append(&r->sealed, slice_of(bytes, (size_t)n)));
 }

@@ -1,4 +1,4 @@
-/* For programs that are built to count their steps and have nobody who counts: see cost.h. */
+/* For programs that are compiled to count their steps and do not link cost.c: see cost.h. */
 void __sanitizer_cov_trace_pc(void);
 
 #ifdef __clang__

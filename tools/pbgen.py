@@ -139,13 +139,13 @@ class Parser:
     def name(self):
         token = self.next()
         if not re.fullmatch(r"[A-Za-z_]\w*", token):
-            self.fail(f"{token!r} is no name")
+            self.fail(f"{token!r} is not a name")
         return token
 
     def number(self):
         token = self.next()
         if not token.isdigit():
-            self.fail(f"{token!r} is no number")
+            self.fail(f"{token!r} is not a number")
         return int(token)
 
     def parse(self):

@@ -37,7 +37,7 @@ def post(server, path, message):
 
 
 def compact(server):
-    """To the newest revision. Returns when the index has let go of all of it."""
+    """To the newest revision. Returns when the index has been trimmed."""
     newest = post(server, "/v3/kv/range", {"key": "AA=="})["header"]["revision"]
     post(server, "/v3/kv/compaction", {"revision": newest, "physical": True})
 

@@ -11,7 +11,7 @@ STOPPED = 1000
 
 
 def cpu_of_a_change(server):
-    """With one watch; what the changes themselves cost is no part of delivering them."""
+    """With one watch; the cost of the changes themselves does not belong to their delivery."""
     found = server.bench("kube-watch", "--prepare", "--connections", 1, "--streams", 1, "--nodes", 1,
                          *PODS, "--warmup", "1s", "--duration", "2s")
     return found["server_cpu_us_per_operation"]

@@ -19,7 +19,7 @@ class Metric:
     digits: int = 0
 
 
-# The goals are those of the table this run has to answer; a metric without one is told only.
+# The goals are those of the table this run has to answer; a metric without one is only shown.
 METRICS = [
     Metric("put_one.p50_us", "put, 1 client, p50", "µs", goal=1 / 2),
     Metric("put_one.p99_us", "put, 1 client, p99", "µs"),
@@ -77,7 +77,7 @@ METRICS = [
            "rate alone", "",
            True, goal=0.9, absolute=True, digits=2),
     Metric("beside.p999_ms", "— p99.9", "ms", digits=2),
-    Metric("beside.kept_unpaced", "— while one reads without a pause, its client held to one core", "",
+    Metric("beside.kept_unpaced", "— while one reads without a pause, its client limited to one core", "",
            True, digits=2),
     Metric("long.gb", "a catch-up over 10 GB beside 100 live watchers on its stream: read", "GB", True,
            digits=1),
@@ -170,7 +170,7 @@ def summarize(samples, machine, seconds):
 
 
 def other_cores(samples):
-    """The most that strangers worked during any round."""
+    """The most CPU that other processes used during any round."""
     return max((v for values in samples.get("other_cores", {}).values() for v in values), default=0)
 
 
@@ -219,7 +219,7 @@ def table(results):
 
 
 def warning(results):
-    """Strangers' work steals cores and caches: past a tenth of a core, measure again."""
+    """Other processes take cores and caches: above a tenth of a core, measure again."""
     text = f"at most {results['other_cores']:.2f} cores in any round"
     if results["other_cores"] > OTHER_CORES_MAX:
         text += ": **not a quiet machine, do not trust these numbers**"

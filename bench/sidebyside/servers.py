@@ -36,7 +36,7 @@ def find(root, args):
     generator = [args.generator or vigil, "bench"]
     for words in [*command.values(), generator]:
         if not os.access(words[0], os.X_OK):
-            raise Failed(f"{words[0]} is not there or cannot be run")
+            raise Failed(f"{words[0]} does not exist or cannot be run")
     return Programs(command, generator)
 
 
@@ -142,7 +142,7 @@ class Server:
 
     def bench(self, command, *flags):
         """Runs the generator against this server and returns what it found. other_cores is the
-        work of strangers meanwhile: with more than a little of it the numbers mean nothing."""
+        work of other processes meanwhile: with more than a little of it the numbers mean nothing."""
         words = self.words_of_bench(command, *flags)
         began = time.monotonic()
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid)

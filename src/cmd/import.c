@@ -14,22 +14,22 @@ static const struct option rows[] = {
     {.name = "data-dir",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "The data directory to make: new, or empty.",
+     .help = "The data directory to create. It must not exist, or must be empty.",
      .offset = offsetof(struct import_flags, data_dir)},
     {.name = "wal-dir",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "The write-ahead log of the etcd, if it was started with --wal-dir.",
+     .help = "The directory of etcd's write-ahead log, if etcd was started with --wal-dir.",
      .offset = offsetof(struct import_flags, wal_dir)},
     {.name = "skip-hash-check",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help = "Take a snapshot whose checksum is wrong. What is in it may be wrong too.",
+     .help = "Accept a snapshot with a wrong checksum. Its contents may be wrong, too.",
      .offset = offsetof(struct import_flags, skip_hash_check)},
     {.name = "json",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help = "Write what came of it as one line of JSON.",
+     .help = "Print the result as one line of JSON.",
      .offset = offsetof(struct import_flags, json)},
 };
 
@@ -47,11 +47,11 @@ const struct options_table import_table = {
     .man_more = ".SH SOURCE\n"
                 "A snapshot that etcdctl or etcdutl saved, or the data directory of an etcd 3.4 to "
                 "3.7 that "
-                "has stopped, whether it was stopped or killed. It is read and left as it is.\n"
+                "has stopped or was killed. It is only read.\n"
                 ".SH EXIT STATUS\n"
                 ".TP\n0\nThe data directory is complete.\n"
-                ".TP\n1\nIt could not be made; nothing is left of it.\n"
-                ".TP\n2\nA flag is not known or has a bad value.\n",
+                ".TP\n1\nThe import failed, and left nothing behind.\n"
+                ".TP\n2\nA flag is unknown or has an invalid value.\n",
 };
 
 int import_main(int count, char **args)

@@ -23,8 +23,8 @@ static const struct option rows[] = {
     {.name = "accept-loss",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help = "Let go of what is lost, so that the server starts again. Without this nothing is "
-             "changed.",
+     .help =
+         "Accept the loss, so that the server starts again. Without this flag nothing is changed.",
      .offset = offsetof(struct repair_flags, accept_loss)},
 };
 
@@ -41,7 +41,7 @@ const struct options_table repair_table = {
     .man_more =
         ".SH WHAT IS LOST\n"
         "A damaged record that is not in the checkpoint yet is cut off, and all records after it: "
-        "the store goes back to the revision before it. Their bytes are kept beside the segment "
+        "the store returns to the revision before it. Their bytes are kept beside the segment "
         "in NNN.seg.lost-OFFSET, whole segments as NNN.seg.lost.\n"
         ".PP\n"
         "Of a damaged record that the checkpoint has, only the versions that cannot be read are "
@@ -52,8 +52,8 @@ const struct options_table repair_table = {
         "not be repaired: restore a backup or a snapshot.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nNothing is damaged, or the loss was accepted: the server starts.\n"
-        ".TP\n1\nIt could not be done; the line says why.\n"
-        ".TP\n2\nA flag is not known or has a bad value.\n"
+        ".TP\n1\nThe repair failed; the last line says why.\n"
+        ".TP\n2\nA flag is unknown or has an invalid value.\n"
         ".TP\n3\nThere is damage, and nothing was changed.\n",
 };
 
@@ -115,9 +115,9 @@ static void write_rest(const struct store_repair *found, const char *will)
                log->passed_segment_id, log->passed_offset, will, log->passed_from_index,
                log->passed_to_index);
     if (log->seals)
-        printf("%s made anew: %u seals of segments\n", will, log->seals);
+        printf("%s rewritten: %u seals of segments\n", will, log->seals);
     if (log->mark)
-        printf("%s made anew: the mark of the log\n", will);
+        printf("%s rewritten: the mark of the log\n", will);
 }
 
 static void write_report(const struct store_repair *found, const struct repair_flags *flags)

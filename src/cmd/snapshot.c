@@ -36,50 +36,49 @@ static const struct option restore_rows[] = {
     {.name = "skip-hash-check",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help = "Take a file whose checksum is wrong or missing, as that of an etcd's own file is.",
+     .help = "Accept a file with a wrong or missing checksum, such as a copy of etcd's db file.",
      .offset = FLAG(skip_hash_check)},
     {.name = "bump-revision",
      .kind = OPTION_INT,
      .fallback = "0",
      .help =
-         "Raise the newest revision by this, so that clients who saw later ones do not go back.",
+         "Raise the newest revision by this number, for clients that have seen later revisions.",
      .offset = FLAG(bump_revision),
      .min = 0,
      .max = INT64_MAX},
     {.name = "mark-compacted",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help =
-         "Compact everything before the raised revision, so that watchers begin anew. Goes with "
-         "--bump-revision.",
+     .help = "Compact everything before the raised revision, so that watchers start over. Use with "
+             "--bump-revision.",
      .offset = FLAG(mark_compacted)},
     {.name = "json",
      .kind = OPTION_BOOL,
      .fallback = "false",
-     .help = "Write what came of it as one line of JSON.",
+     .help = "Print the result as one line of JSON.",
      .offset = FLAG(json)},
     {.name = "initial-cluster",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "Who the cluster is.",
+     .help = "The cluster.",
      .offset = OPTION_NOWHERE,
      .ignored = START_SAYS},
     {.name = "initial-cluster-token",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "Who the cluster is.",
+     .help = "The cluster.",
      .offset = OPTION_NOWHERE,
      .ignored = START_SAYS},
     {.name = "initial-advertise-peer-urls",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "Who the member is.",
+     .help = "The member.",
      .offset = OPTION_NOWHERE,
      .ignored = START_SAYS},
     {.name = "wal-dir",
      .kind = OPTION_TEXT,
      .fallback = "",
-     .help = "Where the log goes.",
+     .help = "The place of the log.",
      .offset = OPTION_NOWHERE,
      .ignored = "the log is in the data directory"},
     {.name = "initial-memory-map-size",
@@ -87,14 +86,14 @@ static const struct option restore_rows[] = {
      .fallback = "",
      .help = "etcd's memory.",
      .offset = OPTION_NOWHERE,
-     .ignored = "nothing is mapped that this could be for"},
+     .ignored = "etcd uses it to map its file"},
 };
 
 static const struct option status_rows[] = {
     {.name = "write-out",
      .kind = OPTION_ENUM,
      .fallback = "simple",
-     .help = "How to write it.",
+     .help = "The output format.",
      .offset = FLAG(write_out),
      .choices = "simple|table|json|fields"},
     {.name = "w", .alias_of = "write-out"},
@@ -113,12 +112,12 @@ const struct options_table snapshot_table = {
     .flags_only = true,
     .man_more =
         ".SH FILE\n"
-        "A snapshot, as etcdctl snapshot save makes it of a Vigil or of an etcd 3.4 to 3.7.\n"
+        "A snapshot, made by etcdctl snapshot save from Vigil or from etcd 3.4 to 3.7.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nDone.\n"
-        ".TP\n1\nThe file cannot be read, or the data directory could not be made; nothing is left "
-        "of it.\n"
-        ".TP\n2\nA flag is not known or has a bad value.\n",
+        ".TP\n1\nThe file cannot be read, or the data directory cannot be made; nothing is left "
+        "behind.\n"
+        ".TP\n2\nA flag is unknown or has an invalid value.\n",
 };
 
 /* -- Restore -- */

@@ -49,6 +49,11 @@ class Found(unittest.TestCase):
     def test_from_an_apostrophe_on(self):
         self.assertEqual(lines("a.c", "/* Kept for etcd's sake. */"), [(1, "'s sake")])
 
+    def test_once_where_phrases_overlap(self):
+        rules = WORDS.read_words("is told => a\ntold so => b\nis told so => c\n")
+        found = WORDS.hits("a.c", "/* It is told so, and is told. */", rules)
+        self.assertEqual(sorted(phrase for _, phrase, _ in found), ["is told", "is told so"])
+
 
 class NotFound(unittest.TestCase):
     def test_in_code_or_parts_of_words(self):
