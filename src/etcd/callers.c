@@ -171,16 +171,62 @@ struct auth_principal etcd_callers_again(struct etcd_callers *callers, struct gr
 
 /* -- The guard -- */
 
+static const struct auth_method *method_of(const struct etcd_callers *callers,
+                                           const struct grpc_row *row)
+{
+    return callers->methods[row - callers->rows];
+}
+
+/* A client that logs in may show a token that has ended; a watch is refused by itself. */
+static bool is_open(const struct etcd_callers *callers, const struct auth_method *method)
+{
+    return LIKELY(!auth_rights_enabled(engine_auth_rights(callers->shard))) ||
+           method->need == AUTH_NEED_NOTHING || method->need == AUTH_NEED_WATCH;
+}
+
+bool etcd_callers_open_to_all(const struct etcd_callers *callers, const struct grpc_row *row)
+{
+    const struct auth_method *method = method_of(callers, row);
+    return method && is_open(callers, method);
+}
+
+static bool find_field(const struct http_field *fields, size_t count, struct slice name,
+                       struct slice *ret_value)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(fields[i].name, name)) {
+            *ret_value = fields[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status etcd_callers_check(struct etcd_callers *callers, const struct grpc_row *row,
+                               const struct http_field *fields, size_t count, int64_t now_ns)
+{
+    const struct auth_rights *rights = engine_auth_rights(callers->shard);
+    const struct auth_method *method = method_of(callers, row);
+    struct auth_principal principal = {0};
+    struct slice token;
+    if (!method)
+        return ST_PERMISSION_DENIED;
+    if (is_open(callers, method))
+        return ST_OK;
+    if (find_field(fields, count, SLICE_LITERAL("token"), &token) ||
+        find_field(fields, count, SLICE_LITERAL("authorization"), &token))
+        TRY(find_token(callers, token, auth_rights_revision(rights), now_ns, &principal));
+    return auth_method_allows(method, rights, &principal);
+}
+
 static enum status admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)
 {
     struct etcd_callers *callers = ctx;
-    const struct auth_method *method = callers->methods[row - callers->rows];
+    const struct auth_method *method = method_of(callers, row);
     struct auth_principal principal;
     if (UNLIKELY(!method))
         return ST_PERMISSION_DENIED;
-    /* Who logs in may show a token that has ended; a watch is refused by itself. */
-    if (LIKELY(!auth_rights_enabled(engine_auth_rights(callers->shard))) ||
-        method->need == AUTH_NEED_NOTHING || method->need == AUTH_NEED_WATCH)
+    if (is_open(callers, method))
         return ST_OK;
     TRY(etcd_callers_find(callers, call, &principal));
     TRY(auth_method_allows(method, engine_auth_rights(callers->shard), &principal));

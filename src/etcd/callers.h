@@ -13,6 +13,7 @@
 
 #include "auth/rights.h"
 #include "wire/grpc/service.h"
+#include "wire/http/field.h"
 
 struct engine_shard;
 struct etcd_callers;
@@ -30,6 +31,16 @@ void etcd_callers_free(struct etcd_callers *callers); /* accepts NULL */
 MUST_CHECK
 enum status etcd_callers_find(struct etcd_callers *callers, const struct grpc_call *call,
                               struct auth_principal *ret_principal);
+
+/* Whether the guard lets everybody call this method, now. */
+bool etcd_callers_open_to_all(const struct etcd_callers *callers, const struct grpc_row *row);
+/*
+ * What the guard will say of a call of the gateway, known by its metadata before any of its
+ * messages is read. ST_OK: it may go on, and the guard decides again when there is a message.
+ */
+MUST_CHECK
+enum status etcd_callers_check(struct etcd_callers *callers, const struct grpc_row *row,
+                               const struct http_field *fields, size_t count, int64_t now_ns);
 
 /* Keeps it with the call, for as long as that lives. ST_NOMEM. */
 MUST_CHECK

@@ -62,7 +62,7 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
     face->rights.ctx = face;
     engine_auth_listen(shard, &face->rights);
     TRY(face_fill(face));
-    gateway_init(&face->gateway, config, face->services);
+    gateway_init(&face->gateway, config, face->services, face->callers);
     if (config->gateway_calls_max)
         TRY(gateway_add(&face->gateway, face->routes));
     *ret_face = TAKE(face);

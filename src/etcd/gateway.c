@@ -60,16 +60,27 @@ static bool is_post(const struct http_request *request)
 
 /* -- Routes -- */
 
-static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
+static const struct gateway_row *row_of(const struct http_request *request)
 {
     uint8_t bytes[PATH_BYTES_MAX];
-    const struct gateway_row *row = gateway_row_find(plain_path(request->path, bytes));
-    if (!row)
-        gateway_respond_error(service, x, GRPC_NOT_FOUND, SLICE_LITERAL("Not Found"));
-    else if (!is_post(request))
+    return gateway_row_find(plain_path(request->path, bytes));
+}
+
+static bool admit(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    const struct gateway_row *row = row_of(request);
+    if (row && is_post(request))
+        return gateway_call_admit(service, row, x);
+    if (row)
         gateway_respond_error(service, x, GRPC_UNIMPLEMENTED, SLICE_LITERAL("Method Not Allowed"));
     else
-        http_exchange_set_user(x, gateway_call_start(service, row, x));
+        gateway_respond_error(service, x, GRPC_NOT_FOUND, SLICE_LITERAL("Not Found"));
+    return false;
+}
+
+static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    http_exchange_set_user(x, gateway_call_start(service, row_of(request), x));
 }
 
 static void on_end(struct http_exchange *x, void *service)
@@ -90,13 +101,14 @@ static void redirect(struct http_exchange *x, void *service, const struct http_r
 
 static const struct http_route routes[] = {
     {.path = "/v3", .on_request = redirect},
-    {.path = "/v3/", .on_request = on_request, .on_end = on_end},
-    {.path = "/v3beta/", .on_request = on_request, .on_end = on_end},
+    {.path = "/v3/", .admit = admit, .on_request = on_request, .on_end = on_end},
+    {.path = "/v3beta/", .admit = admit, .on_request = on_request, .on_end = on_end},
 };
 
 void gateway_init(struct gateway *gateway, const struct etcd_config *config,
-                  const struct grpc_services *services)
+                  const struct grpc_services *services, struct etcd_callers *callers)
 {
+    gateway->callers = callers;
     gateway->limits = GRPC_LIMITS_DEFAULT;
     gateway->limits.receive_bytes_max =
         (uint32_t)(config->request_bytes_max + ETCD_MESSAGE_OVERHEAD_BYTES);

@@ -19,6 +19,7 @@
 #include "etcd/face.h"
 #include "wire/grpc/local.h"
 
+struct etcd_callers;
 struct gateway_desk;
 struct loop;
 struct worker;
@@ -37,17 +38,18 @@ const struct gateway_row *gateway_rows(size_t *ret_count);
 struct gateway {
     struct grpc_limits limits;
     struct grpc_server server;
-    bool before_3_5;           /* errors have their text twice */
-    uint32_t calls_max;        /* open at the same time; the others wait */
-    uint32_t calls;            /* open */
-    struct list waiting;       /* struct gateway_call, the oldest first */
-    struct loop *loop;         /* NULL: everything is done at once */
-    struct gateway_desk *desk; /* owned; NULL: large bodies are read at once, too */
+    struct etcd_callers *callers; /* borrowed */
+    bool before_3_5;              /* errors have their text twice */
+    uint32_t calls_max;           /* open at the same time; the others wait */
+    uint32_t calls;               /* open */
+    struct list waiting;          /* struct gateway_call, the oldest first */
+    struct loop *loop;            /* NULL: everything is done at once */
+    struct gateway_desk *desk;    /* owned; NULL: large bodies are read at once, too */
 };
 
 /* fini: every exchange has ended, and no call is held. */
 void gateway_init(struct gateway *gateway, const struct etcd_config *config,
-                  const struct grpc_services *services);
+                  const struct grpc_services *services, struct etcd_callers *callers);
 void gateway_fini(struct gateway *gateway);
 /* From now on many requests of a call are delivered in several turns, and large bodies are read by
  * the worker, unless that is NULL. */
@@ -69,6 +71,11 @@ struct gateway_call;
 struct gateway_call *gateway_call_start(struct gateway *gateway, const struct gateway_row *row,
                                         struct http_exchange *x);
 void gateway_call_end(struct gateway_call *call);
+/* Whether the method may be called with that metadata, before the body is read. False: it has
+ * answered. */
+MUST_CHECK
+bool gateway_call_admit(struct gateway *gateway, const struct gateway_row *row,
+                        struct http_exchange *x);
 
 /* -- gateway_error.c -- */
 

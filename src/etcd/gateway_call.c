@@ -11,6 +11,7 @@
  * piece by piece, through the writer of JSON.
  */
 #include "codec/pb/json_write.h"
+#include "etcd/callers.h"
 #include "etcd/gateway.h"
 #include "etcd/gateway_work.h"
 #include "io/loop.h"
@@ -280,30 +281,35 @@ static void respond_whole(struct gateway_call *g)
     buf_reset(&g->out, 0);
 }
 
-static void respond_without_message(struct gateway_call *g)
+/* Of a method that streams: a line with the error, or none at all. */
+static void respond_line(struct http_exchange *x, enum grpc_code code, struct slice text)
 {
-    struct slice text;
-    enum grpc_code code = grpc_local_status(g->local, &text);
-    g->answered = true;
-    if (!g->streams) {
-        gateway_respond_error(g->gateway, g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
-        return;
-    }
-    if (code == GRPC_OK) { /* no line at all */
-        http_begin(g->x, 200, SLICE_EMPTY);
+    if (code == GRPC_OK) {
+        http_begin(x, 200, SLICE_EMPTY);
     } else {
         AUTO(buf_fini) struct buf line = {0};
         if (buf_append_text(&line, "{\"error\":") != ST_OK ||
             gateway_error_append(&line, code, text) != ST_OK ||
             buf_append_text(&line, "}\n") != ST_OK) {
-            http_abort(g->x);
+            http_abort(x);
             return;
         }
-        http_begin(g->x, gateway_http_status(code), json_type());
-        if (http_write(g->x, buf_slice(&line)) != ST_OK)
+        http_begin(x, gateway_http_status(code), json_type());
+        if (http_write(x, buf_slice(&line)) != ST_OK)
             return;
     }
-    http_end(g->x);
+    http_end(x);
+}
+
+static void respond_without_message(struct gateway_call *g)
+{
+    struct slice text;
+    enum grpc_code code = grpc_local_status(g->local, &text);
+    g->answered = true;
+    if (g->streams)
+        respond_line(g->x, code, text);
+    else
+        gateway_respond_error(g->gateway, g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
 }
 
 /* The service has said something, or something more. */
@@ -357,6 +363,32 @@ static void on_deadline(struct http_exchange *x)
 }
 
 /* -- Life -- */
+
+static bool does_stream(const struct grpc_method *method)
+{
+    return method->client_streams || method->server_streams;
+}
+
+bool gateway_call_admit(struct gateway *gateway, const struct gateway_row *row,
+                        struct http_exchange *x)
+{
+    struct gateway_metadata metadata;
+    const struct grpc_row *called =
+        grpc_services_find(gateway->server.services, slice_from_text(row->method));
+    if (!called || etcd_callers_open_to_all(gateway->callers, called)) /* unknown: refused later */
+        return true;
+    gateway_metadata_take(&metadata, http_exchange_request(x));
+    enum status status = etcd_callers_check(gateway->callers, called, metadata.fields,
+                                            metadata.count, http_exchange_now(x));
+    if (status == ST_OK)
+        return true;
+    if (does_stream(called->method))
+        respond_line(x, status_code(status), slice_from_text(status_text(status)));
+    else
+        gateway_respond_error(gateway, x, status_code(status),
+                              slice_from_text(status_text(status)));
+    return false;
+}
 
 static enum status open_call(struct gateway_call *g)
 {
@@ -464,7 +496,7 @@ static void ask(struct gateway_call *g)
         return;
     }
     const struct grpc_method *method = grpc_local_method(g->local);
-    g->streams = method->client_streams || method->server_streams;
+    g->streams = does_stream(method);
     if (!send_away(g))
         deliver(g);
 }

@@ -278,21 +278,33 @@ static bool read_request(struct v2_call *call, const struct http_request *reques
     return status == ST_OK;
 }
 
+static bool begin_answer(struct http_exchange *x, const struct etcd_face *face)
+{
+    if (add_cluster_id(x, face) == ST_OK)
+        return true;
+    http_abort(x);
+    return false;
+}
+
+static bool admit_keys(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct v2_call call = {.exchange = x, .face = service};
+    if (!v2_allows(x, request, "HEAD,GET,PUT,POST,DELETE"))
+        return false;
+    if (!v2_is_shut(service))
+        return true;
+    if (begin_answer(x, service))
+        v2_fail(&call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
+    return false;
+}
+
 static void keys(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct etcd_face *face = service;
-    if (!v2_allows(x, request, "HEAD,GET,PUT,POST,DELETE"))
+    if (!begin_answer(x, face))
         return;
-    if (add_cluster_id(x, face) != ST_OK) {
-        http_abort(x);
-        return;
-    }
     /* Read first, so that it is known what to make; then moved to where it stays. */
     struct v2_call head = {.exchange = x, .face = face};
-    if (v2_is_shut(face)) {
-        v2_fail(&head, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
-        return;
-    }
     arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&head.arena, http_exchange_account(x));
     if (!read_request(&head, request)) {
@@ -308,8 +320,8 @@ static void keys(struct http_exchange *x, void *service, const struct http_reque
 }
 
 static const struct http_route routes[] = {
-    {.path = "/v2/keys", .on_request = keys, .on_end = v2_call_on_end},
-    {.path = "/v2/keys/", .on_request = keys, .on_end = v2_call_on_end},
+    {.path = "/v2/keys", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
+    {.path = "/v2/keys/", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
 };
 
 enum status v2_service_add(struct etcd_face *face)

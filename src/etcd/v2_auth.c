@@ -398,17 +398,25 @@ static bool read_name(const struct area *area, struct slice path, struct slice *
     return name.len == 0 || !memchr(name.ptr, '/', name.len);
 }
 
-static void begin(struct http_exchange *x, struct etcd_face *face,
+static bool admit(struct http_exchange *x, struct etcd_face *face,
                   const struct http_request *request, const struct area *area)
 {
     struct slice name;
     if (!read_name(area, request->path, &name)) {
         v2_reply_message(x, face, 400, "Invalid path");
-        return;
+        return false;
     }
     bool has_many = area != &switch_area && name.len == 0;
-    if (!v2_admits(x, face, request, has_many ? "GET" : "GET,PUT,DELETE"))
-        return;
+    return v2_admits(x, face, request, has_many ? "GET" : "GET,PUT,DELETE");
+}
+
+/* Of a request that was admitted. */
+static void begin(struct http_exchange *x, struct etcd_face *face,
+                  const struct http_request *request, const struct area *area)
+{
+    struct slice name;
+    bool one = read_name(area, request->path, &name);
+    assert(one);
     struct v2_auth *a = xcalloc(1, sizeof(*a));
     *a = (struct v2_auth){
         .call = {.exchange = x, .face = face, .fini = auth_fini},
@@ -427,9 +435,19 @@ static void begin(struct http_exchange *x, struct etcd_face *face,
     v2_guard(&a->call, is_open ? V2_NEED_NOTHING : V2_NEED_ROOT, run);
 }
 
+static bool admit_users(struct http_exchange *x, void *face, const struct http_request *request)
+{
+    return admit(x, face, request, &user_area);
+}
+
 static void users(struct http_exchange *x, void *face, const struct http_request *request)
 {
     begin(x, face, request, &user_area);
+}
+
+static bool admit_roles(struct http_exchange *x, void *face, const struct http_request *request)
+{
+    return admit(x, face, request, &role_area);
 }
 
 static void roles(struct http_exchange *x, void *face, const struct http_request *request)
@@ -437,15 +455,19 @@ static void roles(struct http_exchange *x, void *face, const struct http_request
     begin(x, face, request, &role_area);
 }
 
+static bool admit_enable(struct http_exchange *x, void *face, const struct http_request *request)
+{
+    return admit(x, face, request, &switch_area);
+}
+
 static void enable(struct http_exchange *x, void *face, const struct http_request *request)
 {
     begin(x, face, request, &switch_area);
 }
 
-#define ROUTE(at, handler)                                               \
-    {                                                                    \
-        .path = (at), .on_request = (handler), .on_end = v2_call_on_end, \
-        .body_bytes_max = BODY_BYTES_MAX                                 \
+#define ROUTE(at, what)                                            \
+    {                                                              \
+        (at), admit_##what, (what), v2_call_on_end, BODY_BYTES_MAX \
     }
 
 static const struct http_route routes[] = {

@@ -239,11 +239,15 @@ static void run_members(struct v2_call *call)
     engine_members(call->face->shard, &m->members);
 }
 
+static bool admit_members(struct http_exchange *x, void *service,
+                          const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET,POST,DELETE,PUT");
+}
+
 static void members(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct etcd_face *face = service;
-    if (!v2_admits(x, face, request, "GET,POST,DELETE,PUT"))
-        return;
     struct v2_members *m = xcalloc(1, sizeof(*m));
     m->call = (struct v2_call){.exchange = x, .face = face, .fini = members_fini};
     arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
@@ -255,13 +259,23 @@ static void members(struct http_exchange *x, void *service, const struct http_re
 
 /* -- The rest -- */
 
+static bool admit_machines(struct http_exchange *x, void *service,
+                           const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET,HEAD");
+}
+
+static bool admit_stats(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET");
+}
+
 static void machines(struct http_exchange *x, void *service, const struct http_request *request)
 {
+    (void)request;
     const struct etcd_config *config = ((struct etcd_face *)service)->config;
     AUTO(buf_fini) struct buf body = {0};
     enum status status = ST_OK;
-    if (!v2_admits(x, service, request, "GET,HEAD"))
-        return;
     for (size_t i = 0; i < config->client_url_count && status == ST_OK; i++)
         status =
             buf_append_format(&body, "%s%.*s", i ? ", " : "", SLICE_ARGS(config->client_urls[i]));
@@ -277,8 +291,7 @@ static void stats_self(struct http_exchange *x, void *service, const struct http
     struct etcd_face *face = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    if (!v2_admits(x, face, request, "GET"))
-        return;
+    (void)request;
     json_writer_init(&w, &body);
     json_begin_object(&w);
     json_key(&w, "name");
@@ -303,8 +316,7 @@ static void stats_leader(struct http_exchange *x, void *service, const struct ht
     struct etcd_face *face = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    if (!v2_admits(x, face, request, "GET"))
-        return;
+    (void)request;
     json_writer_init(&w, &body);
     json_begin_object(&w);
     write_id(&w, "leader", face->identity.member_id);
@@ -318,17 +330,17 @@ static void stats_leader(struct http_exchange *x, void *service, const struct ht
 /* The store counts by methods of v3 (/metrics); by actions of v2 nobody does. */
 static void stats_store(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    if (v2_admits(x, service, request, "GET"))
-        v2_reply_message(x, service, 501, "operations are counted in /metrics");
+    (void)request;
+    v2_reply_message(x, service, 501, "operations are counted in /metrics");
 }
 
 static const struct http_route routes[] = {
-    {.path = "/v2/members", .on_request = members, .on_end = v2_call_on_end},
-    {.path = "/v2/members/", .on_request = members, .on_end = v2_call_on_end},
-    {.path = "/v2/machines", .on_request = machines},
-    {.path = "/v2/stats/self", .on_request = stats_self},
-    {.path = "/v2/stats/leader", .on_request = stats_leader},
-    {.path = "/v2/stats/store", .on_request = stats_store},
+    {"/v2/members", admit_members, members, v2_call_on_end, 0},
+    {"/v2/members/", admit_members, members, v2_call_on_end, 0},
+    {"/v2/machines", admit_machines, machines, NULL, 0},
+    {"/v2/stats/self", admit_stats, stats_self, NULL, 0},
+    {"/v2/stats/leader", admit_stats, stats_leader, NULL, 0},
+    {"/v2/stats/store", admit_stats, stats_store, NULL, 0},
 };
 
 enum status v2_members_add(struct etcd_face *face)

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 
 import grpc
+import hpack
 
 import h2raw as h2
 import protobuf as pb
@@ -241,6 +242,78 @@ class Memory(LiveTest):
                                                  kind="application/" + kind), self.kube_port)
         self.check()
 
+    def shut(self):
+        """With users and tokens: nobody may do anything without saying who they are. Returns the token of root."""
+        tokens = self.scratch / "tokens"
+        tokens.write_text("of-the-machine,machine,1\n")
+        self.begin(f"--kube-token-file={tokens}", "--enable-v2")
+        self.call("auth/user/add", {"name": "root", "password": "p"})
+        self.call("auth/user/grant", {"user": "root", "role": "root"})
+        self.call("auth/enable", {})
+        return self.call("auth/authenticate", {"name": "root", "password": "p"})["token"]
+
+    def bodies(self):
+        """Requests with a body that every listener takes: port, method, path, and how a stranger is refused."""
+        kube = "/api/v1/namespaces/default/configmaps"
+        return [(self.kube_port, "POST", kube, 401), (self.kube_port, "PATCH", kube + "/a", 401),
+                (self.kube_port, "DELETE", kube, 401), (self.kube_port, "POST", "/nowhere", 401),
+                (self.vigil.port, "POST", "/v3/kv/txn", 400), (self.vigil.port, "POST", "/v3/maintenance/alarm", 400),
+                (self.vigil.port, "POST", "/v3/nowhere", 404), (self.vigil.port, "PUT", "/v2/keys/a", 401),
+                (self.vigil.port, "POST", "/v2/members", 401), (self.vigil.port, "PUT", "/v2/auth/users/a", 401)]
+
+    def test_bodies_of_strangers_are_not_kept(self):
+        """They are answered by the heads of their requests: none of these bodies ever ends."""
+        root = self.shut()
+        self.watch_over(root)
+        for port, method, path, code in self.bodies():
+            for field in (f"Content-Length: {MESSAGE_BYTES}", "Transfer-Encoding: chunked"):
+                head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n".encode()
+                for _ in range(10):
+                    self.hoard.http(head + b"fffff\r\n" + bytes(200_000), port)
+                with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as s:
+                    s.sendall(head)
+                    answer = s.makefile("rb").read()  # the connection ends without a byte of the body
+                self.assertEqual(answer.split()[1], str(code).encode(), (method, path, answer))
+                self.assertIn(b"Connection: close", answer)
+        self.check(refused=False)
+        self.assertLess(self.bystander.held, 4 * MIB)
+
+    def test_bodies_of_strangers_are_not_kept_over_http2(self):
+        root = self.shut()
+        self.watch_over(root)
+        for port, method, path, code in self.bodies():
+            c = h2.Connection(port, timeout=WAIT_SECONDS)
+            self.hoard.sockets.append(c.socket)
+            encoder = hpack.Encoder()
+            encoder.header_table_size = 0
+            block = encoder.encode([(":method", method), (":scheme", "http"), (":path", path), (":authority", "localhost"),
+                                    ("content-type", "application/json")])
+            streams = range(1, 65, 2)
+            for stream in streams:
+                c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, block) +
+                       h2.frame(h2.DATA, 0, stream, bytes(16_000)))  # and no end
+            codes, reset, decoder = {}, set(), hpack.Decoder()
+            for kind, _, stream, payload in c.frames():
+                if kind == h2.HEADERS:
+                    codes[stream] = dict(decoder.decode(payload))[":status"]
+                elif kind == h2.RST_STREAM:
+                    reset.add((stream, int.from_bytes(payload, "big")))
+                if len(reset) == len(streams):
+                    break
+            self.assertEqual(codes, dict.fromkeys(streams, str(code)), (method, path))
+            self.assertEqual(reset, {(stream, 0) for stream in streams})
+        self.check(refused=False)
+        self.assertLess(self.bystander.held, 4 * MIB)
+
+    def test_callers_with_a_token_are_served_beside_them(self):
+        root = self.shut()
+        body = json.dumps({"metadata": {"name": "a"}, "data": {"a": "x" * MIB}}).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}/api/v1/namespaces/default/configmaps", body, {
+            "Content-Type": "application/json", "Authorization": "Bearer of-the-machine"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            self.assertEqual(answer.status, 201)
+        self.call("kv/put", {"key": "YQ==", "value": base64.b64encode(bytes(MIB)).decode()}, root)
+
     def test_kubernetes_lists_in_protobuf(self):
         """They are held until they are sent: many of a few megabytes, which nobody reads."""
         self.begin()
@@ -267,6 +340,28 @@ class Memory(LiveTest):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertIn(REFUSAL, caught.exception.details())
         put(pb.put(b"k", b"v" * 100_000), timeout=30)
+
+    def test_http_requests_without_memory_are_told_so(self):
+        """The budget is full of requests that never end. Whoever asks now hears why not, and when to try again."""
+        self.args = ["--max-client-bytes", "4M"]
+        self.begin("--enable-v2")
+        unfinished = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 30_000
+        pad = "X: " + "x" * 20_000 + "\r\n"
+        asks = [(self.vigil.port, "/health"), (self.vigil.port, "/v2/keys"), (self.vigil.port, "/v3/kv/range"),
+                (self.vigil.port, "/he%61lth"), (self.kube_port, "/api/v1/pods"), (self.kube_port, "/version")]
+        refusals = 0
+        for i in range(60):
+            for _ in range(4 if i else 150):  # more than fit, and more than are ended for a request
+                self.hoard.http(unfinished)
+            port, path = asks[i % len(asks)]
+            with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as s:
+                s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{pad if i % 4 else ''}\r\n".encode())
+                status, *fields = iter(s.makefile("rb").readline, b"\r\n")
+            self.assertRegex(status, b"^HTTP/1.1 (200|405|429|501) ")
+            if b" 429 " in status:
+                refusals += 1
+                self.assertIn(b"Retry-After: 1\r\n", fields)
+        self.assertGreater(refusals, 10)
 
     def test_largest_holder_is_closed_for_others(self):
         """Connections that hoard all they get, with calls that never end; who comes later gets a share."""

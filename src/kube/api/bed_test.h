@@ -59,6 +59,13 @@ static enum status on_begin(struct http_exchange *x, unsigned status, struct sli
     return ST_OK;
 }
 
+static enum status on_reserve(struct http_exchange *x, size_t bytes)
+{
+    (void)x;
+    (void)bytes;
+    return ST_OK;
+}
+
 static enum status on_write(struct http_exchange *x, struct slice bytes)
 {
     return buf_append(&((struct peer *)x)->answer, bytes);
@@ -76,6 +83,7 @@ static int64_t on_now(const struct http_exchange *x)
 }
 
 static const struct http_exchange_ops ops = {.begin = on_begin,
+                                             .reserve = on_reserve,
                                              .write = on_write,
                                              .end = on_over,
                                              .abort = on_over,

@@ -638,6 +638,11 @@ static void on_request(struct http_exchange *x, void *service, const struct http
     call->started_ns = clock_mono_ns(call->face->clock);
     call->principal = kube_principal(call->face, request);
     call->request = request;
+    if (request->body.len && !kube_lets_in(call->face, request)) { /* since its head was seen */
+        kube_unauthorized(call->face, &call->status);
+        kube_call_fail(call);
+        return;
+    }
     if (slice_equal(request->method, SLICE_LITERAL("GET")) || kube_call_keep_request(call)) {
         begin(call, call->request);
         return;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { SHORT_ANSWER_BYTES = 1024 };
+enum { SHORT_ANSWER_BYTES = 1024, SHORT_FIELDS_BYTES = 512 };
 
 struct status_row {
     unsigned status;
@@ -150,7 +150,12 @@ enum status http_add_field(struct http_exchange *x, struct slice name, struct sl
         return ST_INVALID;
     if (x->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
         return ST_LIMIT;
-    TRY(account_reserve(x->account, &x->fields, name.len + value.len + 4));
+    size_t more = name.len + value.len + 4;
+    /* The few fields of a refusal always find room. */
+    if (x->fields.len + more <= SHORT_FIELDS_BYTES)
+        TRY(account_reserve_anyway(x->account, &x->fields, more));
+    else
+        TRY(account_reserve(x->account, &x->fields, more));
     struct slice parts[] = {name, SLICE_LITERAL(": "), value, SLICE_LITERAL("\r\n")};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         TRY(buf_append(&x->fields, parts[i]));
@@ -187,9 +192,28 @@ static bool begin(struct http_exchange *x, unsigned status, struct slice type, c
     return x->ops->begin(x, status, type, length) == ST_OK;
 }
 
+static bool is_read(const struct http_request *request)
+{
+    return slice_equal(request->method, SLICE_LITERAL("GET")) ||
+           slice_equal(request->method, SLICE_LITERAL("HEAD"));
+}
+
+/* A read may be repeated. What else a request may have done is not known here: no client may take
+ * the answer for an invitation to do it again. */
+static void respond_without_room(struct http_exchange *x)
+{
+    x->fields.len = 0;
+    http_answer_plain(x, is_read(&x->request) ? 429 : 500);
+}
+
 void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
                   struct slice body)
 {
+    if (!x->complete && !x->bodiless && body.len > SHORT_ANSWER_BYTES &&
+        x->ops->reserve(x, body.len) != ST_OK) {
+        respond_without_room(x);
+        return;
+    }
     if (!begin(x, status, content_type, has_no_body(status) ? NULL : &body.len))
         return;
     if (body.len && !x->bodiless && x->ops->write(x, body) != ST_OK)
@@ -346,7 +370,7 @@ void http_exchange_end(struct http_exchange *x)
     if (x->ended)
         return;
     x->ended = true;
-    if (x->route && x->route->on_end)
+    if (x->called && x->route->on_end)
         x->route->on_end(x, x->service);
 }
 
@@ -358,16 +382,22 @@ void http_exchange_fini(struct http_exchange *x)
 }
 
 static const char no_memory[] = ": clients hold too much memory, see --max-client-bytes\n";
+static const char no_answer[] = ": there is no memory for the answer, see --max-client-bytes\n";
 
 void http_answer_plain(struct http_exchange *x, unsigned status)
 {
     char text[160];
-    const char *more = status == 429 ? no_memory : "";
+    const char *more = status == 429 ? no_memory : status == 500 ? no_answer : "";
     int n = status == 404
                 ? snprintf(text, sizeof(text), "404 page not found\n")
                 : snprintf(text, sizeof(text), "%u %s%s", status, http_status_text(status), more);
-    if (status == 404 && http_add_field(x, SLICE_LITERAL("X-Content-Type-Options"),
-                                        SLICE_LITERAL("nosniff")) != ST_OK) {
+    enum status added = ST_OK;
+    if (status == 404)
+        added =
+            http_add_field(x, SLICE_LITERAL("X-Content-Type-Options"), SLICE_LITERAL("nosniff"));
+    else if (status == 429)
+        added = http_add_field(x, SLICE_LITERAL("Retry-After"), SLICE_LITERAL("1"));
+    if (added != ST_OK) {
         http_abort(x);
         return;
     }

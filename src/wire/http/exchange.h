@@ -6,12 +6,13 @@
  *        │   └─────► begin ──► write… / source ──► end        as it comes
  *        └──(the peer is gone, or its time is up)──► on_end
  *
- * The body is read whole (up to the route's limit) before on_request is called. The handler answers
- * at once or keeps the exchange and answers later; it lives until on_end, which comes exactly once
- * for every on_request and is the last that is heard of it. Calls on an exchange whose peer is gone
- * do nothing until then. HTTP/1.1 answers the requests of a connection one after the other, HTTP/2
- * side by side. Methods are the handler's business, but a response to HEAD loses its body here.
- * Everything happens on the connection's thread.
+ * The sender is admitted by the head of the request (routes.h), before anything of the body is
+ * kept. The body is read whole (up to the route's limit) before on_request is called. The handler
+ * answers at once or keeps the exchange and answers later; it lives until on_end, which comes
+ * exactly once for every on_request and is the last that is heard of it. Calls on an exchange whose
+ * peer is gone do nothing until then. HTTP/1.1 answers the requests of a connection one after the
+ * other, HTTP/2 side by side. Methods are the handler's business, but a response to HEAD loses its
+ * body here. Everything happens on the connection's thread.
  */
 #ifndef VIGIL_WIRE_HTTP_EXCHANGE_H
 #define VIGIL_WIRE_HTTP_EXCHANGE_H

@@ -83,14 +83,13 @@ const struct http_route *http_routes_find(const struct http_routes *routes, stru
     return best->route;
 }
 
-size_t http_body_max(const struct http_routes *routes, struct slice path, size_t limit)
+size_t http_exchange_body_max(const struct http_exchange *x, size_t limit)
 {
-    void *service;
-    const struct http_route *route = routes ? http_routes_find(routes, path, &service) : NULL;
-    return route && route->body_bytes_max ? size_min(route->body_bytes_max, limit) : limit;
+    size_t own = x->route ? x->route->body_bytes_max : 0;
+    return own ? size_min(own, limit) : limit;
 }
 
-/* False: it was answered, for its escapes are broken. */
+/* False: it was answered, for its escapes are broken or there is no memory. */
 static bool decode_path(struct http_exchange *x)
 {
     struct slice path = x->request.path;
@@ -98,7 +97,7 @@ static bool decode_path(struct http_exchange *x)
     if (path.len == 0 || !memchr(path.ptr, '%', path.len))
         return true;
     if (account_reserve(x->account, &x->path, path.len) != ST_OK) {
-        http_abort(x);
+        http_answer_plain(x, 429);
         return false;
     }
     if (!http_path_decode(path, x->path.ptr, &len)) {
@@ -110,19 +109,37 @@ static bool decode_path(struct http_exchange *x)
     return true;
 }
 
+static bool route_admits(struct http_exchange *x)
+{
+    return !x->route->admit || x->route->admit(x, x->service, &x->request);
+}
+
+bool http_exchange_admit(struct http_exchange *x, const struct http_routes *routes)
+{
+    assert(!x->asked);
+    x->asked = true;
+    if (!decode_path(x))
+        return false;
+    turn_work_copy("answering", x->request.method, x->request.path);
+    if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
+        return false;
+    if (x->complete) /* the gate had no memory for its fields */
+        return false;
+    x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
+    if (x->route)
+        return route_admits(x);
+    http_answer_plain(x, 404);
+    return false;
+}
+
 void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes)
 {
     x->request.body = buf_slice(&x->body);
-    if (!decode_path(x))
+    if (!x->asked && !http_exchange_admit(x, routes))
         return;
     turn_work_copy("answering", x->request.method, x->request.path);
-    if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
+    if (x->body.len && !route_admits(x))
         return;
-    if (x->complete) /* the gate had no memory for its fields */
-        return;
-    x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
-    if (x->route)
-        x->route->on_request(x, x->service, &x->request);
-    else
-        http_answer_plain(x, 404);
+    x->called = true;
+    x->route->on_request(x, x->service, &x->request);
 }

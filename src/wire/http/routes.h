@@ -9,6 +9,12 @@
 
 struct http_route {
     const char *path; /* "/health", or a prefix that ends in '/': "/v3/" */
+    /*
+     * Whether the sender may make this request, as far as its head tells. Asked before any byte of
+     * the body is kept, and again when a body has arrived, for rights may have changed meanwhile.
+     * False: it has answered. May be NULL.
+     */
+    bool (*admit)(struct http_exchange *x, void *service, const struct http_request *request);
     void (*on_request)(struct http_exchange *x, void *service, const struct http_request *request);
     /* The exchange is over, for whatever reason. May be NULL. */
     void (*on_end)(struct http_exchange *x, void *service);
@@ -27,8 +33,8 @@ MUST_CHECK
 enum status http_routes_add(struct http_routes *routes, const struct http_route *rows, size_t count,
                             void *service);
 
-/* Sees every request before its route does, and may add fields to the answer. False: it has
- * answered itself. */
+/* Sees the head of every request before its body is kept and before its route does, and may add
+ * fields to the answer. False: it has answered itself. */
 typedef bool http_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
 void http_routes_set_gate(struct http_routes *routes, http_gate *gate, void *ctx);
 

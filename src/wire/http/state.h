@@ -11,6 +11,8 @@ struct http_exchange_ops {
     /* Status and fields, those of x->fields too. length: of the body, NULL when it is not known. */
     enum status (*begin)(struct http_exchange *x, unsigned status, struct slice content_type,
                          const size_t *length);
+    /* Makes room for an answer with so many bytes of body, before it is begun. */
+    enum status (*reserve)(struct http_exchange *x, size_t bytes);
     /* Queues bytes of the body. A failure has broken the exchange off. */
     enum status (*write)(struct http_exchange *x, struct slice bytes);
     /* x->complete was set: what is queued is the last. */
@@ -36,9 +38,11 @@ struct http_exchange {
     bool parks : 1;
     bool leaving : 1; /* the server shuts down */
     bool ended : 1;   /* on_end was called, or never will be */
+    bool asked : 1;   /* http_exchange_admit was called */
+    bool called : 1;  /* the route has the request: it hears the end */
     void *user;
     struct http_request request;
-    const struct http_route *route; /* NULL while none was called */
+    const struct http_route *route; /* NULL until it was asked */
     void *service;
     void (*on_leave)(struct http_exchange *x);
     void (*on_deadline)(struct http_exchange *x); /* NULL: there is none, or it has passed */
@@ -49,15 +53,22 @@ struct http_exchange {
     struct buf fields; /* of the response, as text: "Name: value\r\n" each */
 };
 
-/* The whole request is there: through the gate to its route, or to a 404. routes may be NULL. */
+/*
+ * The head of the request is there: through the gate to its route, which may turn its sender away.
+ * False: it was answered, and its body is not to be kept. Once, before the first byte of the body
+ * is kept; routes may be NULL.
+ */
+MUST_CHECK
+bool http_exchange_admit(struct http_exchange *x, const struct http_routes *routes);
+/* How long the body of a request that was admitted may be. */
+size_t http_exchange_body_max(const struct http_exchange *x, size_t limit);
+/* The whole request is there: to its route. One without a body is admitted here. */
 void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes);
-/* How long a body may be for that path. */
-size_t http_body_max(const struct http_routes *routes, struct slice path, size_t limit);
 /* Tells the handler, once. */
 void http_exchange_end(struct http_exchange *x);
 /* Frees what it holds. */
 void http_exchange_fini(struct http_exchange *x);
-/* A short plain answer of our own; 404 as Go words it. */
+/* A short plain answer of our own; 404 as Go words it, 429 and 500 for want of memory. */
 void http_answer_plain(struct http_exchange *x, unsigned status);
 const char *http_status_text(unsigned status);
 

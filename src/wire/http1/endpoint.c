@@ -11,6 +11,7 @@ enum {
     OUT_PIPELINE_MAX = 64 * 1024, /* queued answers: the next request waits */
     CHUNK_LINE_MAX = 1024,        /* a chunk size with its extensions */
     ARENA_MAX = 256 * 1024,
+    DROPPED_BODY_MAX = 256 * 1024, /* of a request that was turned away; as in Go */
 };
 
 static struct http_exchange fresh_exchange(struct account *account)
@@ -102,7 +103,8 @@ static void refuse_for_memory(struct http1_endpoint *e)
 static void call_handler(struct http1_endpoint *e)
 {
     e->reading = HTTP1_ANSWERING;
-    http_exchange_dispatch(&e->exchange, e->server->routes);
+    if (!e->drops)
+        http_exchange_dispatch(&e->exchange, e->server->routes);
 }
 
 /* The head moves to the exchange's own memory, so that the input may go on. */
@@ -112,8 +114,9 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     struct slice bytes;
     arena_init(&e->arena, NULL, 0, ARENA_MAX);
     arena_charge(&e->arena, e->hooks.account);
+    x->bodiless = slice_has_prefix(unread(e), SLICE_LITERAL("HEAD "));
     if (arena_dup(&e->arena, slice_sub(unread(e), 0, head_len), &bytes) != ST_OK) {
-        http1_die(e, "out of memory");
+        refuse_for_memory(e);
         return false;
     }
     unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
@@ -124,27 +127,52 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     x->request.certificate = e->hooks.certificate;
     x->request.peer = e->hooks.peer;
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
+    x->request.fields = NULL;
+    x->request.field_count = 0;
     if (fault) {
-        x->request.fields = NULL;
-        x->request.field_count = 0;
         refuse(e, fault, "bad request head");
         return false;
     }
     struct slice fields = slice_of(head->fields, head->request.field_count * sizeof(*head->fields));
     if (arena_dup(&e->arena, fields, &fields) != ST_OK) {
-        http1_die(e, "out of memory");
+        refuse_for_memory(e);
         return false;
     }
     x->request.fields = (const struct http_field *)(const void *)fields.ptr;
+    x->request.field_count = head->request.field_count;
     return true;
+}
+
+/*
+ * By its head alone. One that is turned away has its answer: of its body a short rest is dropped as
+ * it comes, so that the connection stays; behind any other the connection ends.
+ */
+static bool admit(struct http1_endpoint *e, const struct http1_head *head)
+{
+    bool has_body = head->chunked || head->content_length;
+    bool short_body =
+        !head->chunked && !head->expects_continue && head->content_length <= DROPPED_BODY_MAX;
+    bool last = e->last || !head->request.keep_alive;
+    e->last = last || (has_body && !short_body); /* the answer says so, if there is one now */
+    if (http_exchange_admit(&e->exchange, e->server->routes)) {
+        e->last = last;
+        return true;
+    }
+    if (e->reading == HTTP1_LEAVING)
+        return false;
+    e->drops = has_body && !e->last;
+    e->body_left = head->content_length;
+    e->reading = e->drops ? HTTP1_BODY : HTTP1_ANSWERING;
+    return false;
 }
 
 static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
 {
-    e->last = e->last || !head->request.keep_alive;
     e->trailer_bytes = 0;
-    e->body_max =
-        http_body_max(e->server->routes, head->request.path, e->server->http->body_bytes_max);
+    e->drops = false;
+    if (!admit(e, head))
+        return;
+    e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
     if (head->content_length > e->body_max) {
         refuse(e, 413, "body too large");
         return;
@@ -186,11 +214,11 @@ static bool take_body(struct http1_endpoint *e)
 {
     struct http_exchange *x = &e->exchange;
     size_t n = size_min(unread_len(e), e->body_left);
-    if (x->body.len + n > e->body_max) {
+    if (!e->drops && x->body.len + n > e->body_max) {
         refuse(e, 413, "body too large");
         return false;
     }
-    if (account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
+    if (!e->drops && account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
         refuse_for_memory(e);
         return false;
     }

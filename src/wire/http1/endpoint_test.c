@@ -213,11 +213,12 @@ static void bad_requests_are_refused_and_the_connection_ends(void **state)
     static const struct refused rows[] = {
         {"GET / HTTP/1.1\r\n\r\n", "400 Bad Request"},
         {"GET / HTTP/1.1\nHost: x\n\n\r\n\r\n", "400 Bad Request"},
-        {"POST / HTTP/1.1\r\n" HOST "Content-Length: 9999999\r\n\r\n", "413 Request Entity"},
-        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400 Bad"},
-        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "400 Bad"},
-        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n", "413 Re"},
-        {"POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: x\r\n\r\n", "501 Not Implemented"},
+        {"POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 9999999\r\n\r\n", "413 Request Entity"},
+        {"POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400 Bad"},
+        {"POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc", "400 Bad"},
+        {"POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+         "413 Re"},
+        {"POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: x\r\n\r\n", "501 Not Implemented"},
         {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 Bad"},
         {"GET / HTTP/3.0\r\n" HOST "\r\n", "505 HTTP Version"},
     };
@@ -363,7 +364,7 @@ static void slow_clients_are_left(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 
     restart(f);
-    feed(f, "POST / HTTP/1.1\r\n" HOST "Content-Length: 50000\r\n\r\nx");
+    feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 50000\r\n\r\nx");
     f->now += f->http.message_ns - SECOND;
     feed(f, "x"); /* nor here */
     assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + SECOND);
@@ -581,6 +582,134 @@ static void route_refuses_more_than_it_takes(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
+/* -- Admission -- */
+
+/* Nobody is let in without X-Token. */
+static bool wants_token(struct http_exchange *x, void *ctx, const struct http_request *request)
+{
+    struct slice token;
+    (*(size_t *)ctx)++;
+    if (http_request_get(request, SLICE_LITERAL("x-token"), &token))
+        return true;
+    http_respond(x, 401, SLICE_LITERAL("text/plain"), SLICE_LITERAL("who are you?"));
+    return false;
+}
+
+static void caller_is_refused_before_its_body_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    char block[4096];
+    memset(block, 'x', sizeof(block) - 1);
+    block[sizeof(block) - 1] = '\0';
+    limit_memory(f, 1 << 20);
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n");
+    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"), 1);
+    assert_int_equal(count_of(f, "Connection: close\r\n"), 1);
+    for (int i = 0; i < 100; i++) {
+        exchange(f, block);
+        assert_int_equal(account_held_bytes(f->memory.account), 0);
+    }
+    assert_true(http1_endpoint_over(f->endpoint));
+    assert_int_equal(f->site.requests, 0);
+    assert_int_equal(asked, 1);
+}
+
+static void body_in_chunks_of_a_refused_caller_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"), 1);
+    assert_int_equal(count_of(f, "Connection: close\r\n"), 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+static void refused_caller_is_not_invited_to_send(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST
+                "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    assert_int_equal(count_of(f, "100 Continue"), 0);
+    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"), 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
+/* A client that forgot its token once keeps its connection. */
+static void short_body_of_a_refused_caller_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nGET");
+    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"), 1); /* before its end */
+    assert_int_equal(count_of(f, "Connection: close\r\n"), 0);
+    exchange(f,
+             "me!POST /chunks/x HTTP/1.1\r\nX-Token: 1\r\n" HOST "Content-Length: 5\r\n\r\nhello");
+    assert_int_equal(count_of(f, "HTTP/1.1 200 OK\r\n"), 1);
+    assert_int_equal(count_of(f, "\r\nhello\r\n"), 1);
+    assert_int_equal(f->site.requests, 1);
+}
+
+static void refused_body_that_does_not_come_ends_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nGET");
+    f->now = http1_endpoint_timeout(f->endpoint);
+    assert_true(f->now < 1000 * SECOND);
+    http1_endpoint_tick(f->endpoint, f->now);
+    drain(f);
+    assert_true(http1_endpoint_over(f->endpoint));
+    assert_int_equal(count_of(f, "HTTP/1.1"), 1);
+}
+
+/* The right to write may be lost while the body is on its way. */
+static bool admits_while_open(struct http_exchange *x, void *service,
+                              const struct http_request *request)
+{
+    (void)request;
+    if (!((struct test_site *)service)->bulk_pulls)
+        return true;
+    http_respond(x, 403, SLICE_EMPTY, SLICE_LITERAL("not any more"));
+    return false;
+}
+
+static void route_is_asked_again_when_the_body_has_come(void **state)
+{
+    struct fixture *f = *state;
+    static const struct http_route route = {.path = "/guarded",
+                                            .admit = admits_while_open,
+                                            .on_request = test_site_chunks,
+                                            .on_end = test_site_end};
+    assert_int_equal(http_routes_add(f->routes, &route, 1, &f->site), ST_OK);
+    exchange(f, "POST /guarded HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhel");
+    assert_int_equal(f->out.len, 0);
+    f->site.bulk_pulls = true;
+    exchange(f, "lo");
+    assert_int_equal(count_of(f, "HTTP/1.1 403 Forbidden\r\n"), 1);
+    assert_int_equal(f->site.requests, 0);
+}
+
+/* -- Without memory -- */
+
+static void request_without_memory_for_its_head_gets_429(void **state)
+{
+    struct fixture *f = *state;
+    limit_memory(f, 300); /* the input fits, its copy does not */
+    exchange(f, "GET /health HTTP/1.1\r\n" HOST "X-Long: "
+                "0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\n");
+    assert_int_equal(count_of(f, "HTTP/1.1 429 Too Many Requests\r\n"), 1);
+    assert_int_equal(count_of(f, "Retry-After: 1\r\n"), 1);
+    assert_int_equal(count_of(f, "see --max-client-bytes"), 1);
+    assert_true(http1_endpoint_over(f->endpoint));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -602,6 +731,13 @@ int main(void)
         TEST(request_that_was_coming_at_the_shutdown_does_not_park),
         TEST(stalled_source_ends_the_connection),
         TEST(route_refuses_more_than_it_takes),
+        TEST(caller_is_refused_before_its_body_is_kept),
+        TEST(body_in_chunks_of_a_refused_caller_ends_the_connection),
+        TEST(refused_caller_is_not_invited_to_send),
+        TEST(short_body_of_a_refused_caller_is_dropped),
+        TEST(refused_body_that_does_not_come_ends_the_connection),
+        TEST(route_is_asked_again_when_the_body_has_come),
+        TEST(request_without_memory_for_its_head_gets_429),
         TEST(old_clients_get_the_end_of_the_connection),
         TEST(body_is_invited_when_asked),
         TEST(bad_requests_are_refused_and_the_connection_ends),

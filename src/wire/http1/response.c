@@ -7,6 +7,7 @@ enum {
     CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
     CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
     CHUNK_BYTES_MAX = 0xffff,
+    HEAD_BYTES = 512,    /* of an answer, about: without its own fields */
     PULL_ROOM_MIN = 256, /* less room is not worth asking the source */
 };
 
@@ -84,6 +85,12 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
     return http1_put(e, SLICE_LITERAL("\r\n"));
 }
 
+static enum status reserve(struct http_exchange *x, size_t bytes)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    return account_reserve(x->account, &e->out, HEAD_BYTES + x->fields.len + bytes);
+}
+
 static enum status put_chunk(struct http_exchange *x, struct slice bytes)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
@@ -124,6 +131,7 @@ static int64_t now(const struct http_exchange *x)
 
 const struct http_exchange_ops http1_exchange_ops = {
     .begin = begin,
+    .reserve = reserve,
     .write = put_chunk,
     .end = end,
     .abort = abort_answer,

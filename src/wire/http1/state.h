@@ -24,6 +24,7 @@ struct http1_endpoint {
     unsigned inside; /* within feed, fill, tick: no on_output */
     bool last;       /* close after the answer under way */
     bool input_ended;
+    bool drops;    /* the body: its request was answered by its head */
     bool chunked;  /* the response */
     struct buf in; /* received; understood up to in_at, which is 0 outside of pump */
     size_t in_at;

@@ -517,6 +517,88 @@ static void gate_sees_every_request_first(void **state)
     assert_int_equal(f->site.requests, 1);
 }
 
+static bool wants_token(struct http_exchange *x, void *ctx, const struct http_request *request)
+{
+    struct slice token;
+    (*(size_t *)ctx)++;
+    if (http_request_get(request, SLICE_LITERAL("x-token"), &token))
+        return true;
+    http_respond(x, 401, SLICE_EMPTY, SLICE_LITERAL("who are you?"));
+    return false;
+}
+
+static void caller_is_refused_before_its_body_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[16000];
+    size_t asked = 0;
+    test_memory_init(&f->memory, 1 << 20);
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    ask(f, 1, false, "POST", "/chunks/a", NULL);
+    pump(f);
+    assert_int_equal(asked, 0); /* it may be reset before it has said anything */
+    size_t before = account_held_bytes(f->memory.account);
+    test_frame(&f->in, H2_DATA, 0, 1, slice_of(much, sizeof(much)));
+    feed(f);
+    assert_true(account_held_bytes(f->memory.account) < before + 1024); /* the answer */
+    drain(f);
+    expect_answer(f, 1, "401", "who are you?");
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_NO_ERROR);
+    ask(f, 3, false, "POST", "/chunks/a",
+        (const char *const[]){"content-length", "1000000000", NULL});
+    pump(f);
+    expect_answer(f, 3, "401", "who are you?"); /* not 413 */
+    assert_int_equal(asked, 2);
+    assert_int_equal(f->site.requests, 0);
+}
+
+static void admitted_caller_is_asked_once(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    const char *const token[] = {"x-token", "1", NULL};
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    ask(f, 1, false, "POST", "/chunks/a", token);
+    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("hel"));
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 1, SLICE_LITERAL("lo"));
+    ask(f, 3, true, "GET", "/health", token);
+    pump(f);
+    expect_answer(f, 1, "200", "<hello>");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+    assert_int_equal(asked, 2);
+}
+
+static void respond_whole(struct http_exchange *x, void *service,
+                          const struct http_request *request)
+{
+    static const uint8_t page[100000];
+    struct test_site *site = service;
+    (void)request;
+    site->requests++;
+    assert_int_equal(
+        http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("identity")), ST_OK);
+    http_respond(x, 200, SLICE_LITERAL("text/plain"), slice_of(page, sizeof(page)));
+}
+
+/* A write may have been done: nothing may invite its client to repeat it. */
+static void answer_without_room_is_said_in_few_words(void **state)
+{
+    struct fixture *f = *state;
+    static const struct http_route route = {
+        .path = "/whole", .on_request = respond_whole, .on_end = test_site_end};
+    assert_int_equal(http_routes_add(f->routes, &route, 1, &f->site), ST_OK);
+    test_memory_init(&f->memory, 50000);
+    get(f, 1, "/whole");
+    ask(f, 3, true, "POST", "/whole", NULL);
+    pump(f);
+    assert_string_equal(answer_field(f, 1, ":status"), "429");
+    assert_string_equal(answer_field(f, 1, "retry-after"), "1");
+    assert_string_equal(answer_field(f, 1, "content-encoding"), ""); /* it has none */
+    assert_string_equal(answer_field(f, 3, ":status"), "500");
+    assert_true(answer_ended(f, 1) && answer_ended(f, 3));
+    assert_int_equal(f->site.requests, 2);
+}
+
 static void fields_of_an_answer_have_a_limit_and_fit_a_block(void **state)
 {
     struct fixture *f = *state;
@@ -559,6 +641,9 @@ int main(void)
         TEST(bulk_leaves_window_to_others),
         TEST(parked_answers_flow_and_are_told_of_the_shutdown),
         TEST(gate_sees_every_request_first),
+        TEST(caller_is_refused_before_its_body_is_kept),
+        TEST(admitted_caller_is_asked_once),
+        TEST(answer_without_room_is_said_in_few_words),
         TEST(fields_of_an_answer_have_a_limit_and_fit_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

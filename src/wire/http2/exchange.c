@@ -85,6 +85,11 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
     return ST_OK;
 }
 
+static enum status reserve(struct http_exchange *x, size_t bytes)
+{
+    return account_reserve(x->account, &http2_of(x)->out, bytes);
+}
+
 static enum status append(struct http_exchange *x, struct slice bytes)
 {
     struct http2_exchange *h = http2_of(x);
@@ -128,6 +133,7 @@ static void timed(struct http_exchange *x)
 
 static const struct http_exchange_ops exchange_ops = {
     .begin = begin,
+    .reserve = reserve,
     .write = append,
     .end = make_ready,
     .abort = break_off,
@@ -193,12 +199,34 @@ static void refuse(struct http2_exchange *h, unsigned status)
     http_answer_plain(&h->exchange, status);
 }
 
+static bool is_longer(const struct http2_exchange *h, size_t limit)
+{
+    int64_t length = h->headers->content_length;
+    return length > 0 && (uint64_t)length > limit;
+}
+
+/* Before the first byte of the body is kept. A request without a body is admitted when its turn
+ * comes, so that one that is reset before costs nothing. */
+static void admit(struct http2_exchange *h)
+{
+    const struct http2_server *server = h->endpoint->server;
+    if (!http_exchange_admit(&h->exchange, server->routes)) {
+        h->complete = true;
+        return;
+    }
+    h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
+    if (is_longer(h, h->body_max))
+        refuse(h, 413);
+}
+
 static void on_data(struct h2_stream *stream, struct slice bytes)
 {
     struct http2_exchange *h = http2_of_stream(stream);
     struct buf *body = &h->exchange.body;
     h2_stream_consumed(stream, bytes.len);
-    if (h->complete)
+    if (!h->complete && !h->exchange.asked && bytes.len)
+        admit(h);
+    if (h->complete || !bytes.len)
         return;
     if (body->len + bytes.len > h->body_max)
         refuse(h, 413);
@@ -277,15 +305,13 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     h->exchange.account = endpoint->hooks.account;
     h->endpoint = endpoint;
     h->headers = headers;
-    h->body_max =
-        http_body_max(server->routes, h->exchange.request.path, server->limits->body_bytes_max);
     h->progress_ns = endpoint->now_ns;
     h2_headers_ref(headers);
     list_init(&h->in_broken);
     list_init(&h->in_waiting);
     list_push_back(&endpoint->exchanges, &h->in_exchanges);
-    if (headers->content_length > 0 && (uint64_t)headers->content_length > h->body_max)
-        refuse(h, 413);
+    if (is_longer(h, server->limits->body_bytes_max))
+        admit(h);
     return h;
 }
 

@@ -34,8 +34,8 @@ struct http2_exchange {
     struct list in_exchanges;   /* links endpoint.exchanges */
     struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
-    size_t body_max;
-    bool complete; /* the request is; its handler has it or will, or it was refused */
+    size_t body_max;            /* once it was admitted */
+    bool complete;              /* the request is; its handler has it or will, or it was refused */
 };
 
 static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
