@@ -304,6 +304,19 @@ enum status account_append(struct account *account, struct buf *buf, struct slic
     return buf_append(buf, bytes);
 }
 
+enum status account_follow(struct account *account, const struct buf *buf, size_t *charged)
+{
+    size_t before = *charged, now = buf->capacity;
+    if (LIKELY(now == before))
+        return ST_OK;
+    if (now > before && !account_charge(account, now - before))
+        return ST_NOMEM;
+    if (now < before)
+        account_release(account, before - now);
+    *charged = now;
+    return ST_OK;
+}
+
 void account_buf_fini(struct account *account, struct buf *buf)
 {
     account_release(account, buf->capacity);

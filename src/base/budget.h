@@ -82,6 +82,10 @@ enum status account_append(struct account *account, struct buf *buf, struct slic
 /* Not refused by the budget, which may be passed by as much. */
 MUST_CHECK
 enum status account_reserve_anyway(struct account *account, struct buf *buf, size_t more);
+/* For a buffer that others fill, which know nothing of the account: charges or releases what its
+ * capacity differs from *charged. ST_NOMEM: refused, and nothing has changed. */
+MUST_CHECK
+enum status account_follow(struct account *account, const struct buf *buf, size_t *charged);
 /* As buf_fini and buf_reset. */
 void account_buf_fini(struct account *account, struct buf *buf);
 void account_buf_reset(struct account *account, struct buf *buf, size_t keep_max);

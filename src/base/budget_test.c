@@ -259,9 +259,35 @@ static void threads_lose_and_gain_nothing(void **state)
     budget_free(budget);
 }
 
+static void buffer_of_others_is_followed(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct account *account;
+    struct buf buf = {0};
+    size_t charged = 0;
+    assert_int_equal(budget_new(10000, &budget), ST_OK);
+    assert_int_equal(account_new(budget, &account), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(buf_reserve(&buf, 3000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(account_held_bytes(account), buf.capacity);
+    size_t before = buf.capacity;
+    assert_int_equal(buf_reserve(&buf, 50000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_NOMEM);
+    assert_int_equal(account_held_bytes(account), before);
+    assert_int_equal(charged, before);
+    buf_fini(&buf);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffer_of_others_is_followed),
         cmocka_unit_test(what_is_charged_is_held_until_it_is_released),
         cmocka_unit_test(one_account_gets_less_than_half),
         cmocka_unit_test(who_holds_little_is_served_while_others_hold_all_they_can),

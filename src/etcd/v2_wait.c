@@ -6,6 +6,7 @@
  * for a node in it is told that one. So there is a cursor for each directory above the node as
  * well, of which only the directory's end counts.
  */
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "etcd/v2.h"
@@ -25,7 +26,8 @@ struct v2_wait {
     struct http_source source;
     struct buf piece; /* an event not sent yet */
     size_t sent;
-    int64_t told; /* the revision of the latest event: one is told of each */
+    size_t charged; /* of the capacity of piece */
+    int64_t told;   /* the revision of the latest event: one is told of each */
     bool finished;
 };
 
@@ -36,6 +38,7 @@ static void wait_fini(struct v2_call *call)
     for (size_t i = 0; i < wait->above_count; i++)
         watch_cursor_free(wait->above[i]);
     buf_fini(&wait->piece);
+    (void)!account_follow(call->arena.account, &wait->piece, &wait->charged);
 }
 
 struct v2_call *v2_wait_new(void)
@@ -187,7 +190,7 @@ static enum status next_piece(struct v2_wait *wait)
     while (wait->piece.len == 0)
         TRY(next_event(wait));
     wait->finished = !wait->call.form.stream;
-    return ST_OK;
+    return account_follow(wait->call.arena.account, &wait->piece, &wait->charged);
 }
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
@@ -202,6 +205,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
         enum status status = next_piece(wait);
         if (status == ST_END || status == ST_AGAIN)
             return HTTP_FILL_PARKED;
+        if (status == ST_NOMEM) {
+            http_abort(wait->call.exchange);
+            return HTTP_FILL_DONE;
+        }
         if (status != ST_OK)
             wait->finished = true; /* compacted: what was sent stands */
     }
@@ -259,6 +266,10 @@ void v2_wait_run(struct v2_call *call)
     status = next_piece(wait);
     if (status == ST_COMPACTED) {
         fail_compacted(call, &now);
+        return;
+    }
+    if (status == ST_NOMEM) {
+        v2_fail_status(call, status);
         return;
     }
     if (!v2_add_index(call, now.revision))

@@ -43,6 +43,7 @@ struct fixture {
     struct peer *peers[EXCHANGES_MAX];
     size_t count;
     uint64_t seed;
+    struct account *account; /* of the requests to come; NULL: nothing is charged */
 };
 
 static struct fixture *bed;
@@ -98,6 +99,7 @@ static struct peer *send_with(const char *method, const char *path, const char *
     bed->peers[bed->count++] = peer;
     peer->text = strdup(path);
     peer->x.ops = &ops;
+    peer->x.account = bed->account;
     peer->field = (struct http_field){slice_from_text(field), slice_from_text(value)};
     peer->x.request = (struct http_request){.method = slice_from_text(method),
                                             .target = slice_from_text(peer->text),
@@ -241,7 +243,31 @@ static inline void store(const char *key, struct slice value)
     arena_fini(&arena);
 }
 
+/* -- Requests that many tests make -- */
+
 #define CMS "/api/v1/namespaces/default/configmaps"
+#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define HATS "/apis/example.com/v1/hats"
+
+static inline struct peer *ask(const char *method, const char *path, const char *body,
+                               unsigned code)
+{
+    struct peer *peer = send_json(method, path, body);
+    run();
+    assert_answer(peer, code, NULL);
+    return peer;
+}
+
+/* Defines a custom resource without fields. */
+static inline void make_hats(void)
+{
+    ask("POST", CRDS,
+        "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
+        "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
+        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
+        "\"type\":\"object\"}}}]}}",
+        201);
+}
 
 static inline void for_each_seed(void (*test)(void))
 {

@@ -162,7 +162,8 @@ void kube_call_hold(struct kube_call *call)
 static void op_begin(struct kube_call *call, struct engine_op *op,
                      void (*done)(struct engine_op *op))
 {
-    *op = (struct engine_op){.done = done, .arena = &call->arena, .principal = call->principal};
+    struct arena *arena = call->ops_arena ? call->ops_arena : &call->arena;
+    *op = (struct engine_op){.done = done, .arena = arena, .principal = call->principal};
     kube_call_hold(call);
 }
 

@@ -8,6 +8,7 @@
  *
  * Each step begins from the loop, so that nothing is nested however much is done without waiting.
  */
+#include "base/budget.h"
 #include "kube/api/continue.h"
 #include "kube/api/custom.h"
 #include "kube/api/delete.h"
@@ -30,6 +31,7 @@ struct collection {
     struct buf from; /* where the next page begins */
     struct pb_range_request request;
     struct arena page;
+    struct arena ops;              /* of the engine: of one page, or of one object */
     struct slice names[PAGE_KEYS]; /* of this page, in its arena */
     size_t count, at;
     bool page_open; /* its range has objects that were not looked at */
@@ -54,8 +56,9 @@ static void on_free(struct kube_change *change)
         engine_range_close(&change->call->range);
     c->page_open = false;
     arena_fini(&c->page);
+    arena_fini(&c->ops);
     buf_fini(&c->from);
-    buf_fini(&c->items);
+    account_buf_fini(change->call->arena.account, &c->items);
     kube_selection_unref(c->selection);
     c->selection = NULL;
 }
@@ -80,9 +83,9 @@ static enum status add_item(struct collection *c)
     size_t size = kube_object_size(&object, c->seen, bare);
     if (c->items.len + size > ITEMS_BYTES_MAX)
         return ST_OK;
+    TRY(account_reserve(c->change.call->arena.account, &c->items, size + 1));
     if (c->items.len)
         TRY(buf_append_text(&c->items, ","));
-    TRY(buf_reserve(&c->items, size));
     kube_object_copy(&object, c->seen, bare, 0, c->items.ptr + c->items.len, size);
     c->items.len += size;
     return ST_OK;
@@ -166,12 +169,18 @@ static enum status matches(struct collection *c, struct slice stored, int64_t re
     return ST_OK;
 }
 
+static void begin_arena(struct collection *c, struct arena *arena)
+{
+    struct kube_call *call = c->change.call;
+    arena_fini(arena);
+    arena_init(arena, NULL, 0, call->face->attempt_bytes_max);
+    arena_charge(arena, call->arena.account);
+}
+
 static void begin_page(struct collection *c)
 {
     struct engine_range *range = &c->change.call->range;
-    arena_fini(&c->page);
-    arena_init(&c->page, NULL, 0, KUBE_CALL_ARENA_BYTES_MAX);
-    arena_charge(&c->page, c->change.call->arena.account);
+    begin_arena(c, &c->page);
     c->count = c->at = 0;
     c->more = range->more;
     if (!c->revision) {
@@ -228,6 +237,7 @@ static void on_page(struct engine_op *op)
 
 static void read_page(struct collection *c)
 {
+    begin_arena(c, &c->ops);
     c->request = (struct pb_range_request){.key = c->from.len ? buf_slice(&c->from) : c->prefix,
                                            .range_end = c->end,
                                            .limit = PAGE_KEYS};
@@ -249,6 +259,7 @@ static void on_next(struct deferred *deferred)
         respond(c);
     } else if (c->at < c->count) {
         c->change.name = c->names[c->at++];
+        begin_arena(c, &c->ops);
         kube_change_start(&c->change);
     } else if (c->more) {
         read_page(c);
@@ -339,7 +350,9 @@ static void call_free(struct kube_call *call)
 void kube_delete_collection(struct kube_call *call, const struct http_request *request)
 {
     struct collection *c = arena_calloc(&call->arena, 1, sizeof(*c));
-    if (!c)
+    if (c)
+        c->change.call = call;
+    else
         kube_fail_engine(&call->status, ST_NOMEM);
     if (!c || !begin(call, request, c)) {
         if (c)
@@ -349,5 +362,6 @@ void kube_delete_collection(struct kube_call *call, const struct http_request *r
     }
     call->handler = &c->change;
     call->on_free = call_free;
+    call->ops_arena = &c->ops;
     read_page(c);
 }

@@ -1,34 +1,15 @@
 /* Deleting many objects at once, while others change them. */
 #include "kube/api/bed_test.h"
 
-#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define HATS "/apis/example.com/v1/hats"
+#include "base/budget.h"
 
 enum { SEEDS = 40, OBJECTS = 12 };
-
-static struct peer *ask(const char *method, const char *path, const char *body, unsigned code)
-{
-    struct peer *peer = send_json(method, path, body);
-    run();
-    assert_answer(peer, code, NULL);
-    return peer;
-}
 
 static void make(const char *name, const char *more)
 {
     char body[256];
     snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"%s}}", name, more);
     ask("POST", CMS, body, 201);
-}
-
-static void make_hats(void)
-{
-    ask("POST", CRDS,
-        "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
-        "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
-        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
-        "\"type\":\"object\"}}}]}}",
-        201);
 }
 
 static void definitions_deleted_together_are_emptied_and_go(void **state)
@@ -102,6 +83,78 @@ static void an_object_that_does_not_fit_is_refused_and_no_more(void **state)
     end();
 }
 
+static void store_configmaps(int count, size_t value_bytes)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char key[64];
+    assert_int_equal(buf_append_text(&text, "{\"data\":{\"k\":\""), ST_OK);
+    for (size_t i = 0; i < value_bytes; i++)
+        assert_int_equal(buf_append_text(&text, "x"), ST_OK);
+    assert_int_equal(buf_append_text(&text, "\"},\"metadata\":{\"name\":\"c\"}}"), ST_OK);
+    for (int i = 0; i < count; i++) {
+        snprintf(key, sizeof(key), "/registry/configmaps/default/c%04d", i);
+        store(key, buf_slice(&text));
+    }
+    ask("GET", "/api/v1/namespaces/default", "", 200);
+}
+
+enum { MANY = 3000, SMALL_ARENA = 64 << 10 };
+
+/* However many they are, they take no more memory than one page of them. */
+static void any_number_is_deleted_in_a_small_arena(void **state)
+{
+    (void)state;
+    begin(7, 100);
+    store_configmaps(MANY, 1);
+    bed->face->call_bytes_max = SMALL_ARENA;
+    ask("DELETE", CMS, "", 200);
+    assert_true(said(ask("GET", CMS "?limit=1", "", 200), "\"items\":[]"));
+    end();
+}
+
+enum { ITEMS = 40, ITEM_BYTES = 50000, ITEMS_BUDGET = 1 << 20 };
+
+/* The answer grows while they are deleted: it is charged, and past the budget the client is asked
+ * to come again for the rest. */
+static void items_of_the_answer_are_charged(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    begin(8, 100);
+    store_configmaps(ITEMS, ITEM_BYTES);
+    assert_int_equal(budget_new(ITEMS_BUDGET, &budget), ST_OK);
+    assert_int_equal(account_new(budget, &bed->account), ST_OK);
+    struct peer *first = ask("DELETE", CMS, "", 429);
+    assert_true(said(first, "--max-client-bytes"));
+    leave(first);
+    assert_int_equal(account_held_bytes(bed->account), 0);
+    unsigned tries = 0;
+    for (struct peer *next = NULL; !next || next->code == 429; tries++) {
+        assert_true(tries < ITEMS);
+        next = send_json("DELETE", CMS, "");
+        run();
+        leave(next);
+    }
+    assert_true(tries > 1);
+    struct account *account = bed->account;
+    bed->account = NULL;
+    assert_true(said(ask("GET", CMS "?limit=1", "", 200), "\"items\":[]"));
+    end();
+    account_unref(account);
+    budget_free(budget);
+}
+
+static void options_that_cannot_be_read_are_refused(void **state)
+{
+    (void)state;
+    begin(9, 100);
+    store_configmaps(1, 1);
+    ask("DELETE", CMS, "[]", 400);
+    ask("DELETE", CMS "?labelSelector=a%20b", "", 400);
+    ask("GET", CMS "/c0000", "", 200);
+    end();
+}
+
 enum { HEAVY = 20, HEAVY_BYTES = 128 << 10, HEAVY_A_TURN = 3 };
 
 /* None of them is selected, and each has to be looked at to its end. */
@@ -109,18 +162,7 @@ static void large_objects_are_looked_at_some_a_turn(void **state)
 {
     (void)state;
     begin(5, 100);
-    struct buf text = {0};
-    assert_int_equal(buf_append_text(&text, "{\"data\":{\"k\":\""), ST_OK);
-    for (int i = 0; i < HEAVY_BYTES; i++)
-        assert_int_equal(buf_append_text(&text, "x"), ST_OK);
-    assert_int_equal(buf_append_text(&text, "\"},\"metadata\":{\"name\":\"c\"}}"), ST_OK);
-    char key[64];
-    for (int i = 0; i < HEAVY; i++) {
-        snprintf(key, sizeof(key), "/registry/configmaps/default/c%02d", i);
-        store(key, buf_slice(&text));
-    }
-    buf_fini(&text);
-    ask("GET", "/api/v1/namespaces/default", "", 200);
+    store_configmaps(HEAVY, HEAVY_BYTES);
     struct peer *all = send_json("DELETE", CMS "?labelSelector=a", "");
     int turns = 0;
     for (; !all->code; turns++) {
@@ -202,6 +244,9 @@ int main(void)
         cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
         cmocka_unit_test(no_memory_is_not_told_as_an_object_that_is_none),
         cmocka_unit_test(an_object_that_does_not_fit_is_refused_and_no_more),
+        cmocka_unit_test(any_number_is_deleted_in_a_small_arena),
+        cmocka_unit_test(items_of_the_answer_are_charged),
+        cmocka_unit_test(options_that_cannot_be_read_are_refused),
         cmocka_unit_test(large_objects_are_looked_at_some_a_turn),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
         cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),

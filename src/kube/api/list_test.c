@@ -1,9 +1,6 @@
 /* Lists that are longer than they look. */
 #include "kube/api/bed_test.h"
 
-#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define HATS "/apis/example.com/v1/hats"
-
 enum { OBJECTS = 12, LONG = 150 * 1024 };
 
 static char *make_text(const char *head, size_t filler, const char *tail)

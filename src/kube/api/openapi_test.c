@@ -5,7 +5,6 @@
 
 enum { KINDS = 6, LONG = 60 * 1024 };
 
-#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #define DOCUMENT "/openapi/v3/apis/example.com/v1"
 
 static void define(int number)

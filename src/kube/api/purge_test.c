@@ -3,27 +3,12 @@
 
 #include "base/clock.h"
 
-#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define HATS "/apis/example.com/v1/hats"
-
 enum { SEEDS = 10, HATS_KEPT = 3 };
-
-static void ask(const char *method, const char *path, const char *body, unsigned code)
-{
-    struct peer *peer = send_json(method, path, body);
-    run();
-    assert_answer(peer, code, NULL);
-}
 
 static void set_up(uint64_t seed)
 {
     begin(seed, 0);
-    ask("POST", CRDS,
-        "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
-        "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
-        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
-        "\"type\":\"object\"}}}]}}",
-        201);
+    make_hats();
     for (int i = 0; i < HATS_KEPT; i++) {
         char hat[256];
         snprintf(hat, sizeof(hat),

@@ -290,7 +290,7 @@ static void whoever_reads_among_changes_misses_and_repeats_nothing(void **state)
     for_each_seed(readers_among_changes);
 }
 
-static struct peer *ask(const char *query, long long revision)
+static struct peer *ask_list(const char *query, long long revision)
 {
     char path[200];
     snprintf(path, sizeof(path), CMS "%s%lld", query, revision);
@@ -304,12 +304,13 @@ static void from_the_future(void)
     assert_int_equal(made->code, 201);
     static const char watching[] =
         "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=";
-    struct peer *soon[] = {ask("/a?resourceVersion=", newest() + 1),
-                           ask("?resourceVersion=", newest() + 1), ask(watching, newest() + 1)};
-    struct peer *never[] = {ask("/a?resourceVersion=", newest() + 100),
-                            ask("?resourceVersion=", newest() + 100),
-                            ask(watching, newest() + 100)};
-    struct peer *gone = ask("/a?resourceVersion=", newest() + 100);
+    struct peer *soon[] = {ask_list("/a?resourceVersion=", newest() + 1),
+                           ask_list("?resourceVersion=", newest() + 1),
+                           ask_list(watching, newest() + 1)};
+    struct peer *never[] = {ask_list("/a?resourceVersion=", newest() + 100),
+                            ask_list("?resourceVersion=", newest() + 100),
+                            ask_list(watching, newest() + 100)};
+    struct peer *gone = ask_list("/a?resourceVersion=", newest() + 100);
     pass(2900 * NS_PER_MS);
     leave(gone);
     for (size_t i = 0; i < 3; i++)

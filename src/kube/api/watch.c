@@ -10,6 +10,7 @@
  *
  * State needed only until the initial events are sent is freed with the call: most are idle.
  */
+#include "base/budget.h"
 #include "base/log.h"
 #include "base/xalloc.h"
 #include "kube/api/custom.h"
@@ -63,6 +64,7 @@ struct kube_watch {
     size_t at;                /* bytes of the cursor's event that were sent */
     struct buf made;          /* to be sent before anything else */
     size_t made_at;           /* how much of it was */
+    size_t charged;           /* of its capacity, to the account of the connection */
     struct beginning *begins; /* NULL once that is over */
     uint64_t sent;            /* bytes, for who looks whether anything moves */
     size_t looked;            /* bytes, in one step */
@@ -137,6 +139,7 @@ static void watch_end(struct kube_life *life)
     kube_selection_unref(w->selection);
     kube_registry_use_free(w->use);
     buf_fini(&w->made);
+    (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
     free(w);
 }
 
@@ -495,16 +498,21 @@ static bool goes_on(struct kube_watch *w)
     return fail(w, &status) == ST_OK;
 }
 
+/* Half of an event cannot be ended. */
+static enum http_fill cut_off(struct kube_watch *w)
+{
+    http_abort(w->exchange);
+    return HTTP_FILL_DONE;
+}
+
 static enum http_fill fill_with(struct kube_watch *w, unsigned *looks, uint8_t *dst, size_t room,
                                 size_t *ret_len)
 {
     enum status status = ST_OK;
     size_t n = 0;
-    if (w->phase != PHASE_FAILED && !goes_on(w)) {
-        *ret_len = 0;
-        http_abort(w->exchange);
-        return HTTP_FILL_DONE;
-    }
+    *ret_len = 0;
+    if (w->phase != PHASE_FAILED && !goes_on(w))
+        return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
         if (w->made.len) {
@@ -512,10 +520,8 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *looks, uint8_t *
         } else if (w->begins && !kube_out_empty(&w->begins->out)) {
             len = kube_out_fill(&w->begins->out, dst + n, room - n);
         } else if (!w->at && is_over(w)) {
-            *ret_len = n;
             return HTTP_FILL_DONE;
         } else if (!*looks) {
-            *ret_len = n;
             kube_looks_wait(&w->face->looks, &w->looker, follows(w));
             return HTTP_FILL_PARKED;
         } else {
@@ -523,19 +529,15 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *looks, uint8_t *
             status = step(w, dst + n, room - n, &len);
             *looks -= len ? 0 : kube_look_cost(w->looked, *looks);
         }
-        n += len;
         w->sent += len;
+        *ret_len = n += len;
     }
-    *ret_len = n;
     count(w, KUBE_TOTAL_WATCH_BYTES, n);
     if (w->made.len)
         kube_count_peak(&w->face->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
     if (status == ST_END || status == ST_AGAIN)
         return HTTP_FILL_PARKED;
-    if (status == ST_OK)
-        return HTTP_FILL_MORE;
-    http_abort(w->exchange);
-    return HTTP_FILL_DONE;
+    return status == ST_OK ? HTTP_FILL_MORE : cut_off(w);
 }
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
@@ -545,7 +547,9 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned taken = kube_looks_take(looks, &w->looker, follows(w)), left = taken;
     enum http_fill said = fill_with(w, &left, dst, room, ret_len);
     kube_looks_spend(looks, &w->looker, taken - left);
-    return said;
+    /* What is left of an event is charged; what is made and sent within a turn costs nothing. */
+    enum status kept = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
+    return kept == ST_OK ? said : cut_off(w);
 }
 
 /* -- Life -- */
@@ -568,16 +572,14 @@ static void soon(void *ctx)
 static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *status)
 {
     const struct kube_scope *scope = &w->begins->scope;
-    w->cursor =
-        watch_cursor_new(engine_watch_hub(w->face->shard), &(struct watch_cursor_options){
-                                                               .key = scope->key,
-                                                               .range_end = scope->range_end,
-                                                               .tag = scope->tag,
-                                                               .from = from,
-                                                               .wake = wake,
-                                                               .soon = soon,
-                                                               .ctx = w,
-                                                           });
+    struct watch_cursor_options options = {.key = scope->key,
+                                           .range_end = scope->range_end,
+                                           .tag = scope->tag,
+                                           .from = from,
+                                           .wake = wake,
+                                           .soon = soon,
+                                           .ctx = w};
+    w->cursor = watch_cursor_new(engine_watch_hub(w->face->shard), &options);
     if (w->cursor)
         return true;
     kube_fail(status, KUBE_TOO_MANY_REQUESTS, "there are as many watches as this server takes");

@@ -1,18 +1,8 @@
 /* How watches end: by their deadline, or since their definition goes. */
 #include "kube/api/bed_test.h"
 
+#include "base/budget.h"
 #include "base/clock.h"
-
-#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define HATS "/apis/example.com/v1/hats"
-
-static struct peer *ask(const char *method, const char *path, const char *body, unsigned code)
-{
-    struct peer *peer = send_json(method, path, body);
-    run();
-    assert_answer(peer, code, NULL);
-    return peer;
-}
 
 static void pass(int64_t ns)
 {
@@ -38,12 +28,7 @@ static void what_was_deleted_with_its_definition_is_told_before_the_end(void **s
 {
     (void)state;
     begin(1, 100);
-    ask("POST", CRDS,
-        "{\"metadata\":{\"name\":\"hats.example.com\"},\"spec\":{\"group\":\"example.com\","
-        "\"scope\":\"Cluster\",\"names\":{\"plural\":\"hats\",\"kind\":\"Hat\"},\"versions\":[{"
-        "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
-        "\"type\":\"object\"}}}]}}",
-        201);
+    make_hats();
     ask("POST", HATS,
         "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Hat\",\"metadata\":{\"name\":\"kept\","
         "\"finalizers\":[\"example.com/a\"]}}",
@@ -151,6 +136,58 @@ static void no_bookmark_comes_to_who_has_no_time_or_wants_none(void **state)
     end();
 }
 
+/* A watch of which a client has taken the first bytes of an event. */
+static struct peer *half_taken(size_t budget_bytes, struct budget **ret_budget)
+{
+    uint8_t bytes[64];
+    static char body[40000];
+    int n = snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"c\"},\"data\":{\"k\":\"");
+    memset(body + n, 'x', sizeof(body) - (size_t)n - 10);
+    memcpy(body + sizeof(body) - 10, "\"}}", 4);
+    assert_int_equal(budget_new(budget_bytes, ret_budget), ST_OK);
+    assert_int_equal(account_new(*ret_budget, &bed->account), ST_OK);
+    struct peer *watch = watch_for(1000, "");
+    bed->account = NULL;
+    ask("POST", CMS, body, 201);
+    pass(NS_PER_MS);
+    engine_shard_turn_begin(bed->shard);
+    assert_true(http_exchange_flows(&watch->x));
+    (void)http_exchange_fill(&watch->x, bytes, sizeof(bytes));
+    engine_shard_turn_end(bed->shard);
+    return watch;
+}
+
+static void rest_of_an_event_is_charged(void **state)
+{
+    struct budget *budget;
+    (void)state;
+    begin(1, 100);
+    struct peer *watch = half_taken(1 << 20, &budget);
+    struct account *account = watch->x.account;
+    assert_true(account_held_bytes(account) >= 30000);
+    pull(watch);
+    assert_true(said(watch, "x\"}}}\n"));            /* all of it came */
+    assert_true(account_held_bytes(account) < 4096); /* fields of the answer */
+    end();
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
+static void rest_without_memory_cuts_the_watch_off(void **state)
+{
+    struct budget *budget;
+    (void)state;
+    begin(1, 100);
+    struct peer *watch = half_taken(20000, &budget);
+    struct account *account = watch->x.account;
+    assert_true(watch->x.complete);
+    end();
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +195,8 @@ int main(void)
         cmocka_unit_test(the_last_bookmark_comes_two_seconds_before_the_deadline),
         cmocka_unit_test(bookmarks_of_each_minute_come_before_it),
         cmocka_unit_test(no_bookmark_comes_to_who_has_no_time_or_wants_none),
+        cmocka_unit_test(rest_of_an_event_is_charged),
+        cmocka_unit_test(rest_without_memory_cuts_the_watch_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
