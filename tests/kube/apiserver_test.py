@@ -44,7 +44,7 @@ def pod(name):
 
 
 class Apiserver:
-    """One kube-apiserver process with a token for its administrator."""
+    """One kube-apiserver process with a token for its administrator, and one for a user without any rights."""
 
     def __init__(self, directory, etcd, flags=()):
         self.directory = directory
@@ -53,7 +53,7 @@ class Apiserver:
         key = directory / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         tokens = directory / "tokens.csv"
-        tokens.write_text("the-token,admin,admin,system:masters\n")
+        tokens.write_text("the-token,admin,admin,system:masters\nweak-token,jane,jane\n")
         self.process = subprocess.Popen(
             [str(KUBE / "kube-apiserver"), f"--etcd-servers={etcd}", "--bind-address=127.0.0.1",
              f"--secure-port={self.port}", f"--cert-dir={directory}/certs", f"--token-auth-file={tokens}",

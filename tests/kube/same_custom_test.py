@@ -12,13 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 from beside import Beside  # noqa: E402
-from same_writes_test import JSON_PATCH, MERGE, STRATEGIC, Client, normal  # noqa: E402
+from same_writes_test import JSON_PATCH, MERGE, STRATEGIC, TABLE, Client, normal  # noqa: E402
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LAMPS = "/apis/example.com/v1/namespaces/default/lamps"
 OLD_LAMPS = "/apis/example.com/v1beta1/namespaces/default/lamps"
 BOXES = "/apis/example.com/v1/boxes"
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+SETS = "/apis/example.com/v1/namespaces/default/sets"
 PARTIAL = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 TEXT, NUMBER, WHOLE, FLAG = {"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}
@@ -107,6 +107,14 @@ LAMP = definition(
     shortNames=["lp"], categories=["all", "light"])
 BOX = definition("boxes", "Box", [version(schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True})],
                  scope="Cluster")
+# Without a spec, so that its scale makes one.
+SET = definition("sets", "Set", [version(
+    schema={"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "size": {"type": "integer", "default": 3}, "replicas": {"type": "integer", "minimum": 0},
+            "inner": {"type": "object", "default": {}, "properties": {"deep": {"type": "string", "default": "d"}}}}},
+        "status": {"type": "object", "properties": {"replicas": WHOLE}}}},
+    subresources={"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}})])
 
 
 def change(base, path, value):
@@ -302,34 +310,38 @@ CASES = [
     ("GET", "/apis/example.com/v1"),
     ("GET", "/apis/example.com/v1beta1"),
     ("GET", "/apis/example.com/v7"),
+    *[request for how in (
+        ("PATCH", SETS + "/s/scale", {"spec": {"replicas": 2}}, MERGE),
+        ("PUT", SETS + "/s/scale", {"kind": "Scale", "apiVersion": "autoscaling/v1",
+                                    "metadata": {"name": "s", "namespace": "default"}, "spec": {"replicas": 2}}),
+        ("PATCH", SETS + "/s/scale", {"spec": {"replicas": 0}}, MERGE),
+        ("PATCH", SETS + "/s/scale", {"spec": {"replicas": -1}}, MERGE),
+        ("PATCH", SETS + "/s", {"spec": {"replicas": 2}}, MERGE))
+      for request in (
+          ("POST", SETS, {"apiVersion": "example.com/v1", "kind": "Set", "metadata": {"name": "s"}}),
+          ("GET", SETS + "/s/scale"),
+          how,
+          ("GET", SETS + "/s"),
+          ("DELETE", SETS + "/s"))],
+    ("POST", LAMPS, '{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"\\u0065sc","labels":{"\\u0061":"\\u0062"}},'
+                    '"spec":{"\\u0063olor":"\\u0062lue"}}'),
+    ("GET", LAMPS + "?labelSelector=a%3Db"),
+    ("GET", LAMPS + "?fieldSelector=spec.color%3Dblue"),
+    ("GET", LAMPS + "?fieldSelector=metadata.name%3Desc"),
+    ("DELETE", LAMPS + "?fieldSelector=spec.color%3Dblue&labelSelector=a%3Db"),
+    ("POST", LAMPS + "?fieldValidation=Strict", '{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{"name":"st","zz":1},'
+                                                '"spec":{"color":"red","color":"red","b":1,"a":1},"zz":1,"yy":2}'),
+    ("PUT", LAMPS + "/none", dict(lamp("none"), metadata={"name": "none", "resourceVersion": "1"})),
+    ("POST", LAMPS + "?dryRun=All", dict(lamp("dry"), metadata={"name": "dry", "resourceVersion": "5"})),
+    ("POST", LAMPS, dict(lamp("last"), metadata={"name": "last", "finalizers": ["e.com/x"]})),
+    ("DELETE", LAMPS + "/last"),
+    ("PATCH", LAMPS + "/last", {"metadata": {"finalizers": None}}, MERGE),
     ("PUT", CRDS + "/boxes.example.com", BOX),
     ("PATCH", CRDS + "/boxes.example.com", {"spec": {"scope": "Namespaced"}}, MERGE),
     ("PATCH", CRDS + "/boxes.example.com", {"spec": {"names": {"kind": "Other"}}}, MERGE),
     ("PATCH", CRDS + "/boxes.example.com", {"spec": {"names": {"plural": "others"}}}, MERGE),
     ("PATCH", CRDS + "/boxes.example.com", {"spec": {"group": "other.com"}}, MERGE),
 ]
-
-
-class Accepting(Client):
-    def send(self, method, path, body=None, content_type="application/json", accept=None):
-        if not accept:
-            return super().send(method, path, body, content_type)
-        import http.client
-        import ssl
-        import urllib.parse
-        url = urllib.parse.urlsplit(self.url)
-        if url.scheme == "https":
-            connection = http.client.HTTPSConnection(url.netloc, context=ssl._create_unverified_context(), timeout=60)
-        else:
-            connection = http.client.HTTPConnection(url.netloc, timeout=60)
-        headers = {"Accept": accept}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        connection.request(method, path, headers=headers)
-        response = connection.getresponse()
-        answer = response.status, json.loads(response.read())
-        connection.close()
-        return answer
 
 
 AGES = {"Age"}
@@ -371,13 +383,13 @@ def what_counts(answer):
 
 
 class SameCustom(Beside):
-    client = Accepting
+    client = Client
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.wait_for(CRDS)
-        for made in (LAMP, BOX):
+        for made in (LAMP, BOX, SET):
             for client in (cls.ours, cls.theirs):
                 code, body = client.send("POST", CRDS, made)
                 assert code == 201, body

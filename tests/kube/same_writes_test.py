@@ -25,7 +25,13 @@ PODS = "/api/v1/namespaces/default/pods"
 SECRETS = "/api/v1/namespaces/default/secrets"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+SERVICES = "/api/v1/namespaces/default/services"
 LONG = "x" * 64
+VERSION = "version "
 
 
 def pod(name, node="nowhere"):
@@ -176,6 +182,10 @@ CASES = [
     ("PUT", DEPLOYMENTS + "/d/scale", {"kind": "Scale", "apiVersion": "autoscaling/v1",
                                        "metadata": {"name": "d", "namespace": "default"}, "spec": {"replicas": 4}}),
     ("PATCH", DEPLOYMENTS + "/d/scale", {"spec": {"replicas": -1}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/d/scale", {"spec": {"replicas": 0}}, MERGE),
+    ("GET", DEPLOYMENTS + "/d/scale"),
+    ("PATCH", DEPLOYMENTS + "/d/scale", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/d/scale", {"spec": {"replicas": 4}}, MERGE),
     ("PATCH", DEPLOYMENTS + "/nope/scale", {"spec": {"replicas": 1}}, MERGE),
     ("PATCH", DEPLOYMENTS + "/d/status", {"status": {"replicas": 2}}, MERGE),
     ("PATCH", DEPLOYMENTS + "/d", {"spec": {"paused": True}}, MERGE),
@@ -277,7 +287,142 @@ CASES = [
     ("DELETE", CMS + "?labelSelector=page&limit=1"),
     ("DELETE", CMS + "?labelSelector=page", {"propagationPolicy": "Foreground"}),
     ("GET", CMS + "/p2"),
+    # A PUT that creates, with a version or a uid that nothing has.
+    *[("PUT", f"{path}/put{i}", {"metadata": dict({"name": f"put{i}"}, **metadata)})
+      for path in (LEASES, ROLES, CMS) for i, metadata in enumerate((
+          {"resourceVersion": "1"}, {"resourceVersion": "999999999"}, {"resourceVersion": "0"}, {"resourceVersion": "x"},
+          {"uid": "other"}, {"uid": "other", "resourceVersion": "1"}, {"generation": 7}))],
+    ("PUT", LEASES + "/put0", {"metadata": {"name": "put0", "resourceVersion": "1"}}),
+    ("PUT", LEASES + "/put9?dryRun=All", {"metadata": {"name": "put9", "resourceVersion": "1"}}),
+    ("GET", LEASES + "/put9"),
+    # A create with a version, and one that is not done.
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "5"}}),
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "x"}}),
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "0"}}),
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "uid": "u"}}),
+    ("POST", CMS, {"metadata": {"name": "versioned", "resourceVersion": "0"}}),
+    ("POST", CMS, {"metadata": {"name": "versioned2", "resourceVersion": "x"}}),
+    ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "5"}}),
+    # The write that takes the last finalizer away deletes: its answer has the version from before.
+    *[request for how in (
+        ("PATCH", CMS + "/last", {"metadata": {"finalizers": None}}, MERGE),
+        ("PATCH", CMS + "/last", [{"op": "remove", "path": "/metadata/finalizers"}], JSON_PATCH),
+        ("PATCH", CMS + "/last", {"metadata": {"finalizers": []}}, STRATEGIC),
+        ("PATCH", CMS + "/last", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["e.com/x"]}}, STRATEGIC),
+        ("PATCH", CMS + "/last", {"metadata": {"finalizers": None}, "data": {"k": "w"}}, MERGE),
+        ("PUT", CMS + "/last", {"metadata": {"name": "last"}, "data": {"k": "w"}}))
+      for request in (
+          ("POST", CMS, {"metadata": {"name": "last", "finalizers": ["e.com/x"]}, "data": {"k": "v"}}),
+          ("DELETE", CMS + "/last"),
+          (how[0], how[1] + "?dryRun=All", *how[2:]),
+          ("GET", CMS + "/last"),
+          how,
+          ("GET", CMS + "/last"))],
+    # Texts in JSON that are written with escapes mean the same.
+    ("POST", CMS, '{"metadata":{"name":"\\u0065sc","labels":{"\\u0061":"\\u0062"}},"data":{"\\u006b":"\\u0076"}}'),
+    ("POST", PODS, '{"metadata":{"name":"\\u0065sc"},"spec":{"nodeName":"\\u006e1","containers":[{"name":"c","image":"i"}]}}'),
+    ("POST", SECRETS, '{"metadata":{"name":"\\u0065sc"},"type":"e.com\\/t"}'),
+    ("POST", SECRETS, {"metadata": {"name": "quoted"}, "type": 'a"\\b'}),
+    ("GET", SECRETS + "?fieldSelector=type%3Da%22%5C%5Cb"),
+    ("GET", SECRETS + "?fieldSelector=type!%3Da%22%5C%5Cb,metadata.name%3Dquoted"),
+    ("GET", CMS + "?labelSelector=a%3Db"),
+    ("GET", CMS + "?labelSelector=a+notin+(b),a"),
+    ("GET", CMS + "?fieldSelector=metadata.name%3Desc"),
+    ("GET", PODS + "?fieldSelector=spec.nodeName%3Dn1"),
+    ("GET", SECRETS + "?fieldSelector=type%3De.com/t"),
+    ("GET", CMS + "/esc"),
+    ("DELETE", CMS + "?labelSelector=a%3Db&dryRun=All"),
+    ("DELETE", CMS + "?labelSelector=a%3Db"),
+    # Names that are addresses.
+    *[("POST", ADDRESSES, {"metadata": {"name": name}, "spec": {"parentRef": {"resource": "services", "name": "x", "namespace": "y"}}})
+      for name in ("2001:db8::1", "::1", "192.0.2.1", "::ffff:192.0.2.1", "2001:DB8::2", "2001:db8:0::2", "one", "1.2.3",
+                   "1:" * 40, "fe80::1%eth0", "01.2.3.4", "::01.2.3.4", "::1.2.3.4", "::102:304", "::", "1::2::3", "12345::")],
+    ("GET", ADDRESSES + "/2001:db8::1"),
+    ("PATCH", ADDRESSES + "/2001:db8::1", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    ("DELETE", ADDRESSES + "/2001:db8::1"),
+    # Answers that are neither kept nor listed have no table.
+    *[("POST", path, body, "application/json", accept)
+      for path, body in (
+          (REVIEWS + "/selfsubjectaccessreviews", {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}),
+          (REVIEWS + "/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}),
+          ("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}))
+      for accept in (TABLE, f"{TABLE},application/json")],
+    # Strict faults: first the fields that are not known, then the keys that come twice.
+    *[("POST", CMS + "?fieldValidation=" + how, body, kind) for how in ("Strict", "Warn", "Ignore") for body, kind in (
+        ('{"metadata":{"name":"st","name":"st","zz":1},"data":{"a":"1","a":"2"},"b":1,"a":1}', "application/json"),
+        ('{"data":{"a":"1","a":"2"},"z":1,"metadata":{"name":"st","finalizer":[]},"z":2}', "application/json"),
+        ('{"z":1,"z":2}', "application/json"),
+        ("metadata: {name: st}\nzz: 1\nyy: 2\n", "application/yaml"))],
+    ("POST", PODS + "?fieldValidation=Strict",
+     '{"metadata":{"name":"st"},"spec":{"x":1,"containers":[{"name":"c","name":"c","y":1,"ports":[{"q":1}]}],"x":2},"status":{"w":1}}'),
+    # A status that nobody has told.
+    ("POST", DEPLOYMENTS, deployment("zero")),
+    ("PATCH", DEPLOYMENTS + "/zero/status", {"status": {"replicas": 2}}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/zero/status", {"status": None}, MERGE),
+    ("PATCH", DEPLOYMENTS + "/zero/status", {"status": {}}, MERGE),
+    ("PUT", DEPLOYMENTS + "/zero", deployment("zero")),
+    ("PUT", DEPLOYMENTS + "/zero/status", deployment("zero")),
+    ("POST", SERVICES, {"metadata": {"name": "zero"}, "spec": {"ports": [{"port": 1}]}}),
+    ("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"metadata": {"name": "zero"}, "spec": {}}),
+    ("POST", "/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "zero"}, "spec": {}}),
+    ("POST", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", {"metadata": {"name": "zero"}, "spec": {
+        "defaultBackend": {"service": {"name": "s", "port": {"number": 1}}}}}),
+    ("POST", "/apis/apps/v1/namespaces/default/statefulsets", dict(deployment("zero"), spec=dict(
+        deployment("zero")["spec"], serviceName="s"))),
+    ("POST", "/apis/storage.k8s.io/v1/volumeattachments", {"metadata": {"name": "zero"}, "spec": {
+        "attacher": "e.com", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}),
+    # A generation is the client's where nobody counts it.
+    *[("POST", path, {"metadata": {"name": f"gen{i}", "generation": generation}})
+      for path in (CMS, ROLES) for i, generation in enumerate((7, 0, None, -1, "x", 1.5))],
+    ("PUT", CMS + "/gen0", {"metadata": {"name": "gen0", "generation": 9}}),
+    ("PATCH", CMS + "/gen0", {"metadata": {"generation": 9}}, MERGE),
+    ("POST", DEPLOYMENTS, dict(deployment("gen"), metadata={"name": "gen", "generation": 7})),
+    # Unknown fields of what was no text of JSON are told by name.
+    *[("PATCH", CMS + "/gen0?fieldValidation=Warn", patch, kind) for patch, kind in (
+        ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, MERGE),
+        ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, STRATEGIC),
+        ('{"zz":1,"data":{"k":"1","k":"2"},"yy":2}', MERGE),
+        ('{"zz":1,"data":{"k":"1","k":"2"},"yy":2}', STRATEGIC),
+        ('{"z":1,"z":2,"data":{"k":"1","k":"2"},"a":{"b":1,"b":2}}', MERGE),
+        ('[{"op":"add","path":"/data/q","value":"1","value":"2"}]', JSON_PATCH),
+        ('[{"op":"add","op":"add","path":"/zz","value":{"a":1,"a":2}},{"op":"add","path":"/aa","path":"/aa","value":1}]', JSON_PATCH),
+        ('[{"op":"add","path":"/data/r","value":"1","zz":1}]', JSON_PATCH),
+        ([{"op": "add", "path": "/zz", "value": 1}, {"op": "add", "path": "/yy", "value": 1}], JSON_PATCH))],
+    ("POST", PODS + "?fieldValidation=Strict", "metadata: {name: st}\nzz: 1\nspec:\n  zz: 1\n  containers:\n"
+     + "  - {name: c, z: 1, b: 2}\n" * 11 + "  aa: 1\n", "application/yaml"),
 ]
+
+
+class Versions:
+    """Names the versions of each object by the order in which one server has told them: servers count differently."""
+
+    def __init__(self):
+        self.told = {}  # by uid
+
+    def name(self, uid, version):
+        known = self.told.setdefault(uid, [])
+        if version not in known:
+            if known and int(version) < int(known[-1]):
+                return "a version from before the last one"
+            known.append(version)
+        return f"{VERSION}{known.index(version) + 1}"
+
+    def named(self, value):
+        """The same answer with names in place of versions."""
+        if isinstance(value, list):
+            return [self.named(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        out = {key: self.named(item) for key, item in value.items()}
+        if isinstance(value.get("uid"), str) and value.get("resourceVersion"):
+            out["resourceVersion"] = self.name(value["uid"], value["resourceVersion"])
+        return out
+
+
+def is_any(key, item):
+    """Whether all that two servers can agree on is that it is there."""
+    return item and (key in ("uid", "creationTimestamp", "deletionTimestamp", "continue")
+                     or key == "resourceVersion" and not item.startswith(VERSION))
 
 
 def normal(value):
@@ -285,11 +430,8 @@ def normal(value):
     if isinstance(value, dict):
         out = {}
         for key, item in value.items():
-            if key == "managedFields":
-                continue
-            if key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "continue") and item:
-                item = "*"
-            out[key] = normal(item)
+            if key != "managedFields":
+                out[key] = "*" if is_any(key, item) else normal(item)
         if "causes" in out:  # it tells those of an update twice
             out["causes"] = [c for i, c in enumerate(out["causes"]) if c not in out["causes"][:i]]
         return out
@@ -302,17 +444,24 @@ class Client:
     def __init__(self, url, token=None):
         self.url, self.token = url, token
         self.context = ssl._create_unverified_context() if url.startswith("https") else None
+        self.versions, self.warnings = Versions(), []
 
-    def send(self, method, path, body=None, content_type="application/json"):
+    def open(self, method, path, body=None, content_type="application/json", accept="application/json", fields=None):
         data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method,
-                                         headers={"Content-Type": content_type, "Accept": "application/json"})
-        if self.token:
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers={
+            "Content-Type": content_type, "Accept": accept, **(fields or {})})
+        if self.token and "Authorization" not in request.headers:
             request.add_header("Authorization", f"Bearer {self.token}")
+        return urllib.request.urlopen(request, timeout=60, context=self.context)
+
+    def send(self, *case):
+        """The code and the body of an answer; its warnings are kept until the next."""
         try:
-            with urllib.request.urlopen(request, timeout=60, context=self.context) as response:
+            with self.open(*case) as response:
+                self.warnings = response.headers.get_all("Warning", [])
                 return response.status, json.loads(response.read())
         except urllib.error.HTTPError as error:
+            self.warnings = error.headers.get_all("Warning", [])
             text = error.read()
             try:
                 return error.code, json.loads(text)
@@ -320,20 +469,55 @@ class Client:
                 return error.code, text.decode(errors="replace")
 
 
+def status_that_counts(body):
+    """Without what Kubernetes fills in, and what each answers for itself."""
+    if body["kind"] == "Pod":
+        return body["status"]["phase"]
+    if body["kind"] == "Scale":
+        return body["spec"], body["status"]
+    return None if body["kind"] == "Node" or body["kind"].endswith("Review") else body.get("status")
+
+
 def what_counts(answer):
     code, body = answer
     body = normal(body)
-    if isinstance(body, dict) and body.get("kind") not in ("Status", "ConfigMap", "ConfigMapList", "Secret", None):
-        body = {"kind": body["kind"], "metadata": body.get("metadata")}
+    if isinstance(body, dict) and body.get("kind") not in ("Status", "ConfigMap", "ConfigMapList", "Secret", "SecretList", None):
+        body = {"kind": body["kind"], "metadata": body.get("metadata"), "status": status_that_counts(body)}
     return code, body
 
 
 class SameWrites(Beside):
     client = Client
 
+    def compare(self, what_counts, *case):
+        """Warnings too, but for the one that Vigil does not give."""
+        theirs, ours = ((*what_counts((code, client.versions.named(body))), client.warnings)
+                        for client in (self.theirs, self.ours) for code, body in [client.send(*case)])
+        with self.subTest(case=str(case)[:400]):
+            self.assertEqual(ours, (*theirs[:2], [warning for warning in theirs[2] if "v1 Endpoints is deprecated" not in warning]))
+
     def test_every_answer_is_that_of_a_real_apiserver(self):
         for case in CASES:
             self.compare(what_counts, *case)
+
+    def test_a_new_object_has_the_status_of_its_type(self):
+        """Also where Kubernetes fills in more than that."""
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": dict(pod("x", None)["spec"], restartPolicy="Never")}
+        for path, body in (
+                ("/apis/batch/v1/namespaces/default/jobs", {"spec": {"template": template}}),
+                ("/apis/batch/v1/namespaces/default/cronjobs", {"spec": {
+                    "schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}}}),
+                ("/apis/apps/v1/namespaces/default/daemonsets", {"spec": {
+                    "selector": {"matchLabels": {"a": "b"}}, "template": dict(template, spec=pod("x", None)["spec"])}}),
+                ("/api/v1/nodes", {})):
+            self.compare(lambda answer: (answer[0], answer[1].get("status")), "POST", path, {"metadata": {"name": "zero"}, **body})
+
+    def test_admission_that_is_not_done_is_warned_of_here_alone(self):
+        for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+            case = "POST", f"/apis/admissionregistration.k8s.io/v1/{plural}", {"metadata": {"name": "w"}, "webhooks": []}
+            self.assertEqual([client.send(*case)[0] for client in (self.theirs, self.ours)], [201, 201])
+            self.assertEqual(self.theirs.warnings, [])
+            self.assertIn("this server calls no admission webhooks", *self.ours.warnings)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,10 @@ APPLY = "application/apply-patch+yaml"
 class Crowd:
     """Clients, each with a connection of its own. All send before any of them reads its answer."""
 
-    def __init__(self, server, count):
-        self.connections = [http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=3 * WAIT_SECONDS)
-                            for _ in range(count)]
+    def __init__(self, connect, count, fields=None):
+        """connect() makes a connection; fields are those of every request."""
+        self.connections = [connect() for _ in range(count)]
+        self.fields = fields or {}
         for connection in self.connections:
             connection.connect()
 
@@ -39,7 +40,7 @@ class Crowd:
         for connection, request in pairs:
             if request:
                 method, path, body, kind = request
-                connection.request(method, path, json.dumps(body), {"Content-Type": kind})
+                connection.request(method, path, json.dumps(body), {**self.fields, "Content-Type": kind})
         return [self.answer(connection) if request else None for connection, request in pairs]
 
     @staticmethod
@@ -88,7 +89,7 @@ class KubeContention(LiveTest):
         self.one = self.crowd(1)
 
     def crowd(self, count):
-        crowd = Crowd(self.kube, count)
+        crowd = Crowd(lambda: http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=3 * WAIT_SECONDS), count)
         self.addCleanup(crowd.close)
         return crowd
 

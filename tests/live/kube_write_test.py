@@ -120,6 +120,38 @@ class Statuses(KubeTest):
         self.assertEqual((code, made["data"]), (201, {"a": "2"}))
         self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.a\\""')
 
+    def test_what_is_wrong_with_the_fields_of_a_patch_is_warned_of(self):
+        self.make()
+
+        def warned(patch, kind):
+            self.assertEqual(self.send("PATCH", CMS + "/a", patch, kind)[0], 200)
+            return [warning[len('299 - "'):-1].replace("\\", "") for warning in self.headers.get_all("Warning")]
+        self.assertEqual(warned(b'{"zz":1,"data":{"k":"1","k":"2"},"aa":{"b":1,"b":2}}', MERGE), [
+            'duplicate field "data.k"', 'duplicate field "aa.b"', 'unknown field "aa"', 'unknown field "zz"'])
+        self.assertEqual(warned(b'[{"op":"add","op":"add","from":"/a","path":"/zz","value":1,"more":1}]', JSON_PATCH), [
+            'json patch duplicate field "[0].op"', 'json patch unknown field "[0].more"', 'unknown field "zz"'])
+        code, status = self.send("PATCH", CMS + "/a?fieldValidation=Strict", b'{"data":{"k":"1","k":"2"}}', MERGE)
+        self.assertEqual((code, status["message"].split(": strict ")[1]), (422, 'decoding error: duplicate field "data.k"'))
+
+    def test_faults_of_fields_in_yaml_are_told_by_name(self):
+        code, status = self.send("POST", CMS + "?fieldValidation=Strict", b"metadata: {name: yam}\nzz: 1\naa: 1\n", "application/yaml")
+        self.assertEqual((code, status["message"].split(": strict ")[1]), (400, 'decoding error: unknown field "aa", unknown field "zz"'))
+
+    def test_a_generation_is_the_clients_where_none_is_counted(self):
+        for name, given, kept in (("one", 7, 7), ("two", 0, None), ("three", None, None)):
+            made = self.make(metadata={"name": name, "generation": given})
+            self.assertEqual(made["metadata"].get("generation"), kept)
+        self.refuse(422, "Invalid", 'ConfigMap "four" is invalid: metadata.generation: Invalid value: -1: must be greater than or '
+                    "equal to 0", "POST", CMS, {"metadata": {"name": "four", "generation": -1}})
+
+    def test_a_scale_of_none_says_nothing_of_them(self):
+        apps = "/apis/apps/v1/namespaces/default/deployments"
+        self.assertEqual(self.send("POST", apps, {"metadata": {"name": "d"}, "spec": {"replicas": 3}})[0], 201)
+        scale = self.send("PATCH", apps + "/d/scale", {"spec": {"replicas": 0}}, MERGE)[1]
+        self.assertEqual((scale["spec"], scale["status"]["replicas"]), ({}, 0))
+        self.assertEqual(self.send("PATCH", apps + "/d/scale", {"metadata": {}}, MERGE)[1]["spec"], {})
+        self.assertEqual(self.send("GET", apps + "/d")[1]["spec"]["replicas"], 0)
+
     def test_a_status_that_nobody_has_said_is_that_of_the_type(self):
         apps = "/apis/apps/v1/namespaces/default/deployments"
         for path, name, zero in ((apps, "d", {}), ("/api/v1/namespaces/default/services", "s", {"loadBalancer": {}}),
@@ -131,13 +163,16 @@ class Statuses(KubeTest):
 
     def test_an_address_is_named_as_it_is_printed(self):
         addresses = "/apis/networking.k8s.io/v1/ipaddresses"
-        for name in ("192.0.2.1", "2001:db8::1", "::1"):
+        for name in ("192.0.2.1", "2001:db8::1", "::1", "::102:304"):
             self.assertEqual(self.send("POST", addresses, {"metadata": {"name": name}})[0], 201)
             self.assertEqual(self.send("GET", f"{addresses}/{name}")[1]["metadata"]["name"], name)
-        for name, why in (("2001:DB8::2", "must be a canonical format IP address"),
-                          ("2001:db8:0::2", "must be a canonical format IP address"),
-                          ("one", 'ParseAddr("one"): unable to parse IP'),
-                          ("1:" * 40, f'ParseAddr("{"1:" * 40}"): unable to parse IP')):
+        valid = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        for name, why in (("2001:DB8::2", 'must be in canonical form ("2001:db8::2")'),
+                          ("2001:db8:0::2", 'must be in canonical form ("2001:db8::2")'),
+                          ("::1.2.3.4", 'must be in canonical form ("::102:304")'),
+                          ("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address"),
+                          ("01.2.3.4", "must not have leading 0s"), ("::01.2.3.4", "must not have leading 0s"),
+                          ("one", valid), ("1.2.3", valid), ("0", valid), ("1:" * 40, valid)):
             self.refuse(422, "Invalid", f'IPAddress.networking.k8s.io "{name}" is invalid: metadata.name: Invalid value: "{name}": '
                         + why, "POST", addresses, {"metadata": {"name": name}})
 
@@ -150,6 +185,9 @@ class Statuses(KubeTest):
         made = self.make(data={"k": "v"})
         dry = "?dryRun=All"
         self.assertEqual(self.send("POST", CMS + dry, {"metadata": {"name": "b"}})[0], 201)
+        for version in ("5", "0", "x"):  # is repeated
+            answer = self.send("POST", CMS + dry, {"metadata": {"name": "b", "resourceVersion": version}})
+            self.assertEqual((answer[0], answer[1]["metadata"]["resourceVersion"]), (201, version))
         self.assertEqual(self.send("PATCH", CMS + "/a" + dry, {"data": {"k": "w"}}, MERGE)[1]["data"], {"k": "w"})
         self.assertEqual(self.send("DELETE", CMS + "/a" + dry)[0], 200)
         self.assertEqual(self.send("DELETE", CMS + dry)[0], 200)
@@ -343,7 +381,7 @@ class Attacks(KubeTest):
     def test_bombs_do_not_go_off(self):
         lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
         lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
-        yaml = "\n".join(["metadata: {name: y}"] + lines).encode()
+        yaml = "\n".join(["metadata: {name: yam}"] + lines).encode()
         self.assertEqual(self.send("POST", CMS, yaml, "application/yaml")[0], 413)
         copies = [{"op": "copy", "from": "/data", "path": f"/data/x{i}"} for i in range(60)]
         self.assertEqual(self.send("PATCH", CMS + "/before", copies, JSON_PATCH)[0], 413)

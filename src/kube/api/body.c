@@ -153,7 +153,7 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats, bool pa
 }
 
 /* What its type has not is taken out, and told together with what was found before; in the order of
- * the text, if there is one. */
+ * the text, or by name where Kubernetes has made a map of it: YAML, and what a patch has made. */
 static bool settle(struct kube_call *call, struct json_node *object, bool own, struct slice text,
                    struct buf *told, bool patched)
 {
@@ -171,8 +171,8 @@ static bool settle(struct kube_call *call, struct json_node *object, bool own, s
         return false;
     /* Go's types meet all faults on one way; of custom resources duplicates are found first. */
     enum status status = ST_OK;
-    if (text.len && told->len && !(call->kind->flags & KUBE_CUSTOM))
-        status = field_faults_sort(text, told);
+    if (told->len && !(call->kind->flags & KUBE_CUSTOM))
+        status = text.len ? field_faults_sort(text, told) : field_faults_sort_by_name(told);
     if (status != ST_OK)
         return kube_fail_engine(&call->status, status);
     return settle_repeats(call, buf_slice(told), patched);
@@ -192,9 +192,12 @@ bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct j
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
-bool kube_body_settle_patched(struct kube_call *call, struct json_node *object)
+bool kube_body_settle_patched(struct kube_call *call, struct json_node *object,
+                              struct slice repeats)
 {
     AUTO(buf_fini) struct buf told = {0};
+    if (buf_append(&told, repeats) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
     return settle(call, object, false, SLICE_EMPTY, &told, true);
 }
 
@@ -358,10 +361,64 @@ static bool read_config(struct kube_call *call, struct slice body, struct json_n
                      kube_json_type(*ret_config));
 }
 
-bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
-                          enum kube_patch_type *ret_type, struct json_node **ret_patch)
+/* Members of an operation that have no meaning. */
+static enum status append_unknown(const struct json_node *operation, size_t at, struct buf *faults)
+{
+    static const char *const known[] = {"op", "path", "from", "value"};
+    const struct json_node *member = operation->type == JSON_TYPE_OBJECT ? operation->first : NULL;
+    for (; member; member = member->next) {
+        size_t i = 0;
+        while (i < COUNT_OF(known) && !slice_equal(member->key, slice_from_text(known[i])))
+            i++;
+        if (i == COUNT_OF(known) && faults->len < WARNINGS_BYTES_MAX)
+            TRY(buf_append_format(faults, "%sunknown field \"[%zu].%.*s\"", faults->len ? ", " : "",
+                                  at, SLICE_ARGS(member->key)));
+    }
+    return ST_OK;
+}
+
+/* What is wrong with the fields of a JSON patch is told as its own, not as the object's. */
+static enum status settle_operations(struct slice body, const struct json_node *patch,
+                                     struct buf *faults)
+{
+    AUTO(buf_fini) struct buf found = *faults;
+    const struct json_node *operation = patch->type == JSON_TYPE_ARRAY ? patch->first : NULL;
+    *faults = (struct buf){0};
+    for (size_t i = 0; operation; operation = operation->next, i++)
+        TRY(append_unknown(operation, i, &found));
+    if (found.len)
+        TRY(field_faults_sort(body, &found));
+    for (struct slice rest = buf_slice(&found); rest.len;) {
+        TRY(buf_append_text(faults, faults->len ? ", json patch " : "json patch "));
+        TRY(buf_append(faults, field_faults_take(&rest)));
+    }
+    return ST_OK;
+}
+
+/* JSON, and the keys in it that came twice. */
+static bool read_patch(struct kube_call *call, enum kube_patch_type type, struct slice body,
+                       struct json_node **ret_patch, struct slice *ret_repeats)
 {
     struct error error = {0};
+    AUTO(buf_fini) struct buf repeats = {0};
+    enum status status = json_tree_read_strict(&call->arena, body, ret_patch, &repeats, &error);
+    if (status == ST_OK && type == KUBE_PATCH_JSON)
+        status = settle_operations(body, *ret_patch, &repeats);
+    if (status == ST_OK)
+        status = arena_dup(&call->arena, buf_slice(&repeats), ret_repeats);
+    if (status == ST_OK)
+        return true;
+    if (status == ST_NOMEM)
+        return too_large(call);
+    return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding patch: %s",
+                     go_text(status, &error));
+}
+
+bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch,
+                          struct slice *ret_repeats)
+{
+    *ret_repeats = SLICE_EMPTY;
     if (!check_size(call, request->body))
         return false;
     if (!find_patch_type(media_type(request), ret_type))
@@ -375,17 +432,9 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
                                                     : "",
             patch_known(call, KUBE_PATCH_APPLY) ? ", application/apply-patch+yaml" : "");
     size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
-    if (*ret_type == KUBE_PATCH_APPLY) {
-        bool fine = read_config(call, request->body, ret_patch);
-        call->arena.limit_bytes = before;
-        return fine;
-    }
-    enum status status = json_tree_read(&call->arena, request->body, ret_patch, &error);
+    bool fine = *ret_type == KUBE_PATCH_APPLY
+                    ? read_config(call, request->body, ret_patch)
+                    : read_patch(call, *ret_type, request->body, ret_patch, ret_repeats);
     call->arena.limit_bytes = before;
-    if (status == ST_OK)
-        return true;
-    if (status == ST_NOMEM)
-        return too_large(call);
-    return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding patch: %s",
-                     go_text(status, &error));
+    return fine;
 }

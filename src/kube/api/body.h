@@ -23,9 +23,11 @@ enum kube_patch_type {
     KUBE_PATCH_APPLY,
 };
 
+/* Keys that come twice are told by kube_body_settle_patched; those of an apply are told here. */
 MUST_CHECK
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
-                          enum kube_patch_type *ret_type, struct json_node **ret_patch);
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch,
+                          struct slice *ret_repeats);
 
 /* Warning fields for the answer, one for each field that is unknown or comes twice. */
 void kube_body_warn(struct kube_call *call, struct slice warnings);
@@ -37,6 +39,7 @@ bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct j
 
 /* An object that a patch has made: without what its type has not. False: call->status says why. */
 MUST_CHECK
-bool kube_body_settle_patched(struct kube_call *call, struct json_node *object);
+bool kube_body_settle_patched(struct kube_call *call, struct json_node *object,
+                              struct slice repeats);
 
 #endif

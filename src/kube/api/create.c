@@ -31,10 +31,10 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool named;       /* by the client, so that no other name is made up */
-    bool deleting;    /* what has the name already is being deleted */
-    int64_t revision; /* of the answer */
-    int64_t version;  /* the answer of a dry run says again what the client said; 0: nothing */
+    bool named;           /* by the client, so that no other name is made up */
+    bool deleting;        /* what has the name already is being deleted */
+    int64_t revision;     /* of the answer; 0: of a dry run */
+    struct slice version; /* that the client names; the answer of a dry run repeats it */
 };
 
 static void on_free(struct kube_call *call)
@@ -75,19 +75,25 @@ static bool check(struct kube_call *call, struct create *create)
            kube_custom_validate(call, create->arena, create->object, NULL, name);
 }
 
-/* What the client says of name and version; a version that is no number is none. */
+/* What the client says of name and version. */
 static bool read_identity(struct kube_call *call, struct create *create)
 {
     const struct json_node *metadata = json_node_named(create->object, "metadata");
-    struct slice name, version;
+    struct slice name;
     if (json_node_text(json_node_named(metadata, "name"), create->arena, &name) != ST_OK ||
-        json_node_text(json_node_named(metadata, "resourceVersion"), create->arena, &version) !=
-            ST_OK)
+        json_node_text(json_node_named(metadata, "resourceVersion"), create->arena,
+                       &create->version) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     create->named = name.len;
-    if (kube_revision_parse(version, &create->version))
-        create->version = 0;
     return true;
+}
+
+/* Nothing is stored of a dry run, so that it may hold a version. */
+static bool repeat_version(struct kube_call *call, struct create *create)
+{
+    struct json_node *metadata = json_node_named(create->object, "metadata");
+    return !call->query.dry_run || !create->version.len ||
+           kube_meta_set_text(&create->meta, metadata, "resourceVersion", create->version);
 }
 
 static bool prepare(struct kube_call *call, struct create *create)
@@ -99,7 +105,8 @@ static bool prepare(struct kube_call *call, struct create *create)
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
            check(call, create) && kube_body_zero_status(call, create->arena, object) &&
            kube_custom_store(call, create->arena, object) &&
-           kube_meta_order(&create->meta, object) && encode(call, create);
+           kube_meta_order(&create->meta, object) && repeat_version(call, create) &&
+           encode(call, create);
 }
 
 /* -- Writing -- */
@@ -222,7 +229,7 @@ static void on_looked(struct engine_op *op)
     else if (taken)
         exists(call);
     else
-        respond(call, ((struct create *)call->handler)->version);
+        respond(call, 0);
 }
 
 static void put(struct kube_call *call)

@@ -45,8 +45,10 @@ bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct 
     const struct schema *schema = kube_custom_schema(custom);
     if (!schema)
         return fail_schema(call);
-    return schema_prune(schema, object, true, told) == ST_OK ||
-           kube_fail_engine(&call->status, ST_NOMEM);
+    enum status status = kube_meta_append_unknown(object, told);
+    if (status == ST_OK)
+        status = schema_prune(schema, object, true, told);
+    return status == ST_OK || kube_fail_engine(&call->status, ST_NOMEM);
 }
 
 bool kube_custom_default(struct kube_call *call, struct arena *arena, struct json_node *object)

@@ -7,7 +7,8 @@
 
 struct slice field_faults_take(struct slice *faults)
 {
-    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \""};
+    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \"",
+                                         "\", json patch "};
     size_t end = faults->len, skip = end;
     for (size_t i = 0; i < COUNT_OF(joints); i++) {
         const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
@@ -37,6 +38,7 @@ struct open {
 };
 
 struct sorter {
+    bool maps; /* a field that nobody knows does not hide what is within it */
     struct fault faults[FIELD_FAULTS_MAX];
     size_t count;
     struct open open[JSON_TREE_DEPTH_MAX + 1];
@@ -78,7 +80,7 @@ static bool is_moot(const struct sorter *s, const struct fault *fault)
     for (size_t i = 0; i < s->count; i++) {
         const struct fault *other = &s->faults[i];
         if ((other->told && slice_equal(other->text, fault->text)) ||
-            (!fault->unknown && other->unknown && is_within(fault->path, other->path)))
+            (!s->maps && !fault->unknown && other->unknown && is_within(fault->path, other->path)))
             return true;
     }
     return false;
@@ -146,26 +148,93 @@ static enum status scan(struct sorter *s, struct slice json)
     }
 }
 
-enum status field_faults_sort(struct slice json, struct buf *faults)
+static void sorter_add_all(struct sorter *s, struct slice *rest)
 {
-    struct slice rest = buf_slice(faults), none = SLICE_EMPTY;
-    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
-    if (!s)
-        return ST_NOMEM;
-    while (rest.len && s->count < FIELD_FAULTS_MAX)
-        add_fault(s, field_faults_take(&rest));
-    if (s->count < 2)
-        return ST_OK;
-    TRY(scan(s, json));
-    /* What was not met again, such as a key with escapes. */
+    while (rest->len && s->count < FIELD_FAULTS_MAX)
+        add_fault(s, field_faults_take(rest));
+}
+
+/* Tells what was not met, such as a key with escapes, and what there is no room to sort. */
+static enum status sorter_finish(struct sorter *s, struct slice rest, struct buf *faults)
+{
     for (size_t i = 0; i < s->count; i++)
         if (!s->faults[i].told)
             TRY(tell(s, &s->faults[i]));
-    if (rest.len)
+    if (rest.len) {
         TRY(buf_append_text(&s->out, ", "));
-    TRY(buf_append(&s->out, rest.len ? rest : none));
+        TRY(buf_append(&s->out, rest));
+    }
     struct buf before = *faults;
     *faults = s->out;
     s->out = before;
     return ST_OK;
+}
+
+enum status field_faults_sort(struct slice json, struct buf *faults)
+{
+    struct slice rest = buf_slice(faults);
+    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    sorter_add_all(s, &rest);
+    if (s->count < 2)
+        return ST_OK;
+    TRY(scan(s, json));
+    return sorter_finish(s, rest, faults);
+}
+
+/* -- By name -- */
+
+static bool is_joint(uint8_t c)
+{
+    return c == '.' || c == '[';
+}
+
+/* The next step of a path: a name, or an item with its brackets. */
+static struct slice take_step(struct slice *path)
+{
+    size_t len = path->len && path->ptr[0] == '.' ? 1 : 0;
+    struct slice rest = slice_sub(*path, len, path->len - len);
+    for (len = 1; len < rest.len && !is_joint(rest.ptr[len]);)
+        len++;
+    len = size_min(len, rest.len);
+    *path = slice_sub(rest, len, rest.len - len);
+    return slice_sub(rest, 0, len);
+}
+
+/* Numbers have no zeros in front: of two the longer one is the larger one. */
+static int compare_steps(struct slice a, struct slice b)
+{
+    bool items = a.len && b.len && a.ptr[0] == '[' && b.ptr[0] == '[';
+    if (items && a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return slice_compare(a, b);
+}
+
+static int compare_faults(const void *left, const void *right)
+{
+    const struct fault *one = left, *other = right;
+    struct slice a = one->path, b = other->path;
+    if (!one->unknown || !other->unknown)
+        return one->unknown - other->unknown     ? one->unknown - other->unknown
+               : one->text.ptr < other->text.ptr ? -1
+                                                 : 1;
+    while (a.len && b.len) {
+        int order = compare_steps(take_step(&a), take_step(&b));
+        if (order)
+            return order;
+    }
+    return (a.len > 0) - (b.len > 0);
+}
+
+enum status field_faults_sort_by_name(struct buf *faults)
+{
+    struct slice rest = buf_slice(faults);
+    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    s->maps = true;
+    sorter_add_all(s, &rest);
+    qsort(s->faults, s->count, sizeof(s->faults[0]), compare_faults);
+    return sorter_finish(s, rest, faults);
 }

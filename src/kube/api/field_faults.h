@@ -1,6 +1,7 @@
 /*
  * What is wrong with the fields of a body, in one text as Kubernetes tells it:
- * `unknown field "spec.a", duplicate field "b[0].c"`.
+ * `unknown field "spec.a", duplicate field "b[0].c"`, and of a JSON patch itself
+ * `json patch duplicate field "[0].op"`.
  */
 #ifndef VIGIL_KUBE_API_FIELD_FAULTS_H
 #define VIGIL_KUBE_API_FIELD_FAULTS_H
@@ -20,5 +21,10 @@ struct slice field_faults_take(struct slice *faults);
  */
 MUST_CHECK
 enum status field_faults_sort(struct slice json, struct buf *faults);
+
+/* The same for what Go makes a map of: duplicate fields, as they stand, before unknown ones by
+ * their names, and items by their numbers. */
+MUST_CHECK
+enum status field_faults_sort_by_name(struct buf *faults);
 
 #endif

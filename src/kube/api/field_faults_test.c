@@ -11,11 +11,14 @@
 #define U(path) "unknown field \"" path "\""
 #define D(path) "duplicate field \"" path "\""
 
+/* json NULL: by name. */
 static void assert_sorted(const char *json, const char *given, const char *expected)
 {
     struct buf faults = {0};
     assert_int_equal(buf_append_text(&faults, given), ST_OK);
-    assert_int_equal(field_faults_sort(slice_from_text(json), &faults), ST_OK);
+    assert_int_equal(json ? field_faults_sort(slice_from_text(json), &faults)
+                          : field_faults_sort_by_name(&faults),
+                     ST_OK);
     assert_int_equal(faults.len, strlen(expected));
     assert_memory_equal(faults.ptr, expected, faults.len);
     buf_fini(&faults);
@@ -51,6 +54,19 @@ static void what_is_not_found_is_told_last(void **state)
     assert_sorted("{}", "", "");
 }
 
+static void faults_of_a_map_stand_by_name(void **state)
+{
+    (void)state;
+    assert_sorted(NULL, U("z") ", " U("a"), U("a") ", " U("z"));
+    assert_sorted(NULL, U("s-b") ", " U("s.c[10].z") ", " U("s.c[9].a") ", " U("s.c") ", " U("s.b"),
+                  U("s.b") ", " U("s.c") ", " U("s.c[9].a") ", " U("s.c[10].z") ", " U("s-b"));
+    /* Duplicates come first, in the order of the text, also within what nobody knows. */
+    assert_sorted(NULL, U("b") ", " D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a"),
+                  D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a") ", " U("b"));
+    assert_sorted(NULL, U("") ", " U(".") ", " U("a."), U("") ", " U(".") ", " U("a."));
+    assert_sorted(NULL, "", "");
+}
+
 /* More than are put in order, and deeper than anything that was read. */
 static void limits_hold(void **state)
 {
@@ -60,6 +76,8 @@ static void limits_hold(void **state)
         assert_int_equal(buf_append_format(&faults, "%s" U("f%zu"), i ? ", " : "", i), ST_OK);
     size_t len = faults.len;
     assert_int_equal(field_faults_sort(SLICE_LITERAL("{}"), &faults), ST_OK);
+    assert_int_equal(faults.len, len);
+    assert_int_equal(field_faults_sort_by_name(&faults), ST_OK);
     assert_int_equal(faults.len, len);
     for (size_t i = 0; i < 5000; i++)
         assert_int_equal(buf_append_text(&json, "["), ST_OK);
@@ -73,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_stand_as_go_meets_them),
+        cmocka_unit_test(faults_of_a_map_stand_by_name),
         cmocka_unit_test(each_is_told_once),
         cmocka_unit_test(what_is_not_found_is_told_last),
         cmocka_unit_test(limits_hold),

@@ -174,6 +174,16 @@ static bool is_kind(const struct kube_call *call, const char *kind)
     return strcmp(call->kind->kind, kind) == 0;
 }
 
+/* Of all reviews only the one about oneself has a time, in Kubernetes too. */
+static bool set_time(const struct kube_meta *meta, struct json_node *object)
+{
+    char text[KUBE_TIME_BYTES];
+    struct json_node *metadata;
+    kube_time_text(meta->now_s, text);
+    return kube_meta_object(meta, object, "metadata", &metadata) &&
+           kube_meta_set_text(meta, metadata, "creationTimestamp", slice_from_text(text));
+}
+
 static bool answer(struct kube_call *call, const struct http_request *request,
                    struct json_node *object)
 {
@@ -182,7 +192,7 @@ static bool answer(struct kube_call *call, const struct http_request *request,
     if (!kube_meta_check(&meta, object) || !set_object(call, object, "status", status))
         return false;
     if (is_kind(call, "SelfSubjectReview"))
-        return review_self(&meta, call, request, status);
+        return set_time(&meta, object) && review_self(&meta, call, request, status);
     if (is_kind(call, "SelfSubjectRulesReview"))
         return set_rules(&meta, call, status);
     if (is_kind(call, "TokenReview"))

@@ -31,12 +31,21 @@ static bool set_member(struct arena *arena, struct json_node *to, const char *ke
     return value && json_node_set(arena, to, slice_from_text(key), value) == ST_OK;
 }
 
-static bool set_replicas(struct arena *arena, struct json_node *to, const struct json_node *from,
-                         int64_t or_else)
+/* What is wanted; none are left out, as by Go's type. */
+static bool set_wanted(struct arena *arena, struct json_node *to, const struct json_node *from,
+                       int64_t or_else)
 {
     int64_t replicas;
     if (!json_node_int(from, &replicas))
         replicas = or_else;
+    return !replicas || set_member(arena, to, "replicas", json_node_new_int(arena, replicas));
+}
+
+static bool set_counted(struct arena *arena, struct json_node *to, const struct json_node *from)
+{
+    int64_t replicas;
+    if (!json_node_int(from, &replicas))
+        replicas = 0;
     return set_member(arena, to, "replicas", json_node_new_int(arena, replicas));
 }
 
@@ -70,8 +79,8 @@ static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
     const struct json_node *text =
         custom->selector_path ? json_node_path(object, custom->selector_path) : NULL;
     return json_node_text(text, arena, &selector) == ST_OK &&
-           (!replicas || set_replicas(arena, spec, replicas, 0)) &&
-           set_replicas(arena, status, json_node_path(object, custom->status_replicas_path), 0) &&
+           set_wanted(arena, spec, replicas, 0) &&
+           set_counted(arena, status, json_node_path(object, custom->status_replicas_path)) &&
            (!selector.len ||
             set_member(arena, status, "selector", json_node_new_text(arena, selector)));
 }
@@ -79,8 +88,8 @@ static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
 static bool fill_builtin(struct arena *arena, const struct json_node *object,
                          struct json_node *spec, struct json_node *status, struct buf *selector)
 {
-    return set_replicas(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
-           set_replicas(arena, status, json_node_path(object, "status.replicas"), 0) &&
+    return set_wanted(arena, spec, json_node_path(object, "spec.replicas"), 1) &&
+           set_counted(arena, status, json_node_path(object, "status.replicas")) &&
            selector_text(arena, object, selector) &&
            (!selector->len ||
             set_member(arena, status, "selector", json_node_new_text(arena, buf_slice(selector))));

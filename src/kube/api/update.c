@@ -21,6 +21,7 @@ struct update {
     const struct json_node *body; /* the object of a PUT, or the patch: for each attempt */
     bool patches;
     enum kube_patch_type patch_type;
+    struct slice repeats; /* keys that come twice in a patch */
 };
 
 static bool no_memory(struct kube_change *change)
@@ -135,7 +136,7 @@ static bool make_wanted(struct update *update, const struct json_node *stored,
             return false;
     } else if (update->patches) {
         if (!make_base(update, stored, &base) || !apply(update, base, ret_wanted) ||
-            !kube_body_settle_patched(change->call, *ret_wanted))
+            !kube_body_settle_patched(change->call, *ret_wanted, update->repeats))
             return false;
     } else {
         /* What read_object has checked. */
@@ -212,7 +213,8 @@ static bool scaled(struct kube_change *change, const struct json_node *stored,
         return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
                          "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "
                          "no whole number");
-    if (replicas < 0 || replicas > INT32_MAX) {
+    /* Those of a custom resource are checked with the rest of it. */
+    if ((replicas < 0 && !custom) || replicas > INT32_MAX) {
         char message[80];
         snprintf(message, sizeof(message),
                  "Invalid value: %lld: must be greater than or equal to 0", (long long)replicas);
@@ -478,7 +480,8 @@ void kube_patch(struct kube_call *call, const struct http_request *request)
 {
     struct update *update = update_new(call);
     struct json_node *patch;
-    if (!update || !kube_body_read_patch(call, request, &update->patch_type, &patch)) {
+    if (!update ||
+        !kube_body_read_patch(call, request, &update->patch_type, &patch, &update->repeats)) {
         kube_call_fail(call);
         return;
     }

@@ -199,6 +199,18 @@ static bool settle_name(const struct kube_meta *meta, struct json_node *metadata
     return name.len || !base.len || make_name(meta, metadata, base);
 }
 
+/* Where no generation is counted the client's stays, as in Kubernetes; 0 is none. */
+static bool settle_generation(const struct kube_meta *meta, struct json_node *metadata)
+{
+    int64_t given = 0;
+    const struct json_node *node = json_node_named(metadata, "generation");
+    if (meta->kind->flags & KUBE_HAS_GENERATION)
+        return kube_meta_set_int(meta, metadata, "generation", 1);
+    if (!node || !json_node_int(node, &given) || !given)
+        drop(metadata, "generation");
+    return true;
+}
+
 /* A number other than 0; what is none is as if it were not said, as in Kubernetes. */
 static bool is_revision(struct slice text)
 {
@@ -223,11 +235,8 @@ bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
                          "resourceVersion should not be set on objects to be created");
     drop(metadata, "deletionTimestamp");
     drop(metadata, "deletionGracePeriodSeconds");
-    drop(metadata, "generation");
-    if (meta->kind->flags & KUBE_HAS_GENERATION &&
-        !kube_meta_set_int(meta, metadata, "generation", 1))
-        return false;
-    return set_uid(meta, metadata) && set_time(meta, metadata, "creationTimestamp", meta->now_s) &&
+    return settle_generation(meta, metadata) && set_uid(meta, metadata) &&
+           set_time(meta, metadata, "creationTimestamp", meta->now_s) &&
            kube_meta_validate(meta, object, NULL);
 }
 

@@ -111,4 +111,9 @@ MUST_CHECK
 bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
                         const struct json_node *old);
 
+/* Appends `unknown field "metadata.a"` for each member that no metadata has, so many at most. */
+enum { KUBE_META_UNKNOWN_MAX = 64 };
+MUST_CHECK
+enum status kube_meta_append_unknown(const struct json_node *object, struct buf *to);
+
 #endif

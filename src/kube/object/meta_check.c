@@ -114,6 +114,29 @@ static bool check_metadata(const struct kube_meta *meta, struct json_node *objec
     return true;
 }
 
+static bool is_field(struct slice name)
+{
+    size_t i = 0;
+    while (i < COUNT_OF(fields) && !slice_equal(name, slice_from_text(fields[i].name)))
+        i++;
+    return i < COUNT_OF(fields) || slice_equal(name, SLICE_LITERAL("selfLink"));
+}
+
+enum status kube_meta_append_unknown(const struct json_node *object, struct buf *to)
+{
+    const struct json_node *metadata = json_node_named(object, "metadata");
+    const struct json_node *member =
+        metadata && metadata->type == JSON_TYPE_OBJECT ? metadata->first : NULL;
+    for (size_t told = 0; member && told < KUBE_META_UNKNOWN_MAX; member = member->next) {
+        if (is_field(member->key))
+            continue;
+        TRY(buf_append_format(to, "%sunknown field \"metadata.%.*s\"", to->len ? ", " : "",
+                              SLICE_ARGS(member->key)));
+        told++;
+    }
+    return ST_OK;
+}
+
 /* "core" of "", "apps" of "apps", "rbac" of "rbac.authorization.k8s.io". */
 static struct slice internal_group(const struct kube_kind *kind)
 {
@@ -425,6 +448,17 @@ static bool few_items(const struct kube_meta *meta, const struct json_node *list
     return false;
 }
 
+static void validate_generation(const struct kube_meta *meta, const struct json_node *generation)
+{
+    int64_t given = 0;
+    char message[80];
+    if (!generation || !json_node_int(generation, &given) || given >= 0)
+        return;
+    snprintf(message, sizeof(message), "Invalid value: %lld: must be greater than or equal to 0",
+             (long long)given);
+    kube_status_cause(meta->status, "FieldValueInvalid", "metadata.generation", message);
+}
+
 bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
                         const struct json_node *old)
 {
@@ -432,8 +466,10 @@ bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *ob
     const struct json_node *owners = json_node_named(metadata, "ownerReferences");
     struct slice name;
     meta->status->cause_count = 0;
-    if ((!old && !validate_name(meta, metadata)) ||
-        !validate_labels(meta, json_node_named(metadata, "labels")) ||
+    if (!old && !validate_name(meta, metadata))
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    validate_generation(meta, json_node_named(metadata, "generation"));
+    if (!validate_labels(meta, json_node_named(metadata, "labels")) ||
         json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
     validate_annotations(meta, json_node_named(metadata, "annotations"));

@@ -89,20 +89,65 @@ bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES])
     return !why[0];
 }
 
+/* -- Addresses -- */
+
+struct address {
+    char given[INET6_ADDRSTRLEN], canonical[INET6_ADDRSTRLEN];
+    struct in6_addr bytes; /* or struct in_addr */
+    int family;
+};
+
+static bool address_parse(struct address *a, const char *text)
+{
+    a->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    return inet_pton(a->family, text, &a->bytes) == 1;
+}
+
+/* Numbers with dots between them may begin with zeros in what Kubernetes calls legacy fields. */
+static bool address_parse_padded(struct address *a)
+{
+    char text[INET6_ADDRSTRLEN];
+    const char *from = strrchr(a->given, ':');
+    size_t len = from ? (size_t)(from + 1 - a->given) : 0;
+    memcpy(text, a->given, len);
+    bool begins = true; /* a number */
+    for (from = a->given + len; *from; from++) {
+        if (begins && *from == '0' && from[1] >= '0' && from[1] <= '9')
+            continue;
+        begins = *from == '.';
+        text[len++] = *from;
+    }
+    text[len] = '\0';
+    return memchr(a->given, '.', strlen(a->given)) && address_parse(a, text);
+}
+
+/* As Go prints it: without dots where there is a colon. */
+static void address_print(struct address *a)
+{
+    const uint8_t *b = a->bytes.s6_addr;
+    inet_ntop(a->family, &a->bytes, a->canonical, sizeof(a->canonical));
+    if (a->family == AF_INET6 && strchr(a->canonical, '.'))
+        snprintf(a->canonical, sizeof(a->canonical), "::%x:%x", b[12] << 8 | b[13],
+                 b[14] << 8 | b[15]);
+}
+
 bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES])
 {
-    char text[INET6_ADDRSTRLEN] = "", canonical[INET6_ADDRSTRLEN] = "";
-    struct in6_addr address;
-    bool colon = name.len && memchr(name.ptr, ':', name.len);
-    int family = colon ? AF_INET6 : AF_INET;
+    struct address a = {0};
     why[0] = '\0';
-    if (name.len < sizeof(text))
-        slice_copy(text, name);
-    if (strlen(text) != name.len || inet_pton(family, text, &address) != 1)
-        snprintf(why, NAME_FAULT_BYTES, "ParseAddr(\"%.*s\"): unable to parse IP",
-                 (int)size_min(name.len, 253), (const char *)name.ptr);
-    else if (strcmp(inet_ntop(family, &address, canonical, sizeof(canonical)), text) != 0)
-        snprintf(why, NAME_FAULT_BYTES, "must be a canonical format IP address");
+    if (name.len < sizeof(a.given))
+        slice_copy(a.given, name);
+    bool whole = strlen(a.given) == name.len, plain = whole && address_parse(&a, a.given);
+    if (!plain && !(whole && address_parse_padded(&a)))
+        add(why, "", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    else if (!plain)
+        add(why, "", "must not have leading 0s");
+    else if (a.family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.bytes))
+        add(why, "", "must not be an IPv4-mapped IPv6 address");
+    else
+        address_print(&a);
+    if (!why[0] && strcmp(a.canonical, a.given) != 0)
+        snprintf(why, NAME_FAULT_BYTES, "must be in canonical form (\"%s\")", a.canonical);
     return !why[0];
 }
 

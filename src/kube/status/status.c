@@ -201,12 +201,29 @@ static void write_cause(struct json_writer *w, const char *reason, struct slice 
     json_end_object(w);
 }
 
+/* Kubernetes gives the error behind an internal error as a cause, too. */
+static struct slice inner_error(const struct kube_status *status)
+{
+    static const char prefix[] = "Internal error occurred: ";
+    size_t len = strlen(prefix);
+    bool internal =
+        status->reason == KUBE_INTERNAL_ERROR && strncmp(status->message, prefix, len) == 0;
+    return slice_from_text(internal ? status->message + len : "");
+}
+
+static bool has_causes(const struct kube_status *status)
+{
+    return status->cause_count || status->faults || inner_error(status).len;
+}
+
 static void write_causes(const struct kube_status *status, struct json_writer *w)
 {
-    if (!status->cause_count && !status->faults)
+    if (!has_causes(status))
         return;
     json_key(w, "causes");
     json_begin_array(w);
+    if (inner_error(status).len)
+        write_cause(w, "", inner_error(status), SLICE_EMPTY);
     for (size_t i = 0; i < status->cause_count; i++) {
         const struct kube_cause *cause = &status->causes[i];
         write_cause(w, cause->reason, slice_from_text(cause->message),
@@ -220,7 +237,7 @@ static void write_causes(const struct kube_status *status, struct json_writer *w
 static void write_details(const struct kube_status *status, struct json_writer *w)
 {
     if (!status->name.len && !status->group.len && !status->kind.len && !status->uid.len &&
-        !status->cause_count && !status->faults && !status->retry_after_s && !status->bare)
+        !has_causes(status) && !status->retry_after_s && !status->bare)
         return;
     json_key(w, "details");
     json_begin_object(w);
