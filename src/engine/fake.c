@@ -121,8 +121,18 @@ static enum status run_snapshot(struct fake *fake, struct engine_snapshot *snaps
     return ST_OK;
 }
 
+enum { OP_BYTES = 256 };
+
+/* As the local engine does, so that callers notice when operations pile up in one arena. */
+static bool take_memory(struct engine_op *op)
+{
+    return !op->arena || arena_alloc(op->arena, OP_BYTES);
+}
+
 static enum status run_range(struct fake *fake, struct engine_range *range)
 {
+    if (!take_memory(&range->op))
+        return ST_NOMEM;
     struct fake_answer *answer = answer_new(fake);
     enum status status =
         fake_model_range(fake->model, range->op.request, &answer->arena, &answer->range);
@@ -141,6 +151,8 @@ static enum status run_range(struct fake *fake, struct engine_range *range)
 
 static enum status run_write(struct fake *fake, struct engine_write *write)
 {
+    if (!take_memory(&write->op))
+        return ST_NOMEM;
     struct fake_answer *answer = answer_new(fake);
     struct arena *arena = &answer->arena;
     const void *request = write->op.request;
