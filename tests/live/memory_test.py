@@ -130,14 +130,16 @@ def metric(vigil, name):
         return float(re.search(rf"^{name} (\S+)$", answer.read().decode(), re.M)[1])
 
 
-class Memory(LiveTest):
+class Attacked(LiveTest):
+    """A server with its attackers, and a bystander who must notice nothing."""
+    budget = BUDGET
     args = ["--max-client-bytes", str(BUDGET), "--bcrypt-cost", "4"]
 
-    def begin(self, *args, token=None):
+    def begin(self, *args, limits=None):
         self.kube_port = free_port()
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=0"
         self.vigil = self.serving(args=[*self.args, f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}", *args],
-                                  env={"ASAN_OPTIONS": asan})
+                                  env={"ASAN_OPTIONS": asan}, limits=limits)
         self.hoard = Hoard(self.vigil.port)
         self.addCleanup(self.hoard.close)
 
@@ -163,9 +165,9 @@ class Memory(LiveTest):
             time.sleep(0.01)
         self.bystander.stop()
         self.assertEqual(self.bystander.failures, [])
-        self.assertLess(self.bystander.held, BUDGET + BUDGET // 16)
+        self.assertLess(self.bystander.held, self.budget + self.budget // 16)
         self.assertTrue(refusals > 0 or not refused, "the budget was never reached, so nothing was shown")
-        self.assertLess(self.bystander.resident_kb - self.before_kb, (BUDGET >> 10) + BESIDE_KB)
+        self.assertLess(self.bystander.resident_kb - self.before_kb, (self.budget >> 10) + BESIDE_KB)
         self.hoard.close()
         while metric(self.vigil, "vigil_client_held_bytes") > 64 << 10:
             self.assertLess(time.monotonic(), end, "bytes were not given back")
@@ -179,6 +181,48 @@ class Memory(LiveTest):
         for path in methods():
             self.hoard.grpc(path, largest_messages(), extra, compressed=False)
 
+    def attack_gateway_and_v2(self):
+        body = b'{"success":[' + b",".join([b"{}"] * 1_000_000) + b"]}"
+        long = b'{"key":"' + base64.b64encode(bytes(2 * MIB)) + b'"}'
+        for path in gateway_paths():
+            self.hoard.http(http_request("POST", path, body))
+            self.hoard.http(http_request("POST", path, long))
+        form = b"value=" + b"x" * MIB
+        for method in ("PUT", "POST", "GET", "DELETE"):
+            for path in ("/v2/keys/a", "/v2/keys/a?wait=true&recursive=true", "/v2/members", "/v2/auth/users/a"):
+                self.hoard.http(http_request(method, path, form, kind="application/x-www-form-urlencoded"))
+
+    def attack_kubernetes(self):
+        fields = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+                             "data": {f"{i:x}": "" for i in range(200_000)}}).encode()
+        long = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"},
+                           "data": {"a": "x" * (2900 << 10)}}).encode()
+        path = "/api/v1/namespaces/default/configmaps"
+        kinds = ["json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"]
+        for body in (fields, long, b"[" + b",".join([b"{}"] * 900_000) + b"]"):
+            for _ in range(3):
+                self.hoard.http(http_request("POST", path, body), self.kube_port)
+                self.hoard.http(http_request("POST", path, body, kind="application/yaml"), self.kube_port)
+                self.hoard.http(http_request("PUT", path + "/a", body), self.kube_port)
+                self.hoard.http(http_request("DELETE", path, body), self.kube_port)
+                for kind in kinds:
+                    self.hoard.http(http_request("PATCH", path + "/a?fieldManager=m&force=true", body,
+                                                 kind="application/" + kind), self.kube_port)
+
+    def store_large_objects(self):
+        for i in range(8):
+            body = json.dumps({"metadata": {"name": f"c{i}"}, "data": {"a": "x" * MIB}}).encode()
+            urllib.request.urlopen(urllib.request.Request(
+                f"http://127.0.0.1:{self.kube_port}/api/v1/namespaces/default/configmaps", body,
+                {"Content-Type": "application/json"}), timeout=30).read()
+
+    def attack_with_lists(self):
+        for _ in range(40):
+            self.hoard.http(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                            b"Accept: application/vnd.kubernetes.protobuf\r\n\r\n", self.kube_port)
+
+
+class Memory(Attacked):
     def test_grpc_with_credentials(self):
         self.begin()
         self.call("auth/user/add", {"name": "root", "password": "p"})
@@ -211,35 +255,13 @@ class Memory(LiveTest):
     def test_gateway_and_v2(self):
         self.begin("--enable-v2")
         self.watch_over()
-        body = b'{"success":[' + b",".join([b"{}"] * 1_000_000) + b"]}"
-        long = b'{"key":"' + base64.b64encode(bytes(2 * MIB)) + b'"}'
-        for path in gateway_paths():
-            self.hoard.http(http_request("POST", path, body))
-            self.hoard.http(http_request("POST", path, long))
-        form = b"value=" + b"x" * MIB
-        for method in ("PUT", "POST", "GET", "DELETE"):
-            for path in ("/v2/keys/a", "/v2/keys/a?wait=true&recursive=true", "/v2/members", "/v2/auth/users/a"):
-                self.hoard.http(http_request(method, path, form, kind="application/x-www-form-urlencoded"))
+        self.attack_gateway_and_v2()
         self.check()
 
     def test_kubernetes(self):
         self.begin()
         self.watch_over()
-        fields = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
-                             "data": {f"{i:x}": "" for i in range(200_000)}}).encode()
-        long = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"},
-                           "data": {"a": "x" * (2900 << 10)}}).encode()
-        path = "/api/v1/namespaces/default/configmaps"
-        kinds = ["json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"]
-        for body in (fields, long, b"[" + b",".join([b"{}"] * 900_000) + b"]"):
-            for _ in range(3):
-                self.hoard.http(http_request("POST", path, body), self.kube_port)
-                self.hoard.http(http_request("POST", path, body, kind="application/yaml"), self.kube_port)
-                self.hoard.http(http_request("PUT", path + "/a", body), self.kube_port)
-                self.hoard.http(http_request("DELETE", path, body), self.kube_port)
-                for kind in kinds:
-                    self.hoard.http(http_request("PATCH", path + "/a?fieldManager=m&force=true", body,
-                                                 kind="application/" + kind), self.kube_port)
+        self.attack_kubernetes()
         self.check()
 
     def shut(self):
@@ -317,15 +339,9 @@ class Memory(LiveTest):
     def test_kubernetes_lists_in_protobuf(self):
         """They are held until they are sent: many of a few megabytes, which nobody reads."""
         self.begin()
-        path = "/api/v1/namespaces/default/configmaps"
-        for i in range(8):
-            body = json.dumps({"metadata": {"name": f"c{i}"}, "data": {"a": "x" * MIB}}).encode()
-            urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{path}", body, {
-                "Content-Type": "application/json"}), timeout=30).read()
+        self.store_large_objects()
         self.watch_over()
-        for _ in range(40):
-            self.hoard.http((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                             "Accept: application/vnd.kubernetes.protobuf\r\n\r\n").encode(), self.kube_port)
+        self.attack_with_lists()
         self.eventually(lambda: metric(self.vigil, "vigil_client_memory_refusals_total") > 0)
         self.check()
 
@@ -383,6 +399,69 @@ class Memory(LiveTest):
                     self.assertLess(time.monotonic(), end)
                     time.sleep(0.02)
         self.assertGreater(metric(self.vigil, "vigil_client_memory_reclaims_total"), 0)
+
+
+class ControlGroup:
+    """With a limit of memory, below the one that the test runs in. Both versions of control groups are known."""
+
+    def __init__(self, limit):
+        self.path = self.place() / f"vigil-test-{os.getpid()}"
+        self.path.mkdir()
+        self.old = (self.path / "memory.limit_in_bytes").exists()
+        (self.path / ("memory.limit_in_bytes" if self.old else "memory.max")).write_text(str(limit))
+
+    @staticmethod
+    def place():
+        """Where a group with a limit of memory can be made; OSError: nowhere."""
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, own = line.split(":", 2)
+            if controllers == "memory":
+                return pathlib.Path("/sys/fs/cgroup/memory") / own[1:]
+            if not controllers:
+                path = pathlib.Path("/sys/fs/cgroup") / own[1:]
+                for above in (path, *path.parents):
+                    enabled = above / "cgroup.subtree_control"
+                    if enabled.exists() and "memory" in enabled.read_text().split():
+                        return above
+        raise OSError("no control group of memory is delegated to the tests")
+
+    def join(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def kills(self):
+        """How many processes were ended because the group had no memory left."""
+        text = (self.path / ("memory.oom_control" if self.old else "memory.events")).read_text()
+        return int(re.search(r"^oom_kill (\d+)$", text, re.M)[1])
+
+    def remove(self):
+        self.path.rmdir()
+
+
+class InControlGroup(Attacked):
+    """64 MB for everything. The sanitizer alone takes several times that."""
+    limit = (256 if SANITIZED else 64) * MIB
+    budget = limit // 4  # which the server finds out by itself
+    args = ["--bcrypt-cost", "4"]
+
+    def setUp(self):
+        super().setUp()
+        try:
+            self.group = ControlGroup(self.limit)
+        except OSError as error:
+            self.skipTest(f"control groups cannot be made here: {error}")
+        self.addCleanup(self.group.remove)
+
+    def test_server_survives_all_attacks_in_a_small_control_group(self):
+        self.begin("--enable-v2", limits=self.group.join)
+        self.assertEqual(metric(self.vigil, "vigil_client_held_bytes_max"), self.budget)
+        self.store_large_objects()
+        self.watch_over()
+        for attack in (self.attack_grpc, self.attack_gateway_and_v2, self.attack_kubernetes, self.attack_with_lists):
+            attack()
+            self.assertTrue(self.vigil.alive(), self.vigil.log)
+        self.check()
+        self.assertEqual(self.group.kills(), 0)
+        self.assertTrue(self.vigil.alive())
 
 
 if __name__ == "__main__":
