@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install docs test tsan conformance e2e kube bench lint format fuzz clean
+.PHONY: help run build install docs test tsan conformance e2e kube bench check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -63,7 +63,12 @@ bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@bench/run
 
-lint: ## phrases to avoid, clang-tidy, cppcheck, layers and sizes
+check: ## format, layers, pages, Python, Go, cppcheck; clang-tidy of what has changed
+	@tools/install-deps build lint
+	@$(call cmake,build-lint,)
+	@tools/lint build-lint --changed
+
+lint: ## the same with phrases to avoid, and clang-tidy of everything
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint

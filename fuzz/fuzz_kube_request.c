@@ -1,7 +1,7 @@
 /*
  * Any bytes as what a request of the Kubernetes API says before its body: a path, a query and an
- * Accept field, with zeros between them. Every refusal can be written as a Status, and parts of a path
- * are never longer than it.
+ * Accept field, with zeros between them. Every refusal can be written as a Status, and parts of a
+ * path are never longer than it.
  */
 #include "cost.h"
 

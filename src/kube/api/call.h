@@ -69,8 +69,8 @@ struct kube_call {
     struct kube_face *face;
     struct http_exchange *exchange;     /* NULL once it is over */
     const struct http_request *request; /* of a call that writes a copy, which stays */
-    struct arena arena, *ops_arena; /* of engine operations, if a handler begins very many */
-    struct auth_principal principal; /* see kube_principal */
+    struct arena arena, *ops_arena;     /* of engine operations, if a handler begins very many */
+    struct auth_principal principal;    /* see kube_principal */
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;

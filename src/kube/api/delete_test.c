@@ -128,13 +128,14 @@ static void items_of_the_answer_are_charged(void **state)
     assert_true(said(first, "--max-client-bytes"));
     leave(first);
     assert_int_equal(account_held_bytes(bed->account), 0);
-    unsigned tries = 0;
-    for (struct peer *next = NULL; !next || next->code == 429; tries++) {
-        assert_true(tries < ITEMS);
-        next = send_json("DELETE", CMS, "");
+    unsigned tries = 0, code;
+    do {
+        assert_true(tries++ < ITEMS);
+        struct peer *next = send_json("DELETE", CMS, "");
         run();
         leave(next);
-    }
+        code = next->code;
+    } while (code == 429);
     assert_true(tries > 1);
     struct account *account = bed->account;
     bed->account = NULL;

@@ -469,7 +469,7 @@ static bool release_namespace(const struct kube_meta *meta, struct json_node *ob
 static bool plan_release(struct kube_purge *purge, const struct kube_meta *meta,
                          struct json_node *object, struct step *step)
 {
-    bool ours, held;
+    bool ours = false, held = false;
     if (!(purge->definition ? kube_definition_release : release_namespace)(meta, object, &ours,
                                                                            &held))
         return false;

@@ -147,7 +147,9 @@ static struct kube_kv found(const struct kube_write *write, size_t at)
 bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_current)
 {
     bool succeeded = write->engine.answer.txn.succeeded;
-    *ret_current = succeeded ? (struct kube_kv){0} : found(write, 0);
+    *ret_current = (struct kube_kv){0};
+    if (!succeeded)
+        *ret_current = found(write, 0);
     return succeeded;
 }
 
