@@ -25,8 +25,9 @@ enum status parse_ttl(struct slice value, int64_t *ret_s, struct error *error)
         return error_set(error, ST_INVALID, "--auth-token: ttl is too long");
     slice_copy(text, value);
     if (option_value_duration(text, &ns) != ST_OK || ns < NS_PER_S)
-        return error_set(error, ST_INVALID,
-                         "--auth-token: ttl '%s' is no time of a second or more, as 10m is", text);
+        return error_set(
+            error, ST_INVALID,
+            "--auth-token: ttl '%s' is not a duration of at least a second, such as 10m", text);
     *ret_s = ns / NS_PER_S;
     return ST_OK;
 }

@@ -64,7 +64,7 @@ static enum status refuse_without_meta(struct bolt_reader *reader)
         return error_set(&reader->error, ST_DAMAGED,
                          "it is damaged: both meta pages, at its beginning, have a wrong checksum");
     return error_set(&reader->error, ST_WRONG_FORMAT,
-                     "it is no bbolt file: neither of its first two pages is a meta page");
+                     "it is not a bbolt file: neither of its first two pages is a meta page");
 }
 
 static enum status meta_check_bounds(struct bolt_reader *reader)
@@ -73,7 +73,7 @@ static enum status meta_check_bounds(struct bolt_reader *reader)
     if (meta->pages > UINT64_MAX / meta->page_bytes ||
         meta->pages * meta->page_bytes > reader->source.bytes)
         return error_set(&reader->error, ST_DAMAGED,
-                         "it was cut: its meta page speaks of %" PRIu64 " pages of %" PRIu32
+                         "it was truncated: its meta page says %" PRIu64 " pages of %" PRIu32
                          " bytes, and it has %" PRIu64 " bytes",
                          meta->pages, meta->page_bytes, reader->source.bytes);
     if (meta->root.root < 2 || meta->root.root >= meta->pages)
@@ -199,7 +199,7 @@ enum status bolt_cursor_init_in(struct bolt_cursor *cursor, struct bolt_reader *
     TRY(level_begin(cursor, level));
     if (!level->is_leaf)
         return error_set(&reader->error, ST_DAMAGED,
-                         "it is damaged: a bucket within a page is no leaf");
+                         "it is damaged: a bucket within a page is not a leaf");
     cursor->is_inline = true;
     return ST_OK;
 }
@@ -302,7 +302,7 @@ enum status bolt_cursor_init_named(struct bolt_cursor *cursor, struct bolt_reade
         if (entry.is_bucket)
             status = bolt_cursor_init_in(cursor, reader, entry.value);
         else
-            status = error_set(&reader->error, ST_DAMAGED, "it is damaged: '%.*s' is no bucket",
+            status = error_set(&reader->error, ST_DAMAGED, "it is damaged: '%.*s' is not a bucket",
                                SLICE_ARGS(name));
         break;
     }

@@ -318,7 +318,7 @@ static void pages_that_lie_are_refused(void **state)
     change_meta(&file, 1, (struct bolt_meta){.root = {PAGES, 0}, .pages = PAGES, .txid = 9});
     assert_refused(&file, "as the root");
     change_meta(&file, 1, (struct bolt_meta){.root = {2, 0}, .pages = UINT64_MAX, .txid = 9});
-    assert_refused(&file, "was cut");
+    assert_refused(&file, "was truncated");
     free(file.ptr);
 }
 
@@ -356,7 +356,7 @@ static void buckets_lie_in_buckets(void **state)
     page.outer.vsize = 72;
     page.inline_head.flags = BOLT_BRANCH;
     memcpy(file.ptr + 2 * PAGE, &page, sizeof(page));
-    assert_refused(&file, "no leaf");
+    assert_refused(&file, "not a leaf");
     free(file.ptr);
 }
 

@@ -291,7 +291,7 @@ static enum status read_document(struct pass *pass)
     TRY(next(pass));
     return pass->event.type == YAML_STREAM_END_EVENT
                ? ST_OK
-               : wrong(pass, "a second document, which nobody reads");
+               : wrong(pass, "a second document, which would be ignored");
 }
 
 enum status config_file_apply(struct config_file *file, struct options *options,

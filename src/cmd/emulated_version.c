@@ -51,10 +51,11 @@ enum status emulated_version_read(const char *text, struct emulated_version *ret
     const char *rest = text;
     bool whole = strlen(text) <= EMULATED_VERSION_BYTES_MAX && take_version(&rest, &version);
     if (!whole || *rest || version.major != 3)
-        return error_set(error, ST_INVALID,
-                         "--emulate-version: \"%.40s\" is no version of etcd 3, such as 3.7.0 or "
-                         "3.8.0-rc.0",
-                         text);
+        return error_set(
+            error, ST_INVALID,
+            "--emulate-version: \"%.40s\" is not a version of etcd 3, such as 3.7.0 or "
+            "3.8.0-rc.0",
+            text);
     *ret_version = version;
     return ST_OK;
 }

@@ -121,9 +121,9 @@ static void write_overview(void)
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         printf(".TP\n.B %s\n%s\n", commands[i].name, commands[i].help);
     printf(".SH EXIT STATUS\n"
-           ".TP\n0\nThe command did what was asked.\n"
-           ".TP\n1\nIt could not; the last line says why.\n"
-           ".TP\n2\nThe command or a flag is not known.\n"
+           ".TP\n0\nThe command succeeded.\n"
+           ".TP\n1\nIt failed; the last line says why.\n"
+           ".TP\n2\nThe command or a flag is unknown.\n"
            ".SH EXAMPLES\n.nf\n"
            "vigil serve \\-\\-data\\-dir /var/lib/vigil\n"
            "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"

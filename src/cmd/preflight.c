@@ -54,16 +54,15 @@ static enum status check_directory(const char *path, struct error *error)
         return error_set(error, ST_INVALID,
                          "%.200s is not a directory; choose another with --data-dir", path);
     if (statfs(path, &filesystem) == 0 && filesystem.f_type == NFS_MAGIC)
-        return error_set(
-            error, ST_INVALID,
-            "%.200s lies on NFS, where files that are mapped into memory are not safe; "
-            "choose a local disk with --data-dir",
-            path);
+        return error_set(error, ST_INVALID,
+                         "%.200s is on NFS, where files that are mapped into memory are not safe; "
+                         "choose a local disk with --data-dir",
+                         path);
     if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) == 0)
         return ST_OK;
     if (errno == EROFS)
         return error_set(error, ST_INVALID,
-                         "%.200s lies on a file system that is mounted read-only; mount it for "
+                         "%.200s is on a file system that is mounted read-only; mount it for "
                          "writing or choose another with --data-dir",
                          path);
     return no_permission(path, &status, error);

@@ -122,7 +122,7 @@ static enum status open_log(struct serve *s, struct error *error)
 static void on_fatal(void *ctx, const char *text)
 {
     (void)ctx;
-    log_fatal("the storage cannot go on; stopping", LOG_TEXT("error", text));
+    log_fatal("the storage failed; stopping", LOG_TEXT("error", text));
 }
 
 static void on_warning(void *ctx, const char *text)
@@ -204,7 +204,7 @@ static void reload(void)
              (long long)(clock_mono_ns(clock_system()) / NS_PER_US));
     notify_manager(state);
     logger_reopen();
-    log_info("opened the log files anew");
+    log_info("reopened the log files");
     notify_manager("READY=1");
 }
 

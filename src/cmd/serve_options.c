@@ -12,11 +12,11 @@ static const struct option_group *const groups[] = {
     "A file named by \\fB\\-\\-config\\-file\\fR, VIGIL_CONFIG_FILE or ETCD_CONFIG_FILE counts " \
     "alone: "                                                                                    \
     "all other flags and variables are then ignored. It is YAML; its keys are the names of the " \
-    "flags. As in etcd's files, flags of TLS stand in the block "                                \
+    "flags. As in etcd's files, TLS flags are in the block "                                     \
     "\\fBclient\\-transport\\-security\\fR (cert\\-file, key\\-file, client\\-cert\\-auth, "     \
     "trusted\\-ca\\-file, auto\\-tls, allowed\\-cn, allowed\\-hostname, crl\\-file), and "       \
     "durations are "                                                                             \
-    "numbers of nanoseconds or written like a flag's. Keys that no flag has are passed over, "   \
+    "numbers of nanoseconds or written like a flag's. Unknown keys are skipped, "                \
     "with "                                                                                      \
     "a line in the log.\n"                                                                       \
     ".SH SIGNALS\n"                                                                              \

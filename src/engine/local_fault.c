@@ -32,9 +32,9 @@ static void say_where(uint64_t segment, uint64_t offset)
     p = hex_write(p, segment, 16);
     p = text_write(p, ".seg\",\"offset\":\"0x");
     p = hex_write(p, offset, 9);
-    p = text_write(
-        p, "\",\"help\":\"look at the disk and at who writes into the data directory; start again, "
-           "or restore a snapshot\"}\n");
+    p = text_write(p, "\",\"help\":\"check the disk, and which programs write into the data "
+                      "directory; start again, "
+                      "or restore a snapshot\"}\n");
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)(p - line));
     (void)ignored;
 }

@@ -329,7 +329,7 @@ static void ranges_turn(struct local_shard *shard)
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
     if (list_empty(&shard->ranges) && list_empty(&shard->readings))
         return;
-    turn_phase("going on with ranges and transactions that read");
+    turn_phase("continuing ranges and read-only transactions");
     while (shard->range_keys_left &&
            !(list_empty(&shard->ranges) && list_empty(&shard->readings))) {
         if (!list_empty(&shard->readings))
@@ -686,7 +686,7 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
     local_metrics_write(shard->engine->metrics, page);
     local_check_metrics_write(&shard->engine->keeper.check, page);
     metric_page_head(page, "vigil_store_damaged_reads_total", METRIC_COUNTER,
-                     "Requests and watches that met damage, and were told so.");
+                     "Requests and watches that failed because of damaged data.");
     metric_page_row(page, "vigil_store_damaged_reads_total", "",
                     atomic_load(&shard->engine->damage.reads));
     uint64_t pinned = epoch_pin(shard->slot);
@@ -695,8 +695,8 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
                       view->root.live_keys);
     epoch_unpin(shard->slot, pinned);
     const struct local_lease *lease = &shard->engine->writer.lease;
-    metric_page_gauge(page, "vigil_leases", "Leases there are.", lease->leases);
-    metric_page_gauge(page, "vigil_lease_keys", "Keys that hang on a lease.", lease->attached);
+    metric_page_gauge(page, "vigil_leases", "Leases that exist.", lease->leases);
+    metric_page_gauge(page, "vigil_lease_keys", "Keys attached to a lease.", lease->attached);
     metric_page_gauge(page, "etcd_debugging_auth_revision", "The changes of users and roles.",
                       atomic_load(&shard->engine->auth.shown_revision));
 }

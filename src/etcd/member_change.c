@@ -71,7 +71,7 @@ void member_change_log(const struct etcd_face *face, const struct engine_members
              LOG_SLICES("peer-urls", member->peer_urls, member->peer_url_count),
              LOG_BOOL("is-learner", member->learner));
     if (members->call == ENGINE_MEMBER_ADD)
-        log_warn("the new member is listed and cannot join: this server is one node, and goes on "
-                 "as one",
-                 LOG_HEX("member-id", member->id));
+        log_warn(
+            "the new member is listed and cannot join: this server is a single node and stays one",
+            LOG_HEX("member-id", member->id));
 }

@@ -162,7 +162,7 @@ static void write_member(const struct etcd_face *face, struct metric_page *page)
     snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - version) : 0, version);
     labelled_gauge(page, "etcd_server_id", "server_id", id, "The member's id.");
     labelled_gauge(page, "etcd_server_version", "server_version", face->config->version,
-                   "The version of etcd that is told to clients.");
+                   "The etcd version reported to clients.");
     labelled_gauge(page, "etcd_cluster_version", "cluster_version", cluster,
                    "The version of etcd that the cluster is at.");
     char peers[LABELS_BYTES];
@@ -175,14 +175,16 @@ static void write_member(const struct etcd_face *face, struct metric_page *page)
     metric_page_counter(page, "etcd_server_leader_changes_seen_total",
                         "1: the only member has led since the start.", 1);
     metric_page_counter(page, "etcd_server_heartbeat_send_failures_total",
-                        "0: there is nobody to send to.", 0);
+                        "0: there are no other members.", 0);
     metric_page_counter(page, "etcd_server_slow_apply_total",
                         "Requests that took longer than --warning-apply-duration.",
                         face->config->method_counts
                             ? metric_sum(face->config->method_counts, ETCD_SLOW_APPLY_SLOT)
                             : 0);
-    metric_page_counter(page, "etcd_server_slow_read_indexes_total", "0: reads ask nobody.", 0);
-    metric_page_counter(page, "etcd_server_read_indexes_failed_total", "0: reads ask nobody.", 0);
+    metric_page_counter(page, "etcd_server_slow_read_indexes_total",
+                        "0: reads need no other member.", 0);
+    metric_page_counter(page, "etcd_server_read_indexes_failed_total",
+                        "0: reads need no other member.", 0);
 }
 
 /* -- Watches -- */
@@ -269,7 +271,7 @@ static void write_net(const struct etcd_face *face, struct metric_page *page)
     metric_page_counter(page, "vigil_net_refused_total",
                         "Connections closed at once for --max-connections.", stats.refused);
     metric_page_counter(page, "vigil_net_accept_failures_total",
-                        "Connections not accepted for want of descriptors or memory.",
+                        "Connections not accepted because descriptors or memory ran out.",
                         stats.accept_failures);
     metric_page_counter(page, "vigil_net_stalled_total",
                         "Connections closed because their peer took nothing.", stats.stalled);

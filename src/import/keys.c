@@ -42,7 +42,7 @@ static enum status kept_of(const struct gathering *g, const struct gathered *one
     struct pb_key_value kv;
     struct arena none = {0};
     if (pb_decode(&pb_key_value_table, message, &none, &kv) != ST_OK || kv.key.len == 0)
-        return refuse(g, g->revision, "is no key and value");
+        return refuse(g, g->revision, "is not a key and value");
     if (one->sub > UINT32_MAX)
         return refuse(g, g->revision, "has a change with an impossible number");
     bool is_whole = kv.mod_revision == g->revision && kv.create_revision > 0 &&
@@ -97,7 +97,7 @@ static enum status take(struct gathering *g, const struct bolt_entry *entry)
     if (entry->is_bucket || !bolt_revision_read(entry->key, &revision))
         return error_set(g->error, ST_DAMAGED,
                          "%s cannot be read: it is damaged: the bucket \"key\" has something that "
-                         "is no revision, behind revision %" PRId64 "; use another snapshot",
+                         "is not a revision, after revision %" PRId64 "; use another snapshot",
                          g->source->path, g->revision);
     if (revision.main > IMPORT_REVISION_MAX)
         return refuse(g, revision.main, "is larger than any revision");

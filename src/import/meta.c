@@ -79,10 +79,9 @@ static enum status check_version(const struct import_source *source, struct impo
     if (*end == '.')
         minor = strtoul(end + 1, &end, 10);
     if (minor == ULONG_MAX)
-        return error_set(
-            ret_error, ST_DAMAGED,
-            "%s is damaged: its storage version is no version; save the snapshot again",
-            source->path);
+        return error_set(ret_error, ST_DAMAGED,
+                         "%s is damaged: its storage version is invalid; save the snapshot again",
+                         source->path);
     if (major == 3 && minor <= IMPORT_MINOR_MAX) {
         meta->storage_minor = (unsigned)minor;
         return ST_OK;

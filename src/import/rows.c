@@ -48,7 +48,7 @@ static enum status take_lease(const struct taking *t, const struct bolt_entry *e
     if (entry->key.len != BOLT_NUMBER_BYTES ||
         pb_decode(&pb_stored_lease_table, entry->value, &none, &lease) != ST_OK || lease.id == 0 ||
         (uint64_t)lease.id != bolt_number_read(entry->key.ptr) || lease.ttl > LEASE_TTL_MAX_S)
-        return refuse(t, BOLT_BUCKET_LEASE, "something that is no lease");
+        return refuse(t, BOLT_BUCKET_LEASE, "something that is not a lease");
     /* As a starting etcd does with one that is too short. */
     struct lease_row kept = {.id = lease.id, .ttl_s = lease.ttl > 0 ? lease.ttl : 1};
     if (lease.remaining_ttl > 0 && lease.remaining_ttl < kept.ttl_s)
@@ -63,7 +63,7 @@ static enum status take_alarm(const struct taking *t, const struct bolt_entry *e
     struct pb_alarm_member alarm;
     struct arena none = {0};
     if (pb_decode(&pb_alarm_member_table, entry->key, &none, &alarm) != ST_OK)
-        return refuse(t, BOLT_BUCKET_ALARM, "something that is no alarm");
+        return refuse(t, BOLT_BUCKET_ALARM, "something that is not an alarm");
     if (t->counts->alarms == ALARMS_MAX)
         return refuse(t, BOLT_BUCKET_ALARM, "more alarms than any cluster has");
     struct alarm_row_key key = alarm_row_key_make(alarm.alarm, alarm.member_id);

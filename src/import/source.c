@@ -71,7 +71,7 @@ static enum status find_in_dir(struct import_source *source,
                          options->path);
     if (!is_file(source->path))
         return error_set(ret_error, ST_NOT_FOUND,
-                         "%s is no data directory of etcd: it has no member/snap/db; name the "
+                         "%s is not a data directory of etcd: it has no member/snap/db; name the "
                          "directory that --data-dir named, or a snapshot file",
                          options->path);
     if (!is_dir(source->wal_path))
@@ -225,10 +225,11 @@ static enum status take_digest(struct import_source *source,
     if (source->has_digest)
         return check_digest(source, options->progress, ret_error);
     if (source->file_bytes % DIGEST_UNIT_BYTES)
-        return error_set(ret_error, ST_DAMAGED,
-                         "%s was cut or is no snapshot: its length, %llu bytes, is neither a bbolt "
-                         "file's nor one's with a checksum behind it; save the snapshot again",
-                         source->path, (unsigned long long)source->file_bytes);
+        return error_set(
+            ret_error, ST_DAMAGED,
+            "%s was truncated or is not a snapshot: its length, %llu bytes, is not that of a bbolt "
+            "file with or without a checksum; save the snapshot again",
+            source->path, (unsigned long long)source->file_bytes);
     if (options->digest == IMPORT_DIGEST_NEEDED)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s has no checksum at its end: it was not made by snapshot save, or was "

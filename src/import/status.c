@@ -56,7 +56,7 @@ static enum status take_revision(struct counting *c, const struct bolt_entry *en
         pb_decode(&pb_key_value_table, entry->value, &none, &kv) != ST_OK)
         return error_set(c->error, ST_DAMAGED,
                          "%s cannot be read: it is damaged: the bucket \"key\" has something that "
-                         "is no revision, behind revision %lld; save the snapshot again",
+                         "is not a revision, after revision %lld; save the snapshot again",
                          c->source->path, (long long)c->status->revision);
     c->status->revision = revision.main;
     if (!revision.is_tombstone)
@@ -95,7 +95,7 @@ static enum status take_all(struct counting *c, struct bolt_cursor *buckets)
         status = bucket.is_bucket
                      ? bolt_cursor_init_in(&cursor, &c->source->reader, bucket.value)
                      : error_set(&c->source->reader.error, ST_DAMAGED,
-                                 "it is damaged: something that is no bucket is among them");
+                                 "it is damaged: it contains something that is not a bucket");
         status = status == ST_OK ? take_bucket(c, &cursor, is_keys)
                                  : import_source_error(c->source, c->error);
         bolt_cursor_fini(&cursor);

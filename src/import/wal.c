@@ -173,7 +173,7 @@ static enum status record_next(struct scan *scan, struct pb_log_record *ret_reco
     struct arena none = {0};
     struct slice record = buf_slice(&wal->record);
     if (pb_decode(&pb_log_record_table, record, &none, ret_record) != ST_OK)
-        return end_torn(scan, record, "has something that is no record");
+        return end_torn(scan, record, "has something that is not a record");
     if (ret_record->type != RECORD_CRC) {
         uint32_t crc = crc32c(scan->crc, ret_record->data);
         if (crc != ret_record->crc)
@@ -220,11 +220,11 @@ static enum status take_record(struct scan *scan, const struct pb_log_record *re
         return ST_OK;
     case RECORD_ENTRY:
         if (pb_decode(&pb_log_entry_table, record->data, &none, &entry) != ST_OK)
-            return damaged(scan, "has something that is no entry");
+            return damaged(scan, "has something that is not an entry");
         return take_entry(scan, &entry, offset, bytes);
     case RECORD_STATE:
         if (pb_decode(&pb_hard_state_table, record->data, &none, &wal->state) != ST_OK)
-            return damaged(scan, "has something that is no state");
+            return damaged(scan, "has something that is not a state");
         return ST_OK;
     case RECORD_CRC:
         if (scan->crc && record->crc != scan->crc)

@@ -62,11 +62,11 @@ static enum status check_contents(const char *path, const struct contents *conte
     if (contents->import)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s holds an import that was not finished; run vigil import again, which "
-                         "begins anew, or remove it",
+                         "starts over, or remove it",
                          path);
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,
-                         "%s is not empty and is no data directory of Vigil (it has no FORMAT "
+                         "%s is not empty and is not a data directory of Vigil (it has no FORMAT "
                          "file); choose an empty or new directory with --data-dir",
                          path);
     return ST_OK;

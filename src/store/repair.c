@@ -107,8 +107,9 @@ static enum status check_is_ours(const struct store_repair_options *options,
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(options->fs, path, FILE_READ_ONLY, &file);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s is no data directory of Vigil: %s: %s",
-                         options->dir, path, status_text(status));
+        return error_set(ret_error, status, "%s is not a data directory of Vigil: %s: %s",
+                         options->dir, path,
+                         status == ST_NOT_FOUND ? "no such file" : status_text(status));
     return ST_OK;
 }
 

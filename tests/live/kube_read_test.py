@@ -417,7 +417,7 @@ class Watches(Kube):
         lenient.delete("pods", "bad")
         revision = lenient.put("pods", "a")
         self.assertEqual(told(watch.next()), ("ADDED", "a", revision))
-        self.assertIn("no object in JSON", lenient.log)
+        self.assertIn("not a JSON object", lenient.log)
         lenient.stop()
 
     def test_the_end_of_the_initial_events_of_a_table_is_marked_in_its_row(self):

@@ -174,7 +174,7 @@ class Starts(LiveTest):
         server = self.serving(args=[f"--log-outputs=stderr,{log}"])
         log.rename(moved)
         os.kill(server.pid, signal.SIGUSR1)
-        self.eventually(lambda: log.exists() and "opened the log files anew" in log.read_text())
+        self.eventually(lambda: log.exists() and "reopened the log files" in log.read_text())
         self.assertIn("ready to serve client requests", moved.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 

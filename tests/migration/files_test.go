@@ -174,14 +174,14 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}{
 		{filepath.Join(folder, "nowhere"), "there is nothing at"},
 		{write("empty", nil), "is empty"},
-		{write("text", []byte(strings.Repeat("no snapshot ", 1000))), "was cut or is no snapshot"},
-		{write("zeros", make([]byte, 65536)), "no bbolt file"},
+		{write("text", []byte(strings.Repeat("no snapshot ", 1000))), "was truncated or is not a snapshot"},
+		{write("zeros", make([]byte, 65536)), "not a bbolt file"},
 		{write("flipped", flipped), "sha256"},
-		{write("cut", good[:len(good)-700]), "was cut"},
-		{write("cut page", good[:len(body)-8192]), "was cut"},
+		{write("cut", good[:len(good)-700]), "was truncated"},
+		{write("cut page", good[:len(body)-8192]), "was truncated"},
 		{write("metas", noMetas), "both meta pages"},
 		{write("version", version), "version 3"},
-		{write("magic", magic), "no bbolt file"},
+		{write("magic", magic), "not a bbolt file"},
 		{other, "not etcd's"},
 		{newer, "newer than 3.7"},
 		{"/dev/null", "neither a file nor a directory"},
@@ -191,7 +191,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		refused(t, dir, []string{"snapshot", "status", c.path}, c.path, c.says)
 		refused(t, dir, []string{"snapshot", "restore", c.path, "--data-dir", dir}, c.path)
 	}
-	refused(t, dir, []string{"import", "--data-dir", dir, folder}, "no data directory of etcd")
+	refused(t, dir, []string{"import", "--data-dir", dir, folder}, "not a data directory of etcd")
 	refused(t, dir, []string{"snapshot", "restore", "--data-dir", dir, folder}, "is a directory")
 	refused(t, dir, []string{"snapshot", "restore", "--data-dir", dir, write("no sum", body)}, "no checksum")
 	command(t, "snapshot", "restore", "--data-dir", dir, "--skip-hash-check", write("no sum", body))

@@ -57,7 +57,7 @@ static bool is_stopped(const struct bench_kube_client *client, const struct benc
 static enum status on_line(struct bench_kube_client *client, struct slice line)
 {
     static const struct bench_verdict wrong = {
-        .http_status = -1, .grpc_status = -1, .message = "a watch was told an ERROR"};
+        .http_status = -1, .grpc_status = -1, .message = "a watch received an ERROR"};
     struct slice kind = slice_sub(line, 0, size_min(line.len, 16));
     uint64_t sent_ns;
     if (slice_equal(kind, SLICE_LITERAL("{\"type\":\"BOOKMAR")))

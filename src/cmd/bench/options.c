@@ -146,7 +146,7 @@ enum status bench_options_read(int argc, char **argv, struct bench_options *opti
     for (int i = 0; i < argc; i++) {
         const char *name = argv[i];
         if (strncmp(name, "--", 2) != 0)
-            return error_set(error, ST_INVALID, "%s is no flag; flags begin with --", name);
+            return error_set(error, ST_INVALID, "%s is not a flag; flags begin with --", name);
         name += 2;
         const char *equal = strchrnul(name, '=');
         const struct flag *flag = find_flag(slice_of(name, (size_t)(equal - name)));

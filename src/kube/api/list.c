@@ -160,7 +160,7 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
     bool selected;
     enum status looked = kube_scope_look(&list->scope, list->shaping.shape, kv, &object, &selected);
     if (kube_is_undecodable(looked)) {
-        log_warn("a stored value is no object in JSON", LOG_SLICE("key", kv.key),
+        log_warn("a stored value is not a JSON object", LOG_SLICE("key", kv.key),
                  LOG_I64("revision", kv.mod_revision));
         kube_count_total(&list->call->face->counter,
                          list->call->face->config->skip_undecodable ? KUBE_TOTAL_SKIPPED

@@ -219,7 +219,7 @@ static void write_states(const struct kube_metrics *metrics, struct metric_page 
         {"state=\"live\"", KUBE_TOTAL_LIVE_IN, KUBE_TOTAL_LIVE_OUT},
     };
     metric_page_head(page, "vigil_kube_watches", METRIC_GAUGE,
-                     "Watches that wait for a revision, are sent what there is, or what comes.");
+                     "Watches, by state: waiting for a revision, sending initial events, live.");
     for (size_t i = 0; i < COUNT_OF(states); i++) {
         uint64_t out = total(metrics, states[i].out);
         metric_page_row(page, "vigil_kube_watches", states[i].labels,
@@ -231,7 +231,7 @@ static void write_undecodable(const struct kube_metrics *metrics, struct metric_
 {
     static const char name[] = "vigil_kube_undecodable_values_total";
     metric_page_head(page, name, METRIC_COUNTER,
-                     "Stored values that are no objects in JSON, each time one was met.");
+                     "Stored values that are not JSON objects, counted each time one is read.");
     metric_page_row(page, name, "policy=\"error\"", total(metrics, KUBE_TOTAL_UNDECODABLE));
     metric_page_row(page, name, "policy=\"skip\"", total(metrics, KUBE_TOTAL_SKIPPED));
 }

@@ -212,7 +212,7 @@ static bool scaled(struct kube_change *change, const struct json_node *stored,
     if (wanted->type != JSON_TYPE_OBJECT || (node && !json_node_int(node, &replicas)))
         return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
                          "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "
-                         "no whole number");
+                         "not a whole number");
     /* Those of a custom resource are checked with the rest of it. */
     if ((replicas < 0 && !custom) || replicas > INT32_MAX) {
         char message[80];

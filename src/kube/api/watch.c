@@ -192,7 +192,7 @@ static enum status make_frame(struct kube_watch *w, enum kube_change change,
     if (w->face->config->skip_undecodable)
         return ST_OK;
     kube_fail(&status, KUBE_INTERNAL_ERROR,
-              "Internal error occurred: what is stored here cannot be told in protobuf");
+              "Internal error occurred: the stored object cannot be encoded in protobuf");
     return fail(w, &status);
 }
 
@@ -221,7 +221,7 @@ static enum status meet_undecodable(struct kube_watch *w, struct slice key, int6
     if (!kube_is_undecodable(looked))
         return fail_engine(w, looked);
     bool skip = w->face->config->skip_undecodable;
-    log_warn("a stored value is no object in JSON", LOG_SLICE("key", key),
+    log_warn("a stored value is not a JSON object", LOG_SLICE("key", key),
              LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
     count(w, skip ? KUBE_TOTAL_SKIPPED : KUBE_TOTAL_UNDECODABLE, 1);
     if (skip)
@@ -231,7 +231,7 @@ static enum status meet_undecodable(struct kube_watch *w, struct slice key, int6
                   "saw a DELETED event, but object data is corrupt");
     else
         kube_fail(&status, KUBE_INTERNAL_ERROR,
-                  "Internal error occurred: what is stored under %.*s is no object in JSON",
+                  "Internal error occurred: what is stored under %.*s is not a JSON object",
                   SLICE_ARGS(key));
     return fail(w, &status);
 }

@@ -77,7 +77,7 @@ static enum status keyed(struct arena *arena, struct atom_type list, const struc
         struct json_node *value;
         enum status status = key_value(arena, &key, item, &value);
         if (status == ST_INVALID)
-            return invalid(why, "associative list with keys has a key that is no scalar");
+            return invalid(why, "associative list with keys has a key that is not a scalar");
         TRY(status);
         if (value)
             TRY(put_key(arena, keys, key.name, value));

@@ -488,7 +488,7 @@ enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend 
 {
     if (is_network_disk(dir))
         return error_set(ret_error, ST_INVALID,
-                         "%s: lies on a network file system, where locks and mapped files can not "
+                         "%s: is on a network file system, where locks and mapped files can not "
                          "be trusted: put the data directory on a local disk",
                          dir);
     struct backend_lmdb *lmdb = calloc(1, sizeof(*lmdb));

@@ -173,7 +173,7 @@ static enum status open_one(struct recovery *r, uint64_t id)
 {
     struct log *log = r->log;
     if (id == 0 || id > SEGMENT_ID_MAX)
-        return recovery_fail_file(r, ST_DAMAGED, id, "is no name that a segment can have");
+        return recovery_fail_file(r, ST_DAMAGED, id, "is not the name of a segment");
     AUTO(segment_freep) struct segment *segment = NULL;
     enum status status = segment_open(log->fs, log->dir, id, &segment);
     uint64_t length = status == ST_DAMAGED ? segment_lost_length(log->fs, log->dir, id) : 0;

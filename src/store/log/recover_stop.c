@@ -50,7 +50,7 @@ static const char *why_it_stops(const struct recovery *r)
         record_check(slice_of(stop->base + r->stop_offset, stop->head.capacity - r->stop_offset),
                      stop->head.salt, &head)) {
     case RECORD_GOOD:
-        return "a record with another index stands there";
+        return "there is a record with another index";
     case RECORD_NONE:
         return "zeros stand where a record should begin";
     default:
