@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The table of reads (tests/live/kube_versions.txt) is what a real kube-apiserver answers, line by line, in words too.
 tools/build-kube builds it. With VIGIL_KUBE_RECORD=1 differences are written into the table instead of told."""
+import contextlib
 import http.client
 import json
 import os
@@ -44,13 +45,10 @@ class SameReads(unittest.TestCase):
     def wait_until_ready(self, headers):
         end = time.monotonic() + READY_SECONDS
         while time.monotonic() < end:
-            try:
-                connection = self.connect()
+            with contextlib.suppress(OSError), contextlib.closing(self.connect()) as connection:
                 connection.request("GET", "/api/v1/namespaces/default", headers=headers)
                 if connection.getresponse().status == 200:
                     return
-            except OSError:
-                pass
             time.sleep(0.2)
         raise AssertionError("the apiserver does not become ready")
 

@@ -377,6 +377,26 @@ CASES = [
     ("PUT", CMS + "/gen0", {"metadata": {"name": "gen0", "generation": 9}}),
     ("PATCH", CMS + "/gen0", {"metadata": {"generation": 9}}, MERGE),
     ("POST", DEPLOYMENTS, dict(deployment("gen"), metadata={"name": "gen", "generation": 7})),
+    # What a random comparison found.
+    *[("PUT", LEASES + "/put0", {"metadata": metadata}) for metadata in (
+        {"name": "other"}, {}, {"name": "put0", "namespace": "other"})],
+    *[("PATCH", LEASES + "/put0", {"metadata": {"resourceVersion": version}}, MERGE) for version in (
+        "18446744073709551616", "99999999999999999999x", "x99999999999999999999")],
+    *[("POST", CMS + "?dryRun=All", {"metadata": {"name": "half"}, "zz": 1, **half}) for half in (
+        {"apiVersion": "v1"}, {"kind": "ConfigMap"}, {"apiVersion": "", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": ""})],
+    *[("POST", path + "?dryRun=All", {"metadata": {"name": "empty"}, **content}) for path in (CMS, SECRETS) for content in (
+        {"data": None}, {"data": {}}, {"binaryData": None}, {"binaryData": {}}, {"stringData": None}, {"stringData": {}},
+        {"data": None, "stringData": {"k": "v"}})],
+    *[("DELETE", CMS + "/gen0", {"propagationPolicy": policy, "dryRun": ["All"]}) for policy in ("", None, "background")],
+    *[("PATCH", CMS + "/gen0?dryRun=All", patch, JSON_PATCH) for patch in (
+        [{"op": "replace", "path": "/metadata/labels", "value": {"a": "b"}}],
+        [{"op": "replace", "path": "/nothing/there", "value": {"a": "b"}}],
+        [{"op": "replace", "path": "/metadata/labels", "value": {"a": "b"}}, {"op": "replace", "path": "/metadata/labels/c", "value": "d"}],
+        [{"op": "copy", "from": "/metadata/labels", "path": "/metadata/annotations"}],
+        [{"op": "copy", "from": "/nothing/there", "path": "/metadata/annotations"}],
+        [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotations"}],
+        [{"op": "add", "path": "/metadata/finalizers", "value": ["e.com/x"]},
+         {"op": "replace", "path": "/metadata/finalizers/1", "value": "e.com/y"}])],
     # Unknown fields of what was no text of JSON are told by name.
     *[("PATCH", CMS + "/gen0?fieldValidation=Warn", patch, kind) for patch, kind in (
         ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, MERGE),

@@ -57,19 +57,24 @@ static bool read_protobuf(struct arena *arena, const struct kube_kind *kind, str
                      kind->kind, kind->version, kind->kind, error.text);
 }
 
+static bool says(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_STRING && node->text.len;
+}
+
+/* What names its kind by half, or not at all, is of the kind of the path. */
 static bool settle(const struct kube_kind *kind, bool own, struct json_node *object,
                    struct buf *unknown, struct kube_status *status)
 {
     struct error error = {0};
     const struct json_node *version = json_node_named(object, "apiVersion");
     const struct json_node *name = json_node_named(object, "kind");
-    bool named =
-        version && version->type == JSON_TYPE_STRING && name && name->type == JSON_TYPE_STRING;
+    bool named = says(version) && says(name);
     char text[256];
     const struct kube_type *type = NULL;
     if (named)
         type = kube_type_find(version->text, name->text);
-    else if (own && !version && !name)
+    else if (own)
         type = kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
     if (!type)
         return true;

@@ -22,11 +22,11 @@ static bool invalid_option(struct kube_call *call, const char *reason, const cha
                              SLICE_LITERAL("DeleteOptions"), SLICE_EMPTY);
 }
 
-static bool set_policy(struct kube_call *call, struct slice text,
+static bool set_policy(struct kube_call *call, bool given, struct slice text,
                        struct kube_delete_options *options)
 {
     char message[192];
-    if (!text.len)
+    if (!given)
         return true;
     if (slice_equal(text, SLICE_LITERAL("Background")))
         options->policy = KUBE_BACKGROUND;
@@ -106,10 +106,12 @@ static bool read_body(struct kube_call *call, const struct json_node *body,
     /* Less than nothing is one second, as there. */
     if (grace && grace->type != JSON_TYPE_NULL && options->grace_s < 0)
         options->grace_s = 1;
-    if (json_node_text(json_node_named(body, "propagationPolicy"), &call->arena, &policy) != ST_OK)
+    const struct json_node *propagation = json_node_named(body, "propagationPolicy");
+    if (json_node_text(propagation, &call->arena, &policy) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
+    bool given = propagation && propagation->type == JSON_TYPE_STRING;
     options->preconditions = json_node_named(body, "preconditions");
-    return set_policy(call, policy, options) &&
+    return set_policy(call, given, policy, options) &&
            set_orphan(call, orphan && orphan->type == JSON_TYPE_BOOL, orphan && orphan->truth,
                       policy, options) &&
            set_dry_run(call, json_node_named(body, "dryRun"), options);
@@ -120,7 +122,8 @@ bool kube_delete_options_of(struct kube_call *call, const struct json_node *opti
 {
     *ret_options = (struct kube_delete_options){.grace_s = call->query.grace_period_s,
                                                 .dry_run = call->query.dry_run};
-    if (!set_policy(call, call->query.propagation_policy, ret_options) ||
+    struct slice policy = call->query.propagation_policy;
+    if (!set_policy(call, policy.len, policy, ret_options) ||
         !set_orphan(call, call->query.orphan_given, call->query.orphan_dependents,
                     call->query.propagation_policy, ret_options) ||
         (options && !read_body(call, options, ret_options)))

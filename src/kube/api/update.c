@@ -257,6 +257,8 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
     if (given || update->patches || kube_is_scale(call) ||
         !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
         return true;
+    if (!kube_meta_named(&update->change.meta, wanted))
+        return false;
     kube_status_cause(&call->status, "FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0: must be specified for an update");
     return kube_fail_invalid(&call->status, slice_from_text(call->kind->group),

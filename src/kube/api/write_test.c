@@ -34,7 +34,8 @@ static void every_patch_arrives(void)
     char body[64];
     bed->spread = true;
     bed->config.schema = &kube_builtin_schema;
-    struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
+    struct peer *made =
+        send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"v\"}}");
     run();
     assert_answer(made, 201, "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"");
     send_patches(patch_type, 20);

@@ -28,11 +28,17 @@ static bool put_text(const struct kube_meta *meta, struct json_node *data,
     return kube_fail_engine(meta->status, ST_NOMEM);
 }
 
-bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
+/* Null, or a map without members: as if it were not said. */
+static void drop_empty(struct json_node *object, const char *key)
+{
+    struct json_node *node = json_node_named(object, key);
+    if (node && !node->first && (node->type == JSON_TYPE_NULL || node->type == JSON_TYPE_OBJECT))
+        json_node_remove(object, node);
+}
+
+static bool settle_secret(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *data, *type, *texts;
-    if (!is(meta->kind, "", "secrets"))
-        return true;
     type = json_node_named(object, "type");
     if ((!type || type->type != JSON_TYPE_STRING || !type->text.len) &&
         !kube_meta_set_text(meta, object, "type", SLICE_LITERAL("Opaque")))
@@ -49,6 +55,18 @@ bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
         }
     }
     json_node_remove(object, texts);
+    return true;
+}
+
+bool kube_content_settle(const struct kube_meta *meta, struct json_node *object)
+{
+    bool secret = is(meta->kind, "", "secrets");
+    if (!secret && !is(meta->kind, "", "configmaps"))
+        return true;
+    if (secret && !settle_secret(meta, object))
+        return false;
+    drop_empty(object, "data");
+    drop_empty(object, "binaryData");
     return true;
 }
 

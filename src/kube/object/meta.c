@@ -321,9 +321,8 @@ static bool parse_version(const struct kube_meta *meta, struct slice text, int64
     for (size_t i = 0; i < text.len; i++) {
         uint8_t digit = (uint8_t)(text.ptr[i] - '0');
         if (digit > 9 || value > ((uint64_t)INT64_MAX - digit) / 10)
-            return kube_fail(meta->status, KUBE_UNKNOWN,
-                             "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-                             SLICE_ARGS(text));
+            return kube_fail(meta->status, KUBE_UNKNOWN, "strconv.ParseUint: parsing \"%.*s\": %s",
+                             SLICE_ARGS(text), digit > 9 ? "invalid syntax" : "value out of range");
         value = value * 10 + digit;
     }
     *ret_version = (int64_t)value;

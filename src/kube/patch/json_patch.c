@@ -148,11 +148,17 @@ static enum status remove_at(struct patching *p, const char *op, struct slice pa
     return ST_OK;
 }
 
+static bool is_absent_member(const struct place *place)
+{
+    return !place->node && place->parent && place->parent->type == JSON_TYPE_OBJECT;
+}
+
 static enum status replace_at(struct patching *p, struct slice path, struct json_node *value)
 {
     struct place place;
     TRY(find(p, "replace", path, &place));
-    if (!place.node)
+    /* Kubernetes' library replaces a member that is not there by adding it. */
+    if (!place.node && !is_absent_member(&place))
         return missing(p, "replace", path);
     if (!place.parent) {
         p->root = value;
@@ -183,9 +189,10 @@ static enum status copy(struct patching *p, struct slice from, struct slice path
 {
     struct place place;
     TRY(find(p, "copy", from, &place));
-    if (!place.node)
+    if (!place.node && !is_absent_member(&place))
         return missing(p, "copy", from);
-    struct json_node *value = json_node_copy(p->arena, place.node);
+    struct json_node *value =
+        place.node ? json_node_copy(p->arena, place.node) : json_node_new(p->arena, JSON_TYPE_NULL);
     return value ? add_at(p, "copy", path, value) : ST_NOMEM;
 }
 
