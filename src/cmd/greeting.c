@@ -42,5 +42,5 @@ void greeting_write(FILE *to, const struct serve_config *config, struct server *
         fprintf(to, "    curl %s/health\n", first);
     if (kubeconfig)
         fprintf(to, "    kubectl --kubeconfig %s api-resources\n", kubeconfig);
-    fprintf(to, "\nCtrl-C ends it; what was acknowledged stays.\n\n");
+    fprintf(to, "\nCtrl-C stops the server; acknowledged writes are kept.\n\n");
 }
