@@ -60,6 +60,7 @@ static const struct method *method_find(struct slice name)
 }
 
 /* Without one OpenSSL would ask at the terminal. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is OpenSSL's. */
 static int no_passphrase(char *to, int size, int writing, void *ctx)
 {
     (void)to, (void)size, (void)writing, (void)ctx;

@@ -52,8 +52,8 @@ static void what_cannot_be_meant_is_refused(void **state)
         "jwt,sign-method=RS256,ttl=0s",
         "jwt,sign-method=RS256,ttl=-5m",
         "jwt,sign-method=RS256,tll=5m",
-        "jwt,sign-method=RS256,"
-        "ttl=1111111111111111111111111111111111111111111111111111111111111111111111m",
+        ("jwt,sign-method=RS256,"
+         "ttl=1111111111111111111111111111111111111111111111111111111111111111111111m"),
         "jwt,sign-method=RS256,,pub-key=a",
         "simple,x",
     };

@@ -193,7 +193,7 @@ static void close_pipe(int ends[2])
 static long told_of(const char *line)
 {
     const char *told = strstr(line, "\"dropped-lines\":");
-    return told ? atol(strchr(told, ':') + 1) : 0;
+    return told ? strtol(strchr(told, ':') + 1, NULL, 10) : 0;
 }
 
 /* Logs and reads on until lines have told of that many dropped before them. */
