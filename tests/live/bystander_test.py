@@ -19,8 +19,8 @@ import urllib.request
 import grpc
 
 import protobuf as pb
-from kube_depth_test import APPLY, CMS, DEFINITIONS, JSON, PATCH, THINGS, YAML, definition
-from kube_large_test import config_map, members, thing
+from kube_depth_test import APPLY, CMS, DEFINITIONS, JSON, PATCH, PROTOBUF, THINGS, YAML, definition
+from kube_large_test import TABLE, config_map, members, thing, wide_definition
 from server import LiveTest, SUBJECT, free_port, only_vigil
 
 KV, LEASE = "/etcdserverpb.KV/", "/etcdserverpb.Lease/"
@@ -98,10 +98,12 @@ class Expense:
         with contextlib.suppress(urllib.error.HTTPError):
             return urllib.request.urlopen(request, timeout=60).read()
 
-    def kube(self, code, method, path, body, kind=JSON):
-        request = urllib.request.Request(self.kube_url + path, body.encode(), {"Content-Type": kind}, method=method)
+    def kube(self, code, method, path, body="", kind=JSON, **headers):
+        request = urllib.request.Request(self.kube_url + path, body.encode(), {"Content-Type": kind, **headers}, method=method)
         try:
-            status = urllib.request.urlopen(request, timeout=60).status
+            answer = urllib.request.urlopen(request, timeout=60)
+            answer.read()
+            status = answer.status
         except urllib.error.HTTPError as error:
             status = error.code
         assert status == code, (method, path, kind, status)
@@ -275,9 +277,18 @@ EXPENSIVE = [
     ("kube: a definition", lambda e: e.kube(201, "POST", DEFINITIONS, json.dumps(definition()))),
     ("kube: a body of 3 MiB", lambda e: e.kube(413, "POST", THINGS, thing("many", '{"a":[' + "1," * 1_500_000 + "1]}"))),
     ("kube: a config map of many keys", lambda e: e.kube(201, "POST", CMS, config_map("many", 50_000))),
+    ("kube: a list in protobuf", lambda e: e.kube(200, "GET", CMS, Accept=PROTOBUF)),
+    ("kube: a list as a table", lambda e: e.kube(200, "GET", CMS, Accept=TABLE)),
+    ("kube: a list, packed", lambda e: e.kube(200, "GET", CMS, **{"Accept-Encoding": "gzip"})),
+    ("kube: an object in YAML", lambda e: e.kube(200, "GET", f"{CMS}/many", Accept=YAML)),
+    ("kube: a watch in protobuf", lambda e: e.kube(200, "GET", f"{CMS}?watch=true&timeoutSeconds=1", Accept=f"{PROTOBUF};stream=watch")),
+    ("kube: a watch as a table", lambda e: e.kube(200, "GET", f"{CMS}?watch=true&timeoutSeconds=1", Accept=TABLE)),
     ("kube: YAML", lambda e: e.kube(201, "POST", THINGS, thing("yaml", members(25_000)), YAML)),
     ("kube: an apply of many fields", lambda e: e.kube(201, "PATCH", f"{THINGS}/a?fieldManager=m", thing("a", members(20_000)), APPLY)),
     ("kube: a patch of many operations", patch_much),
+    ("kube: a large definition", lambda e: e.kube(201, "POST", DEFINITIONS, wide_definition(25_000))),
+    ("kube: resources of a large definition", lambda e: e.kube(200, "GET", "/apis/deep.example/v1/wides")),
+    ("kube: the OpenAPI document of a large definition", lambda e: e.kube(200, "GET", "/openapi/v3/apis/deep.example/v1")),
 ]
 
 

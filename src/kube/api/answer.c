@@ -70,11 +70,17 @@ enum status kube_answer_make(struct kube_call *call, struct slice json, struct k
     return ST_OK;
 }
 
+size_t kube_call_format_work(const struct kube_call *call, size_t bytes)
+{
+    bool plain = call->accept.format == KUBE_JSON && !wants_pretty(call) &&
+                 (bytes <= GZIP_BYTES_MIN || !http_accepts_gzip(call->request));
+    return plain ? 0 : bytes;
+}
+
 size_t kube_call_answer_work(const struct kube_call *call, size_t bytes, int64_t revision)
 {
     bool plain = bytes <= KUBE_WORK_BYTES_MAX ||
-                 (call->accept.format == KUBE_JSON && call->accept.shape == KUBE_WHOLE &&
-                  kube_custom_is_plain(call->kind, revision) && !wants_pretty(call) &&
-                  (bytes <= GZIP_BYTES_MIN || !http_accepts_gzip(call->request)));
+                 (call->accept.shape == KUBE_WHOLE && kube_custom_is_plain(call->kind, revision) &&
+                  !kube_call_format_work(call, bytes));
     return plain ? 0 : bytes;
 }

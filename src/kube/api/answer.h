@@ -27,4 +27,7 @@ enum status kube_answer_make(struct kube_call *call, struct slice json, struct k
  * stored. */
 size_t kube_call_answer_work(const struct kube_call *call, size_t bytes, int64_t revision);
 
+/* The same of JSON that has been made already. */
+size_t kube_call_format_work(const struct kube_call *call, size_t bytes);
+
 #endif

@@ -3,11 +3,15 @@
  * is put together first, so that it can be pretty, has a length, and fails with a Status.
  *
  *     kube_list ─► (wait for a revision) ─► range ─► head ─► item… ─► end
+ *
+ * Objects that are answered in another form than they are stored are copied, some at a time, and
+ * converted on the worker (work.h). Until such a batch is back the list is the worker's.
  */
 #include "base/budget.h"
 #include "base/log.h"
 #include "base/turn.h"
 #include "kube/api/continue.h"
+#include "kube/api/custom.h"
 #include "kube/api/format.h"
 #include "kube/api/fresh.h"
 #include "kube/api/out.h"
@@ -21,11 +25,10 @@
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
     SHORT_LIST_LOOK_BYTES = 1 << 20, /* of its objects, which defaults have made longer */
-    GATHER_PER_TURN = 50,            /* objects that are written in protobuf, or */
-    GATHER_BYTES_PER_TURN = 128 * 1024,
-    GATHER_LOOK_BYTES_PER_TURN = 256 << 10,
-    GATHER_BYTES_MAX = 64 << 20,      /* of one list */
+    BATCH_BYTES = 128 << 10,     /* of objects that are converted together; the last may be more */
+    GATHER_BYTES_MAX = 64 << 20, /* of one list in protobuf */
     GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
+    COMPRESSED = 16,                  /* compressing a byte takes as long as scanning so many */
     PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
 };
 
@@ -48,10 +51,15 @@ struct list_state {
     struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
     bool more;            /* there are items behind the limit */
     struct http_packer *packer; /* owned; NULL: sent as it is */
+    struct buf batch;           /* fields to be converted, each behind its length, a size_t */
+    enum status batch_status;   /* when it is back from the worker */
+    uint64_t undecodable;       /* objects */
+    struct buf text;            /* all of a short one */
     struct buf gathered;        /* items in protobuf, whose length stands before them */
     size_t gathered_bytes;      /* what of the face's is this list's */
     size_t charged_bytes;       /* to the connection, for what was gathered */
     bool gathers;
+    bool whole; /* it is put together before it is sent, so nothing is for the worker */
     bool range_open;
     bool metadata_told;
     enum phase phase;
@@ -74,12 +82,15 @@ static void drop_gathered(struct list_state *list)
     list->charged_bytes = 0;
 }
 
-static void on_end(struct kube_call *call)
+static void release(struct kube_call *call)
 {
     struct list_state *list = call->handler;
-    kube_looker_fini(&list->looker);
-    loop_defer_cancel(&list->again);
-    kube_fresh_cancel(&list->fresh);
+    account_buf_fini(call->arena.account, &list->batch);
+    buf_fini(&list->text);
+    kube_count_total(&call->face->counter,
+                     call->face->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
+                                                          : KUBE_TOTAL_UNDECODABLE,
+                     list->undecodable);
     close_range(list);
     kube_out_fini(&list->out);
     kube_scope_fini(&list->scope);
@@ -90,6 +101,18 @@ static void on_end(struct kube_call *call)
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_RETURNED, (uint64_t)list->given);
+}
+
+static void on_end(struct kube_call *call)
+{
+    struct list_state *list = call->handler;
+    kube_looker_fini(&list->looker);
+    loop_defer_cancel(&list->again);
+    kube_fresh_cancel(&list->fresh);
+    if (call->work.away)
+        call->on_free = release; /* when it is back */
+    else
+        release(call);
 }
 
 /* -- Parts -- */
@@ -153,37 +176,169 @@ static enum status reach_limit(struct list_state *list, struct slice key)
     return ST_OK;
 }
 
-/* Something to send of the next object; none when it is not wanted. ST_MALFORMED: it is none. */
+static enum status look(struct list_state *list, struct kube_kv kv, struct kube_object *ret_object,
+                        bool *ret_selected)
+{
+    enum status looked =
+        kube_scope_look(&list->scope, list->shaping.shape, kv, ret_object, ret_selected);
+    if (!kube_is_undecodable(looked))
+        return looked;
+    log_warn("a stored value is not a JSON object", LOG_SLICE("key", kv.key),
+             LOG_I64("revision", kv.mod_revision));
+    list->undecodable++;
+    *ret_selected = false;
+    return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
+}
+
+/* One more item is given; the comma stands before it. */
+static enum status give(struct list_state *list, struct slice key, struct slice *ret_comma)
+{
+    *ret_comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
+    return list->given == list->limit ? reach_limit(list, key) : ST_OK;
+}
+
+/* Items of custom resources name their kind, those of Go's types do not. */
+static bool is_bare(const struct list_state *list)
+{
+    return !(list->shaping.kind->flags & KUBE_CUSTOM);
+}
+
+/* Something to send of the next object; nothing if it is not selected. ST_MALFORMED: it is no
+ * object. */
 static enum status make_item(struct list_state *list, struct kube_kv kv)
 {
     struct kube_object object;
+    struct slice comma;
     bool selected;
-    enum status looked = kube_scope_look(&list->scope, list->shaping.shape, kv, &object, &selected);
-    if (kube_is_undecodable(looked)) {
-        log_warn("a stored value is not a JSON object", LOG_SLICE("key", kv.key),
-                 LOG_I64("revision", kv.mod_revision));
-        kube_count_total(&list->call->face->counter,
-                         list->call->face->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
-                                                                    : KUBE_TOTAL_UNDECODABLE,
-                         1);
-        return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
-    }
-    TRY(looked);
+    TRY(look(list, kv, &object, &selected));
     if (!selected)
         return ST_OK;
-    struct slice comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
-    if (list->given == list->limit)
-        TRY(reach_limit(list, kv.key));
+    TRY(give(list, kv.key, &comma));
     if (list->shaping.shape == KUBE_WHOLE) {
-        /* Items of custom resources tell their kind, those of Go's types do not. */
-        bool bare = !(list->shaping.kind->flags & KUBE_CUSTOM);
-        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, bare, SLICE_EMPTY);
+        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, is_bare(list),
+                            SLICE_EMPTY);
         return ST_OK;
     }
     TRY(buf_append(&list->out.made, comma));
     TRY(kube_shape_item(&list->shaping, &object, kv.mod_revision, &list->out.made));
     kube_out_set_made(&list->out);
     return ST_OK;
+}
+
+/* -- Batches -- */
+
+static bool is_protobuf(const struct list_state *list)
+{
+    return list->call->accept.format == KUBE_PROTOBUF;
+}
+
+/* It takes more than scanning it. */
+static bool converts(const struct list_state *list, int64_t revision)
+{
+    return is_protobuf(list) || list->shaping.shape == KUBE_TABLE ||
+           !kube_custom_is_plain(list->shaping.kind, revision);
+}
+
+static enum status append_item(const struct list_state *list, const struct kube_object *object,
+                               int64_t revision, struct buf *to)
+{
+    if (list->shaping.shape != KUBE_WHOLE)
+        return kube_shape_item(&list->shaping, object, revision, to);
+    size_t size = kube_object_size(object, revision, is_bare(list));
+    TRY(buf_reserve(to, size));
+    to->len += kube_object_copy(object, revision, is_bare(list), 0, to->ptr + to->len, size);
+    return ST_OK;
+}
+
+static enum status gather_item(struct list_state *list, const struct kube_object *object,
+                               int64_t revision)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(append_item(list, object, revision, &text));
+    return kube_format_list_field(list->call->kind, list->shaping.shape, "items", buf_slice(&text),
+                                  &list->gathered);
+}
+
+static enum status convert_item(struct list_state *list, struct kube_kv kv)
+{
+    struct kube_object object;
+    struct slice comma;
+    bool selected;
+    TRY(look(list, kv, &object, &selected));
+    if (!selected)
+        return ST_OK;
+    TRY(give(list, kv.key, &comma));
+    if (is_protobuf(list))
+        return gather_item(list, &object, kv.mod_revision);
+    TRY(buf_append(&list->out.made, comma));
+    return append_item(list, &object, kv.mod_revision, &list->out.made);
+}
+
+/* Objects behind the limit are only known to be there. On any thread. */
+static enum status convert_batch(struct list_state *list)
+{
+    struct slice rest = buf_slice(&list->batch);
+    while (rest.len && !list->more) {
+        size_t len;
+        memcpy(&len, rest.ptr, sizeof(len));
+        struct slice field = slice_sub(rest, sizeof(len), len);
+        rest = slice_sub(rest, sizeof(len) + len, rest.len - sizeof(len) - len);
+        list->more = list->limit && list->given == list->limit;
+        if (!list->more)
+            TRY(convert_item(list, kube_kv_of(field)));
+    }
+    return ST_OK;
+}
+
+static enum status finish_batch(struct list_state *list, enum status status)
+{
+    account_buf_reset(list->call->arena.account, &list->batch, BATCH_BYTES);
+    if (list->more)
+        list->phase = PHASE_END;
+    if (status == ST_OK && list->out.made.len)
+        kube_out_set_made(&list->out);
+    return status;
+}
+
+static void gather_on(struct list_state *list, enum status status);
+
+static void batch_back(struct kube_call *call)
+{
+    struct list_state *list = call->handler;
+    enum status status = finish_batch(list, list->batch_status);
+    if (is_protobuf(list))
+        gather_on(list, status);
+    else if (status == ST_OK)
+        http_wake(call->exchange);
+    else
+        http_abort(call->exchange);
+}
+
+static void batch_elsewhere(struct kube_call *call)
+{
+    struct list_state *list = call->handler;
+    list->batch_status = convert_batch(list);
+    bool defers = kube_call_defers(call, batch_back);
+    assert(defers);
+}
+
+static enum status add_to_batch(struct list_state *list, struct slice field)
+{
+    struct account *account = list->call->arena.account;
+    list->fetched++;
+    TRY(account_append(account, &list->batch, slice_of(&field.len, sizeof(field.len))));
+    return account_append(account, &list->batch, field);
+}
+
+/* This object and those behind it. The list may be away after this. */
+static enum status begin_batch(struct list_state *list, struct slice field)
+{
+    do
+        TRY(add_to_batch(list, field));
+    while (list->batch.len < BATCH_BYTES && engine_range_next(&list->call->range, &field));
+    if (kube_call_is_large(list->call, list->batch.len))
+        return kube_call_send(list->call, batch_elsewhere);
+    return finish_batch(list, convert_batch(list));
 }
 
 static enum status next_item(struct list_state *list)
@@ -194,9 +349,12 @@ static enum status next_item(struct list_state *list)
     if (full && !list->scope.selection->selects)
         list->more = range->more;
     if ((!full || list->scope.selection->selects) && engine_range_next(range, &field)) {
+        struct kube_kv kv = kube_kv_of(field);
+        if (!full && !list->whole && converts(list, kv.mod_revision))
+            return begin_batch(list, field);
         list->fetched++;
         if (!full)
-            return make_item(list, kube_kv_of(field));
+            return make_item(list, kv);
         list->more = true;
     }
     list->phase = PHASE_END;
@@ -268,22 +426,27 @@ static enum http_fill fill_with(struct list_state *list, unsigned *looks, uint8_
 {
     size_t n = 0;
     while (n < room) {
-        if (!kube_out_empty(&list->out)) {
-            n += kube_out_fill(&list->out, dst + n, room - n);
-            continue;
-        }
+        bool sends = !kube_out_empty(&list->out);
         *ret_len = n;
-        if (list->phase == PHASE_DONE)
+        if (!sends && list->phase == PHASE_DONE)
             return HTTP_FILL_DONE;
-        if (!*looks) {
+        if (!*looks && (!sends || list->packer)) {
             kube_looks_wait(&list->call->face->looks, &list->looker, false);
             return HTTP_FILL_PARKED;
+        }
+        if (sends) {
+            size_t sent = kube_out_fill(&list->out, dst + n, room - n);
+            *looks -= list->packer ? kube_look_cost(COMPRESSED * sent, *looks) : 0;
+            n += sent;
+            continue;
         }
         list->scope.looked = 0;
         if (step(list) != ST_OK) {
             http_abort(list->call->exchange);
             return HTTP_FILL_DONE;
         }
+        if (list->call->work.away)
+            return HTTP_FILL_PARKED;
         *looks -= kube_look_cost(looked(list), *looks);
     }
     *ret_len = n;
@@ -294,6 +457,9 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 {
     struct list_state *list = CONTAINER_OF(source, struct list_state, source);
     struct kube_looks *looks = &list->call->face->looks;
+    *ret_len = 0;
+    if (list->call->work.away)
+        return HTTP_FILL_PARKED;
     unsigned taken = kube_looks_take(looks, &list->looker, false), left = taken;
     enum http_fill said = fill_with(list, &left, dst, room, ret_len);
     kube_looks_spend(looks, &list->looker, taken - left);
@@ -383,37 +549,30 @@ static void answer_grown(struct list_state *list, struct buf *begun)
     answer_long(list);
 }
 
+static void respond_short(struct kube_call *call)
+{
+    const struct list_state *list = call->handler;
+    kube_call_respond(call, 200, buf_slice(&list->text));
+}
+
 static void answer_short(struct list_state *list)
 {
-    AUTO(buf_fini) struct buf text = {0};
-    enum status status = make_short(list, &text);
+    struct kube_call *call = list->call;
+    list->whole = true;
+    enum status status = make_short(list, &list->text);
+    list->whole = false;
     if (status == ST_OK && !is_made(list)) {
-        answer_grown(list, &text);
+        answer_grown(list, &list->text);
         return;
     }
     close_range(list);
     if (status == ST_OK)
-        kube_call_respond(list->call, 200, buf_slice(&text));
+        kube_call_work(call, kube_call_format_work(call, list->text.len), respond_short);
     else
         fail_made(list, status);
 }
 
 /* -- Protobuf -- */
-
-static enum status gather_item(struct list_state *list)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    TRY(next_item(list));
-    if (kube_out_empty(&list->out))
-        return ST_OK;
-    size_t size = list->out.length;
-    TRY(buf_reserve(&text, size));
-    text.len = kube_out_fill(&list->out, text.ptr, size);
-    size_t comma = text.len && text.ptr[0] == ',';
-    return kube_format_list_field(list->call->kind, list->shaping.shape, "items",
-                                  slice_sub(buf_slice(&text), comma, text.len - comma),
-                                  &list->gathered);
-}
 
 static bool charge_gathered(struct list_state *list)
 {
@@ -443,17 +602,9 @@ static bool count_gathered(struct list_state *list)
     return false;
 }
 
-static void gather(struct list_state *list)
+static void gather_on(struct list_state *list, enum status status)
 {
     struct kube_call *call = list->call;
-    enum status status = ST_OK;
-    size_t enough = list->gathered.len + GATHER_BYTES_PER_TURN;
-    list->scope.looked = 0;
-    for (int i = 0; i < GATHER_PER_TURN && list->gathered.len < enough &&
-                    list->scope.looked < GATHER_LOOK_BYTES_PER_TURN && list->phase == PHASE_ITEMS &&
-                    status == ST_OK;
-         i++)
-        status = gather_item(list);
     if (status != ST_OK) {
         fail_made(list, status);
     } else if (!count_gathered(list)) {
@@ -468,6 +619,13 @@ static void gather(struct list_state *list)
         list->gathers = true;
         answer_long(list);
     }
+}
+
+static void gather(struct list_state *list)
+{
+    enum status status = next_item(list);
+    if (!list->call->work.away)
+        gather_on(list, status);
 }
 
 /* The format of a long list: JSON if that is taken, which is sent from where it is stored. */

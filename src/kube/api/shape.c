@@ -5,13 +5,20 @@
 
 #include <stdio.h>
 
+static bool includes(const struct kube_call *call, const char *what)
+{
+    return slice_equal(call->query.include_object, slice_from_text(what));
+}
+
 struct kube_shaping kube_shaping_of(const struct kube_call *call)
 {
     return (struct kube_shaping){
         .kind = call->kind,
         .shape = call->accept.shape,
         .v1beta1 = call->accept.v1beta1,
-        .include_object = call->query.include_object,
+        .include = includes(call, "None")     ? KUBE_INCLUDE_NONE
+                   : includes(call, "Object") ? KUBE_INCLUDE_OBJECT
+                                              : KUBE_INCLUDE_METADATA,
         .clock = call->face->clock,
     };
 }
@@ -84,20 +91,15 @@ static enum status append_whole(const struct kube_object *object, int64_t revisi
     return ST_OK;
 }
 
-static bool includes(const struct kube_shaping *s, const char *what)
-{
-    return slice_equal(s->include_object, slice_from_text(what));
-}
-
 static enum status append_row(const struct kube_shaping *s, const struct kube_object *object,
                               int64_t revision, struct buf *to)
 {
     TRY(buf_append_text(to, "{\"cells\":"));
     TRY(kube_table_cells(s->kind, object->json, clock_real_ns(s->clock) / NS_PER_S, to));
     TRY(buf_append_text(to, ",\"object\":"));
-    if (includes(s, "None"))
+    if (s->include == KUBE_INCLUDE_NONE)
         TRY(buf_append_text(to, "null"));
-    else if (includes(s, "Object"))
+    else if (s->include == KUBE_INCLUDE_OBJECT)
         TRY(append_whole(object, revision, to));
     else
         TRY(append_partial(s, object, revision, false, to));

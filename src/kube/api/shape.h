@@ -7,13 +7,16 @@
 
 #include "kube/api/call.h"
 
-/* What every answer of a call has in common. */
+/* What a row of a table shows besides its cells. */
+enum kube_include { KUBE_INCLUDE_METADATA, KUBE_INCLUDE_NONE, KUBE_INCLUDE_OBJECT };
+
+/* What every answer of a call has in common. Refers to nothing of the call but its kind. */
 struct kube_shaping {
     const struct kube_kind *kind;
     enum kube_shape shape;
     bool v1beta1;
-    struct slice include_object; /* None, Metadata, Object */
-    struct clock *clock;         /* for ages: a watch goes on for long */
+    enum kube_include include;
+    struct clock *clock; /* for ages: a watch goes on for long */
 };
 
 struct kube_shaping kube_shaping_of(const struct kube_call *call);

@@ -20,8 +20,8 @@
 #include "kube/api/pages.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
-#include "kube/api/shown.h"
 #include "kube/api/sight.h"
+#include "kube/api/watch_internal.h"
 
 enum {
     REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
@@ -32,8 +32,6 @@ enum {
 #define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
 #define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not take the end */
 
-enum phase { PHASE_WAITING, PHASE_INITIAL, PHASE_LIVE, PHASE_FAILED };
-
 /* What the beginning needs; in the call's arena. */
 struct beginning {
     struct kube_scope scope;
@@ -42,43 +40,6 @@ struct beginning {
     struct kube_out out; /* of what there was */
     bool range_open;
     bool mark_end; /* of the initial events, by a bookmark */
-};
-
-/* What an event touches stands first. */
-struct kube_watch {
-    struct kube_life life;
-    struct http_source source;
-    struct http_exchange *exchange;
-    struct kube_face *face;
-    struct watch_cursor *cursor;      /* owned; NULL while waiting, and after a failure */
-    struct kube_selection *selection; /* a reference */
-    enum phase phase : 8;
-    enum kube_change change : 8; /* that is told of the event under way */
-    bool protobuf : 1;           /* else JSON */
-    bool bookmarks : 1;          /* are wanted */
-    bool columns_told : 1;       /* of a table */
-    bool bookmark_due : 1;
-    bool counted : 1;         /* among those of its phase */
-    bool begun : 1;           /* among those of its kind */
-    bool ending : 1;          /* its time is up, or the server's */
-    size_t at;                /* bytes of the cursor's event that were sent */
-    struct buf made;          /* to be sent before anything else */
-    size_t made_at;           /* how much of it was */
-    size_t charged;           /* of its capacity, to the account of the connection */
-    struct beginning *begins; /* NULL once that is over */
-    uint64_t sent;            /* bytes, for who looks whether anything moves */
-    size_t looked;            /* bytes, in one step */
-    int64_t last;             /* its definition is no more what it was: ends behind this */
-    struct kube_shaping shaping;
-    struct kube_call *call;        /* owned; NULL once nobody needs it */
-    struct kube_registry_use *use; /* owned; of a custom resource */
-    struct kube_looker looker;
-    struct kube_watches_link in_face;
-    struct timer bookmark; /* the next one, or the end of patience */
-    int64_t deadline_ns;   /* by the loop's clock */
-    int64_t told;          /* bookmarks never go behind this */
-    int64_t asked;         /* the revision that it began at; 0: from now */
-    uint64_t sent_before;
 };
 
 static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
@@ -122,6 +83,16 @@ static void end_beginning(struct kube_watch *w)
     w->call = NULL;
 }
 
+void kube_watch_free(struct kube_watch *w)
+{
+    if (w->call)
+        kube_call_release(w->call);
+    kube_selection_unref(w->selection);
+    kube_registry_use_free(w->use);
+    free(w);
+}
+
+/* What an event that is away needs is freed when it is back. */
 static void watch_end(struct kube_life *life)
 {
     struct kube_watch *w = CONTAINER_OF(life, struct kube_watch, life);
@@ -130,23 +101,23 @@ static void watch_end(struct kube_life *life)
         move(w, PHASE_FAILED);
     if (w->begun)
         kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
-    if (w->call)
-        kube_call_release(w->call);
     kube_watches_remove(&w->face->watches, &w->in_face);
     kube_looker_fini(&w->looker);
     loop_timer_cancel(w->face->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
-    kube_selection_unref(w->selection);
-    kube_registry_use_free(w->use);
     buf_fini(&w->made);
     (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
-    free(w);
+    w->exchange = NULL;
+    if (w->away)
+        atomic_store_explicit(&w->away->job.worker.given_up, true, memory_order_relaxed);
+    else
+        kube_watch_free(w);
 }
 
 /* -- What is sent -- */
 
 /* The status is told, and then it is over. */
-static enum status fail(struct kube_watch *w, const struct kube_status *status)
+enum status kube_watch_fail(struct kube_watch *w, const struct kube_status *status)
 {
     if (w->begins)
         close_range(w);
@@ -156,7 +127,7 @@ static enum status fail(struct kube_watch *w, const struct kube_status *status)
     return kube_format_error(status, w->protobuf, &w->made);
 }
 
-static enum status fail_engine(struct kube_watch *w, enum status engine)
+enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
 {
     struct engine_status now;
     struct kube_status status;
@@ -166,7 +137,7 @@ static enum status fail_engine(struct kube_watch *w, enum status engine)
         kube_fail_expired(&status, w->asked, now.compact_revision);
     else
         kube_fail_engine(&status, engine);
-    return fail(w, &status);
+    return kube_watch_fail(w, &status);
 }
 
 static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
@@ -177,65 +148,6 @@ static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool in
     return kube_format_bookmark(&w->shaping, revision, initial_end, columns, w->protobuf, &w->made);
 }
 
-/* An object that its type has no room for ends the watch as one that is none does. */
-static enum status make_frame(struct kube_watch *w, enum kube_change change,
-                              const struct kube_object *object, int64_t revision)
-{
-    AUTO(buf_fini) struct buf json = {0};
-    struct kube_status status;
-    TRY(kube_shape_single(&w->shaping, object, revision, false, &json));
-    enum status made = kube_format_event(kube_change_type(change), buf_slice(&json), &w->made);
-    if (made == ST_OK || made == ST_NOMEM)
-        return made;
-    w->made.len = 0;
-    log_warn("a stored object is not of its type", LOG_I64("revision", revision));
-    if (w->face->config->skip_undecodable)
-        return ST_OK;
-    kube_fail(&status, KUBE_INTERNAL_ERROR,
-              "Internal error occurred: the stored object cannot be encoded in protobuf");
-    return fail(w, &status);
-}
-
-/* Whether it is sent as it is stored. */
-static bool is_plain(const struct kube_watch *w)
-{
-    return w->shaping.shape == KUBE_WHOLE && !w->protobuf;
-}
-
-static enum status make_shape(struct kube_watch *w, enum kube_change change,
-                              const struct kube_object *object, int64_t revision)
-{
-    if (w->protobuf)
-        return make_frame(w, change, object, revision);
-    TRY(buf_append(&w->made, kube_change_head(change)));
-    TRY(kube_shape_single(&w->shaping, object, revision, !w->columns_told, &w->made));
-    w->columns_told = true;
-    return buf_append(&w->made, kube_change_tail());
-}
-
-/* A value that is no object: told or passed over. Any other fault of a look ends the watch. */
-static enum status meet_undecodable(struct kube_watch *w, struct slice key, int64_t revision,
-                                    bool deleted, enum status looked)
-{
-    struct kube_status status;
-    if (!kube_is_undecodable(looked))
-        return fail_engine(w, looked);
-    bool skip = w->face->config->skip_undecodable;
-    log_warn("a stored value is not a JSON object", LOG_SLICE("key", key),
-             LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
-    count(w, skip ? KUBE_TOTAL_SKIPPED : KUBE_TOTAL_UNDECODABLE, 1);
-    if (skip)
-        return ST_OK;
-    if (deleted)
-        kube_fail(&status, KUBE_STORAGE_READ_ERROR,
-                  "saw a DELETED event, but object data is corrupt");
-    else
-        kube_fail(&status, KUBE_INTERNAL_ERROR,
-                  "Internal error occurred: what is stored under %.*s is not a JSON object",
-                  SLICE_ARGS(key));
-    return fail(w, &status);
-}
-
 /* -- What there was -- */
 
 static enum status finish_initial(struct kube_watch *w)
@@ -244,7 +156,7 @@ static enum status finish_initial(struct kube_watch *w)
     int64_t revision = w->call->range.op.revision;
     bool mark_end = w->begins->mark_end;
     if (status != ST_OK)
-        return fail_engine(w, status);
+        return kube_watch_fail_engine(w, status);
     end_beginning(w);
     move(w, PHASE_LIVE);
     w->told = revision;
@@ -259,17 +171,21 @@ static enum status step_initial(struct kube_watch *w)
     if (!engine_range_next(&w->call->range, &field))
         return finish_initial(w);
     struct kube_kv kv = kube_kv_of(field);
+    if (kube_watch_converts(w) || !kube_custom_is_plain(w->shaping.kind, kv.mod_revision))
+        return kube_watch_show(
+            w, &(struct kube_pair){
+                   .after = kv, .created = true, .key = kv.key, .revision = kv.mod_revision});
     enum status status =
         kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
     w->looked = w->begins->scope.looked;
     w->begins->scope.looked = 0;
     if (status != ST_OK)
-        return meet_undecodable(w, kv.key, kv.mod_revision, false, status);
+        return kube_watch_undecodable(w, kv.key, kv.mod_revision, false, status);
     if (!selected)
         return ST_OK;
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
-    if (!is_plain(w))
-        return make_shape(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
+    if (!kube_watch_is_plain(w))
+        return kube_watch_make(w, KUBE_CHANGE_ADDED, &object, kv.mod_revision);
     kube_out_set_object(&w->begins->out, kube_change_head(KUBE_CHANGE_ADDED), &object,
                         kv.mod_revision, false, kube_change_tail());
     return ST_OK;
@@ -349,34 +265,6 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
            (!prev.len || kube_custom_is_plain(kind, kube_kv_of(prev).mod_revision));
 }
 
-/* As it is shown, whole: it lies nowhere to be sent from. */
-static enum status make_whole(struct kube_watch *w, enum kube_change change,
-                              const struct kube_object *object, int64_t revision)
-{
-    size_t size = kube_object_size(object, revision, false);
-    TRY(buf_append(&w->made, kube_change_head(change)));
-    TRY(buf_reserve(&w->made, size));
-    w->made.len += kube_object_copy(object, revision, false, 0, w->made.ptr + w->made.len, size);
-    return buf_append(&w->made, kube_change_tail());
-}
-
-static enum status tell_shown(struct kube_watch *w, const struct watch_event *event,
-                              int64_t revision)
-{
-    AUTO(kube_shown_fini) struct kube_shown shown = {0};
-    enum status status = kube_shown_look(&shown, w->shaping.kind, w->selection, w->cursor, event);
-    w->looked = shown.before.len + shown.after.len;
-    if (status == ST_OK && shown.change != KUBE_CHANGE_NONE)
-        take(w);
-    else
-        watch_cursor_take(w->cursor);
-    if (status != ST_OK)
-        return meet_undecodable(w, event->key, revision, event->tombstone, status);
-    if (shown.change == KUBE_CHANGE_NONE)
-        return ST_OK;
-    return (is_plain(w) ? make_whole : make_shape)(w, shown.change, &shown.object, revision);
-}
-
 /* What is not sent as it is stored. Frames of whole objects are made once a turn. */
 static enum status make_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision)
@@ -391,17 +279,29 @@ static enum status make_change(struct kube_watch *w, const struct watch_event *e
     if (!kube_sights_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
                             &object))
         return ST_COMPACTED;
-    TRY(make_shape(w, w->change, &object, revision));
+    w->looked = KUBE_WATCH_CONVERTED * object.json.len;
+    TRY(kube_watch_make(w, w->change, &object, revision));
     if (shared && w->cursor) /* else it was an ERROR */
         kube_sights_keep_frame(sights, w->cursor, event, revision, w->change, buf_slice(&w->made));
     return ST_OK;
 }
 
+static enum status show_event(struct kube_watch *w, const struct kube_pair *pair)
+{
+    enum status status = kube_watch_show(w, pair);
+    if (w->cursor) /* else it failed */
+        watch_cursor_take(w->cursor);
+    return status;
+}
+
 static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    if (!w->at && !is_as_stored(w, event, revision))
-        return tell_shown(w, event, revision);
+    if (!w->at && (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
+        struct kube_pair pair = kube_pair_of(w->selection, w->cursor, event, revision);
+        if (kube_shown_is_large(w->face, &pair) || !is_as_stored(w, event, revision))
+            return show_event(w, &pair);
+    }
     w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
         w->change = kube_sights_change(w->face->sights, w->cursor, event, revision, w->selection,
@@ -409,10 +309,10 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
     if (w->change == KUBE_CHANGE_NONE || w->change == KUBE_CHANGE_UNDECODABLE)
         watch_cursor_take(w->cursor);
     if (w->change == KUBE_CHANGE_UNDECODABLE)
-        return meet_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
+        return kube_watch_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
     if (w->change == KUBE_CHANGE_NONE)
         return ST_OK;
-    if (is_plain(w))
+    if (kube_watch_is_plain(w))
         return send_event(w, event, revision, dst, room, ret_len);
     TRY(make_change(w, event, revision));
     if (w->cursor) /* else it failed */
@@ -448,7 +348,7 @@ static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, si
     if (status == ST_END || status == ST_AGAIN)
         return status;
     return status == ST_OK ? tell_change(w, event, revision, dst, room, ret_len)
-                           : fail_engine(w, status);
+                           : kube_watch_fail_engine(w, status);
 }
 
 static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
@@ -476,11 +376,11 @@ static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t 
     return w->phase == PHASE_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
 }
 
-/* What happens, and not what there was or what is long past. */
+/* What happens, and not what there was or what is long past; and without much work. */
 static bool follows(const struct kube_watch *w)
 {
     int64_t tail = watch_hub_revision(engine_watch_hub(w->face->shard));
-    return w->cursor && w->phase == PHASE_LIVE &&
+    return w->cursor && w->phase == PHASE_LIVE && !kube_watch_converts(w) &&
            tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
 }
 
@@ -495,7 +395,7 @@ static bool goes_on(struct kube_watch *w)
         return false;
     buf_fini(&w->made);
     kube_unauthorized(w->face, &status);
-    return fail(w, &status) == ST_OK;
+    return kube_watch_fail(w, &status) == ST_OK;
 }
 
 /* Half of an event cannot be ended. */
@@ -544,6 +444,9 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 {
     struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
     struct kube_looks *looks = &w->face->looks;
+    *ret_len = 0;
+    if (w->away)
+        return HTTP_FILL_PARKED;
     unsigned taken = kube_looks_take(looks, &w->looker, follows(w)), left = taken;
     enum http_fill said = fill_with(w, &left, dst, room, ret_len);
     kube_looks_spend(looks, &w->looker, taken - left);
@@ -589,7 +492,7 @@ static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *
 
 static void fail_later(struct kube_watch *w, const struct kube_status *status)
 {
-    if (fail(w, status) == ST_OK)
+    if (kube_watch_fail(w, status) == ST_OK)
         http_wake(w->exchange);
     else
         http_abort(w->exchange);
@@ -679,7 +582,7 @@ static void on_changed(void *ctx)
     struct kube_watch *w = ctx;
     struct engine_status now;
     engine_status_get(w->face->shard, &now);
-    if (w->ending || w->last)
+    if (!w->exchange || w->ending || w->last)
         return;
     if (w->phase != PHASE_LIVE) {
         on_leave(w->exchange);

@@ -96,14 +96,24 @@ bool kube_call_keep_request(struct kube_call *call)
 
 /* -- There and back -- */
 
-static struct kube_call *call_of(struct worker_job *job)
+enum status kube_job_send(struct kube_face *face, const struct account *account,
+                          struct kube_job *job)
 {
-    return CONTAINER_OF(job, struct kube_call, work.job);
+    job->worker.answers = &face->worked;
+    job->worker.share = (uintptr_t)account;
+    return worker_submit(face->config->worker, &job->worker);
+}
+
+static void receive(void *owner, struct mailbox_node *node)
+{
+    (void)owner;
+    struct kube_job *job = CONTAINER_OF(node, struct kube_job, worker.in_mailbox);
+    job->back(job);
 }
 
 static void run(struct worker_job *job)
 {
-    struct kube_call *call = call_of(job);
+    struct kube_call *call = CONTAINER_OF(job, struct kube_call, work.job.worker);
     turn_work_copy("working on", call->request->method, call->request->path);
     call->work.step(call);
 }
@@ -123,15 +133,14 @@ static void refuse(struct kube_call *call)
     kube_call_fail(call);
 }
 
-static void on_back(void *owner, struct mailbox_node *node)
+static void on_back(struct kube_job *job)
 {
-    (void)owner;
-    struct kube_call *call = call_of(CONTAINER_OF(node, struct worker_job, in_mailbox));
+    struct kube_call *call = CONTAINER_OF(job, struct kube_call, work.job);
     come_back(call);
     if (!kube_call_done(call))
         return;
     turn_work_copy("answering", call->request->method, call->request->path);
-    if (call->work.job.status == ST_OK)
+    if (call->work.job.worker.status == ST_OK)
         call->work.next(call);
     else
         refuse(call);
@@ -148,48 +157,58 @@ static size_t weigh(const struct kube_call *call, size_t bytes)
     return schema ? bytes * (1 + schema->effort / KUBE_WORK_EFFORT) : bytes;
 }
 
-void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call))
+bool kube_call_is_large(const struct kube_call *call, size_t bytes)
 {
-    struct worker *worker = call->face->config->worker;
+    return call->face->config->worker && weigh(call, bytes) > KUBE_WORK_BYTES_MAX;
+}
+
+enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call *call))
+{
     struct kube_work *work = &call->work;
-    if (!worker || weigh(call, bytes) <= KUBE_WORK_BYTES_MAX) {
-        step(call);
-        return;
-    }
-    if (!kube_call_keep_request(call)) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
-        return;
-    }
+    if (!kube_call_keep_request(call))
+        return ST_NOMEM;
     /* After a write, or when the answer has begun, a client would not know what to make of a
      * refusal. */
-    work->job = (struct worker_job){.answers = &call->face->worked,
-                                    .run = run,
-                                    .share = (uintptr_t)call->arena.account,
-                                    .must_run = call->written || call->code};
+    work->job = (struct kube_job){.back = on_back,
+                                  .worker = {.run = run, .must_run = call->written || call->code}};
     work->step = step;
     work->next = NULL;
     work->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
     random_init(&work->random, random_u64(&call->face->random));
     work->away = true;
-    if (worker_submit(worker, &work->job) == ST_OK) {
+    enum status status = kube_job_send(call->face, call->arena.account, &work->job);
+    if (status == ST_OK)
         kube_call_hold(call);
+    else
+        come_back(call);
+    return status;
+}
+
+void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call))
+{
+    if (!kube_call_is_large(call, bytes)) {
+        step(call);
         return;
     }
-    come_back(call);
-    refuse(call);
+    enum status status = kube_call_send(call, step);
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
+        refuse(call);
+    } else if (status != ST_OK) {
+        kube_fail_engine(&call->status, status);
+        kube_call_fail(call);
+    }
 }
 
 void kube_call_give_up(struct kube_call *call)
 {
     if (call->work.away)
-        atomic_store_explicit(&call->work.job.given_up, true, memory_order_relaxed);
+        atomic_store_explicit(&call->work.job.worker.given_up, true, memory_order_relaxed);
 }
 
 void kube_work_init(struct kube_face *face)
 {
     if (face->config->worker)
-        mailbox_attach(&face->worked, face->loop, on_back, face);
+        mailbox_attach(&face->worked, face->loop, receive, face);
 }
 
 void kube_work_fini(struct kube_face *face)

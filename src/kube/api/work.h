@@ -19,6 +19,7 @@
 #include "io/worker.h"
 #include "kube/api/answer.h"
 
+struct account;
 struct engine_op;
 struct http_request;
 struct kube_call;
@@ -31,8 +32,20 @@ enum { KUBE_WORK_BYTES_MAX = 16 << 10 };
 /* Steps of a schema for each byte that count for one byte more: so many bytes take some 2 ms. */
 enum { KUBE_WORK_EFFORT = 32 };
 
+/* A job of a face, on its thread again when it is back. */
+struct kube_job {
+    struct worker_job worker;
+    void (*back)(struct kube_job *job);
+};
+
+/* run, must_run and back are set; connections, which have their accounts, take turns. As
+ * worker_submit. */
+MUST_CHECK
+enum status kube_job_send(struct kube_face *face, const struct account *account,
+                          struct kube_job *job);
+
 struct kube_work {
-    struct worker_job job;
+    struct kube_job job;
     bool away, keeps_request; /* call->request is a copy */
     void (*step)(struct kube_call *call);
     void (*next)(struct kube_call *call); /* what the step has ended in */
@@ -49,6 +62,14 @@ struct kube_work {
  * much to do refuses the call, unless it has written or its answer has begun. After this the caller
  * does nothing more with the call. */
 void kube_call_work(struct kube_call *call, size_t bytes, void (*step)(struct kube_call *call));
+
+/* The two halves of that: whether it is for the worker, and sends it there. ST_NOMEM;
+ * ST_REQUEST_TOO_MANY_REQUESTS, but if the worker finds out later that it has too much to do, the
+ * call is refused. */
+MUST_CHECK
+bool kube_call_is_large(const struct kube_call *call, size_t bytes);
+MUST_CHECK
+enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call *call));
 
 /* Its peer has gone: if it is away, it need not be worked on. */
 void kube_call_give_up(struct kube_call *call);
