@@ -16,7 +16,9 @@ enum { ARENA_BYTES_MAX = 256 << 20, OPS_MAX = 128, RUNS = 3 };
 
 static void check_encoding(const struct kv_answer *answer, size_t step, struct arena *arena)
 {
-    struct kv_header header = {.cluster_id = 1, .member_id = 2, .revision = 3, .raft_term = 4};
+    struct kv_ids ids;
+    kv_ids_init(&ids, 1, 2);
+    struct kv_header header = {.ids = &ids, .revision = 3, .raft_term = 4};
     struct kv_plan plan;
     struct kv_writer writer;
     enum status status = kv_plan_make(&plan, answer, &header, arena);

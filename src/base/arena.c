@@ -53,17 +53,21 @@ void arena_charge(struct arena *arena, struct account *account)
     arena_keep_account(arena);
 }
 
+static void free_blocks(struct arena *arena)
+{
+    account_release(arena->account, arena->held_bytes);
+    for (struct arena_block *block = arena->blocks, *older; block; block = older) {
+        older = block->older;
+        free(block);
+    }
+}
+
 void arena_fini(struct arena *arena)
 {
-    struct arena_block *block = arena->blocks;
-    account_release(arena->account, arena->held_bytes);
+    if (arena->blocks)
+        free_blocks(arena);
     if (arena->has_account_ref)
         account_unref(arena->account);
-    while (block) {
-        struct arena_block *older = block->older;
-        free(block);
-        block = older;
-    }
     *arena = (struct arena){0};
 }
 

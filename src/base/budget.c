@@ -316,16 +316,3 @@ enum status account_follow(struct account *account, const struct buf *buf, size_
     *charged = now;
     return ST_OK;
 }
-
-void account_buf_fini(struct account *account, struct buf *buf)
-{
-    account_release(account, buf->capacity);
-    buf_fini(buf);
-}
-
-void account_buf_reset(struct account *account, struct buf *buf, size_t keep_max)
-{
-    size_t before = buf->capacity;
-    buf_reset(buf, keep_max);
-    account_release(account, before - buf->capacity);
-}

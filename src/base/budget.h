@@ -86,8 +86,20 @@ enum status account_reserve_anyway(struct account *account, struct buf *buf, siz
  * capacity differs from *charged. ST_NOMEM: refused, and nothing has changed. */
 MUST_CHECK
 enum status account_follow(struct account *account, const struct buf *buf, size_t *charged);
-/* As buf_fini and buf_reset. */
-void account_buf_fini(struct account *account, struct buf *buf);
-void account_buf_reset(struct account *account, struct buf *buf, size_t keep_max);
+/* As buf_fini and buf_reset. Most buffers of most calls hold nothing. */
+static inline void account_buf_fini(struct account *account, struct buf *buf)
+{
+    if (!buf->capacity)
+        return;
+    account_release(account, buf->capacity);
+    buf_fini(buf);
+}
+
+static inline void account_buf_reset(struct account *account, struct buf *buf, size_t keep_max)
+{
+    buf->len = 0;
+    if (buf->capacity > keep_max)
+        account_buf_fini(account, buf);
+}
 
 #endif

@@ -33,7 +33,7 @@ struct turn {
     int64_t begun_ns;
 
     const char *phase; /* what work without a name is called */
-    const char *doing; /* the work under way */
+    const char *doing; /* the work under way; NULL: that before is over, nothing else has begun */
     struct slice what;
     int64_t since_ns; /* coarse */
     uint8_t copied[TURN_TEXT_BYTES];
@@ -155,25 +155,24 @@ static void note_longest(struct turn *turn, int64_t took_ns)
     turn->longest_ns = took_ns;
     turn->peer[0] = 0;
     turn->peer_wanted = took_ns >= TURN_LONG_NS / 2;
-    snprintf(turn->longest, sizeof(turn->longest), "%s%s%.*s", turn->doing,
-             turn->what.len ? " " : "", (int)size_min(turn->what.len, TURN_TEXT_BYTES),
-             (const char *)turn->what.ptr);
+    snprintf(turn->longest, sizeof(turn->longest), "%s%s%.*s",
+             turn->doing ? turn->doing : turn->phase, turn->what.len ? " " : "",
+             (int)size_min(turn->what.len, TURN_TEXT_BYTES), (const char *)turn->what.ptr);
 }
 
-static void switch_work(struct turn *turn, const char *doing, struct slice what)
+/* The work under way is over, or never began: what follows is the caller's to name. */
+static void end_work(struct turn *turn)
 {
     int64_t now_ns = clock_coarse_ns(turn->turns->options.clock);
     int64_t took_ns = now_ns - turn->since_ns;
     if (UNLIKELY(took_ns > turn->longest_ns && took_ns >= WORTH_NOTING_NS))
         note_longest(turn, took_ns);
-    turn->doing = doing;
-    turn->what = what;
     turn->since_ns = now_ns;
+    turn->doing = NULL;
+    turn->what = SLICE_EMPTY;
 }
 
 /* -- Turns -- */
-
-static const char beginning[] = "beginning the turn";
 
 static void read_cpu(struct turn *turn, int64_t now_ns)
 {
@@ -186,7 +185,8 @@ void turn_begin(struct turn *turn, int64_t now_ns)
     if (!turn)
         return;
     turn->begun_ns = now_ns;
-    turn->phase = turn->doing = beginning;
+    turn->phase = "beginning the turn";
+    turn->doing = NULL;
     turn->what = SLICE_EMPTY;
     turn->since_ns = now_ns;
     turn->longest_ns = 0;
@@ -228,7 +228,7 @@ void turn_end(struct turn *turn, int64_t now_ns)
     int64_t took_ns = now_ns > turn->begun_ns ? now_ns - turn->begun_ns : 0;
     metric_observe(turn->block, turn->first_slot, &seconds, took_ns);
     if (UNLIKELY(took_ns >= TURN_LONG_NS)) {
-        switch_work(turn, turn->phase, SLICE_EMPTY);
+        end_work(turn);
         report(turn, now_ns, took_ns);
     }
     turn_here = NULL;
@@ -236,14 +236,17 @@ void turn_end(struct turn *turn, int64_t now_ns)
 
 /* -- Work -- */
 
-/* What was done in the phase since the last piece of work ended was done for this one, such as
- * reading its request. That way a piece costs one look at the clock and not two. */
+/*
+ * What was done in the phase since the last piece of work ended was done for this one, such as
+ * reading its request. Calls of one method that follow each other are one piece. So a piece costs
+ * one look at the clock, and many small ones cost no more.
+ */
 static void begin_work(struct turn *turn, const char *doing, struct slice what)
 {
-    if (turn->doing != turn->phase) {
-        switch_work(turn, doing, what);
+    if (turn->doing == doing && turn->what.ptr == what.ptr)
         return;
-    }
+    if (turn->doing && turn->doing != turn->phase)
+        end_work(turn);
     turn->doing = doing;
     turn->what = what;
 }
@@ -267,7 +270,7 @@ void turn_work_copy_in(struct turn *turn, const char *doing, struct slice first,
 
 bool turn_work_done_in(struct turn *turn)
 {
-    switch_work(turn, turn->phase, SLICE_EMPTY);
+    end_work(turn);
     bool wanted = turn->peer_wanted;
     turn->peer_wanted = false;
     return wanted;
@@ -275,11 +278,9 @@ bool turn_work_done_in(struct turn *turn)
 
 void turn_phase_in(struct turn *turn, const char *doing)
 {
-    if (turn->doing == beginning)
-        turn->doing = doing; /* nothing was done yet */
-    else
-        switch_work(turn, doing, SLICE_EMPTY);
-    turn->phase = doing;
+    if (turn->doing)
+        end_work(turn);
+    turn->phase = turn->doing = doing;
     turn->peer_wanted = false;
 }
 

@@ -9,7 +9,7 @@
  * reported with its longest piece of work, so that an operator learns which request held up
  * everybody else on that thread.
  *
- * Naming a piece of work costs a read of the coarse clock, which is a few nanoseconds and right to
+ * Ending a piece of work costs a read of the coarse clock, which is a few nanoseconds and right to
  * some milliseconds; nothing is formatted unless a piece of work was long. Code that names work
  * does not have to know who runs it: without a turn under way on this thread nothing happens.
  *

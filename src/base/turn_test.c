@@ -158,6 +158,61 @@ static void work_of_one_phase_is_not_blamed_on_a_peer_of_the_next(void **state)
     fixture_fini(&f);
 }
 
+static void calls_of_one_method_in_a_row_are_one_piece_of_work(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct slice range = SLICE_LITERAL("/KV/Range"), put = SLICE_LITERAL("/KV/Put");
+    fixture_init(&f);
+    begin(&f);
+    turn_phase("serving sockets");
+    turn_work("calling", put);
+    pass(&f, 40);
+    for (int i = 0; i < 30; i++) {
+        turn_work("calling", range);
+        pass(&f, 2);
+    }
+    assert_true(turn_work_done());
+    turn_work("calling", range); /* of another peer */
+    pass(&f, 20);
+    assert_false(turn_work_done());
+    end(&f);
+    assert_string_equal(f.work, "calling /KV/Range");
+    assert_int_equal(f.last.work_ns, 60 * NS_PER_MS);
+    fixture_fini(&f);
+}
+
+/* Work after a piece that is over is its phase's while the phase lasts, and no other's. */
+static void work_without_a_name_is_called_as_its_phase(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    turn_phase("serving sockets");
+    turn_work("calling", SLICE_LITERAL("/KV/Range"));
+    pass(&f, 30);
+    assert_false(turn_work_done());
+    pass(&f, 150); /* such as reading frames of no call */
+    assert_true(turn_work_done());
+    turn_phase("publishing");
+    pass(&f, 170);
+    turn_phase("sending");
+    pass(&f, 20);
+    end(&f);
+    assert_string_equal(f.work, "publishing");
+    assert_int_equal(f.last.work_ns, 170 * NS_PER_MS);
+    begin(&f);
+    turn_phase("serving sockets");
+    assert_false(turn_work_done());
+    pass(&f, 150);
+    assert_true(turn_work_done());
+    turn_phase("sending");
+    end(&f);
+    assert_string_equal(f.work, "serving sockets");
+    fixture_fini(&f);
+}
+
 /* The machine was busy with something else: the report shows that it was not this thread. */
 static void time_without_the_processor_is_told_apart(void **state)
 {
@@ -355,6 +410,8 @@ int main(void)
         cmocka_unit_test(turn_below_the_limit_is_only_counted),
         cmocka_unit_test(last_work_of_a_turn_is_named_from_a_copy),
         cmocka_unit_test(work_of_one_phase_is_not_blamed_on_a_peer_of_the_next),
+        cmocka_unit_test(calls_of_one_method_in_a_row_are_one_piece_of_work),
+        cmocka_unit_test(work_without_a_name_is_called_as_its_phase),
         cmocka_unit_test(time_without_the_processor_is_told_apart),
         cmocka_unit_test(reports_are_limited_and_the_others_counted),
         cmocka_unit_test(each_turn_is_reported_with_its_own_work),

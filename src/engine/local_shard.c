@@ -124,10 +124,8 @@ void local_shard_turn_begin(struct engine_shard *base)
 {
     /* Reads take the newest view by themselves, which costs one load; watches share one. */
     struct local_shard *shard = shard_of(base);
-    if (shard->watch) {
-        turn_phase("looking at what was written, for watches");
+    if (shard->watch)
         local_watch_turn_begin(shard->watch);
-    }
     local_shard_take_rights(shard);
     ranges_turn(shard);
 }

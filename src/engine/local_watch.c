@@ -1,6 +1,7 @@
 #include "engine/local_watch.h"
 
 #include "base/random.h"
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "engine/local_history.h"
 #include "engine/local_shard.h"
@@ -124,6 +125,7 @@ void local_watch_turn_begin(struct local_watch *watch)
     int64_t now_ns = loop_now_ns(watch->shard->loop);
     if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
         return;
+    turn_phase("looking at what was written, for watches");
     if (watch->rests && watch_hub_rests_until(watch->hub) <= now_ns)
         end_rest(watch);
     local_history_turn_begin(watch->history);

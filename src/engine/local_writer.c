@@ -315,8 +315,16 @@ static unsigned shard_number(const struct engine_op *op)
     return CONTAINER_OF(op->shard, struct local_shard, shard)->number;
 }
 
+static bool leases_are_over(const struct local_writer *writer)
+{
+    return local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns;
+}
+
 static void expire_leases(struct local_writer *writer)
 {
+    if (!leases_are_over(writer))
+        return;
+    turn_phase("revoking leases that have expired");
     enum status status = admit(writer, 0);
     if (status != ST_OK)
         local_lease_hold(&writer->lease, writer->now_ns); /* nothing is changed any more */
@@ -421,7 +429,6 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
-    turn_phase("revoking leases that have expired");
     expire_leases(writer);
     commit_group(writer); /* which may take long too */
     breath_here = NULL;
@@ -445,8 +452,7 @@ static int64_t heard_ns(const struct local_writer *writer)
 static bool awaits_hearing(struct local_writer *writer)
 {
     struct engine_local *engine = writer->engine;
-    if (!local_lease_is_due(&writer->lease, writer->now_ns) ||
-        local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns)
+    if (!local_lease_is_due(&writer->lease, writer->now_ns) || leases_are_over(writer))
         return false;
     for (unsigned i = 0; i < engine->options.shards_max; i++)
         if (local_hearing_heard(&engine->hearing[i]) < writer->now_ns)
@@ -621,7 +627,7 @@ static void take_time(struct local_writer *writer)
         local_lease_away(&writer->lease, before_ns + stall_ns, writer->now_ns);
 }
 
-static void rest(struct local_writer *writer)
+static void rest(struct local_writer *writer, int64_t from_ns)
 {
     int64_t until_ns = local_lease_next_ns(&writer->lease);
     if (writer->hears)
@@ -633,7 +639,6 @@ static void rest(struct local_writer *writer)
     if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
         until_ns = retired_ns;
     writer->rest_until_ns = until_ns;
-    int64_t from_ns = now_ns();
     if (until_ns > from_ns)
         mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
 }
@@ -647,7 +652,7 @@ static void *writer_main(void *arg)
         take_lease_reads(writer);
         take_deferred(writer);
         struct mailbox_node *requests = mailbox_take(&writer->requests);
-        if (requests || local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns)
+        if (requests || leases_are_over(writer))
             run_requests(writer, requests);
         take_jobs(writer);
         bool retired = store_has_retired(writer->engine->store);
@@ -655,9 +660,10 @@ static void *writer_main(void *arg)
             writer->settling)
             steps(writer);
         writer->hears = awaits_hearing(writer);
-        turn_end(writer->turn, now_ns());
+        int64_t ended_ns = now_ns();
+        turn_end(writer->turn, ended_ns);
         if (nothing_to_do(writer))
-            rest(writer);
+            rest(writer, ended_ns);
     }
     return NULL;
 }

@@ -57,6 +57,7 @@ enum status etcd_face_new(const struct etcd_config *config, struct engine *engin
     face->engine = engine;
     face->shard = shard;
     face->identity = engine_identity_get(engine);
+    kv_ids_init(&face->ids, face->identity.cluster_id, face->identity.member_id);
     list_init(&face->watches);
     face->rights.changed = watch_service_rights_changed;
     face->rights.ctx = face;
@@ -166,8 +167,7 @@ bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, str
 struct kv_header etcd_header(const struct etcd_face *face, int64_t revision)
 {
     return (struct kv_header){
-        .cluster_id = face->identity.cluster_id,
-        .member_id = face->identity.member_id,
+        .ids = &face->ids,
         .revision = revision,
         .raft_term = face->identity.raft_term,
     };

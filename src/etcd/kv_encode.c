@@ -1,9 +1,21 @@
 #include "etcd/kv_encode.h"
 
+void kv_ids_init(struct kv_ids *ids, uint64_t cluster_id, uint64_t member_id)
+{
+    uint8_t *end = pb_uint_write(ids->bytes, 1, cluster_id);
+    end = pb_uint_write(end, 2, member_id);
+    ids->len = (uint8_t)(end - ids->bytes);
+}
+
+static struct slice header_ids(const struct kv_header *header)
+{
+    return header->ids ? slice_of(header->ids->bytes, header->ids->len) : SLICE_EMPTY;
+}
+
 static size_t header_body_size(const struct kv_header *header)
 {
-    return pb_uint_size(1, header->cluster_id) + pb_uint_size(2, header->member_id) +
-           pb_uint_size(3, (uint64_t)header->revision) + pb_uint_size(4, header->raft_term);
+    return header_ids(header).len + pb_uint_size(3, (uint64_t)header->revision) +
+           pb_uint_size(4, header->raft_term);
 }
 
 size_t kv_header_size(const struct kv_header *header)
@@ -13,10 +25,10 @@ size_t kv_header_size(const struct kv_header *header)
 
 uint8_t *kv_header_write(uint8_t *dst, const struct kv_header *header)
 {
+    struct slice ids = header_ids(header);
     dst = pb_message_head_write(dst, 1, header_body_size(header));
-    dst = pb_uint_write(dst, 1, header->cluster_id);
-    dst = pb_uint_write(dst, 2, header->member_id);
-    dst = pb_uint_write(dst, 3, (uint64_t)header->revision);
+    slice_copy(dst, ids);
+    dst = pb_uint_write(dst + ids.len, 3, (uint64_t)header->revision);
     return pb_uint_write(dst, 4, header->raft_term);
 }
 

@@ -18,9 +18,15 @@
 #include "codec/pb/pb.h"
 #include "codec/pb/wire.h"
 
+/* The ids of cluster and member as they stand in every header: long numbers, encoded once. */
+struct kv_ids {
+    uint8_t len;
+    uint8_t bytes[2 * (1 + PB_VARINT_BYTES_MAX)];
+};
+void kv_ids_init(struct kv_ids *ids, uint64_t cluster_id, uint64_t member_id);
+
 struct kv_header {
-    uint64_t cluster_id;
-    uint64_t member_id;
+    const struct kv_ids *ids; /* NULL: none, as inside a transaction */
     int64_t revision;
     uint64_t raft_term;
 };

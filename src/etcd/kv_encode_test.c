@@ -10,9 +10,18 @@
 
 static struct arena arena;
 
+static const uint64_t cluster_id = UINT64_MAX, member_id = 0x8e9e05c52164694d;
+static struct kv_ids ids;
+static const struct kv_header full_header = {
+    .ids = &ids,
+    .revision = 1234567,
+    .raft_term = 2,
+};
+
 static int setup(void **state)
 {
     (void)state;
+    kv_ids_init(&ids, cluster_id, member_id);
     arena_init(&arena, NULL, 0, 1 << 20);
     return 0;
 }
@@ -23,13 +32,6 @@ static int teardown(void **state)
     arena_fini(&arena);
     return 0;
 }
-
-static const struct kv_header full_header = {
-    .cluster_id = UINT64_MAX,
-    .member_id = 0x8e9e05c52164694d,
-    .revision = 1234567,
-    .raft_term = 2,
-};
 
 static struct pb_key_value sample(unsigned i)
 {
@@ -90,8 +92,8 @@ static void assert_bytes(struct slice bytes, const struct pb_message *type, cons
 static struct pb_response_header pb_header_of(const struct kv_header *header)
 {
     return (struct pb_response_header){
-        .cluster_id = header->cluster_id,
-        .member_id = header->member_id,
+        .cluster_id = cluster_id,
+        .member_id = member_id,
         .revision = header->revision,
         .raft_term = header->raft_term,
     };

@@ -92,13 +92,8 @@ static enum status answer_one(struct keep_alive *k, struct pb_response_header *h
 
 static enum status answer_batch(struct keep_alive *k)
 {
-    struct kv_header ids = etcd_header(k->face, k->renewals.op.revision);
-    struct pb_response_header header = {
-        .cluster_id = ids.cluster_id,
-        .member_id = ids.member_id,
-        .revision = ids.revision,
-        .raft_term = ids.raft_term,
-    };
+    struct pb_response_header header;
+    etcd_header_fill(k->face, k->renewals.op.revision, &header);
     for (size_t i = 0; i < k->renewals.answered; i++)
         TRY(answer_one(k, &header, &k->renewals.items[i]));
     return ST_OK;

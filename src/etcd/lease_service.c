@@ -30,13 +30,8 @@ static void lease_done(struct engine_op *op)
     } else if (op->status != ST_OK) {
         etcd_call_fail_op(l->call, op);
     } else {
-        struct kv_header ids = etcd_header(l->face, op->revision);
-        struct pb_response_header header = {
-            .cluster_id = ids.cluster_id,
-            .member_id = ids.member_id,
-            .revision = ids.revision,
-            .raft_term = ids.raft_term,
-        };
+        struct pb_response_header header;
+        etcd_header_fill(l->face, op->revision, &header);
         l->reply(l, &header);
     }
 }

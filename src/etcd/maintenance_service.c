@@ -11,13 +11,9 @@
 
 static struct pb_response_header header_at(const struct etcd_face *face, int64_t revision)
 {
-    struct kv_header header = etcd_header(face, revision);
-    return (struct pb_response_header){
-        .cluster_id = header.cluster_id,
-        .member_id = header.member_id,
-        .revision = header.revision,
-        .raft_term = header.raft_term,
-    };
+    struct pb_response_header header;
+    etcd_header_fill(face, revision, &header);
+    return header;
 }
 
 /* -- Answered at once -- */

@@ -22,6 +22,7 @@ struct etcd_face {
     struct engine *engine;
     struct engine_shard *shard;
     struct engine_identity identity;
+    struct kv_ids ids;                  /* of identity */
     size_t under_way;                   /* operations the engine has not answered */
     struct grpc_services *services;     /* owned */
     struct http_routes *routes;         /* owned */

@@ -25,6 +25,8 @@ struct loop {
     struct loop_hooks hooks;
     struct turn *turn; /* borrowed; NULL: not measured */
     bool go_on;        /* end_of_turn has more to do */
+    bool woken;        /* by the waker, and its mailboxes were not looked at since */
+    bool mail_left;    /* some mailbox had more messages than a turn delivers */
     bool running;      /* in loop_run: single turns after it wait as usual */
     atomic_bool stopping;
 
@@ -162,10 +164,9 @@ void loop_defer_cancel(struct deferred *deferred)
 
 /* -- waiting -- */
 
-static bool has_mail(void *ctx)
+static bool has_mail(const struct loop *loop)
 {
-    struct loop *loop = ctx;
-    struct mailbox *mailbox;
+    const struct mailbox *mailbox;
     LIST_FOREACH (mailbox, &loop->mailboxes, in_loop)
         if (!mailbox_empty(mailbox))
             return true;
@@ -175,12 +176,13 @@ static bool has_mail(void *ctx)
 /* What needs no wait and no other thread. */
 static bool has_work(const struct loop *loop)
 {
-    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred) || loop->go_on;
+    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred) || loop->go_on ||
+           loop->mail_left;
 }
 
 int64_t loop_next_ns(const struct loop *loop)
 {
-    if (has_work(loop) || has_mail((void *)(uintptr_t)loop))
+    if (has_work(loop) || has_mail(loop))
         return loop->now_ns;
     return timers_next_ns(&loop->timers);
 }
@@ -213,16 +215,16 @@ static void wait_for_work(struct loop *loop, int64_t wait_max_ns)
 {
     if (loop->ready_next < loop->ready_count)
         return;
-    if (has_work(loop) || has_mail(loop))
+    if (has_work(loop) || (!loop->waker && has_mail(loop)))
         wait_max_ns = 0;
     int64_t wait_ns = wait_max_ns > 0 ? wait_time(loop, wait_max_ns) : 0;
     if (wait_ns <= 0 || !loop->waker) {
         poll_ready(loop, wait_ns);
         return;
     }
-    waker_announce_and_look(loop->waker);
-    poll_ready(loop, has_mail(loop) ? 0 : wait_ns);
-    waker_retract(loop->waker);
+    bool sleeps = waker_announce(loop->waker);
+    poll_ready(loop, sleeps ? wait_ns : 0);
+    loop->woken = !sleeps || waker_retract(loop->waker);
 }
 
 /* -- a turn -- */
@@ -261,14 +263,25 @@ static void note_heard(struct loop *loop)
     loop->sweep_served = 0;
 }
 
+/* Whoever posts a message wakes the loop, so that it need not look at each of its mailboxes. */
+static bool may_have_mail(struct loop *loop)
+{
+    bool woken = !loop->waker || waker_take(loop->waker) || loop->woken;
+    loop->woken = false;
+    return woken || loop->mail_left;
+}
+
 static void serve_mailboxes(struct loop *loop)
 {
     struct mailbox *mailbox, *following;
+    if (!may_have_mail(loop))
+        return;
+    loop->mail_left = false;
     LIST_FOREACH_SAFE (mailbox, following, &loop->mailboxes, in_loop) {
         if (mailbox_empty(mailbox))
             continue;
         turn_phase("receiving messages");
-        mailbox_deliver(mailbox, MESSAGES_PER_TURN);
+        loop->mail_left |= mailbox_deliver(mailbox, MESSAGES_PER_TURN);
     }
 }
 

@@ -53,11 +53,6 @@ void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node)
     mailbox_post_chain(mailbox, node, node);
 }
 
-bool mailbox_empty(const struct mailbox *mailbox)
-{
-    return !mailbox->taken && !atomic_load_explicit(&mailbox->newest, memory_order_seq_cst);
-}
-
 struct mailbox_node *mailbox_take(struct mailbox *mailbox)
 {
     struct mailbox_node *oldest = NULL;

@@ -47,7 +47,10 @@ void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
 
 /* Receiver: everything posted so far, oldest first, linked by next; NULL when there is nothing. */
 struct mailbox_node *mailbox_take(struct mailbox *mailbox);
-bool mailbox_empty(const struct mailbox *mailbox);
+static inline bool mailbox_empty(const struct mailbox *mailbox)
+{
+    return !mailbox->taken && !atomic_load_explicit(&mailbox->newest, memory_order_seq_cst);
+}
 
 /*
  * Receiver, a plain thread: returns when there is something to take, when its waker was woken for

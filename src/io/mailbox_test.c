@@ -163,6 +163,37 @@ struct producer {
     unsigned index;
 };
 
+static void count_letter(void *owner, struct mailbox_node *node)
+{
+    unsigned *count = owner;
+    assert_int_equal(letter_of(node)->number, (*count)++);
+}
+
+static void what_one_turn_does_not_receive_the_next_one_does(void **state)
+{
+    (void)state;
+    struct letter *letters = sent[0];
+    AUTO(loop_freep) struct loop *loop = NULL;
+    assert_int_equal(loop_new(clock_system(), &loop), ST_OK);
+    struct mailbox mailbox;
+    unsigned count = 0;
+    mailbox_attach(&mailbox, loop, count_letter, &count);
+    for (unsigned i = 0; i < LETTERS; i++) {
+        letters[i].number = i;
+        letters[i].node.next = i + 1 < LETTERS ? &letters[i + 1].node : NULL;
+    }
+    mailbox_post_chain(&mailbox, &letters[0].node, &letters[LETTERS - 1].node);
+    loop_turn(loop, NS_PER_S);
+    assert_in_range(count, 1, LETTERS - 1);
+    for (unsigned i = 1, before = 0; i < LETTERS && count < LETTERS; i++) {
+        before = count;
+        loop_turn(loop, CLOCK_NEVER); /* it does not wait */
+        assert_true(count > before);
+    }
+    assert_int_equal(count, LETTERS);
+    mailbox_detach(&mailbox);
+}
+
 static void *produce(void *arg)
 {
     struct producer *me = arg;
@@ -356,6 +387,7 @@ int main(void)
         cmocka_unit_test(wake_while_awake_is_kept_for_one_wait),
         cmocka_unit_test(wait_ends_for_anything_that_shares_the_waker),
         cmocka_unit_test(receiving_may_post_to_the_same_mailbox),
+        cmocka_unit_test(what_one_turn_does_not_receive_the_next_one_does),
         cmocka_unit_test(plain_thread_gets_every_message_once),
         cmocka_unit_test(loop_gets_every_message_once),
         cmocka_unit_test(round_trip_is_quick),

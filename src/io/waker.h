@@ -49,21 +49,24 @@ static inline void waker_wake_seq_cst(struct waker *waker)
 
 /* False: a wake-up was kept, and is now used up. Do not sleep, look. */
 bool waker_announce(struct waker *waker);
-/* For a sleeper that looks at everything after announcing: drops a kept wake-up. */
-static inline void waker_announce_and_look(struct waker *waker)
-{
-    atomic_exchange_explicit(&waker->state, WAKER_ANNOUNCED, memory_order_seq_cst);
-}
 
-/* After sleeping, or instead. */
-static inline void waker_retract(struct waker *waker)
+/* After sleeping, or instead. True: a wake-up has come, and is now used up. */
+static inline bool waker_retract(struct waker *waker)
 {
-    atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_seq_cst);
+    return atomic_exchange_explicit(&waker->state, WAKER_AWAKE, memory_order_seq_cst) ==
+           WAKER_NOTIFIED;
 }
 
 static inline bool waker_notified(const struct waker *waker)
 {
     return atomic_load_explicit(&waker->state, memory_order_seq_cst) == WAKER_NOTIFIED;
+}
+
+/* The sleeper, awake. True: a wake-up was kept, and is now used up. Whatever was published before
+ * a wake-up that is not kept now is seen after this call. */
+static inline bool waker_take(struct waker *waker)
+{
+    return waker_notified(waker) && waker_retract(waker);
 }
 
 /* Of a thread's own waker, announced: returns when woken, at the latest after timeout_ns, possibly

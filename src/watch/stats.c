@@ -68,11 +68,15 @@ static void write_words(struct watch_board *board, const void *words, size_t byt
 
 void watch_board_write_stats(struct watch_board *board, const struct watch_stats *stats)
 {
+    if (memcmp(&board->written, stats, sizeof(*stats)) == 0)
+        return;
+    board->written = *stats;
     write_words(board, stats, sizeof(*stats));
 }
 
 void watch_board_write(struct watch_board *board, const struct watch_report *report)
 {
+    board->written = report->stats;
     write_words(board, report, sizeof(*report));
 }
 

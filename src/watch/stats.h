@@ -61,9 +61,10 @@ enum { WATCH_BOARD_WORDS = sizeof(struct watch_report) / sizeof(uint64_t) };
 struct watch_board {
     _Atomic uint64_t sequence; /* odd while it is being written */
     _Atomic uint64_t words[WATCH_BOARD_WORDS];
+    struct watch_stats written; /* the counters among the words; only the writer looks at it */
 };
 
-/* The counters alone: for every turn. */
+/* The counters alone: for every turn. Those of most turns are already there. */
 void watch_board_write_stats(struct watch_board *board, const struct watch_stats *stats);
 void watch_board_write(struct watch_board *board, const struct watch_report *report);
 void watch_board_read(const struct watch_board *board, struct watch_report *ret_report);

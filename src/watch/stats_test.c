@@ -299,6 +299,21 @@ static void a_board_is_read_whole_while_it_is_written(void **state)
     pthread_join(thread, NULL);
 }
 
+static void a_board_shows_what_was_written_last(void **state)
+{
+    (void)state;
+    static struct watch_board board;
+    struct watch_report one = {.stats.streams = 1}, two = {.stats.streams = 2}, shown;
+    watch_board_write_stats(&board, &one.stats);
+    watch_board_write_stats(&board, &one.stats);
+    watch_board_read(&board, &shown);
+    assert_int_equal(shown.stats.streams, 1);
+    watch_board_write(&board, &two);
+    watch_board_write_stats(&board, &one.stats); /* as it was before the report */
+    watch_board_read(&board, &shown);
+    assert_int_equal(shown.stats.streams, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +322,7 @@ int main(void)
         cmocka_unit_test(watches_beyond_what_all_hubs_may_have_are_refused),
         cmocka_unit_test(a_stream_of_very_many_watchers_goes_in_steps),
         cmocka_unit_test(a_board_is_read_whole_while_it_is_written),
+        cmocka_unit_test(a_board_shows_what_was_written_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static inline void test_echo(struct grpc_call *call, void *service, struct slice
 {
     test_note(call, service, message);
     if (!test_send(call, message))
-        grpc_call_fail(call, ST_LIMIT);
+        grpc_call_fail(call, ST_NOMEM);
     grpc_call_finish(call);
 }
 
@@ -76,7 +76,7 @@ static inline void test_chat(struct grpc_call *call, void *service, struct slice
 {
     test_note(call, service, message);
     if (!test_send(call, message))
-        grpc_call_fail(call, ST_LIMIT);
+        grpc_call_fail(call, ST_NOMEM);
 }
 
 static inline void test_chat_end(struct grpc_call *call, void *service)

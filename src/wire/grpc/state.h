@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    GRPC_CALL_BYTES = 768,         /* a whole call with its first arena bytes */
+    GRPC_CALL_BYTES = 1280,        /* a whole call, with arena bytes for a get or put of 256 */
     GRPC_PARKING_CALL_BYTES = 424, /* one that parks lives long: there may be a 100,000 of them */
     GRPC_TEXT_BYTES_MAX = 4096,
 };

@@ -2,7 +2,7 @@
 #include "wire/h2/state.h"
 
 enum {
-    STREAM_BYTES = 1024, /* about what a call is, without what its service makes of it */
+    STREAM_BYTES = 1280, /* about what a call is, with its first bytes of memory */
     STREAMS_BYTES_FREE = 4096,
     STREAMS_BYTES_STEP = 16 * 1024,   /* taken ahead while calls are under way */
     STREAMS_BYTES_ANYWAY = 16 * 1024, /* so that a refusal can be told in the words of gRPC */
