@@ -279,6 +279,7 @@ static void each_turn_is_reported_with_its_own_work(void **state)
     for (int i = 0; i < 30; i++) {
         turn_work("calling", SLICE_LITERAL("/KV/Put"));
         pass(&f, 4);
+        assert_false(turn_work_done()); /* the next is of another peer */
     }
     end(&f);
     assert_string_equal(f.work, "many pieces of work");
