@@ -76,8 +76,12 @@ class Hoard:
             if not c.send(sent):
                 return
 
-    def http(self, request, port=None):
-        s = socket.create_connection(("127.0.0.1", port or self.port), 5)
+    def http(self, request, port=None, receive_buffer=None):
+        s = socket.socket()
+        if receive_buffer:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        s.settimeout(5)
+        s.connect(("127.0.0.1", port or self.port))
         s.settimeout(2)
         self.sockets.append(s)
         with contextlib.suppress(OSError):
@@ -342,6 +346,19 @@ class Memory(Attacked):
         self.store_large_objects()
         self.watch_over()
         self.attack_with_lists()
+        self.eventually(lambda: metric(self.vigil, "vigil_client_memory_refusals_total") > 0)
+        self.check()
+
+    def test_events_of_the_v2_api(self):
+        """Each that waits holds one, until it is read."""
+        self.begin("--enable-v2")
+        self.watch_over()
+        for _ in range(60):
+            self.hoard.http(b"GET /v2/keys/a?wait=true&stream=true HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", receive_buffer=4096)
+        self.eventually(lambda: metric(self.vigil, "etcd_debugging_mvcc_watcher_total") >= 60)
+        put = http_request("PUT", "/v2/keys/a", b"value=" + b"x" * MIB, kind="application/x-www-form-urlencoded")
+        for _ in range(2):  # the second has the first as what was there before
+            self.hoard.http(put)
         self.eventually(lambda: metric(self.vigil, "vigil_client_memory_refusals_total") > 0)
         self.check()
 
