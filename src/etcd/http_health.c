@@ -103,9 +103,17 @@ static const char *alarm_name(unsigned type, char to[16])
     return to;
 }
 
+static struct buf room_for(struct slice query)
+{
+    struct buf room = {0};
+    size_t bytes = query.len + 1;
+    (void)xalloc_check(buf_reserve(&room, bytes) == ST_OK ? room.ptr : NULL, bytes);
+    return room;
+}
+
 static bool is_excluded(struct slice query, const char *name)
 {
-    AUTO(buf_fini) struct buf scratch = {0};
+    AUTO(buf_fini) struct buf scratch = room_for(query);
     struct http_field pair;
     while (http_query_next(&query, &scratch, &pair)) {
         if (slice_equal(pair.name, SLICE_LITERAL("exclude")) &&
@@ -232,7 +240,7 @@ static void on_end(struct http_exchange *x, void *service)
 static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned checks,
                        bool serializable)
 {
-    AUTO(buf_fini) struct buf scratch = {0};
+    AUTO(buf_fini) struct buf scratch = room_for(http_exchange_request(x)->query);
     struct slice value, query = http_exchange_request(x)->query;
     struct check_call *check = xcalloc(1, sizeof(*check));
     check->exchange = x;
@@ -259,7 +267,7 @@ static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned
 static void health(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct etcd_face *face = service;
-    AUTO(buf_fini) struct buf scratch = {0};
+    AUTO(buf_fini) struct buf scratch = room_for(request->query);
     struct slice value = SLICE_EMPTY;
     if (!http_is_get(x, request))
         return;

@@ -55,9 +55,12 @@ static void fail(struct v2_guard *g, enum status status)
         v2_reply_message(g->call->exchange, g->call->face, 500, status_text(status));
 }
 
-static void conclude(struct v2_guard *g, bool allowed, struct slice user)
+/* status: of finding out whether it is allowed. */
+static void conclude(struct v2_guard *g, enum status status, bool allowed, struct slice user)
 {
-    if (allowed)
+    if (status != ST_OK)
+        fail(g, status);
+    else if (allowed)
         g->next(g->call);
     else
         refuse(g, "the user has no role that allows it", user);
@@ -80,30 +83,37 @@ static enum status path_of(struct v2_call *call, struct slice *ret_path)
     return arena_dup(&call->arena, buf_slice(&path), ret_path);
 }
 
-static bool roles_allow(struct v2_guard *g, const struct v2_policy *policy,
-                        const struct v2_names *roles)
+static enum status roles_allow(struct v2_guard *g, const struct v2_policy *policy,
+                               const struct v2_names *roles, bool *ret_allowed)
 {
-    if (g->need == V2_NEED_ROOT)
-        return v2_names_hold(roles, SLICE_LITERAL(V2_ROOT_ROLE));
+    if (g->need == V2_NEED_ROOT) {
+        *ret_allowed = v2_names_hold(roles, SLICE_LITERAL(V2_ROOT_ROLE));
+        return ST_OK;
+    }
     struct slice method = http_exchange_request(g->call->exchange)->method;
     struct v2_access access = {
         .write = !slice_equal(method, SLICE_LITERAL("GET")) &&
                  !slice_equal(method, SLICE_LITERAL("HEAD")),
         .recursive = g->call->form.recursive,
     };
-    return path_of(g->call, &access.path) == ST_OK && v2_policy_allows(policy, roles, &access);
+    TRY(path_of(g->call, &access.path));
+    *ret_allowed = v2_policy_allows(policy, roles, &access);
+    return ST_OK;
 }
 
-static bool user_may(struct v2_guard *g, const struct v2_policy *policy, struct v2_user *user)
+static enum status user_may(struct v2_guard *g, const struct v2_policy *policy,
+                            struct v2_user *user, bool *ret_allowed)
 {
-    return v2_user_complete(&g->call->arena, user) == ST_OK && roles_allow(g, policy, &user->roles);
+    TRY(v2_user_complete(&g->call->arena, user));
+    return roles_allow(g, policy, &user->roles, ret_allowed);
 }
 
-static bool guest_may(struct v2_guard *g, const struct v2_policy *policy)
+static enum status guest_may(struct v2_guard *g, const struct v2_policy *policy, bool *ret_allowed)
 {
     struct slice name = SLICE_LITERAL(V2_GUEST_ROLE);
     struct v2_names roles = {.list = &name, .count = 1};
-    return g->need == V2_NEED_KEY && roles_allow(g, policy, &roles);
+    *ret_allowed = false;
+    return g->need == V2_NEED_KEY ? roles_allow(g, policy, &roles, ret_allowed) : ST_OK;
 }
 
 /* -- Who asks -- */
@@ -137,7 +147,7 @@ static void checked(struct desk_job *job)
     if (!v2_call_done(g->call))
         return;
     if (job->hasher.work.status == ST_OK)
-        conclude(g, g->allowed, g->user);
+        conclude(g, ST_OK, g->allowed, g->user);
     else if (job->hasher.work.status == ST_AUTH_FAILED || job->hasher.work.status == ST_INVALID)
         refuse(g, "the password is wrong, or there is no such user", g->user);
     else
@@ -148,10 +158,11 @@ static void check_password(struct v2_guard *g, const struct v2_policy *policy)
 {
     struct v2_user *user = v2_policy_user(policy, g->user);
     struct slice hash = user ? user->hash : desk_hash_of_nobody(g->call->face, &g->call->arena);
-    g->allowed = user && user_may(g, policy, user);
+    enum status status = user ? user_may(g, policy, user, &g->allowed) : ST_OK;
     g->job.done = checked;
-    enum status status = desk_check(
-        g->call->face, &g->job, http_exchange_request(g->call->exchange)->peer, g->password, hash);
+    if (status == ST_OK)
+        status = desk_check(g->call->face, &g->job, http_exchange_request(g->call->exchange)->peer,
+                            g->password, hash);
     if (status != ST_OK) {
         fail(g, status);
         return;
@@ -179,7 +190,10 @@ static void identify(struct v2_guard *g, const struct v2_policy *policy)
         name = slice_from_text(request->peer_name);
         user = v2_policy_user(policy, name);
     }
-    conclude(g, user ? user_may(g, policy, user) : guest_may(g, policy), name);
+    bool allowed = false;
+    enum status status =
+        user ? user_may(g, policy, user, &allowed) : guest_may(g, policy, &allowed);
+    conclude(g, status, allowed, name);
 }
 
 static void read_done(struct engine_op *op)

@@ -1,6 +1,6 @@
 /* Who may what of the v2 API, over connections of HTTP/1.1 and the fake engine: what comes when,
  * who leaves meanwhile, what fails. tests/live/v2_auth_test.py compares the answers with etcd's. */
-#include "base/buf.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "codec/base64.h"
 #include "codec/pb/rpc.pb.h"
@@ -126,17 +126,21 @@ static void store(struct fixture *f, struct slice document)
     arena_fini(&arena);
 }
 
-/* root with the password "p", and nothing for guests. */
+enum { LONG_NAME_BYTES = V2_POLICY_NAME_BYTES_MAX };
+
+/* root and somebody with a long name, with the password "p", and nothing for guests. */
 static void guard(struct fixture *f)
 {
-    char document[512];
+    static char document[LONG_NAME_BYTES + 1024];
     uint8_t salt[AUTH_SALT_BYTES] = {1}, hash[AUTH_HASH_BYTES];
     assert_int_equal(auth_password_hash(SLICE_LITERAL("p"), salt, AUTH_BCRYPT_COST_MIN, hash),
                      ST_OK);
     int len = snprintf(document, sizeof(document),
-                       "{\"enabled\":true,\"users\":[{\"user\":\"root\",\"hash\":\"%.*s\","
-                       "\"roles\":null}],\"roles\":[{\"role\":\"guest\"}]}",
-                       AUTH_HASH_BYTES, (const char *)hash);
+                       "{\"enabled\":true,\"users\":[{\"user\":\"%0*d\",\"hash\":\"%.*s\","
+                       "\"roles\":[\"root\"]},{\"user\":\"root\",\"hash\":\"%.*s\",\"roles\":"
+                       "null}],\"roles\":[{\"role\":\"guest\"}]}",
+                       LONG_NAME_BYTES, 0, AUTH_HASH_BYTES, (const char *)hash, AUTH_HASH_BYTES,
+                       (const char *)hash);
     store(f, slice_of(document, (size_t)len));
 }
 
@@ -146,7 +150,7 @@ static void ask(struct fixture *f, size_t c, const char *method, const char *pat
                 const char *body)
 {
     AUTO(buf_fini) struct buf request = {0};
-    char shown[256] = "";
+    char shown[4096] = "";
     if (user) {
         memcpy(shown, "Authorization: Basic ", strlen("Authorization: Basic ") + 1);
         size_t at = strlen(shown), len = base64_encoded_len(strlen(user));
@@ -316,6 +320,41 @@ static void what_cannot_be_read_opens_nothing(void **state)
     fixture_fini(&f);
 }
 
+enum { STARVED_MIN = 4000, STARVED_MAX = 16000, STARVED_STEP = 16 };
+
+/* Its password is right: whatever there is no memory for, it is not told that it is wrong. */
+static void want_of_memory_is_not_told_as_a_wrong_password(void **state)
+{
+    (void)state;
+    unsigned served = 0, starved = 0;
+    static char user[LONG_NAME_BYTES + 3];
+    struct fixture f;
+    snprintf(user, sizeof(user), "%0*d:p", LONG_NAME_BYTES, 0);
+    fixture_init(&f, 100, 1);
+    start_hasher(&f);
+    guard(&f);
+    for (size_t limit = STARVED_MIN; limit < STARVED_MAX; limit += STARVED_STEP) {
+        struct budget *budget;
+        struct account *account;
+        assert_int_equal(budget_new(limit, &budget), ST_OK);
+        assert_int_equal(account_new(budget, &account), ST_OK);
+        struct wire_hooks hooks = {.on_output = ignore, .account = account};
+        hang_up(&f, 0);
+        assert_int_equal(wire_connection_new(f.server, hooks, 1, &f.connections[0]), ST_OK);
+        int status = asked(&f, "GET", "keys/?recursive=true",
+                           limit / STARVED_STEP % 2 ? user : "root:p", "");
+        if (status != 0 && status != 200 && status != 429 && status != 500)
+            fail_msg("%d with %zu bytes: %s", status, limit, (const char *)f.out[0].ptr);
+        served += status == 200;
+        starved += status != 200;
+        hang_up(&f, 0);
+        account_unref(account);
+        budget_free(budget);
+    }
+    assert_true(served > 0 && starved > 0);
+    fixture_fini(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +364,7 @@ int main(void)
         cmocka_unit_test(who_leaves_at_any_step_leaves_nothing_behind),
         cmocka_unit_test(changes_at_the_same_time_are_all_kept),
         cmocka_unit_test(what_cannot_be_read_opens_nothing),
+        cmocka_unit_test(want_of_memory_is_not_told_as_a_wrong_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 
 /*
  * The next pair; the value of a name without '=' is empty. *ret_pair lives in scratch until the
- * next call with it. False: there is none, or no memory.
+ * next call with it. The caller has reserved room there for the whole query and one byte, so that
+ * no pair is missed for want of memory. False: there is none.
  */
 bool http_query_next(struct slice *rest, struct buf *scratch, struct http_field *ret_pair);
 

@@ -12,6 +12,7 @@ static void expect_pairs(const char *query, const char *wanted)
     AUTO(buf_fini) struct buf scratch = {0}, seen = {0};
     struct slice rest = slice_from_text(query);
     struct http_field pair;
+    assert_int_equal(buf_reserve(&scratch, rest.len + 1), ST_OK);
     while (http_query_next(&rest, &scratch, &pair))
         assert_int_equal(
             buf_append_format(&seen, "%.*s=%.*s|", SLICE_ARGS(pair.name), SLICE_ARGS(pair.value)),
@@ -37,6 +38,7 @@ static void first_value_of_a_name_counts(void **state)
     (void)state;
     AUTO(buf_fini) struct buf scratch = {0};
     struct slice value, query = SLICE_LITERAL("x=1&serializable=true&serializable=false");
+    assert_int_equal(buf_reserve(&scratch, query.len + 1), ST_OK);
     assert_true(http_query_get(query, SLICE_LITERAL("serializable"), &scratch, &value));
     assert_true(slice_equal(value, SLICE_LITERAL("true")));
     assert_false(http_query_get(query, SLICE_LITERAL("serial"), &scratch, &value));
