@@ -52,7 +52,7 @@ static bool bounds_seek(struct bounds *bounds, uint64_t id)
     return false;
 }
 
-/* LMDB has no checksums: a place that is none would be read as if it were one. */
+/* The sums of the checkpoint were right; still, a place that is none must not be read as one. */
 static bool is_sound(struct loading *loading, const struct backend_version *version)
 {
     uint64_t id, offset;

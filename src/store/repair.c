@@ -125,11 +125,13 @@ static enum status open_checkpoint(struct repairing *repairing, struct error *re
     if (!repairing->backend)
         TRY(backend_lmdb_open(repairing->dir.meta_path, options->checkpoint_map_bytes,
                               &repairing->backend, ret_error));
-    enum status status =
-        backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
+    /* What is lost of a checkpoint nobody can say: there is nothing to be accepted. */
+    enum status status = backend_verify(repairing->backend);
+    if (status == ST_OK)
+        status = backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot read the checkpoint in %s: %s",
-                         repairing->dir.meta_path, backend_error_text(repairing->backend));
+        return error_set(ret_error, status, "%s: %s", repairing->dir.meta_path,
+                         backend_error_text(repairing->backend));
     return ST_OK;
 }
 

@@ -4,7 +4,9 @@
  */
 #include "store/fixture_test.h"
 
+#include "base/breath.h"
 #include "store/backend/backend_impl.h"
+#include "store/log/segment.h"
 #include "store/range_walk.h"
 
 enum { KEYS = 300, STEP_BYTES = 512, STEP_VERSIONS = 16 };
@@ -259,6 +261,55 @@ static void what_dies_within_a_cleaning_is_counted_for_the_copy(void **state)
     assert_int_equal(count_keys(f), KEYS - 150);
 }
 
+static void count_breath(void *ctx)
+{
+    unsigned *breaths = ctx;
+    (*breaths)++;
+}
+
+/* So that the writer renews leases meanwhile: making its segment, writing and syncing take long. */
+static void others_are_served_while_a_long_record_is_written(void **state)
+{
+    struct fixture *f = *state;
+    enum { VALUE_BYTES = 9 << 20, PIECES = VALUE_BYTES / SEGMENT_PIECE_BYTES };
+    char *value = malloc(VALUE_BYTES + 1);
+    memset(value, 'v', VALUE_BYTES);
+    value[VALUE_BYTES] = '\0';
+    unsigned made = 0, written = 0;
+    struct breath making = {count_breath, &made, 0}, writing = {count_breath, &written, 0};
+    breath_here = &making;
+    fixture_put(f, "k", value);
+    breath_here = &writing;
+    fixture_commit(f);
+    breath_here = NULL;
+    free(value);
+    assert_in_range(made, PIECES, 2 * PIECES + 2);
+    assert_in_range(written, PIECES, 2 * PIECES + 2);
+    fixture_restart(f);
+    assert_int_equal(count_keys(f), 1);
+}
+
+/* What a request has replaced is freed after it, in parts. */
+static void others_are_served_while_much_is_freed(void **state)
+{
+    struct fixture *f = *state;
+    enum { MANY = 5 * BREATH_WORK };
+    for (int i = 0; i < MANY; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%05d", i);
+        fixture_put(f, key, "v");
+    }
+    fixture_commit(f);
+    fixture_delete(f, "k", "l");
+    unsigned breaths = 0;
+    struct breath breath = {count_breath, &breaths, 0};
+    breath_here = &breath;
+    fixture_commit(f);
+    breath_here = NULL;
+    assert_true(breaths >= 3);
+    assert_int_equal(count_keys(f), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -269,6 +320,8 @@ int main(void)
         TEST(a_segment_of_many_versions_is_cleaned_in_steps),
         TEST(a_stop_within_a_cleaning_loses_nothing),
         TEST(what_dies_within_a_cleaning_is_counted_for_the_copy),
+        TEST(others_are_served_while_a_long_record_is_written),
+        TEST(others_are_served_while_much_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,7 +183,11 @@ static enum status open_backend(struct store *store, const struct store_options 
     if (!store->backend)
         TRY(backend_lmdb_open(store->dir.meta_path, options->checkpoint_map_bytes, &store->backend,
                               ret_error));
-    enum status status = sign_in(store, options);
+    enum status status = backend_verify(store->backend);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "%s: %s", store->dir.meta_path,
+                         backend_error_text(store->backend));
+    status = sign_in(store, options);
     if (status != ST_OK) {
         backend_abort(store->backend);
         return error_set(ret_error, status, "cannot write the checkpoint in %s: %s",

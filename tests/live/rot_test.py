@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import unittest
 
 import kube
 from kube import KubeServer, text64
-from server import LiveTest, Server, only_vigil
+from server import LiveTest, SUBJECT, Server, only_vigil
 
 CORRUPT = "etcdserver: corrupt cluster"
 DATA_LOSS = 15
@@ -419,6 +420,31 @@ class Rot(LiveTest):
         past = server.watch("/api/v1/pods", resourceVersion=str(revision), fieldSelector="spec.nodeName=node-of-a")
         for watch in (*live, past):
             self.assertEqual([(e["type"], e["object"].get("code")) for e in watch.rest()], [("ERROR", 500)])
+        server.close()
+        server.stop()
+
+    def test_a_damaged_checkpoint_is_refused(self):
+        server = self.rotting().start()
+        for i in range(300):
+            server.ask("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v"))
+        server.stop()
+        path = pathlib.Path(server.directory) / "meta/data.mdb"
+        whole = path.read_bytes()
+        # A key, a number beside it, and the head of its page.
+        at = whole.rfind(b"/checkpoint/0123")
+        for offset in (at + 14, at - 2, at & ~4095):
+            path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 0x01]) + whole[offset + 1:])
+            server.begin()
+            self.assertNotEqual(server.process.wait(60), 0)
+            server.reader.join(60)
+            self.assertIn("the checkpoint is damaged", server.log)
+            done = subprocess.run([SUBJECT, "repair", "--data-dir", server.directory], capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("the checkpoint is damaged", done.stderr)
+        path.write_bytes(whole)
+        server.start()
+        self.assertEqual(int(server.ask("/v3/kv/range", key=text64("/checkpoint/"), range_end=text64("/checkpoint0"))["count"]), 300)
         server.close()
         server.stop()
 

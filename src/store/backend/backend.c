@@ -1,12 +1,15 @@
 #include "store/backend/backend.h"
 
-#include "store/backend/backend_impl.h"
+#include "store/backend/sum.h"
+
+#include <stdio.h>
 
 void backend_close(struct backend *backend)
 {
     if (!backend)
         return;
     backend_abort(backend);
+    buf_fini(&backend->encoded);
     backend->ops->close(backend);
 }
 
@@ -68,16 +71,122 @@ enum status backend_meta_put(struct backend *backend, enum backend_meta name, in
     return ST_OK;
 }
 
+/* -- Sums -- */
+
+static void number_set(struct backend *backend, enum backend_meta name, uint64_t value)
+{
+    backend->numbers.values[name] = (int64_t)value;
+    backend->numbers.present[name] = true;
+}
+
+static void sum_add(struct backend *backend, uint64_t more)
+{
+    uint64_t sum = (uint64_t)backend_meta_get(backend, BACKEND_SUM_OF_ENTRIES, 0);
+    number_set(backend, BACKEND_SUM_OF_ENTRIES, sum + more);
+}
+
+static enum status version_sum(struct backend *backend, const struct backend_version *version,
+                               uint64_t *ret_sum)
+{
+    backend->encoded.len = 0;
+    TRY(backend_version_encode(version, &backend->encoded));
+    *ret_sum = sum_of_version(version->id, buf_slice(&backend->encoded));
+    return ST_OK;
+}
+
+/* Takes the version of that id, if there is one, out of the sum. */
+static enum status sum_without(struct backend *backend, struct backend_version_id id)
+{
+    struct backend_version version;
+    enum status status = backend->ops->version_get(backend, id, &version);
+    if (status != ST_OK)
+        return status == ST_NOT_FOUND ? ST_OK : status;
+    uint64_t sum;
+    TRY(version_sum(backend, &version, &sum));
+    sum_add(backend, 0 - sum);
+    return ST_OK;
+}
+
+static bool id_after(struct backend_version_id a, struct backend_version_id b)
+{
+    return a.revision != b.revision ? a.revision > b.revision : a.sub > b.sub;
+}
+
+/* Sums up what a scan passes by; the segments are summed up with the numbers. */
+struct summing {
+    struct backend *backend;
+    uint64_t sum;
+};
+
+static enum status sum_version(void *ctx, const struct backend_version *version)
+{
+    struct summing *summing = ctx;
+    uint64_t sum;
+    TRY(version_sum(summing->backend, version, &sum));
+    summing->sum += sum;
+    return ST_OK;
+}
+
+static enum status sum_row(void *ctx, const struct row *row)
+{
+    struct summing *summing = ctx;
+    summing->sum += sum_of_row(row);
+    return ST_OK;
+}
+
+static enum status sum_segment(void *ctx, const struct backend_segment *segment)
+{
+    struct summing *summing = ctx;
+    summing->sum += sum_of_segment(segment);
+    return ST_OK;
+}
+
+static enum status sum_of_all(struct backend *backend, uint64_t *ret_sum)
+{
+    struct summing summing = {.sum = sum_of_numbers(&backend->numbers)};
+    TRY(backend_segments_scan(backend, sum_segment, &summing));
+    *ret_sum = summing.sum;
+    return ST_OK;
+}
+
+enum status backend_verify(struct backend *backend)
+{
+    assert(!backend->changing);
+    struct summing entries = {.backend = backend};
+    TRY(backend_versions_scan(backend, (struct backend_version_id){0}, sum_version, &entries));
+    TRY(backend_rows_scan(backend, sum_row, &entries));
+    if (!backend->numbers.present[BACKEND_SUM]) { /* from before there were sums */
+        number_set(backend, BACKEND_SUM_OF_ENTRIES, entries.sum);
+        return ST_OK;
+    }
+    uint64_t all;
+    TRY(sum_of_all(backend, &all));
+    if (all == (uint64_t)backend->numbers.values[BACKEND_SUM] &&
+        entries.sum == (uint64_t)backend_meta_get(backend, BACKEND_SUM_OF_ENTRIES, 0))
+        return ST_OK;
+    snprintf(backend->error_text, sizeof(backend->error_text),
+             "the checkpoint is damaged: it does not hold what was written; " BACKEND_ADVICE);
+    return ST_DAMAGED;
+}
+
+/* -- Changing -- */
+
 enum status backend_version_put(struct backend *backend, const struct backend_version *version)
 {
     assert(backend->changing);
     assert(version->id.revision > 0);
+    uint64_t sum;
+    if (!id_after(version->id, backend->ops->version_bound(backend)))
+        TRY(sum_without(backend, version->id));
+    TRY(version_sum(backend, version, &sum));
+    sum_add(backend, sum);
     return backend->ops->version_put(backend, version);
 }
 
 enum status backend_version_delete(struct backend *backend, struct backend_version_id id)
 {
     assert(backend->changing);
+    TRY(sum_without(backend, id));
     return backend->ops->version_delete(backend, id);
 }
 
@@ -97,13 +206,34 @@ enum status backend_row_put(struct backend *backend, const struct row *row)
 {
     assert(backend->changing);
     assert(row->key.len <= ROW_KEY_BYTES_MAX);
+    struct row before = *row;
+    enum status status = backend->ops->row_get(backend, row, &before.value);
+    if (status == ST_OK)
+        sum_add(backend, 0 - sum_of_row(&before));
+    else if (status != ST_NOT_FOUND)
+        return status;
+    if (!row->deleted)
+        sum_add(backend, sum_of_row(row));
     return backend->ops->row_put(backend, row);
+}
+
+static enum status sums_put(struct backend *backend)
+{
+    uint64_t sum;
+    TRY(backend_meta_put(backend, BACKEND_SUM_OF_ENTRIES,
+                         backend_meta_get(backend, BACKEND_SUM_OF_ENTRIES, 0)));
+    TRY(sum_of_all(backend, &sum));
+    return backend_meta_put(backend, BACKEND_SUM, (int64_t)sum);
 }
 
 enum status backend_commit(struct backend *backend)
 {
     assert(backend->changing);
-    enum status status = backend->ops->commit(backend);
+    enum status status = sums_put(backend);
+    if (status == ST_OK)
+        status = backend->ops->commit(backend);
+    else
+        backend->ops->abort(backend);
     backend->changing = false;
     if (status != ST_OK)
         backend->numbers = backend->committed;

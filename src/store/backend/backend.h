@@ -36,6 +36,9 @@ enum backend_meta {
      * not said to lie in yet: see store/cleaner.h. 0: none. */
     BACKEND_MOVED_FROM,
     BACKEND_MOVED_TO,
+    /* Kept by the backend itself: see backend_verify. */
+    BACKEND_SUM_OF_ENTRIES, /* of versions and rows */
+    BACKEND_SUM,            /* of that, of segments and of all other numbers; the last one */
     BACKEND_META_COUNT
 };
 
@@ -72,6 +75,13 @@ struct backend_segment {
 MUST_CHECK
 enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend **ret_backend,
                               struct error *ret_error);
+/*
+ * Reads all of it and holds it to its sums, which every commit brings up to date: LMDB has no
+ * checksums, so a bit that was flipped on the disk would be believed. One that was made before
+ * there were sums gets them with the next commit. To be called once, before the first change.
+ */
+MUST_CHECK
+enum status backend_verify(struct backend *backend);
 /* Closing drops a transaction under way. Accepts NULL. */
 void backend_close(struct backend *backend);
 DEFINE_CLEANUP(struct backend *, backend_close)

@@ -24,8 +24,16 @@ struct backend_ops {
     enum status (*segment_delete)(struct backend *backend, uint64_t id);
     enum status (*segments_scan)(struct backend *backend, backend_segment_fn fn, void *ctx);
     enum status (*row_put)(struct backend *backend, const struct row *row);
+    /* ST_NOT_FOUND. The value lies in the backend until the next change. */
+    enum status (*row_get)(struct backend *backend, const struct row *row, struct slice *ret_value);
+    /* No version after this one is there. Inside a transaction. */
+    struct backend_version_id (*version_bound)(struct backend *backend);
     enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
 };
+
+#define BACKEND_ADVICE                                                                           \
+    "nothing was changed: look at the disk, then restore the data directory from a backup or a " \
+    "snapshot"
 
 struct backend_numbers {
     int64_t values[BACKEND_META_COUNT];
@@ -37,6 +45,7 @@ struct backend {
     struct backend_numbers numbers;   /* with the changes of the transaction under way */
     struct backend_numbers committed; /* to go back to; filled at open */
     bool changing;                    /* between begin and commit or abort */
+    struct buf encoded;               /* a version, to be summed up */
     char error_text[256];
 };
 

@@ -9,6 +9,7 @@
  * it never keeps freed pages from being used again.
  */
 #include "store/backend/backend_impl.h"
+#include "store/backend/lmdb_pages.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -203,6 +204,8 @@ static const char *const meta_names[BACKEND_META_COUNT] = {
     [BACKEND_TERM] = "term",
     [BACKEND_MOVED_FROM] = "moved_from",
     [BACKEND_MOVED_TO] = "moved_to",
+    [BACKEND_SUM_OF_ENTRIES] = "sum_of_entries",
+    [BACKEND_SUM] = "sum",
 };
 
 static enum status lmdb_meta_put(struct backend *backend, enum backend_meta name, int64_t number)
@@ -213,23 +216,37 @@ static enum status lmdb_meta_put(struct backend *backend, enum backend_meta name
     return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->meta, &key, &value, 0), "writing");
 }
 
-static enum status read_numbers(struct backend_lmdb *lmdb)
+static enum status take_number(struct backend_lmdb *lmdb, const MDB_val *key, const MDB_val *value)
 {
     struct backend_numbers *numbers = &lmdb->backend.numbers;
-    MDB_txn *txn;
-    TRY(reading_txn(lmdb, &txn));
     for (size_t i = 0; i < BACKEND_META_COUNT; i++) {
-        MDB_val key = value_of(meta_names[i], strlen(meta_names[i])), value;
-        enum status status = lmdb_check(lmdb, mdb_get(txn, lmdb->meta, &key, &value), "reading");
-        if (status == ST_NOT_FOUND)
+        if (key->mv_size != strlen(meta_names[i]) ||
+            memcmp(key->mv_data, meta_names[i], key->mv_size) != 0)
             continue;
-        TRY(status);
-        if (value.mv_size != sizeof(numbers->values[i]))
+        if (value->mv_size != sizeof(numbers->values[i]))
             return lmdb_damaged(lmdb, meta_names[i]);
-        memcpy(&numbers->values[i], value.mv_data, sizeof(numbers->values[i]));
+        memcpy(&numbers->values[i], value->mv_data, sizeof(numbers->values[i]));
         numbers->present[i] = true;
+        return ST_OK;
     }
-    return ST_OK;
+    return lmdb_damaged(lmdb, "the name of a number");
+}
+
+static enum status read_numbers(struct backend_lmdb *lmdb)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    TRY(reading_txn(lmdb, &txn));
+    TRY(lmdb_check(lmdb, mdb_cursor_open(txn, lmdb->meta, &cursor), "reading"));
+    MDB_val key, value;
+    enum status status = ST_OK;
+    while (status == ST_OK) {
+        status = lmdb_check(lmdb, mdb_cursor_get(cursor, &key, &value, MDB_NEXT), "reading");
+        if (status == ST_OK)
+            status = take_number(lmdb, &key, &value);
+    }
+    mdb_cursor_close(cursor);
+    return status == ST_NOT_FOUND ? ST_OK : status;
 }
 
 /* -- Versions -- */
@@ -244,6 +261,11 @@ static enum status lmdb_version_get(struct backend *backend, struct backend_vers
     MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes)), value;
     TRY(lmdb_check(lmdb, mdb_get(txn, lmdb->versions, &key, &value), "reading"));
     return version_from(lmdb, &key, &value, ret_version);
+}
+
+static struct backend_version_id lmdb_version_bound(struct backend *backend)
+{
+    return lmdb_of(backend)->last;
 }
 
 static enum status lmdb_version_put(struct backend *backend, const struct backend_version *version)
@@ -368,13 +390,18 @@ struct row_key {
     uint8_t bytes[1 + ROW_KEY_BYTES_MAX];
 };
 
+static MDB_val row_key(struct row_key *bytes, const struct row *row)
+{
+    bytes->bytes[0] = (uint8_t)row->table;
+    slice_copy(bytes->bytes + 1, row->key);
+    return value_of(bytes->bytes, 1 + row->key.len);
+}
+
 static enum status lmdb_row_put(struct backend *backend, const struct row *row)
 {
     struct backend_lmdb *lmdb = lmdb_of(backend);
     struct row_key bytes;
-    bytes.bytes[0] = (uint8_t)row->table;
-    slice_copy(bytes.bytes + 1, row->key);
-    MDB_val key = value_of(bytes.bytes, 1 + row->key.len);
+    MDB_val key = row_key(&bytes, row);
     if (row->deleted) {
         enum status status =
             lmdb_check(lmdb, mdb_del(lmdb->write, lmdb->rows, &key, NULL), "deleting");
@@ -382,6 +409,17 @@ static enum status lmdb_row_put(struct backend *backend, const struct row *row)
     }
     MDB_val value = value_of(row->value.ptr, row->value.len);
     return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->rows, &key, &value, 0), "writing");
+}
+
+static enum status lmdb_row_get(struct backend *backend, const struct row *row,
+                                struct slice *ret_value)
+{
+    struct backend_lmdb *lmdb = lmdb_of(backend);
+    struct row_key bytes;
+    MDB_val key = row_key(&bytes, row), value;
+    TRY(lmdb_check(lmdb, mdb_get(lmdb->write, lmdb->rows, &key, &value), "reading"));
+    *ret_value = slice_of(value.mv_data, value.mv_size);
+    return ST_OK;
 }
 
 static enum status scan_rows(struct backend_lmdb *lmdb, MDB_cursor *cursor, row_fn fn, void *ctx)
@@ -440,6 +478,8 @@ static const struct backend_ops lmdb_ops = {
     .segment_delete = lmdb_segment_delete,
     .segments_scan = lmdb_segments_scan,
     .row_put = lmdb_row_put,
+    .row_get = lmdb_row_get,
+    .version_bound = lmdb_version_bound,
     .rows_scan = lmdb_rows_scan,
 };
 
@@ -471,9 +511,26 @@ static enum status open_tables(struct backend_lmdb *lmdb)
     return lmdb_check(lmdb, code, "opening");
 }
 
+static enum status check_pages(struct backend_lmdb *lmdb, const char *dir)
+{
+    uint64_t page = 0;
+    enum status status = lmdb_pages_check(dir, &page);
+    if (status == ST_OK || status == ST_NOT_FOUND)
+        return ST_OK;
+    if (status == ST_DAMAGED)
+        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+                 "the checkpoint is damaged: page %llu of data.mdb; " BACKEND_ADVICE,
+                 (unsigned long long)page);
+    else
+        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+                 "checkpoint, while reading data.mdb: %s", status_text(status));
+    return status;
+}
+
 static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
 {
     enum { TABLES = 4, MODE = 0600 };
+    TRY(check_pages(lmdb, dir));
     TRY(lmdb_check(lmdb, mdb_env_create(&lmdb->env), "opening"));
     TRY(lmdb_check(lmdb, mdb_env_set_mapsize(lmdb->env, map_bytes), "reserving its map"));
     TRY(lmdb_check(lmdb, mdb_env_set_maxdbs(lmdb->env, TABLES), "opening"));

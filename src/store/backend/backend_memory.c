@@ -316,6 +316,26 @@ static enum status memory_rows_scan(struct backend *backend, row_fn fn, void *ct
     return ST_OK;
 }
 
+static enum status memory_row_get(struct backend *backend, const struct row *row,
+                                  struct slice *ret_value)
+{
+    const struct state *state = readable(backend);
+    for (size_t at = 0; at < state->row_count; at++) {
+        if (row_compare(&state->rows[at], row) == 0) {
+            *ret_value = state->rows[at].value;
+            return ST_OK;
+        }
+    }
+    return ST_NOT_FOUND;
+}
+
+static struct backend_version_id memory_version_bound(struct backend *backend)
+{
+    const struct state *state = readable(backend);
+    return state->version_count ? state->versions[state->version_count - 1].id
+                                : (struct backend_version_id){0};
+}
+
 static const struct backend_ops memory_ops = {
     .close = memory_close,
     .begin = memory_begin,
@@ -330,6 +350,8 @@ static const struct backend_ops memory_ops = {
     .segment_delete = memory_segment_delete,
     .segments_scan = memory_segments_scan,
     .row_put = memory_row_put,
+    .row_get = memory_row_get,
+    .version_bound = memory_version_bound,
     .rows_scan = memory_rows_scan,
 };
 

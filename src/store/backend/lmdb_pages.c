@@ -1,0 +1,336 @@
+/*
+ * The layout is that of LMDB 0.9 on machines of 64 bits:
+ *
+ *   page   number u64 | pad u16 | flags u16 | lower u16, upper u16 (or pages u32) | offsets u16 …
+ *   node   low u16, high u16 | flags u16 | key bytes u16 | key | value     at those offsets
+ *   meta   magic u32, version u32 | address, map bytes u64 | two tables | last page, transaction
+ *
+ * A node of a branch page has the number of a page in low, high and flags; a node of a leaf has the
+ * length of its value in low and high, and with the flag for large values the number of the page
+ * where it begins.
+ */
+#include "store/backend/lmdb_pages.h"
+
+#include "base/slice.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PAGE_HEAD_BYTES = 16,
+    NODE_HEAD_BYTES = 8,
+    PAGE_BRANCH = 0x01,
+    PAGE_LEAF = 0x02,
+    PAGE_LARGE = 0x04,
+    PAGE_META = 0x08,
+    NODE_LARGE = 0x01,
+    NODE_TABLE = 0x02,
+    PAGE_BYTES_MIN = 512,
+    PAGE_BYTES_MAX = 32768,
+    DEPTH_MAX = 32,
+    METAS = 2,
+};
+static const uint64_t NO_PAGE = UINT64_MAX;
+static const uint32_t MAGIC = 0xbeefc0de, VERSION = 1;
+
+struct page_head {
+    uint64_t number;
+    uint16_t pad, flags, lower, upper;
+};
+_Static_assert(sizeof(struct page_head) == PAGE_HEAD_BYTES, "read from disk as it is");
+
+struct node_head {
+    uint16_t low, high, flags, key_bytes;
+};
+_Static_assert(sizeof(struct node_head) == NODE_HEAD_BYTES, "read from disk as it is");
+
+struct table_head {
+    uint32_t page_bytes; /* in the first of a meta page */
+    uint16_t flags, depth;
+    uint64_t branch_pages, leaf_pages, large_pages, entries, root;
+};
+_Static_assert(sizeof(struct table_head) == 48, "read from disk as it is");
+
+struct meta {
+    uint32_t magic, version;
+    uint64_t address, map_bytes;
+    struct table_head tables[2]; /* of free pages, of tables */
+    uint64_t last_page, transaction;
+};
+_Static_assert(sizeof(struct meta) == 136, "read from disk as it is");
+
+struct pages {
+    struct slice file;
+    size_t page_bytes;
+    uint64_t count;   /* of pages that may be in use */
+    uint8_t *seen;    /* one bit each */
+    uint64_t damaged; /* the page that is not as it should be */
+};
+
+/* A table while it is walked. */
+struct walk {
+    struct table_head found; /* pages and entries so far */
+    enum { WALK_FREE, WALK_TABLES, WALK_ENTRIES } kind;
+};
+
+static enum status damaged_at(struct pages *pages, uint64_t number)
+{
+    pages->damaged = number;
+    return ST_DAMAGED;
+}
+
+/* -- Pages -- */
+
+/* Each is met once, and lies in the file. */
+static enum status meet(struct pages *pages, uint64_t number, uint64_t count)
+{
+    if (number < METAS || number >= pages->count || count > pages->count - number)
+        return damaged_at(pages, number);
+    for (uint64_t at = number; at < number + count; at++) {
+        if (pages->seen[at / 8] & 1u << at % 8)
+            return damaged_at(pages, at);
+        pages->seen[at / 8] |= (uint8_t)(1u << at % 8);
+    }
+    return ST_OK;
+}
+
+static enum status page_get(struct pages *pages, uint64_t number, uint64_t count,
+                            const uint8_t **ret_page, struct page_head *ret_head)
+{
+    TRY(meet(pages, number, count));
+    if ((number + count) * pages->page_bytes > pages->file.len)
+        return damaged_at(pages, number);
+    *ret_page = pages->file.ptr + number * pages->page_bytes;
+    memcpy(ret_head, *ret_page, sizeof(*ret_head));
+    return ret_head->number == number ? ST_OK : damaged_at(pages, number);
+}
+
+/* A value that does not fit in its page. */
+static enum status large_check(struct pages *pages, struct walk *walk, uint64_t number,
+                               size_t bytes, struct slice *ret_value)
+{
+    const uint8_t *page;
+    struct page_head head;
+    uint64_t needed = (PAGE_HEAD_BYTES - 1 + bytes) / pages->page_bytes + 1;
+    TRY(page_get(pages, number, needed, &page, &head));
+    uint32_t count = head.lower | (uint32_t)head.upper << 16;
+    if (head.flags != PAGE_LARGE || count < needed)
+        return damaged_at(pages, number);
+    if (count > needed)
+        TRY(meet(pages, number + needed, count - needed));
+    walk->found.large_pages += count;
+    *ret_value = slice_of(page + PAGE_HEAD_BYTES, bytes);
+    return ST_OK;
+}
+
+/* -- Nodes -- */
+
+static enum status node_get(struct pages *pages, uint64_t number, const uint8_t *page,
+                            const struct page_head *head, size_t at, struct node_head *ret_node,
+                            struct slice *ret_rest)
+{
+    uint16_t offset;
+    memcpy(&offset, page + PAGE_HEAD_BYTES + at * sizeof(offset), sizeof(offset));
+    if (offset < head->upper || offset % 2 || offset + NODE_HEAD_BYTES > (int)pages->page_bytes)
+        return damaged_at(pages, number);
+    memcpy(ret_node, page + offset, sizeof(*ret_node));
+    size_t left = pages->page_bytes - offset - NODE_HEAD_BYTES;
+    if (ret_node->key_bytes > left)
+        return damaged_at(pages, number);
+    size_t key_bytes = ret_node->key_bytes;
+    *ret_rest = slice_of(page + offset + NODE_HEAD_BYTES + key_bytes, left - key_bytes);
+    return ST_OK;
+}
+
+static enum status table_check(struct pages *pages, const struct table_head *table,
+                               struct walk *walk);
+
+/* Pages that may be written over: none of those that are in use. */
+static enum status free_check(struct pages *pages, uint64_t number, struct slice value)
+{
+    uint64_t count;
+    if (value.len < sizeof(count) || value.len % sizeof(count))
+        return damaged_at(pages, number);
+    memcpy(&count, value.ptr, sizeof(count));
+    if (count > value.len / sizeof(count) - 1)
+        return damaged_at(pages, number);
+    for (uint64_t i = 1; i <= count; i++) {
+        uint64_t free_page;
+        memcpy(&free_page, value.ptr + i * sizeof(free_page), sizeof(free_page));
+        TRY(meet(pages, free_page, 1));
+    }
+    return ST_OK;
+}
+
+static enum status entry_check(struct pages *pages, struct walk *walk, uint64_t number,
+                               const struct node_head *node, struct slice value)
+{
+    struct table_head table;
+    bool is_table = walk->kind == WALK_TABLES;
+    if ((node->flags & ~NODE_LARGE) != (is_table ? NODE_TABLE : 0))
+        return damaged_at(pages, number);
+    if (walk->kind == WALK_FREE)
+        return free_check(pages, number, value);
+    if (!is_table)
+        return ST_OK;
+    if (value.len != sizeof(table))
+        return damaged_at(pages, number);
+    memcpy(&table, value.ptr, sizeof(table));
+    struct walk within = {.kind = WALK_ENTRIES};
+    return table_check(pages, &table, &within);
+}
+
+static enum status leaf_node_check(struct pages *pages, struct walk *walk, uint64_t number,
+                                   const struct node_head *node, struct slice rest)
+{
+    size_t bytes = node->low | (size_t)node->high << 16;
+    struct slice value = slice_of(rest.ptr, bytes);
+    if (node->flags & NODE_LARGE) {
+        uint64_t large;
+        if (rest.len < sizeof(large))
+            return damaged_at(pages, number);
+        memcpy(&large, rest.ptr, sizeof(large));
+        TRY(large_check(pages, walk, large, bytes, &value));
+    } else if (bytes > rest.len) {
+        return damaged_at(pages, number);
+    }
+    walk->found.entries++;
+    return entry_check(pages, walk, number, node, value);
+}
+
+/* -- Trees -- */
+
+static enum status tree_check(struct pages *pages, struct walk *walk, uint64_t number,
+                              unsigned depth);
+
+static enum status nodes_check(struct pages *pages, struct walk *walk, const uint8_t *page,
+                               const struct page_head *head, unsigned depth)
+{
+    size_t count = (size_t)(head->lower - PAGE_HEAD_BYTES) / 2;
+    for (size_t at = 0; at < count; at++) {
+        struct node_head node;
+        struct slice rest;
+        TRY(node_get(pages, head->number, page, head, at, &node, &rest));
+        uint64_t below = node.low | (uint64_t)node.high << 16 | (uint64_t)node.flags << 32;
+        TRY(depth > 1 ? tree_check(pages, walk, below, depth - 1)
+                      : leaf_node_check(pages, walk, head->number, &node, rest));
+    }
+    return ST_OK;
+}
+
+static enum status tree_check(struct pages *pages, struct walk *walk, uint64_t number,
+                              unsigned depth)
+{
+    const uint8_t *page;
+    struct page_head head;
+    TRY(page_get(pages, number, 1, &page, &head));
+    bool leaf = depth == 1;
+    size_t entries_min = leaf ? 1 : 2;
+    if (head.flags != (leaf ? PAGE_LEAF : PAGE_BRANCH) || head.lower % 2 ||
+        head.lower < PAGE_HEAD_BYTES + 2 * entries_min || head.lower > head.upper ||
+        head.upper > pages->page_bytes)
+        return damaged_at(pages, number);
+    *(leaf ? &walk->found.leaf_pages : &walk->found.branch_pages) += 1;
+    return nodes_check(pages, walk, page, &head, depth);
+}
+
+static enum status table_check(struct pages *pages, const struct table_head *table,
+                               struct walk *walk)
+{
+    static const uint16_t flags[] = {[WALK_FREE] = 0x08, [WALK_TABLES] = 0, [WALK_ENTRIES] = 0};
+    uint64_t named = table->root == NO_PAGE ? 0 : table->root;
+    if (table->depth > DEPTH_MAX || (table->root == NO_PAGE) != (table->depth == 0) ||
+        table->flags != flags[walk->kind])
+        return damaged_at(pages, named);
+    if (table->depth)
+        TRY(tree_check(pages, walk, table->root, table->depth));
+    const struct table_head *found = &walk->found;
+    if (found->branch_pages != table->branch_pages || found->leaf_pages != table->leaf_pages ||
+        found->large_pages != table->large_pages || found->entries != table->entries)
+        return damaged_at(pages, named);
+    return ST_OK;
+}
+
+/* -- The file -- */
+
+static enum status metas_read(struct pages *pages, struct meta *ret_newest)
+{
+    struct meta metas[METAS];
+    const uint8_t *file = pages->file.ptr;
+    if (pages->file.len < PAGE_HEAD_BYTES + sizeof(metas[0]))
+        return damaged_at(pages, 0);
+    memcpy(&metas[0], file + PAGE_HEAD_BYTES, sizeof(metas[0]));
+    if (metas[0].magic != MAGIC || metas[0].version != VERSION)
+        return ST_NOT_FOUND; /* LMDB itself says what it is not */
+    pages->page_bytes = metas[0].tables[0].page_bytes;
+    size_t bytes = pages->page_bytes;
+    if (bytes < PAGE_BYTES_MIN || bytes > PAGE_BYTES_MAX || bytes & (bytes - 1) ||
+        pages->file.len < METAS * bytes)
+        return damaged_at(pages, 0);
+    memcpy(&metas[1], file + bytes + PAGE_HEAD_BYTES, sizeof(metas[1]));
+    for (uint64_t i = 0; i < METAS; i++) {
+        struct page_head head;
+        memcpy(&head, file + i * bytes, sizeof(head));
+        if (head.number != i || head.flags != PAGE_META || metas[i].magic != MAGIC ||
+            metas[i].version != VERSION || metas[i].tables[0].page_bytes != bytes)
+            return damaged_at(pages, i);
+    }
+    *ret_newest = metas[metas[1].transaction > metas[0].transaction];
+    return ST_OK;
+}
+
+/* Pages that were never written, at the end of what is in use, need not be in the file. */
+static enum status trees_check(struct pages *pages)
+{
+    enum { SPARE = 1 << 16 };
+    struct meta meta;
+    TRY(metas_read(pages, &meta));
+    if (meta.last_page >= pages->file.len / pages->page_bytes + SPARE)
+        return damaged_at(pages, meta.transaction % METAS);
+    pages->count = meta.last_page + 1;
+    pages->seen = calloc(pages->count / 8 + 1, 1);
+    if (!pages->seen)
+        return ST_NOMEM;
+    struct walk tables = {.kind = WALK_TABLES}, free_pages = {.kind = WALK_FREE};
+    TRY(table_check(pages, &meta.tables[1], &tables));
+    return table_check(pages, &meta.tables[0], &free_pages);
+}
+
+static enum status file_check(int fd, uint64_t *ret_page)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return status_from_errno(errno);
+    if (st.st_size == 0)
+        return ST_NOT_FOUND; /* made, and nothing written yet */
+    size_t bytes = (size_t)st.st_size;
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return status_from_errno(errno);
+    struct pages pages = {.file = slice_of(map, bytes)};
+    enum status status = trees_check(&pages);
+    free(pages.seen);
+    munmap(map, bytes);
+    *ret_page = pages.damaged;
+    return status;
+}
+
+enum status lmdb_pages_check(const char *dir, uint64_t *ret_page)
+{
+    char path[4200];
+    int n = snprintf(path, sizeof(path), "%s/data.mdb", dir);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return ST_INVALID;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? ST_NOT_FOUND : status_from_errno(errno);
+    enum status status = file_check(fd, ret_page);
+    close(fd);
+    return status;
+}
