@@ -381,7 +381,12 @@ CASES = [
     *[("PUT", LEASES + "/put0", {"metadata": metadata}) for metadata in (
         {"name": "other"}, {}, {"name": "put0", "namespace": "other"})],
     *[("PATCH", LEASES + "/put0", {"metadata": {"resourceVersion": version}}, MERGE) for version in (
-        "18446744073709551616", "99999999999999999999x", "x99999999999999999999")],
+        "18446744073709551616", "99999999999999999999x", "x99999999999999999999", "0", "00", None, "")],
+    *[("PUT", LEASES + "/put0", {"metadata": {"name": "put0", "resourceVersion": version}}) for version in ("0", "00", "", "x")],
+    *[("POST", CMS, {"metadata": {"name": "gen0", "resourceVersion": version}}) for version in (
+        "18446744073709551615", "18446744073709551616", "-1", "00")],
+    *[("POST", CMS, {"metadata": {"name": "half"}, "zz": 1, **other}) for other in (
+        {"apiVersion": "v2"}, {"kind": "Other"}, {"apiVersion": "", "kind": "Other"}, {"apiVersion": "v2", "kind": ""})],
     *[("POST", CMS + "?dryRun=All", {"metadata": {"name": "half"}, "zz": 1, **half}) for half in (
         {"apiVersion": "v1"}, {"kind": "ConfigMap"}, {"apiVersion": "", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": ""})],
     *[("POST", path + "?dryRun=All", {"metadata": {"name": "empty"}, **content}) for path in (CMS, SECRETS) for content in (

@@ -133,6 +133,14 @@ class Statuses(KubeTest):
         code, status = self.send("PATCH", CMS + "/a?fieldValidation=Strict", b'{"data":{"k":"1","k":"2"}}', MERGE)
         self.assertEqual((code, status["message"].split(": strict ")[1]), (422, 'decoding error: duplicate field "data.k"'))
 
+    def test_a_lease_is_changed_by_who_names_a_version(self):
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        self.assertEqual(self.send("POST", leases, {"metadata": {"name": "l"}})[0], 201)
+        for none in ("", "0", "00", None):
+            self.assertEqual(self.send("PUT", leases + "/l", {"metadata": {"name": "l", "resourceVersion": none}})[0], 422)
+            self.assertEqual(self.send("PATCH", leases + "/l", {"metadata": {"resourceVersion": none}}, MERGE)[0], 422)
+        self.assertEqual(self.send("PATCH", leases + "/l", {"spec": {"holderIdentity": "me"}}, MERGE)[0], 200)
+
     def test_faults_of_fields_in_yaml_are_told_by_name(self):
         code, status = self.send("POST", CMS + "?fieldValidation=Strict", b"metadata: {name: yam}\nzz: 1\naa: 1\n", "application/yaml")
         self.assertEqual((code, status["message"].split(": strict ")[1]), (400, 'decoding error: unknown field "aa", unknown field "zz"'))

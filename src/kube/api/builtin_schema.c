@@ -62,7 +62,14 @@ static bool says(const struct json_node *node)
     return node && node->type == JSON_TYPE_STRING && node->text.len;
 }
 
-/* What names its kind by half, or not at all, is of the kind of the path. */
+static bool differs(const struct json_node *node, struct slice text)
+{
+    return node &&
+           !(node->type == JSON_TYPE_STRING && (!node->text.len || slice_equal(node->text, text)));
+}
+
+/* What names its kind by half, or not at all, is of the kind of the path; another is refused later.
+ */
 static bool settle(const struct kube_kind *kind, bool own, struct json_node *object,
                    struct buf *unknown, struct kube_status *status)
 {
@@ -74,7 +81,8 @@ static bool settle(const struct kube_kind *kind, bool own, struct json_node *obj
     const struct kube_type *type = NULL;
     if (named)
         type = kube_type_find(version->text, name->text);
-    else if (own)
+    else if (own && !differs(version, api_version(kind, text)) &&
+             !differs(name, slice_from_text(kind->kind)))
         type = kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
     if (!type)
         return true;

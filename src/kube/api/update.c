@@ -249,12 +249,22 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
 
 /* -- Rules -- */
 
+/* Nothing, and the number 0, name no version. */
+static bool is_zero(struct slice version)
+{
+    size_t i = 0;
+    while (i < version.len && version.ptr[i] == '0')
+        i++;
+    return i == version.len;
+}
+
+/* A patch has the version of what it patches, unless it says otherwise. */
 static bool check_version_given(struct update *update, struct json_node *wanted)
 {
     struct kube_call *call = update->change.call;
     struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
-    bool given = version && version->type == JSON_TYPE_STRING && version->text.len;
-    if (given || update->patches || kube_is_scale(call) ||
+    bool given = version && version->type == JSON_TYPE_STRING && !is_zero(version->text);
+    if (given || applies(update) || kube_is_scale(call) ||
         !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
         return true;
     if (!kube_meta_named(&update->change.meta, wanted))

@@ -211,16 +211,16 @@ static bool settle_generation(const struct kube_meta *meta, struct json_node *me
     return true;
 }
 
-/* A number other than 0; what is none is as if it were not said, as in Kubernetes. */
-static bool is_revision(struct slice text)
+bool kube_meta_is_revision(struct slice text)
 {
-    bool zero = true;
+    uint64_t value = 0;
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+        uint8_t digit = (uint8_t)(text.ptr[i] - '0');
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
             return false;
-        zero = zero && text.ptr[i] == '0';
+        value = value * 10 + digit;
     }
-    return !zero;
+    return value;
 }
 
 bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
@@ -230,7 +230,7 @@ bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
     if (!get_text(meta, metadata, "resourceVersion", &version) ||
         !settle_namespace(meta, metadata) || !settle_name(meta, metadata))
         return false;
-    if (is_revision(version) && !meta->dry_run)
+    if (kube_meta_is_revision(version) && !meta->dry_run)
         return kube_fail(meta->status, KUBE_UNKNOWN,
                          "resourceVersion should not be set on objects to be created");
     drop(metadata, "deletionTimestamp");

@@ -111,6 +111,10 @@ MUST_CHECK
 bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
                         const struct json_node *old);
 
+/* Whether it is a number of 64 bits other than 0; any other version is as if none were given, as in
+ * Kubernetes. */
+bool kube_meta_is_revision(struct slice text);
+
 /* Appends `unknown field "metadata.a"` for each member that no metadata has, so many at most. */
 enum { KUBE_META_UNKNOWN_MAX = 64 };
 MUST_CHECK
