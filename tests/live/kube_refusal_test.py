@@ -50,6 +50,17 @@ class Refusals(LiveTest):
         code, review, _ = self.ask("POST", REVIEWS, REVIEW, Accept=TABLE + ",application/json")
         self.assertEqual((code, review["kind"]), (201, "SelfSubjectAccessReview"))
 
+    def test_metadata_of_a_review_is_an_object_and_no_list(self):
+        """As a real kube-apiserver answers."""
+        one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+        code, review, _ = self.ask("POST", REVIEWS, REVIEW, Accept=one)
+        self.assertEqual((code, review), (201, {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                                                "metadata": {}}))
+        code, status, _ = self.ask("POST", REVIEWS, REVIEW, Accept=one.replace("Metadata;", "MetadataList;"))
+        self.assertEqual((code, status["reason"], status["message"]), (
+            406, "NotAcceptable", "you requested PartialObjectMetadataList, but the requested object is not a list "
+            "(*authorization.SelfSubjectAccessReview)"))
+
     def test_admission_that_is_not_done_is_warned_of(self):
         calls = "calls no admission webhooks"
         evaluates = "evaluates no admission policies"

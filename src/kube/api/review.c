@@ -216,8 +216,11 @@ void kube_review(struct kube_call *call, const struct http_request *request)
     made = made && answer(call, request, object);
     if (made && json_tree_write(object, &text) != ST_OK)
         made = kube_fail_engine(&call->status, ST_NOMEM);
+    struct slice json = buf_slice(&text);
+    if (made && call->accept.shape != KUBE_WHOLE)
+        made = kube_call_object(call, json, 0, &json);
     if (made)
-        kube_call_respond(call, 201, buf_slice(&text));
+        kube_call_respond(call, 201, json);
     else
         kube_call_fail(call);
     buf_fini(&text);

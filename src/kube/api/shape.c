@@ -63,9 +63,12 @@ bool kube_shape_fits(struct kube_call *call, bool list)
 
 /* -- Pieces -- */
 
+/* revision 0: it is not stored, like a review. */
 static enum status append_metadata(const struct kube_object *object, int64_t revision,
                                    struct buf *to)
 {
+    if (!revision)
+        return buf_append(to, object->metadata);
     TRY(buf_append_format(to, "{\"resourceVersion\":\"%lld\"%s", (long long)revision,
                           object->metadata_empty ? "" : ","));
     return buf_append(to, slice_sub(object->metadata, 1, object->metadata.len - 1));
