@@ -1,5 +1,6 @@
 #include "lease/lessor.h"
 
+#include "base/breath.h"
 #include "base/clock.h"
 #include "base/random.h"
 
@@ -359,12 +360,48 @@ static void a_fixed_lease_whose_last_key_is_put_again_lives_on(void **state)
     assert_int_equal(lessor_expired(lessor, seconds(1000)), 8);
 }
 
+static void count_breath(void *ctx)
+{
+    unsigned *breaths = ctx;
+    (*breaths)++;
+}
+
+/* The writer sorts the keys of a lease that ends, and renews others meanwhile. */
+static void long_sorts_breathe_and_sort(void **state)
+{
+    (void)state;
+    enum { MANY = 10 * BREATH_WORK + 77, BYTES = 4 };
+    static uint8_t bytes[MANY][BYTES];
+    static struct slice keys[MANY];
+    static const size_t counts[] = {0, 1, 2, BREATH_WORK, BREATH_WORK + 1, 3 * BREATH_WORK, MANY};
+    struct random random;
+    random_init(&random, 7);
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        for (size_t at = 0; at < counts[i]; at++) {
+            uint64_t number = random_u64(&random);
+            memcpy(bytes[at], &number, BYTES);
+            keys[at] = slice_of(bytes[at], BYTES);
+        }
+        unsigned breaths = 0;
+        struct breath breath = {.fn = count_breath, .ctx = &breaths};
+        breath_here = &breath;
+        lessor_keys_sort(keys, counts[i]);
+        breath_here = NULL;
+        for (size_t at = 1; at < counts[i]; at++)
+            assert_true(slice_compare(keys[at - 1], keys[at]) <= 0);
+        assert_true(breaths >= counts[i] / BREATH_WORK);
+        if (counts[i] == MANY)
+            assert_true(breaths >= 4 * (MANY / BREATH_WORK));
+    }
+}
+
 int main(void)
 {
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_left_of_a_time_counts_once),
         cmocka_unit_test(a_fixed_end_is_not_put_off_and_comes_with_the_last_key),
+        cmocka_unit_test(long_sorts_breathe_and_sort),
         cmocka_unit_test(a_fixed_lease_whose_last_key_is_put_again_lives_on),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
