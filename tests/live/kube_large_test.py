@@ -201,11 +201,29 @@ class Large(LiveTest):
         wides = "/apis/deep.example/v1/namespaces/default/wides"
         self.check([201], "POST", DEFINITIONS, wide_definition(25_000))
         self.check([200], "GET", wides)
+        document = json.loads(self.check([200], "GET", "/openapi/v3/apis/deep.example/v1"))
+        schema = document["components"]["schemas"]["example.deep.v1.Wide"]
+        self.assertEqual((len(schema["properties"]["spec"]["properties"]), set(schema["properties"])),
+                         (25_000, {"apiVersion", "kind", "metadata", "spec"}))
         body = thing("a", '{"p1":"x"}').replace("Thing", "Wide")
         self.check([201], "POST", wides, body)
         self.check([200], "PATCH", f"{DEFINITIONS}/wides.deep.example", '{"metadata":{"labels":{"a":"b"}}}', kind=MERGE)
         for pattern in ("[" + "[:" * 30_000, "(?" + "i" * 60_000 + ")", "(?i)" * 15_000, "[[:" * 500_000):
             self.check([400, 422], "PUT", f"{DEFINITIONS}/wides.deep.example", wide_definition(1, pattern))
+
+    def test_many_versions_of_many_definitions(self):
+        """What lists all of them takes time for each once."""
+        for i in range(60):
+            body = definition(f"kinds{i}s")
+            body["spec"]["versions"] = [{**body["spec"]["versions"][0], "name": f"v{v}", "storage": v == 1}
+                                        for v in range(1, 33)]
+            body["spec"]["group"] = f"g{i}.example"
+            body["metadata"]["name"] = f"kinds{i}s.g{i}.example"
+            self.check([201], "POST", DEFINITIONS, json.dumps(body))
+        index = json.loads(self.check([200], "GET", "/openapi/v3"))["paths"]
+        self.assertEqual(sum(".example/" in path for path in index), 60 * 32)
+        document = self.check([200], "GET", index["apis/g7.example/v7"]["serverRelativeURL"])
+        self.assertIn("example.g7.v7.Kinds7", json.loads(document)["components"]["schemas"])
 
     def test_small_objects_of_costly_schemas(self):
         numbers = [f"v{i}" for i in range(20_000)]

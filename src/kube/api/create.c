@@ -139,6 +139,17 @@ static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
     memcpy(message, text, len);
 }
 
+/* Elsewhere if it is large: it is encoded again, up to TRIES_MAX times. */
+static void rename_object(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    create->meta.random = kube_call_random(call);
+    if (kube_meta_rename(&create->meta, create->object) && encode(call, create))
+        read_namespace(call);
+    else
+        kube_call_fail(call);
+}
+
 static void exists(struct kube_call *call)
 {
     struct create *create = call->handler;
@@ -151,10 +162,7 @@ static void exists(struct kube_call *call)
         return;
     }
     if (made_up && !create->named && create->renamed++ < TRIES_MAX) {
-        if (kube_meta_rename(&create->meta, create->object) && encode(call, create))
-            read_namespace(call);
-        else
-            kube_call_fail(call);
+        kube_call_work(call, create->encoded.len, rename_object);
         return;
     }
     kube_fail_exists(&call->status, group, plural, create->name);

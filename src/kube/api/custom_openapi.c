@@ -2,12 +2,15 @@
 
 #include "base/crc32c.h"
 #include "base/xalloc.h"
+#include "codec/json/scanner.h"
 #include "kube/schema/openapi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { VERSION_BYTES = 512, TREE_BYTES_MAX = 64 << 20 };
+#define GVK "x-kubernetes-group-version-kind"
+
+enum { VERSION_BYTES = 512 };
 
 static const char *version_of(const struct kube_kind *kind, char text[VERSION_BYTES])
 {
@@ -15,11 +18,28 @@ static const char *version_of(const struct kube_kind *kind, char text[VERSION_BY
     return text;
 }
 
+/* Whether it is "group/version"; empty: all are. */
 static bool is_of(const struct kube_kind *kind, struct slice api_version)
 {
-    char text[VERSION_BYTES];
-    return kind->flags & KUBE_CUSTOM &&
-           (!api_version.len || slice_equal(slice_from_text(version_of(kind, text)), api_version));
+    struct slice group = slice_from_text(kind->group), version = slice_from_text(kind->version);
+    if (!(kind->flags & KUBE_CUSTOM))
+        return false;
+    return !api_version.len ||
+           (api_version.len == group.len + 1 + version.len && api_version.ptr[group.len] == '/' &&
+            slice_has_prefix(api_version, group) &&
+            slice_equal(slice_sub(api_version, group.len + 1, version.len), version));
+}
+
+static uint32_t hash_begin(void)
+{
+    return crc32c(0, slice_from_text(kube_openapi_hash()));
+}
+
+static uint32_t hash_add(uint32_t hash, const struct kube_kind *kind)
+{
+    const struct kube_definition *d = kube_custom_of(kind)->definition;
+    hash = crc32c(hash, d->name);
+    return crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
 }
 
 const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slice api_version,
@@ -27,15 +47,13 @@ const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slic
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    uint32_t hash = crc32c(0, slice_from_text(kube_openapi_hash()));
+    uint32_t hash = hash_begin();
     bool any = !api_version.len;
     for (size_t i = 0; i < count; i++) {
         if (!is_of(rows[i], api_version))
             continue;
         any = true;
-        const struct kube_definition *d = kube_custom_of(rows[i])->definition;
-        hash = crc32c(hash, d->name);
-        hash = crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
+        hash = hash_add(hash, rows[i]);
     }
     snprintf(text, KUBE_CUSTOM_HASH_BYTES, "%08X", hash);
     return any ? text : kube_openapi_hash();
@@ -51,25 +69,35 @@ static bool is_builtin_version(const struct kube_kind *kind)
     return false;
 }
 
+static bool same_version(const struct kube_kind *a, const struct kube_kind *b)
+{
+    return strcmp(a->group, b->group) == 0 && strcmp(a->version, b->version) == 0;
+}
+
+static void write_index_entry(struct json_writer *w, const struct kube_kind *kind, uint32_t hash)
+{
+    char version[VERSION_BYTES], text[VERSION_BYTES + 64];
+    snprintf(text, sizeof(text), "apis/%s", version_of(kind, version));
+    json_key(w, text);
+    json_begin_object(w);
+    json_key(w, "serverRelativeURL");
+    snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%08X", version, hash);
+    json_text(w, text);
+    json_end_object(w);
+}
+
+/* Rows of the same version stand together. */
 void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w)
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    char version[VERSION_BYTES], last[VERSION_BYTES] = "", text[VERSION_BYTES + 64];
-    char hash[KUBE_CUSTOM_HASH_BYTES];
-    for (size_t i = 0; i < count; i++) {
-        if (!(rows[i]->flags & KUBE_CUSTOM) || strcmp(version_of(rows[i], version), last) == 0 ||
-            is_builtin_version(rows[i]))
-            continue;
-        memcpy(last, version, sizeof(last));
-        snprintf(text, sizeof(text), "apis/%s", version);
-        json_key(w, text);
-        json_begin_object(w);
-        json_key(w, "serverRelativeURL");
-        kube_custom_openapi_hash(kinds, slice_from_text(version), hash);
-        snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%s", version, hash);
-        json_text(w, text);
-        json_end_object(w);
+    for (size_t i = 0, next; i < count; i = next) {
+        uint32_t hash = hash_begin();
+        for (next = i; next < count && same_version(rows[i], rows[next]); next++)
+            if (rows[next]->flags & KUBE_CUSTOM)
+                hash = hash_add(hash, rows[next]);
+        if (rows[i]->flags & KUBE_CUSTOM && !is_builtin_version(rows[i]))
+            write_index_entry(w, rows[i], hash);
     }
 }
 
@@ -90,56 +118,85 @@ static const char *model_name(const struct kube_kind *kind, char text[VERSION_BY
     return text;
 }
 
-static struct json_node *parse(struct arena *arena, const char *json)
+#define OWN_FIELDS                                                         \
+    "\"apiVersion\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"}," \
+    "\"metadata\":{\"allOf\":[{\"$ref\":\"#/components/schemas/" KUBE_OPENAPI_META "\"}]}"
+
+/* Passes over a key and its value; what they are is in *ret_member. */
+static bool skip_member(struct json_scanner *scanner, struct slice *ret_member)
 {
-    struct json_node *node = NULL;
-    struct slice text; /* the tree borrows it */
-    struct error error;
-    bool made = arena_dup(arena, slice_from_text(json), &text) == ST_OK &&
-                json_tree_read(arena, text, &node, &error) == ST_OK;
-    return made ? node : NULL;
+    const uint8_t *begin = scanner->raw.ptr;
+    if (!json_skip(scanner, JSON_KEY))
+        return false;
+    *ret_member = slice_of(begin, (size_t)(scanner->at - begin));
+    return true;
 }
 
-static enum status set(struct arena *arena, struct json_node *object, const char *key,
-                       struct json_node *value)
+static bool is_key(struct slice raw, const char *name)
 {
-    return value ? json_node_set(arena, object, slice_from_text(key), value) : ST_NOMEM;
+    return raw.len == strlen(name) + 2 && memcmp(raw.ptr + 1, name, raw.len - 2) == 0;
 }
 
-static enum status add_meta(struct arena *arena, const struct kube_kind *kind,
-                            struct json_node *schema)
+/* The fields of the schema with those that every object has. The text is as json_tree_write has
+ * made it, so that a key has one spelling and comes once. */
+static enum status append_fields(struct json_scanner *scanner, struct buf *to)
 {
-    char gvk[VERSION_BYTES + 128];
-    struct json_node *fields = json_node_named(schema, "properties");
-    snprintf(gvk, sizeof(gvk), "[{\"group\":\"%.400s\",\"kind\":\"%.64s\",\"version\":\"%.64s\"}]",
-             kind->group, kind->kind, kind->version);
-    if (!fields || fields->type != JSON_TYPE_OBJECT) {
-        fields = json_node_new(arena, JSON_TYPE_OBJECT);
-        TRY(set(arena, schema, "properties", fields));
+    struct slice member;
+    enum json_token token = json_next(scanner);
+    TRY(buf_append_text(to, "\"properties\":{" OWN_FIELDS));
+    if (token != JSON_OBJECT && !json_skip(scanner, token))
+        return ST_MALFORMED;
+    while (token == JSON_OBJECT && json_next(scanner) == JSON_KEY) {
+        struct slice key = scanner->raw;
+        if (!skip_member(scanner, &member))
+            return ST_MALFORMED;
+        if (is_key(key, "apiVersion") || is_key(key, "kind") || is_key(key, "metadata"))
+            continue;
+        TRY(buf_append_text(to, ","));
+        TRY(buf_append(to, member));
     }
-    TRY(set(arena, fields, "apiVersion", parse(arena, "{\"type\":\"string\"}")));
-    TRY(set(arena, fields, "kind", parse(arena, "{\"type\":\"string\"}")));
-    TRY(set(
-        arena, fields, "metadata",
-        parse(arena, "{\"allOf\":[{\"$ref\":\"#/components/schemas/" KUBE_OPENAPI_META "\"}]}")));
-    return set(arena, schema, "x-kubernetes-group-version-kind", parse(arena, gvk));
+    return buf_append_text(to, "}");
 }
 
-static enum status write_schema(struct arena *arena, const struct kube_kind *kind,
-                                struct json_writer *w)
+static enum status append_members(struct json_scanner *scanner, struct buf *to)
+{
+    struct slice member;
+    bool has_fields = false;
+    while (json_next(scanner) == JSON_KEY) {
+        struct slice key = scanner->raw;
+        if (is_key(key, "properties")) {
+            has_fields = true;
+            TRY(append_fields(scanner, to));
+        } else if (!skip_member(scanner, &member)) {
+            return ST_MALFORMED;
+        } else if (is_key(key, GVK)) {
+            continue;
+        } else {
+            TRY(buf_append(to, member));
+        }
+        TRY(buf_append_text(to, ","));
+    }
+    if (scanner->fault)
+        return ST_MALFORMED;
+    return has_fields ? ST_OK : buf_append_text(to, "\"properties\":{" OWN_FIELDS "},");
+}
+
+/* Put together from pieces of its text: a tree of 1 MB would take ten times as long. */
+static enum status write_schema(const struct kube_kind *kind, struct json_writer *w)
 {
     AUTO(buf_fini) struct buf text = {0};
     char name[VERSION_BYTES];
-    struct json_node *schema;
-    struct error error;
+    struct json_scanner scanner;
     struct slice json = pool_schema_text(kube_custom_of(kind)->schema);
-    if (!json.len)
+    json_scanner_init(&scanner, json);
+    if (!json.len || json_next(&scanner) != JSON_OBJECT)
         return ST_OK;
-    TRY(json_tree_read(arena, json, &schema, &error));
-    if (schema->type != JSON_TYPE_OBJECT)
-        return ST_OK;
-    TRY(add_meta(arena, kind, schema));
-    TRY(json_tree_write(schema, &text));
+    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS) + VERSION_BYTES));
+    TRY(buf_append_text(&text, "{"));
+    TRY(append_members(&scanner, &text));
+    TRY(buf_append_format(
+        &text, "\"" GVK "\":[{\"group\":\"%.400s\",\"kind\":\"%.64s\",\"version\":\"%.64s\"}]}",
+        kind->group, kind->kind, kind->version));
     json_key(w, model_name(kind, name));
     json_raw(w, buf_slice(&text));
     return ST_OK;
@@ -202,15 +259,11 @@ static enum status write_tail(struct json_writer *w)
 
 static enum status write_one(const struct kube_kind *kind, bool schema, struct json_writer *w)
 {
-    struct arena arena;
-    if (!schema) {
+    if (schema)
+        TRY(write_schema(kind, w));
+    else
         kube_openapi_write_paths(w, kind);
-        return w->status;
-    }
-    arena_init(&arena, NULL, 0, TREE_BYTES_MAX);
-    enum status status = write_schema(&arena, kind, w);
-    arena_fini(&arena);
-    return status == ST_OK ? w->status : status;
+    return w->status;
 }
 
 enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_writer *w,

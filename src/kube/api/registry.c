@@ -44,6 +44,12 @@ struct kube_registry_use {
     void *ctx;
 };
 
+/* For log lines: the text for clients would blame them for a lack of memory. */
+static const char *why(enum status status)
+{
+    return status == ST_NOMEM ? "there is not enough memory for it" : status_text(status);
+}
+
 /* -- Pictures -- */
 
 static bool names_equal(const struct kube_names *a, const struct kube_names *b)
@@ -116,7 +122,7 @@ static enum status renew(struct kube_registry *r, struct kube_kv kv,
     }
     if (status != ST_OK) {
         log_warn("a CustomResourceDefinition cannot be used", LOG_SLICE("name", name),
-                 LOG_TEXT("why", status_text(status)));
+                 LOG_TEXT("why", why(status)));
         return status == ST_NOMEM ? status : ST_OK;
     }
     bool same = had && kube_definition_same_spec(had, made);
@@ -213,8 +219,7 @@ static void finish_reading(struct kube_registry *r, enum status status)
     if (status == ST_OK)
         take_all(r);
     else
-        log_warn("the CustomResourceDefinitions cannot be read",
-                 LOG_TEXT("why", status_text(status)));
+        log_warn("the CustomResourceDefinitions cannot be read", LOG_TEXT("why", why(status)));
     drop_read(r);
     engine_range_close(&r->range);
     arena_fini(&r->arena);
