@@ -1,5 +1,6 @@
 #include "engine/local_internal.h"
 
+#include "base/breath.h"
 #include "base/clock.h"
 #include "base/turn.h"
 #include "base/xalloc.h"
@@ -59,20 +60,6 @@ static void take_requests(struct local_keeper *keeper)
         else
             op_chain_add(&keeper->unsorted, op);
     }
-}
-
-/* What the writer has found, all leases or all keys of one; one such list in a turn. */
-static void sort_one(struct local_keeper *keeper)
-{
-    struct mailbox_node *node = keeper->unsorted.first;
-    if (!node)
-        return;
-    keeper->unsorted.first = node->next;
-    if (!node->next)
-        keeper->unsorted.last = NULL;
-    turn_work("sorting", local_op_name(op_of(node)));
-    local_lease_sort(op_of(node));
-    local_answer(op_of(node));
 }
 
 /* -- Segments, checkpoints, cleaning -- */
@@ -144,6 +131,32 @@ static void mark_if_idle(struct local_keeper *keeper)
     keeper->mark_look_ns = now + mark_wait_ns;
     if (idle)
         mark(keeper);
+}
+
+/* In the middle of a long sort: what the writer, or the last write, cannot wait for. */
+static void do_urgent(void *ctx)
+{
+    struct local_keeper *keeper = ctx;
+    mark_if_idle(keeper);
+    if (now_ns() >= keeper->retry_at_ns)
+        prepare(keeper);
+}
+
+/* What the writer has found, all leases or all keys of one; one such list in a turn. */
+static void sort_one(struct local_keeper *keeper)
+{
+    struct mailbox_node *node = keeper->unsorted.first;
+    if (!node)
+        return;
+    keeper->unsorted.first = node->next;
+    if (!node->next)
+        keeper->unsorted.last = NULL;
+    turn_work("sorting", local_op_name(op_of(node)));
+    struct breath breath = {.fn = do_urgent, .ctx = keeper};
+    breath_here = &breath;
+    local_lease_sort(op_of(node));
+    breath_here = NULL;
+    local_answer(op_of(node));
 }
 
 static bool defragments(const struct local_keeper *keeper)

@@ -203,51 +203,10 @@ enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t ma
     return ST_OK;
 }
 
-/* -- Sorting: of millions it takes long, so the writer serves others in between -- */
-
-typedef int (*compare_fn)(const void *a, const void *b);
-
-/* Merges two runs of `items` into one of `to`. */
-static void merge(const uint8_t *items, size_t left, size_t right, size_t end, size_t size,
-                  compare_fn compare, uint8_t *to)
-{
-    for (size_t l = left, r = right; l < right || r < end; to += size) {
-        bool from_left = r == end || (l < right && compare(items + l, items + r) <= 0);
-        size_t *from = from_left ? &l : &r;
-        memcpy(to, items + *from, size);
-        *from += size;
-        breathe(1);
-    }
-}
-
-/* Runs of a bounded length, which are merged until there is one. */
-static void sort_in_parts(void *items, size_t count, size_t size, compare_fn compare)
-{
-    const size_t run = BREATH_WORK * size, bytes = count * size;
-    uint8_t *from = items;
-    for (size_t at = 0; at < bytes; at += run) {
-        qsort(from + at, size_min(run, bytes - at) / size, size, compare);
-        breathe(BREATH_WORK);
-    }
-    if (bytes <= run)
-        return;
-    uint8_t *spare = xmalloc(bytes), *to = spare;
-    for (size_t width = run; width < bytes; width *= 2) {
-        for (size_t at = 0; at < bytes; at += 2 * width)
-            merge(from, at, size_min(at + width, bytes), size_min(at + 2 * width, bytes), size,
-                  compare, to + at);
-        uint8_t *merged = to;
-        to = from;
-        from = merged;
-    }
-    if (from == spare)
-        memcpy(items, spare, bytes);
-    free(spare);
-}
-
 void lessor_keys_sort(struct slice *keys, size_t count)
 {
-    sort_in_parts(keys, count, sizeof(*keys), compare_keys);
+    if (count)
+        qsort(keys, count, sizeof(*keys), compare_keys);
 }
 
 /* Fetches what a bucket's chain begins with: nearly each is another line of memory. */
@@ -273,6 +232,7 @@ void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries)
 static int compare_entries(const void *left, const void *right)
 {
     const struct lessor_entry *a = left, *b = right;
+    breathe(1);
     if (a->expires_ns != b->expires_ns)
         return a->expires_ns < b->expires_ns ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
@@ -280,7 +240,8 @@ static int compare_entries(const void *left, const void *right)
 
 void lessor_list_sort(struct lessor_entry *entries, size_t count)
 {
-    sort_in_parts(entries, count, sizeof(*entries), compare_entries);
+    if (count)
+        qsort(entries, count, sizeof(*entries), compare_entries);
 }
 
 /* -- Granting and revoking -- */
