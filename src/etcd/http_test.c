@@ -290,7 +290,7 @@ static int guarded(const char *host, const char *origin, bool *ret_readable)
                  "POST /version HTTP/1.1\r\nHost: %s\r\n%sContent-Length: 0\r\n\r\n", host, field);
     wire_connection_feed(f.connection, slice_of(request, (size_t)len), 1);
     const char *text = answer(&f);
-    int status = atoi(text + strlen("HTTP/1.1 "));
+    int status = (int)strtol(text + strlen("HTTP/1.1 "), NULL, 10);
     *ret_readable = strstr(text, "Access-Control-Allow-Origin") != NULL;
     fixture_fini(&f);
     return status;

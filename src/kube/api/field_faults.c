@@ -215,10 +215,10 @@ static int compare_faults(const void *left, const void *right)
 {
     const struct fault *one = left, *other = right;
     struct slice a = one->path, b = other->path;
-    if (!one->unknown || !other->unknown)
-        return one->unknown - other->unknown     ? one->unknown - other->unknown
-               : one->text.ptr < other->text.ptr ? -1
-                                                 : 1;
+    if (one->unknown != other->unknown)
+        return one->unknown ? 1 : -1;
+    if (!one->unknown)
+        return one->text.ptr < other->text.ptr ? -1 : 1;
     while (a.len && b.len) {
         int order = compare_steps(take_step(&a), take_step(&b));
         if (order)
