@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct status_row {
     const char *name;
@@ -28,6 +29,13 @@ enum grpc_code status_code(enum status status)
 const char *status_text(enum status status)
 {
     return row_of(status)->text;
+}
+
+const char *status_reason(enum status status)
+{
+    static const char ours[] = "vigil: ";
+    const char *text = status_text(status);
+    return strncmp(text, ours, sizeof(ours) - 1) == 0 ? text + sizeof(ours) - 1 : text;
 }
 
 const char *status_name(enum status status)

@@ -142,6 +142,8 @@ enum grpc_code status_code(enum status status);
 
 /* The text for clients; never NULL. */
 const char *status_text(enum status status);
+/* The same without "vigil: ", for the end of a sentence: "cannot open FORMAT: not found". */
+const char *status_reason(enum status status);
 
 /* The name for logs: "COMPACTED". */
 const char *status_name(enum status status);

@@ -172,7 +172,7 @@ static void write_json(FILE *to, const struct import_summary *s)
 
 int import_report_failure(const char *program, enum status status, const struct error *error)
 {
-    fprintf(stderr, "%s: %s\n", program, *error->text ? error->text : status_text(status));
+    fprintf(stderr, "%s: %s\n", program, *error->text ? error->text : status_reason(status));
     return EXIT_FAILURE;
 }
 

@@ -349,7 +349,7 @@ static enum status make_net(struct server *server, struct error *error)
     enum status status = net_server_new(network_posix(), &options, &app, &server->net);
     if (status != ST_OK)
         return error_set(error, status, "cannot make %u I/O threads: %s", config->net.shards,
-                         status_text(status));
+                         status_reason(status));
     return ST_OK;
 }
 
@@ -429,7 +429,7 @@ enum status server_start(const struct server_config *config, struct server **ret
     enum status status = net_server_start(server->net);
     if (status != ST_OK)
         return error_set(error, status, "cannot start %u I/O threads: %s", config->net.shards,
-                         status_text(status));
+                         status_reason(status));
     server->started = true;
     *ret_server = TAKE(server);
     return ST_OK;

@@ -99,7 +99,7 @@ enum status server_auth_init(struct server_auth *auth, const struct server_auth_
     enum status status = worker_start(auth->hasher);
     if (status != ST_OK)
         return error_set(error, status, "cannot start a thread for passwords: %s",
-                         status_text(status));
+                         status_reason(status));
     return ST_OK;
 }
 

@@ -42,7 +42,7 @@ size_t engine_local_map_bytes(void)
 _Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status)
 {
     char text[256];
-    snprintf(text, sizeof(text), "%s: %s", what, status_text(status));
+    snprintf(text, sizeof(text), "%s: %s", what, status_reason(status));
     if (engine->options.on_fatal)
         engine->options.on_fatal(engine->options.ctx, text);
     fprintf(stderr, "vigil: %s\n", text);
@@ -55,7 +55,7 @@ void local_warn(struct engine_local *engine, const char *what, enum status statu
     if (!engine->options.on_warning)
         return;
     char text[512];
-    snprintf(text, sizeof(text), "%s: %s%s%s", what, status_text(status), *detail ? "; " : "",
+    snprintf(text, sizeof(text), "%s: %s%s%s", what, status_reason(status), *detail ? "; " : "",
              detail);
     engine->options.on_warning(engine->options.ctx, text);
 }

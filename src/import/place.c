@@ -81,7 +81,7 @@ static enum status look(const struct import_place *place, struct fs *fs,
     enum status status = fs_list(fs, place->data_dir, note_name, ret_contents);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s",
-                         place->data_dir, status_text(status));
+                         place->data_dir, status_reason(status));
     if (ret_contents->others || (ret_contents->parts && !ret_contents->build))
         return error_set(ret_error, ST_EXISTS,
                          "the data directory %s is there already and not empty; choose a new one "
@@ -101,7 +101,7 @@ static enum status take_lock(struct import_place *place, struct fs *fs, struct e
                          "in it; stop that one, or choose another directory with --data-dir",
                          place->data_dir);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot lock %s: %s", path, status_text(status));
+        return error_set(ret_error, status, "cannot lock %s: %s", path, status_reason(status));
     return ST_OK;
 }
 
@@ -116,7 +116,7 @@ enum status import_place_begin(struct import_place *place, struct fs *fs, const 
     place->made = status == ST_OK;
     if (status != ST_OK && status != ST_EXISTS)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", data_dir,
-                         status_text(status));
+                         status_reason(status));
     struct contents contents;
     TRY(look(place, fs, &contents, ret_error));
     TRY(take_lock(place, fs, ret_error));
@@ -139,7 +139,7 @@ static enum status move_out(const struct import_place *place, struct fs *fs, con
         status = fs_sync_dir(fs, place->data_dir);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot move %s to %s: %s", from, to,
-                         status_text(status));
+                         status_reason(status));
     return ST_OK;
 }
 
@@ -150,7 +150,7 @@ static enum status sync_above(const struct import_place *place, struct fs *fs,
     snprintf(above, sizeof(above), "%s/..", place->data_dir);
     enum status status = fs_sync_dir(fs, above);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot sync %s: %s", above, status_text(status));
+        return error_set(ret_error, status, "cannot sync %s: %s", above, status_reason(status));
     return ST_OK;
 }
 

@@ -153,7 +153,7 @@ static enum status open_file(struct import_source *source, struct fs *fs, struct
         status = file_size(source->file, &source->file_bytes);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot open %s: %s", source->path,
-                         status_text(status));
+                         status_reason(status));
     if (source->file_bytes == 0)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is empty; a snapshot of an empty etcd has some 20 kB: save it again",
@@ -203,7 +203,7 @@ static enum status check_digest(struct import_source *source, struct import_prog
         status = sum_up(source, bytes, progress, found);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", source->path,
-                         status_text(status));
+                         status_reason(status));
     if (memcmp(said, found, sizeof(said)) == 0)
         return ST_OK;
     char said_text[2 * SHA256_BYTES + 1], found_text[2 * SHA256_BYTES + 1];

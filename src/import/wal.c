@@ -80,7 +80,7 @@ static enum status choose_files(struct import_wal *wal, struct error *ret_error)
     enum status status = fs_list(wal->fs, wal->dir, note_name, wal);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the directory %s: %s", wal->dir,
-                         status_text(status));
+                         status_reason(status));
     if (wal->file_count == 0)
         return error_set(
             ret_error, ST_NOT_FOUND,
@@ -145,7 +145,7 @@ static enum status read_bytes(const struct scan *scan, void *to, size_t len, uin
     if (status == ST_OK)
         return ST_OK;
     path_of(scan->wal, file, path);
-    return error_set(scan->error, status, "cannot read %s: %s", path, status_text(status));
+    return error_set(scan->error, status, "cannot read %s: %s", path, status_reason(status));
 }
 
 /* ST_END: the file has no more. The record lies in wal->record. */
@@ -248,7 +248,7 @@ static enum status scan_file(struct scan *scan)
     if (status == ST_OK)
         status = file_size(file->file, &file->bytes);
     if (status != ST_OK)
-        return error_set(scan->error, status, "cannot open %s: %s", path, status_text(status));
+        return error_set(scan->error, status, "cannot open %s: %s", path, status_reason(status));
     scan->offset = 0;
     for (;;) {
         struct pb_log_record record;

@@ -64,7 +64,7 @@ enum status store_builder_failed(const struct store_builder *builder, enum statu
                              ? "; make room or mend the disk, or choose another, and begin again"
                              : "";
     return error_set(ret_error, status, "cannot write the new data directory %s: %s%s%s%s%s",
-                     builder->dir, status_text(status), *more ? " (" : "", more, *more ? ")" : "",
+                     builder->dir, status_reason(status), *more ? " (" : "", more, *more ? ")" : "",
                      advice);
 }
 

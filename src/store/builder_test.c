@@ -195,14 +195,14 @@ static void failures_say_where_and_why(void **state)
     struct error error;
     assert_int_equal(store_builder_failed(bed->builder, ST_DISK_FULL, &error), ST_DISK_FULL);
     assert_string_equal(error.text,
-                        "cannot write the new data directory /data: vigil: no space left on the "
+                        "cannot write the new data directory /data: no space left on the "
                         "disk of the data directory; make room or mend the disk, or choose "
                         "another, and begin again");
     backend_disk_fail_commit(bed->disk, 1, ST_IO, false);
     assert_int_equal(store_builder_finish(bed->builder, NULL), ST_IO);
     assert_int_equal(store_builder_failed(bed->builder, ST_IO, &error), ST_IO);
-    assert_non_null(strstr(error.text, "/data: vigil: input or output failed (checkpoint, while "
-                                       "committing: vigil: input or output failed); make room"));
+    assert_non_null(strstr(error.text, "/data: input or output failed (checkpoint, while "
+                                       "committing: input or output failed); make room"));
 }
 
 int main(void)

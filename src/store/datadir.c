@@ -79,7 +79,7 @@ static enum status look(struct fs *fs, const char *path, struct contents *ret_co
     enum status status = fs_list(fs, path, note_name, ret_contents);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
-                         status_text(status));
+                         status_reason(status));
     return check_contents(path, ret_contents, ret_error);
 }
 
@@ -89,14 +89,14 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot open %s: %s", file_path, status_text(status));
+        return error_set(ret_error, status, "cannot open %s: %s", file_path, status_reason(status));
     char text[2 * sizeof(FORMAT_TEXT)] = ""; /* with room for what is too much */
     uint64_t bytes = 0;
     status = file_size(file, &bytes);
     if (status == ST_OK)
         status = file_pread(file, text, bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1, 0);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot read %s: %s", file_path, status_text(status));
+        return error_set(ret_error, status, "cannot read %s: %s", file_path, status_reason(status));
     *ret_before = false;
     for (size_t i = 0; i < COUNT_OF(formats_before); i++)
         *ret_before |= strcmp(text, formats_before[i]) == 0;
@@ -160,7 +160,7 @@ static enum status take_lock(struct datadir *dir, struct fs *fs, const char *pat
                          "choose another directory with --data-dir",
                          path);
     if (status != ST_OK)
-        return error_set(ret_error, status, "cannot lock %s: %s", lock_path, status_text(status));
+        return error_set(ret_error, status, "cannot lock %s: %s", lock_path, status_reason(status));
     return ST_OK;
 }
 
@@ -176,7 +176,7 @@ static enum status prepare(struct datadir *dir, struct fs *fs, const char *path,
         enum status status = write_format(fs, path, format_path);
         if (status != ST_OK)
             return error_set(ret_error, status, "cannot write %s: %s", format_path,
-                             status_text(status));
+                             status_reason(status));
     }
     enum status status = make_dir(fs, dir->log_path);
     if (status == ST_OK)
@@ -185,7 +185,7 @@ static enum status prepare(struct datadir *dir, struct fs *fs, const char *path,
         status = fs_sync_dir(fs, path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot prepare the data directory %s: %s", path,
-                         status_text(status));
+                         status_reason(status));
     return ST_OK;
 }
 
@@ -198,7 +198,7 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
     enum status status = make_data_dir(fs, path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
-                         status_text(status));
+                         status_reason(status));
     struct contents contents;
     /* Before the lock, so that nothing is left behind in a directory that is not ours. */
     TRY(look(fs, path, &contents, ret_error));

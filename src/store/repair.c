@@ -108,8 +108,7 @@ static enum status check_is_ours(const struct store_repair_options *options,
     enum status status = fs_open(options->fs, path, FILE_READ_ONLY, &file);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s is not a data directory of Vigil: %s: %s",
-                         options->dir, path,
-                         status == ST_NOT_FOUND ? "no such file" : status_text(status));
+                         options->dir, path, status_reason(status));
     return ST_OK;
 }
 

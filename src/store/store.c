@@ -157,7 +157,7 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
         status = backend_rows_scan(backend, options->row_seen, options->row_ctx);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot load the checkpoint in %s: %s%s%s",
-                         store->dir.meta_path, status_text(status),
+                         store->dir.meta_path, status_reason(status),
                          *backend_error_text(backend) ? ": " : "", backend_error_text(backend));
     return ST_OK;
 }
@@ -197,7 +197,7 @@ static enum status open_backend(struct store *store, const struct store_options 
     status = fs_sync_dir(options->fs, store->dir.meta_path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot sync %s: %s", store->dir.meta_path,
-                         status_text(status));
+                         status_reason(status));
     return ST_OK;
 }
 

@@ -357,7 +357,7 @@ class Idle(LiveTest):
         self.assertEqual(client.get(b"second")[0], b"anew")
 
     def test_a_repair_of_what_needs_none(self):
-        self.assertRegex(self.repair()[1], "not a data directory of Vigil: .*/FORMAT: no such file")
+        self.assertRegex(self.repair()[1], "not a data directory of Vigil: .*/FORMAT: not found")
         server = self.written(b"first")
         code, told = self.repair("--accept-loss")
         self.assertEqual(code, 1, told)

@@ -19,6 +19,7 @@ class Refusals(LiveTest):
         self.assertEqual(code, 1, log)
         last = json.loads(server.lines[-1])
         self.assertEqual(last["level"], "fatal")
+        self.assertNotIn(": vigil: ", last["error"])  # the texts for clients begin so
         for part in parts:
             self.assertIn(part, last["error"])
 
@@ -50,6 +51,11 @@ class Refusals(LiveTest):
         (path / "FORMAT").write_text("vigil data directory, format 99, little endian\n")
         self.refused(f"{path} was written in another format", "format 99",
                      "version of Vigil that wrote it", "vigil snapshot restore", directory=path)
+
+    def test_a_lock_that_cannot_be_taken(self):
+        path = self.scratch / "odd"
+        (path / "LOCK").mkdir(parents=True)
+        self.refused(f"cannot lock {path}/LOCK: input or output failed", directory=path)
 
     def test_a_setting_that_makes_no_sense(self):
         self.refused("--advertise-client-urls", args=["--advertise-client-urls=ftp://x:1"])

@@ -550,7 +550,7 @@ enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend 
                          dir);
     struct backend_lmdb *lmdb = calloc(1, sizeof(*lmdb));
     if (!lmdb)
-        return error_set(ret_error, ST_NOMEM, "%s: %s", dir, status_text(ST_NOMEM));
+        return error_set(ret_error, ST_NOMEM, "%s: %s", dir, status_reason(ST_NOMEM));
     lmdb->backend.ops = &lmdb_ops;
     AUTO(backend_closep) struct backend *backend = &lmdb->backend;
     enum status status = open_env(lmdb, dir, map_bytes);

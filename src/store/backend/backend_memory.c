@@ -169,7 +169,7 @@ static enum status memory_commit(struct backend *backend)
     }
     if (fails)
         snprintf(backend->error_text, sizeof(backend->error_text),
-                 "checkpoint, while committing: %s", status_text(disk->fail_status));
+                 "checkpoint, while committing: %s", status_reason(disk->fail_status));
     return fails ? disk->fail_status : ST_OK;
 }
 

@@ -172,7 +172,7 @@ enum status log_new(const struct log_options *options, struct log **ret_log,
 
     enum status status = log_make(options, ret_log);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s: %s", options->dir, status_text(status));
+        return error_set(ret_error, status, "%s: %s", options->dir, status_reason(status));
     return ST_OK;
 }
 

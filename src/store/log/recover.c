@@ -78,7 +78,7 @@ static enum status read_mark(struct recovery *r)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
                          "durable; nothing was changed: look at the disk, then %s",
-                         log->dir, status_text(status), recovery_advice(r));
+                         log->dir, status_reason(status), recovery_advice(r));
     r->claimed = r->mark.index;
     return ST_OK;
 }
@@ -119,13 +119,13 @@ static enum status find_files(struct recovery *r)
         status = ST_NOMEM;
     if (status != ST_OK)
         return error_set(r->error, status, "%s: the directory can not be read: %s", log->dir,
-                         status_text(status));
+                         status_reason(status));
     for (size_t i = 0; i < r->temporary_count && !recovery_only_looks(r); i++) {
         struct segment_path path = segment_path(log->dir, r->temporary_ids[i], ".tmp");
         status = fs_unlink(log->fs, path.text);
         if (status != ST_OK)
             return error_set(r->error, status, "%s: can not be removed: %s", path.text,
-                             status_text(status));
+                             status_reason(status));
     }
     return ST_OK;
 }
@@ -183,20 +183,20 @@ static enum status open_one(struct recovery *r, uint64_t id)
         r->repaired.segments++;
         r->repaired.damaged = true;
         push_id(r, &r->unreadable_ids, &r->unreadable_count, &r->unreadable_capacity, id);
-        return r->nomem ? recovery_fail_file(r, ST_NOMEM, id, status_text(ST_NOMEM)) : ST_OK;
+        return r->nomem ? recovery_fail_file(r, ST_NOMEM, id, status_reason(ST_NOMEM)) : ST_OK;
     }
     if (status == ST_DAMAGED)
         return recovery_fail_damaged(r, id, 0, "the head of the segment is damaged or cut off");
     if (status == ST_WRONG_FORMAT)
         return recovery_fail_file(r, status, id, "was written by another version of this program");
     if (status != ST_OK)
-        return recovery_fail_file(r, status, id, status_text(status));
+        return recovery_fail_file(r, status, id, status_reason(status));
     TRY(learn_contents(r, segment));
     if (atomic_load(&log->next_id) <= id)
         atomic_store(&log->next_id, id + 1);
     status = segment_order_reserve(&r->found);
     if (status != ST_OK)
-        return recovery_fail_file(r, status, id, status_text(status));
+        return recovery_fail_file(r, status, id, status_reason(status));
     segment_order_add(&r->found, TAKE(segment));
     return ST_OK;
 }
@@ -258,7 +258,7 @@ static enum status place(struct recovery *r, size_t at)
     if (status == ST_OK)
         status = segment_table_put(&log->table, segment->head.id, segment);
     if (status != ST_OK)
-        return recovery_fail_file(r, status, segment->head.id, status_text(status));
+        return recovery_fail_file(r, status, segment->head.id, status_reason(status));
     segment_order_add(&log->order, segment_order_remove(&r->found, at));
     log_note_capacity(log, segment->head.capacity);
     return ST_OK;
@@ -281,7 +281,7 @@ static enum status replay_one(struct recovery *r, const struct segment *segment,
     if (status != ST_OK)
         return error_set(r->error, status,
                          SEGMENT_NAME ", offset %" PRIu64 ": the record can not be applied: %s",
-                         r->log->dir, segment->head.id, offset, status_text(status));
+                         r->log->dir, segment->head.id, offset, status_reason(status));
     return ST_OK;
 }
 
@@ -439,7 +439,7 @@ static enum status begin_first(struct recovery *r)
                                  &first);
     if (status != ST_OK)
         return error_set(r->error, status, "%s: the first segment can not be made: %s", log->dir,
-                         status_text(status));
+                         status_reason(status));
     first->first_index = 1;
     segment_order_add(&log->order, first);
     r->stop = first;

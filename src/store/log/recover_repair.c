@@ -274,7 +274,7 @@ static enum status accept_loss(struct recovery *r)
         status = mark_write(log->fs, log->dir, &r->mark);
     if (status != ST_OK)
         return error_set(r->error, status, "%s: what is lost could not be saved: %s", log->dir,
-                         status_text(status));
+                         status_reason(status));
     for (size_t i = 0; i < r->unreadable_count; i++)
         TRY(set_aside(r, r->unreadable_ids[i]));
     return recovery_settle(r);
@@ -287,7 +287,7 @@ enum status log_repair(const struct log_repair_options *options, struct log_repa
     TRY(log_new(&options->log, &log, ret_error));
     uint64_t *ids = calloc(options->listed_count + 1, sizeof(*ids));
     if (!ids)
-        return error_set(ret_error, ST_NOMEM, "%s", status_text(ST_NOMEM));
+        return error_set(ret_error, ST_NOMEM, "%s", status_reason(ST_NOMEM));
     for (size_t i = 0; i < options->listed_count; i++)
         ids[i] = options->listed[i].id;
     struct recovery r = {

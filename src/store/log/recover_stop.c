@@ -173,7 +173,7 @@ static enum status settle_chain(struct recovery *r)
             status = make_durable(r, segment);
     }
     if (status != ST_OK)
-        return recovery_fail_file(r, status, r->stop->head.id, status_text(status));
+        return recovery_fail_file(r, status, r->stop->head.id, status_reason(status));
     return ST_OK;
 }
 
@@ -195,12 +195,12 @@ static enum status drop_beyond(struct recovery *r)
         LOCK_SCOPE(&log->lock);
         enum status status = segment_table_put(&log->table, segment->head.id, segment);
         if (status != ST_OK)
-            return recovery_fail_file(r, status, segment->head.id, status_text(status));
+            return recovery_fail_file(r, status, segment->head.id, status_reason(status));
         atomic_store(&log->waiting, segment_order_remove(&r->found, r->found.count - 1));
     }
     enum status status = fs_sync_dir(log->fs, log->dir);
     if (status != ST_OK)
-        return error_set(r->error, status, "%s: %s", log->dir, status_text(status));
+        return error_set(r->error, status, "%s: %s", log->dir, status_reason(status));
     return ST_OK;
 }
 
