@@ -31,7 +31,8 @@ static void add_revision(struct watch_trail *trail, struct watch_range *tags, st
 {
     struct watch_place before = {.revision = revision};
     for (size_t i = 0; i < EVENTS; i++) {
-        model->tags[revision][i] = (uint8_t)(random_u64(random) & random_u64(random));
+        uint64_t some = random_u64(random);
+        model->tags[revision][i] = (uint8_t)(some & random_u64(random));
         for (int tag = 0; tag < TAGS; tag++)
             if (model->tags[revision][i] & 1 << tag)
                 for (int twice = 0; twice < 2; twice++)

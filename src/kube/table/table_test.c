@@ -140,9 +140,9 @@ static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void
         "{\"status\":{\"containerStatuses\":[null,1,\"x\",[]],\"initContainerStatuses\":{}}}",
         "{\"status\":{\"addresses\":[7],\"loadBalancer\":[]}}",
         "{\"spec\":{\"ports\":[{}],\"containers\":7}}",
-        "{\"spec\":{\"metrics\":[7,{\"type\":\"Resource\"}],\"rules\":[1],\"claimRef\":1},"
-        "\"subjects\":[[]],"
-        "\"subsets\":[{\"addresses\":[1],\"ports\":[2]}],\"status\":{\"hard\":{\"a\":1}}}",
+        ("{\"spec\":{\"metrics\":[7,{\"type\":\"Resource\"}],\"rules\":[1],\"claimRef\":1},"
+         "\"subjects\":[[]],"
+         "\"subsets\":[{\"addresses\":[1],\"ports\":[2]}],\"status\":{\"hard\":{\"a\":1}}}"),
     };
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);

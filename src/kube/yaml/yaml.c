@@ -350,7 +350,8 @@ static enum status read_document(struct reader *r)
 /* Behind a line break as libyaml knows them, by their last bytes. */
 static bool begins_line(struct slice text, const uint8_t *at)
 {
-    return at == text.ptr || memchr("\n\r\x85\xa8\xa9", at[-1], 5);
+    static const uint8_t breaks[] = {'\n', '\r', 0x85, 0xa8, 0xa9};
+    return at == text.ptr || memchr(breaks, at[-1], sizeof(breaks));
 }
 
 /* Directives come before anything else is known: they are counted before libyaml reads any. */

@@ -276,7 +276,8 @@ static void long_chunk_line_is_refused_also_when_it_comes_at_once(void **state)
     static char line[2000];
     memset(line, 'x', sizeof(line) - 1);
     feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
-    memcpy(line, "1;", 2);
+    line[0] = '1';
+    line[1] = ';';
     memcpy(line + sizeof(line) - 7, "\r\na\r\n", 6);
     exchange(f, line);
     assert_int_equal(count_of(f, "400 Bad"), 2);
