@@ -1,15 +1,16 @@
 #include "engine/local_history.h"
 
 #include "base/arena.h"
+#include "base/crc32c.h"
 #include "base/xalloc.h"
 #include "store/change.h"
+#include "store/log/damage.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     KEPT_BYTES = 32 * 1024, /* for events of a turn; what a turn takes beyond is given back */
-    LONG_EVENTS = 2048,     /* a revision with more is decoded once for several turns */
     RECENT = 64,            /* revisions of this turn that need not be read again; a power of 2 */
 };
 
@@ -20,13 +21,16 @@ struct recent {
     struct log_reader after;
 };
 
-/* A long revision that is asked for turn after turn. Its pin keeps what the events point to. */
-struct kept_batch {
-    int64_t revision; /* 0: there is none */
-    uint64_t pinned, asked_turn;
-    struct watch_event *events; /* owned */
-    size_t count;
-    struct log_reader after;
+/* A long revision that is read over several turns. Its pin keeps what the events point to. */
+struct watch_held {
+    struct local_history *history;
+    uint64_t pinned;
+    struct log_record record;
+    struct change_walk walk;
+    uint32_t sum, wanted; /* of what was walked over, and of all of it */
+    size_t summed;        /* bytes of the body that are in the sum */
+    size_t count, loaded;
+    uint32_t *places; /* of the changes in the body, in units of 8 bytes; owned */
 };
 
 struct local_history {
@@ -44,8 +48,11 @@ struct local_history {
     uint64_t standing_segment; /* known to stay readable until the pin ends; 0: none */
     struct arena arena;        /* events */
     uint64_t turn;             /* tells the recent of this turn from older ones */
+    /* The last long revision that was met, and where it lies: finding it by its number would go
+     * over all of it. */
+    int64_t long_revision;
+    struct log_reader long_before;
     struct recent recent[RECENT];
-    struct kept_batch kept_batch;
     _Alignas(16) uint8_t kept[KEPT_BYTES];
 };
 
@@ -88,54 +95,8 @@ void local_history_turn_begin(struct local_history *h)
     h->in_turn = true;
 }
 
-/* -- A long revision -- */
-
-static void kept_batch_drop(struct local_history *h)
-{
-    if (!h->kept_batch.revision)
-        return;
-    epoch_unpin(h->options.slot, h->kept_batch.pinned);
-    free(h->kept_batch.events);
-    h->kept_batch = (struct kept_batch){0};
-}
-
-static void kept_batch_set(struct local_history *h, const struct recent *recent)
-{
-    const struct watch_batch *batch = &recent->batch;
-    size_t bytes = batch->count * sizeof(struct watch_event);
-    if (h->kept_batch.revision && h->kept_batch.asked_turn == h->turn)
-        return; /* it was handed out in this turn */
-    kept_batch_drop(h);
-    h->kept_batch = (struct kept_batch){
-        .revision = batch->revision,
-        .pinned = epoch_pin(h->options.slot),
-        .asked_turn = h->turn,
-        .events = xmalloc(bytes),
-        .count = batch->count,
-        .after = recent->after,
-    };
-    memcpy(h->kept_batch.events, batch->events, bytes);
-}
-
-/* False: it is another one. */
-static bool kept_batch_get(struct local_history *h, int64_t revision, struct recent *ret_recent)
-{
-    struct kept_batch *kept = &h->kept_batch;
-    if (kept->revision != revision)
-        return false;
-    kept->asked_turn = h->turn;
-    *ret_recent = (struct recent){
-        .turn = h->turn,
-        .batch = {kept->revision, kept->events, kept->count},
-        .after = kept->after,
-    };
-    return true;
-}
-
 void local_history_flushed(struct local_history *h)
 {
-    if (h->kept_batch.asked_turn != h->turn)
-        kept_batch_drop(h);
     if (!h->pinned)
         return;
     epoch_unpin(h->options.slot, h->number);
@@ -145,11 +106,6 @@ void local_history_flushed(struct local_history *h)
     h->view = NULL;
     h->standing_segment = 0;
     h->turn++;
-}
-
-bool local_history_keeps(const struct local_history *h)
-{
-    return h->kept_batch.revision != 0;
 }
 
 bool local_history_wanted(const struct local_history *h)
@@ -194,10 +150,13 @@ static struct log_reader stand(const struct local_history *h, const struct watch
         .offset = place->hints[1],
         .next_index = place->hints[2],
     };
+    if (!reader.segment_id && place->revision == h->long_revision)
+        reader = h->long_before;
     bool stands = reader.segment_id &&
                   (reader.segment_id == h->standing_segment || log_reader_stands(&reader));
     if (!stands)
         log_reader_seek_revision(&reader, h->log, place->revision);
+    reader.checked_bytes_max = WATCH_WHOLE_BYTES;
     return reader;
 }
 
@@ -230,6 +189,25 @@ static enum status find_record(const struct local_history *h, struct log_reader 
     }
 }
 
+static void fill_event(const struct change_head *change, int64_t revision,
+                       struct watch_event *ret_event)
+{
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    *ret_event = (struct watch_event){
+        .key = kv.key,
+        .field = change_field(change),
+        .tombstone = change_is_tombstone(change),
+        .created = kv.create_revision == revision,
+        .private = change,
+    };
+}
+
+static bool is_long(const struct log_record *record, size_t count)
+{
+    return count > WATCH_WHOLE_EVENTS || record->body.len > WATCH_WHOLE_BYTES;
+}
+
 static enum status decode(struct local_history *h, const struct log_record *record,
                           struct watch_batch *ret_batch)
 {
@@ -238,20 +216,16 @@ static enum status decode(struct local_history *h, const struct log_record *reco
     if (walk.left == 0 || walk.left > record->body.len / CHANGE_HEAD_BYTES)
         return ST_DAMAGED;
     size_t count = walk.left, bytes = count * sizeof(struct watch_event);
+    if (is_long(record, count)) {
+        *ret_batch = (struct watch_batch){.revision = record->revision, .count = count};
+        return ST_OK;
+    }
     struct watch_event *events = xalloc_check(arena_alloc(&h->arena, bytes), bytes);
     for (size_t i = 0; i < count; i++) {
         const struct change_head *change;
         size_t offset;
-        struct change_kv kv;
         TRY(change_walk_next(&walk, &change, &offset));
-        change_read_kv(change, &kv);
-        events[i] = (struct watch_event){
-            .key = kv.key,
-            .field = change_field(change),
-            .tombstone = change_is_tombstone(change),
-            .created = kv.create_revision == record->revision,
-            .private = change,
-        };
+        fill_event(change, record->revision, &events[i]);
     }
     *ret_batch =
         (struct watch_batch){.revision = record->revision, .events = events, .count = count};
@@ -307,6 +281,10 @@ static enum status read_revision(struct local_history *h, struct watch_place *pl
     h->standing_segment = reader.segment_id;
     if (status == ST_OK)
         status = decode(h, &record, &batch);
+    if (status == ST_OK && !batch.events) {
+        h->long_revision = record.revision;
+        log_reader_init_before(&h->long_before, h->log, &record);
+    }
     if (compacted_meanwhile(h, place->revision))
         return ST_COMPACTED;
     if (status == ST_OK)
@@ -331,14 +309,97 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
         return ST_END;
     struct recent *recent = &h->recent[(uint64_t)place->revision % RECENT];
     bool known = recent->turn == h->turn && recent->batch.revision == place->revision;
-    if (!known && !kept_batch_get(h, place->revision, recent)) {
+    if (!known)
         TRY(read_revision(h, place, last, recent));
-        if (recent->batch.count > LONG_EVENTS)
-            kept_batch_set(h, recent);
-    }
     keep_place(place, recent->batch.revision + 1, &recent->after);
     *ret_batch = recent->batch;
     return ST_OK;
+}
+
+/* -- Long revisions -- */
+
+static enum status hold(struct watch_history *base, const struct watch_place *place,
+                        int64_t revision, struct watch_held **ret_held, size_t *ret_count)
+{
+    struct local_history *h = history_of(base);
+    pin(h);
+    struct log_reader reader = stand(h, place);
+    struct log_record record;
+    struct change_walk walk;
+    int64_t behind;
+    enum status status = find_record(h, &reader, place->revision, revision, &record);
+    if (status == ST_DAMAGED)
+        status = find_behind(h, &reader, place->revision, revision, &record, &behind);
+    if (status == ST_OK)
+        status = change_walk_init(&walk, record.body);
+    if (compacted_meanwhile(h, revision))
+        return ST_COMPACTED;
+    TRY(status);
+    if (record.revision != revision || walk.left == 0 ||
+        walk.left > record.body.len / CHANGE_HEAD_BYTES)
+        return ST_DAMAGED;
+    struct watch_held *held = xmalloc(sizeof(*held));
+    *held = (struct watch_held){
+        .history = h,
+        .pinned = epoch_pin(h->options.slot),
+        .record = record,
+        .walk = walk,
+        .count = walk.left,
+        .places = xmalloc(walk.left * sizeof(held->places[0])),
+    };
+    log_record_sum(h->log, &record, &held->sum, &held->wanted);
+    *ret_held = held;
+    *ret_count = held->count;
+    return ST_OK;
+}
+
+static enum status damaged(const struct watch_held *held)
+{
+    log_note_damage(held->history->log, held->record.body_loc);
+    held->history->options.on_damage(held->history->options.ctx, ST_DAMAGED);
+    return ST_DAMAGED;
+}
+
+static void sum_up_to(struct watch_held *held, size_t end)
+{
+    held->sum = crc32c(held->sum, slice_sub(held->record.body, held->summed, end - held->summed));
+    held->summed = end;
+}
+
+/* Walking and summing is about as fast as that many bytes are read from memory. */
+enum { BYTES_PER_UNIT = 256 };
+
+static enum status load(struct watch_held *held, size_t *units)
+{
+    while (held->loaded < held->count) {
+        const struct change_head *change;
+        size_t offset;
+        if (!*units) {
+            sum_up_to(held, held->walk.offset);
+            return ST_AGAIN;
+        }
+        if (change_walk_next(&held->walk, &change, &offset) != ST_OK)
+            return damaged(held);
+        held->places[held->loaded++] = (uint32_t)(offset / CHANGE_ALIGN);
+        *units -= size_min(*units, 1 + (held->walk.offset - offset) / BYTES_PER_UNIT);
+    }
+    sum_up_to(held, held->record.body.len); /* the rows behind it */
+    return held->sum == held->wanted ? ST_OK : damaged(held);
+}
+
+static void event(const struct watch_held *held, size_t at, struct watch_event *ret_event)
+{
+    assert(at < held->loaded);
+    const uint8_t *body = held->record.body.ptr;
+    fill_event(change_at(body + (size_t)held->places[at] * CHANGE_ALIGN), held->record.revision,
+               ret_event);
+}
+
+static void release(struct watch_held *held)
+{
+    epoch_unpin(held->history->options.slot, held->pinned);
+    free(held->places);
+    free(held);
 }
 
 /* -- The version before -- */
@@ -381,7 +442,7 @@ static struct slice prev(struct watch_history *base, const struct watch_event *e
 {
     struct local_history *h = history_of(base);
     const struct change_head *change = event->private;
-    assert(h->pinned);
+    pin(h);
     if (event->created || change->prev_revision == 0)
         return SLICE_EMPTY;
     const struct index_item *item = index_root_find(&h->view->root, event->key);
@@ -394,6 +455,10 @@ static struct slice prev(struct watch_history *base, const struct watch_event *e
 
 static const struct watch_history_ops history_ops = {
     .next = next,
+    .hold = hold,
+    .load = load,
+    .event = event,
+    .release = release,
     .prev = prev,
     .revision = revision,
     .compact_revision = compact_revision,
@@ -416,7 +481,6 @@ void local_history_free(struct local_history *h)
     if (!h)
         return;
     assert(!h->pinned);
-    kept_batch_drop(h);
     arena_fini(&h->arena);
     free(h);
 }

@@ -40,7 +40,5 @@ bool local_history_wanted(const struct local_history *history);
 void local_history_turn_begin(struct local_history *history);
 /* What was handed out has been sent: lets go of it. */
 void local_history_flushed(struct local_history *history);
-/* A very long revision is kept for the next turn, which must come: it lets go if nobody asks. */
-bool local_history_keeps(const struct local_history *history);
 
 #endif

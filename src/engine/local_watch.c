@@ -145,7 +145,6 @@ void local_watch_flushed(struct local_watch *watch)
         local_observe(watch->shard->counts, LOCAL_FAN_OUT_SECONDS,
                       clock_mono_ns(clock_system()) - watch->told_ns);
     watch->told_ns = 0;
-    bool more = watch->more || local_history_keeps(watch->history);
-    set_timer(watch, more ? loop_now_ns(watch->shard->loop) : watch_hub_next_ns(watch->hub));
+    set_timer(watch, watch->more ? loop_now_ns(watch->shard->loop) : watch_hub_next_ns(watch->hub));
     watch->more = false;
 }

@@ -19,7 +19,7 @@ static size_t kv_bytes(const struct change_kv *kv)
 
 size_t change_bytes(size_t field_bytes)
 {
-    return align_up(CHANGE_HEAD_BYTES + field_bytes, 8);
+    return align_up(CHANGE_HEAD_BYTES + field_bytes, CHANGE_ALIGN);
 }
 
 size_t change_bytes_max(size_t key_bytes, size_t value_bytes)

@@ -40,7 +40,11 @@ struct change_head {
     uint32_t flags;
 };
 
-enum { CHANGE_BODY_HEAD_BYTES = 8, CHANGE_HEAD_BYTES = sizeof(struct change_head) };
+enum {
+    CHANGE_BODY_HEAD_BYTES = 8,
+    CHANGE_HEAD_BYTES = sizeof(struct change_head),
+    CHANGE_ALIGN = 8,
+};
 _Static_assert(sizeof(struct change_head) == 32, "written to disk as it is");
 
 /* What a KeyValue says. Slices lie in the field. */

@@ -37,6 +37,7 @@ static void scan_rewind(struct watch_scan *scan, int64_t from)
         if (ride->from < scan->place.revision)
             ride->from = scan->place.revision;
     scan->place = (struct watch_place){.revision = from};
+    scan->long_revision = 0;
 }
 
 static struct watch_scan *scan_for(struct watch_stream *stream, int64_t from)
@@ -69,6 +70,7 @@ void catch_up_begin(struct watcher *watcher)
     };
     list_push_back(&ride->scan->rides, &ride->in_scan);
     ride->scan->ride_count++;
+    ride->scan->long_left = ride->scan->ride_count;
     watcher->ride = ride;
     hub_stretches_drop(stream->hub);
     stream->hub->stats.watchers_catching_up++;
@@ -326,6 +328,66 @@ static struct watch_scan *scan_ready(struct watch_stream *stream)
     return NULL;
 }
 
+static void park_hungry(struct watch_stream *stream)
+{
+    stream->scan_hungry = true;
+    stream_park_hungry(stream);
+}
+
+/* All riders have been told what is before `place`; the other scans take their turn. */
+static void scan_move_on(struct watch_stream *stream, struct watch_scan *scan,
+                         struct watch_place place)
+{
+    scan->place = place;
+    list_remove(&scan->in_stream);
+    list_push_back(&stream->scans, &scan->in_stream);
+    if (scan->place.revision > stream->hub->tail)
+        scan_finish(stream, scan);
+}
+
+/* -- Long revisions -- */
+
+/* Each rider that was told goes to the back. ST_OK: all were. ST_END: there is no room. */
+static enum status tell_long(struct watch_stream *stream, struct watch_output *out,
+                             struct watch_scan *scan, struct watch_long *l)
+{
+    if (scan->long_revision != l->revision)
+        scan->long_left = scan->ride_count;
+    scan->long_revision = l->revision;
+    for (; scan->long_left; scan->long_left--) {
+        struct list *link = scan->rides.next;
+        struct watch_ride *ride = LIST_ENTRY(link, struct watch_ride, in_scan);
+        if (!output_open(stream, out))
+            return ST_END;
+        if (ride->from <= l->revision)
+            TRY(live_tell_long(stream, ride->watcher, &ride->from, l, stream->hub->tail));
+        list_remove(link);
+        list_push_back(&scan->rides, link);
+    }
+    scan->long_revision = 0;
+    return ST_OK;
+}
+
+/* The scan stands before a long revision. */
+static void fill_long(struct watch_stream *stream, struct watch_output *out,
+                      struct watch_scan *scan, int64_t revision, struct watch_place after)
+{
+    struct watch_long *l;
+    enum status status = long_get_searched(stream->hub, &scan->place, revision, &l);
+    if (status == ST_OK)
+        status = tell_long(stream, out, scan, l);
+    if (status == ST_OK)
+        scan_move_on(stream, scan, after);
+    else if (status == ST_COMPACTED)
+        scan_compacted(stream, scan);
+    else if (status == ST_DAMAGED)
+        scan_gone(scan, after, watcher_damaged);
+    else if (status == ST_AGAIN)
+        park_hungry(stream);
+    else
+        assert(status == ST_END);
+}
+
 void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
@@ -351,9 +413,13 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
         stream_park_waiting(stream);
         return;
     }
+    if (status == ST_LIMIT && stretch->long_revision) {
+        struct watch_place after = stretch->long_after;
+        fill_long(stream, out, scan, stretch->long_revision, after);
+        return;
+    }
     if (status == ST_LIMIT) {
-        stream->scan_hungry = true;
-        stream_park_hungry(stream);
+        park_hungry(stream);
         return;
     }
     assert(status == ST_OK || status == ST_END);
@@ -363,9 +429,5 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
             scan->place = (struct watch_place){.revision = unsent};
         return;
     }
-    scan->place = stretch->place;
-    list_remove(&scan->in_stream);
-    list_push_back(&stream->scans, &scan->in_stream);
-    if (scan->place.revision > hub->tail)
-        scan_finish(stream, scan);
+    scan_move_on(stream, scan, stretch->place);
 }

@@ -17,6 +17,7 @@ struct watch_cursor {
      * it while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
+    struct watch_event event; /* of a long revision: the one at `at` */
     struct watch_place after;
     bool tagged;
     bool walks;        /* through a past that the trail does not have */
@@ -169,11 +170,66 @@ static bool follow_tag(struct watch_cursor *cursor)
     return true;
 }
 
+/* Of a long revision only what lies between the first and the last of the range is looked at. */
+static void skip_others(struct watch_cursor *cursor, const struct watch_long *l)
+{
+    const struct long_hit *hit = long_find(l, cursor->watcher->range);
+    if (cursor->tagged || !l->passes || (hit && hit->passes > l->passes))
+        return;
+    if (!hit || hit->first > hit->last || cursor->at > hit->last)
+        cursor->at = l->count;
+    else if (cursor->at < hit->first)
+        cursor->at = hit->first;
+}
+
+/* The event that the cursor stands at; NULL: it is behind the last. ST_AGAIN: not in this turn. */
+static enum status event_at(struct watch_cursor *cursor, const struct watch_event **ret_event)
+{
+    struct watch_hub *hub = cursor->stream->hub;
+    size_t count = cursor->batch.count;
+    if (UNLIKELY(!cursor->batch.events)) {
+        struct watch_long *l;
+        TRY(long_get_loaded(hub, &cursor->stream->place, cursor->batch.revision, &l));
+        skip_others(cursor, l);
+        count = l->count;
+        if (cursor->at < count)
+            long_event(hub, l, cursor->at, &cursor->event);
+    }
+    const struct watch_event *event =
+        cursor->batch.events ? &cursor->batch.events[cursor->at] : &cursor->event;
+    *ret_event = cursor->at < count ? event : NULL;
+    return ST_OK;
+}
+
+/* It may look at one more event in this turn. New events, of which there are few, always. */
+static bool may_look(struct watch_cursor *cursor)
+{
+    struct watch_hub *hub = cursor->stream->hub;
+    if (cursor->walks && !hub->walk_budget)
+        return false;
+    if (cursor->batch.events)
+        return true;
+    if (!long_units(hub))
+        return false;
+    long_pay(hub, 1);
+    return true;
+}
+
+static void pass_over(struct watch_cursor *cursor)
+{
+    struct watch_hub *hub = cursor->stream->hub;
+    cursor->at++;
+    if (cursor->walks)
+        pay(hub, 1);
+    if (cursor->batch.events)
+        long_pay(hub, 1);
+}
+
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                               int64_t *ret_revision)
 {
     struct watch_stream *stream = cursor->stream;
-    size_t budget = WATCH_FILL_EVENTS;
+    stream->hub->budget = WATCH_FILL_EVENTS;
     stream_raise_behind(stream, census_behind(stream));
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
@@ -181,25 +237,27 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
             return status;
         if (status != ST_OK)
             return rest(cursor, status);
-        if (cursor->at == cursor->batch.count) {
+        const struct watch_event *event = NULL;
+        status = event_at(cursor, &event);
+        if (status == ST_COMPACTED || status == ST_DAMAGED)
+            return status;
+        if (status == ST_OK && !event) {
             next_batch(cursor);
             continue;
         }
-        const struct watch_event *event = &cursor->batch.events[cursor->at];
-        bool may_walk = !cursor->walks || stream->hub->walk_budget;
-        if (may_walk && wants(cursor, event)) {
+        bool may = status == ST_OK && may_look(cursor);
+        if (may && wants(cursor, event)) {
             *ret_event = event;
             *ret_revision = cursor->batch.revision;
             return ST_OK;
         }
-        if (!may_walk || !budget--) {
+        if (may)
+            pass_over(cursor); /* before it gives way, or it would never get past it */
+        if (!may || !long_units(stream->hub)) {
             stream->woken = false;
             stream_park_hungry(stream);
             return ST_AGAIN;
         }
-        cursor->at++;
-        if (cursor->walks)
-            pay(stream->hub, 1);
     }
     return rest(cursor, ST_END);
 }

@@ -21,12 +21,21 @@ struct watch_event {
     const void *private; /* the history's own, for prev */
 };
 
-/* All events of one revision, in the order they were made. Never empty. */
+/*
+ * All events of one revision, in the order they were made. Never empty. A revision that would take
+ * long to decode has events NULL: those who need its events hold it and read them one by one.
+ */
 struct watch_batch {
     int64_t revision;
     const struct watch_event *events;
     size_t count;
 };
+
+/* What a history decodes in one go: a revision with more events, or a longer record, is held. */
+enum { WATCH_WHOLE_EVENTS = 1024, WATCH_WHOLE_BYTES = 4 << 20 };
+
+/* A long revision whose events stay readable from turn to turn. Each history has its own. */
+struct watch_held;
 
 /* A place in the history; the history keeps hints in it, so that going on costs nothing. */
 struct watch_place {
@@ -46,6 +55,22 @@ struct watch_history_ops {
      */
     enum status (*next)(struct watch_history *history, struct watch_place *place, int64_t last,
                         struct watch_batch *ret_batch);
+    /*
+     * Holds the long revision that `next` gave for this place. What it hands out stays valid until
+     * it is released. ST_COMPACTED: it is gone. A history without long revisions has none of these
+     * four.
+     */
+    enum status (*hold)(struct watch_history *history, const struct watch_place *place,
+                        int64_t revision, struct watch_held **ret_held, size_t *ret_count);
+    /*
+     * Reads on, for about *units events, and takes what that cost from *units. ST_OK: all of it was
+     * read and can be trusted. ST_AGAIN: there is more to read. ST_DAMAGED: it is not what was
+     * written.
+     */
+    enum status (*load)(struct watch_held *held, size_t *units);
+    /* An event of one that was loaded. */
+    void (*event)(const struct watch_held *held, size_t at, struct watch_event *ret_event);
+    void (*release)(struct watch_held *held);
     /* `12 len KeyValue` of the version before the event; empty when it created the key. */
     struct slice (*prev)(struct watch_history *history, const struct watch_event *event);
     /* The newest revision that may be told, and the oldest that can still be read. */

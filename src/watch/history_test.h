@@ -30,10 +30,21 @@ struct memory_history {
     int64_t revision, published, compacted;
     size_t capacity;
     struct memory_block *blocks; /* handed out in this turn */
-    int64_t damaged;             /* a revision that cannot be read; 0: none */
+    int64_t damaged;             /* a revision that cannot be read; 0: none; negative: a long one */
     unsigned again_every;        /* each so many calls of next say ST_AGAIN; 0: none */
     unsigned calls;
     bool again_said, listening;
+    size_t long_from; /* revisions of so many events are long; 0: none are */
+    unsigned held;    /* that were not released */
+    size_t looks;     /* at events of long revisions, to be reset by the test */
+};
+
+/* What it hands out is a copy that dies with it. */
+struct watch_held {
+    struct memory_history *memory;
+    int64_t revision;
+    size_t count, loaded;
+    struct memory_block *blocks;
 };
 
 static inline struct memory_history *memory_of(struct watch_history *history)
@@ -50,13 +61,19 @@ static inline struct slice memory_keep(struct memory_history *memory, struct sli
     return slice_of(block + 1, bytes.len);
 }
 
+static inline void memory_blocks_free(struct memory_block *blocks)
+{
+    while (blocks) {
+        struct memory_block *next = blocks->next;
+        free(blocks);
+        blocks = next;
+    }
+}
+
 static inline void memory_turn_end(struct memory_history *memory)
 {
-    while (memory->blocks) {
-        struct memory_block *next = memory->blocks->next;
-        free(memory->blocks);
-        memory->blocks = next;
-    }
+    memory_blocks_free(memory->blocks);
+    memory->blocks = NULL;
 }
 
 static enum status memory_next(struct watch_history *history, struct watch_place *place,
@@ -82,6 +99,12 @@ static enum status memory_next(struct watch_history *history, struct watch_place
         return ST_DAMAGED;
     }
     const struct memory_revision *revision = &memory->revisions[at];
+    if (memory->long_from && revision->count >= memory->long_from) {
+        *ret_batch = (struct watch_batch){.revision = at, .count = revision->count};
+        place->revision = at + 1;
+        place->hints[0] = (uint64_t)place->revision;
+        return ST_OK;
+    }
     struct watch_event *events = xcalloc(revision->count, sizeof(*events));
     for (size_t i = 0; i < revision->count; i++)
         events[i] = (struct watch_event){
@@ -102,6 +125,61 @@ static enum status memory_next(struct watch_history *history, struct watch_place
     place->revision = at + 1;
     place->hints[0] = (uint64_t)place->revision;
     return ST_OK;
+}
+
+static enum status memory_hold(struct watch_history *history, const struct watch_place *place,
+                               int64_t revision, struct watch_held **ret_held, size_t *ret_count)
+{
+    struct memory_history *memory = memory_of(history);
+    assert(place->revision <= revision);
+    assert(place->hints[0] == 0 || place->hints[0] == (uint64_t)place->revision);
+    if (revision < memory->compacted)
+        return ST_COMPACTED;
+    struct watch_held *held = xcalloc(1, sizeof(*held));
+    *held = (struct watch_held){
+        .memory = memory, .revision = revision, .count = memory->revisions[revision].count};
+    memory->held++;
+    *ret_held = held;
+    *ret_count = held->count;
+    return ST_OK;
+}
+
+static enum status memory_load(struct watch_held *held, size_t *units)
+{
+    assert(*units > 0);
+    size_t more = size_min(*units, held->count - held->loaded);
+    held->loaded += more;
+    *units -= more;
+    held->memory->looks += more;
+    if (held->revision == -held->memory->damaged)
+        return ST_DAMAGED;
+    return held->loaded == held->count ? ST_OK : ST_AGAIN;
+}
+
+static void memory_event(const struct watch_held *held, size_t at, struct watch_event *ret_event)
+{
+    const struct memory_event *own = &held->memory->revisions[held->revision].events[at];
+    struct watch_held *changed = (struct watch_held *)(uintptr_t)held;
+    assert(held->loaded == held->count && at < held->count);
+    held->memory->looks++;
+    struct memory_block *others = held->memory->blocks;
+    held->memory->blocks = changed->blocks;
+    *ret_event = (struct watch_event){
+        .key = memory_keep(held->memory, buf_slice(&own->key)),
+        .field = memory_keep(held->memory, buf_slice(&own->field)),
+        .tombstone = own->tombstone,
+        .created = own->created,
+        .private = own,
+    };
+    changed->blocks = held->memory->blocks;
+    held->memory->blocks = others;
+}
+
+static void memory_release(struct watch_held *held)
+{
+    held->memory->held--;
+    memory_blocks_free(held->blocks);
+    free(held);
 }
 
 static struct slice memory_prev(struct watch_history *history, const struct watch_event *event)
@@ -132,6 +210,10 @@ static inline void memory_init(struct memory_history *memory)
     static const struct watch_history_ops ops = {
         .next = memory_next,
         .prev = memory_prev,
+        .hold = memory_hold,
+        .load = memory_load,
+        .event = memory_event,
+        .release = memory_release,
         .revision = memory_revision,
         .compact_revision = memory_compact_revision,
         .listen = memory_listen,
@@ -144,6 +226,7 @@ static inline void memory_init(struct memory_history *memory)
 static inline void memory_fini(struct memory_history *memory)
 {
     memory_turn_end(memory);
+    assert(memory->held == 0);
     for (int64_t i = 0; i <= memory->revision; i++) {
         for (size_t k = 0; k < memory->revisions[i].count; k++) {
             buf_fini(&memory->revisions[i].events[k].key);

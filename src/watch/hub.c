@@ -32,6 +32,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->walk_budget = WATCH_WALK_EVENTS;
     list_init(&hub->hungry);
     list_init(&hub->waiting);
+    long_init(hub);
     return hub;
 }
 
@@ -42,6 +43,7 @@ void watch_hub_free(struct watch_hub *hub)
     assert(list_empty(&hub->streams));
     hub->free_budget = SIZE_MAX;
     stream_bury(hub);
+    long_fini(hub);
     range_index_fini(&hub->index);
     heap_fini(&hub->ticks);
     for (size_t i = 0; i < WATCH_STRETCHES; i++)
@@ -149,6 +151,9 @@ static void mark(void *ctx, struct watch_range *range)
 {
     struct marking *marking = ctx;
     struct watcher *const *streams = watch_range_streams(range);
+    if (range->marked == marking->slot->batch.revision)
+        return; /* by another event of the revision */
+    range->marked = marking->slot->batch.revision;
     marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
         fetch_ahead(streams, i, range->count);
@@ -186,12 +191,30 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
         return;
     struct slice tags[WATCH_TAGS_MAX];
     size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
+    marking->work += WATCH_TAG_MARKS;
     if (UNLIKELY(count == WATCH_TAGS_UNKNOWN)) {
         mark_cursors(hub, marking);
         return;
     }
     for (size_t i = 0; i < count; i++)
         range_index_visit(&hub->index, tags[i], mark_tag, marking);
+}
+
+/*
+ * The streams that a long revision concerns, once it is known which these are; long.h says why all
+ * at once. ST_AGAIN: it is looked for, and the tail stays before it.
+ */
+static enum status mark_long(struct watch_hub *hub, struct marking *marking)
+{
+    const struct watch_slot *slot = marking->slot;
+    struct watch_long *l;
+    TRY(long_get_for_tail(hub, &slot->before, slot->batch.revision, &l));
+    for (size_t i = 0; i < l->hit_count; i++)
+        if (l->hits[i].range)
+            mark(marking, l->hits[i].range);
+    if (l->tags_unknown)
+        mark_cursors(hub, marking);
+    return ST_OK;
 }
 
 /* What the tail stands at, up to `behind`, is gone: whoever rides it must be told. */
@@ -248,6 +271,13 @@ static bool take_in(struct watch_hub *hub)
         marking.slot = slot;
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
+        bool is_long = status == ST_OK && !slot->batch.events;
+        if (is_long)
+            status = mark_long(hub, &marking);
+        if (is_long && status == ST_AGAIN) {
+            hub->place = slot->before;
+            return true;
+        }
         if (status == ST_COMPACTED) {
             int64_t compacted = hub->history->ops->compact_revision(hub->history);
             tail_gone(hub, (struct watch_place){.revision = compacted});
@@ -265,6 +295,8 @@ static bool take_in(struct watch_hub *hub)
         hub->ring_count++;
         hub->tail = slot->batch.revision;
         hub->census.wanted = true;
+        if (is_long)
+            continue;
         events += slot->batch.count;
         for (marking.event = 0; marking.event < slot->batch.count; marking.event++)
             mark_event(hub, &marking);
@@ -323,13 +355,16 @@ static void wake_stretch(struct watch_hub *hub, int64_t from)
 static void wake_hungry(struct watch_hub *hub)
 {
     wake_stretch(hub, hungry_lowest(hub));
-    for (int i = 1; i < WATCH_STRETCHES && !list_empty(&hub->hungry); i++) {
+    int stretches = WATCH_STRETCHES - 1;
+    for (int i = 0; i < WATCH_HUNGRY_WAKES && stretches && !list_empty(&hub->hungry); i++) {
         struct watch_stream *first = LIST_ENTRY(hub->hungry.next, struct watch_stream, in_hungry);
         int64_t place = hungry_place(first);
-        if (place)
-            wake_stretch(hub, place);
-        else
+        if (!place) {
             wake_one_hungry(first);
+            continue;
+        }
+        wake_stretch(hub, place);
+        stretches--;
     }
 }
 
@@ -338,13 +373,15 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     hub->now_ns = now_ns;
     hub->free_budget = WATCH_FREE_PER_TURN;
     hub->walk_budget = WATCH_WALK_EVENTS;
+    long_turn_begin(hub);
     ring_drop(hub);
     stream_bury(hub);
+    /* Before the others, so that they find something left of what a turn may do. */
+    wake_hungry(hub);
     bool more = take_in(hub);
     struct heap_link *tick;
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
-    wake_hungry(hub);
     census_turn(hub);
     return more || !list_empty(&hub->hungry) || !list_empty(&hub->dying);
 }
@@ -352,6 +389,7 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
 void watch_hub_turn_end(struct watch_hub *hub)
 {
     ring_drop(hub);
+    long_turn_end(hub);
     if (hub->options.board)
         watch_board_write_stats(hub->options.board, &hub->stats);
 }
@@ -385,7 +423,8 @@ int64_t watch_hub_next_ns(const struct watch_hub *hub)
     if (!list_empty(&hub->hungry) || !list_empty(&hub->dying))
         return hub->now_ns;
     int64_t census = census_next_ns(hub), tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
-    int64_t next = census < tick ? census : tick;
+    int64_t next = census < tick ? census : tick, ends = long_next_ns(hub);
+    next = ends < next ? ends : next;
     return hub->rest_until_ns && hub->rest_until_ns < next ? hub->rest_until_ns : next;
 }
 
@@ -443,8 +482,9 @@ static void tails_drop(struct watch_hub *hub)
     hub->tail_used = 0;
 }
 
-void hub_range_gone(struct watch_hub *hub)
+void hub_range_gone(struct watch_hub *hub, const struct watch_range *range)
 {
+    long_range_gone(hub, range);
     hub_stretches_drop(hub);
     if (hub->tail_used)
         tails_drop(hub);
@@ -547,6 +587,7 @@ void watch_hub_check(const struct watch_hub *hub)
     LIST_FOREACH (stream, &hub->streams, in_hub)
         stream_check(stream, &counts);
     assert(counts.streams == hub->stats.streams);
+    long_check(hub);
     LIST_FOREACH (stream, &hub->dying, in_hub) {
         stream_check(stream, &counts);
         assert(stream->dying && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);

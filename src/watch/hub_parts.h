@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "watch/census.h"
 #include "watch/cursor.h"
+#include "watch/long.h"
 #include "watch/message.h"
 #include "watch/range_index.h"
 #include "watch/stretch.h"
@@ -16,14 +17,17 @@
 enum {
     /* A message up to this size is made in one piece; what has no room is kept by its stream. */
     WATCH_PIECE_BYTES_MAX = 64 * 1024,
-    WATCH_RING_BATCHES = 1024,                 /* revisions taken in by one turn */
-    WATCH_TURN_EVENTS = 8192,                  /* events looked at by one turn's begin, */
-    WATCH_TURN_MARKS = 256 * 1024,             /* streams it looks at, */
-    WATCH_FILL_EVENTS = 4096,                  /* and by one fill: a fraction of a millisecond */
+    WATCH_RING_BATCHES = 1024,     /* revisions taken in by one turn */
+    WATCH_TURN_EVENTS = 8192,      /* events looked at by one turn's begin, */
+    WATCH_TURN_MARKS = 256 * 1024, /* streams it looks at, */
+    WATCH_TAG_MARKS = 64,          /* an event whose tags are asked for counts as so many, */
+    WATCH_FILL_EVENTS = 4096,      /* and by one fill: a fraction of a millisecond */
     WATCH_WALK_EVENTS = 4 * WATCH_FILL_EVENTS, /* of the past, by all cursors with tags in a turn */
     WATCH_WALK_TAGGING = 16,                   /* so many is one whose tags are not known yet */
     WATCH_STRETCHES = 4,                       /* parts of history that are searched in one turn */
     WATCH_HUNGRY_LOOKS = 512,   /* streams that are looked at for who goes on in each */
+    WATCH_HUNGRY_WAKES = 64,    /* streams that go on with something else in one turn */
+    WATCH_FEW_EVENTS = 32,      /* a revision with more is not told when the turn is used up */
     WATCH_FREE_PER_TURN = 2048, /* watchers; a stream counts as some */
     WATCH_FREE_STREAM = 4,
     WATCH_TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after so much */
@@ -75,6 +79,13 @@ struct watch_hub {
     size_t ring_count;
     int64_t ring_after;
     struct watch_batch large; /* what hub_batch last read in this turn */
+
+    struct list longs, longs_gone; /* long revisions that are held */
+    unsigned long_count;           /* of longs */
+    bool long_wanted;              /* some stream waits for a place among them */
+    uint64_t long_turn;            /* a number for each turn */
+    size_t long_budget;            /* units that fills and cursors may still use in this turn, */
+    size_t mark_budget;            /* and the tail */
 
     struct list streams;
     struct list dying;   /* streams that are freed some watchers at a time */
@@ -133,7 +144,7 @@ const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batc
 MUST_CHECK
 bool hub_take_one(struct watch_hub *hub);
 /* A range was freed: nothing that is kept may be taken for its successor's. */
-void hub_range_gone(struct watch_hub *hub);
+void hub_range_gone(struct watch_hub *hub, const struct watch_range *range);
 /* What was read for those that catch up does not hold for all of them any more. */
 void hub_stretches_drop(struct watch_hub *hub);
 /* While nobody is live the tail need not be read: it jumps to where the history is. */

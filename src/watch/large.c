@@ -8,8 +8,10 @@
  */
 struct watch_large {
     int64_t watch_id;
-    int64_t revision;        /* of the events */
-    int64_t header_revision; /* that is told */
+    int64_t revision;         /* of the events */
+    struct watch_place place; /* of a long revision, which is held; else its revision is 0 */
+    size_t end;               /* of a long revision: behind the last event of the range */
+    int64_t header_revision;  /* that is told */
     size_t at_event, at_byte;
     size_t piece_end; /* the event behind this piece, a message of its own; 0: it is not begun */
     size_t measured;  /* before it is begun: the events before this one were looked at, */
@@ -18,6 +20,7 @@ struct watch_large {
     size_t piece_left;                /* bytes of the piece's events that are not written yet */
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
     size_t head_len, head_at;
+    bool orphan;    /* its watcher is gone */
     unsigned flags; /* of the watcher */
     size_t key_len, end_len;
     uint8_t bytes[];
@@ -40,9 +43,30 @@ void large_begin(struct watch_stream *stream, const struct watcher *watcher, int
     stream->large = large;
 }
 
+void large_begin_long(struct watch_stream *stream, const struct watcher *watcher,
+                      const struct watch_long *l, const struct long_hit *hit,
+                      int64_t header_revision)
+{
+    large_begin(stream, watcher, l->revision, header_revision);
+    stream->large->place = l->before;
+    stream->large->at_event = hit->first;
+    stream->large->end = (size_t)hit->last + 1;
+}
+
 void large_free(struct watch_large *large)
 {
     free(large);
+}
+
+void large_watcher_gone(struct watch_large *large, int64_t watch_id)
+{
+    large->orphan |= large->watch_id == watch_id;
+}
+
+static struct watcher *watcher_of(const struct watch_stream *stream,
+                                  const struct watch_large *large)
+{
+    return large->orphan ? NULL : stream_find_watcher(stream, large->watch_id);
 }
 
 static bool wants(const struct watch_large *large, const struct watch_event *event)
@@ -52,9 +76,35 @@ static bool wants(const struct watch_large *large, const struct watch_event *eve
     return watch_filter_passes(large->flags, event) && watch_range_covers(key, end, event->key);
 }
 
+/* Where the events are: in a batch, or in a long revision. */
+struct source {
+    const struct watch_event *events; /* NULL: in l */
+    const struct watch_long *l;
+    size_t count;
+};
+
+/* scratch: room for one of a long revision. */
+static const struct watch_event *event_at(const struct watch_hub *hub, const struct source *source,
+                                          size_t at, struct watch_event *scratch)
+{
+    if (source->events)
+        return &source->events[at];
+    long_event(hub, source->l, at, scratch);
+    return scratch;
+}
+
+/* Looking at one event, and perhaps at the version before it. False: not in this turn. */
+static bool pay_for_event(struct watch_hub *hub, const struct watch_large *large)
+{
+    if (!long_units(hub))
+        return false;
+    long_pay(hub, large->flags & WATCHER_PREV_KV ? LONG_PREV_UNITS : 1);
+    return true;
+}
+
 /* Looks at the events of the next message, as many as this fill may. ST_AGAIN: there are more. */
 static enum status piece_measure(struct watch_stream *stream, struct watch_large *large,
-                                 const struct watch_batch *batch, bool *ret_cut)
+                                 const struct source *source, bool *ret_cut)
 {
     struct watch_hub *hub = stream->hub;
     const struct message_header *header = hub_header(hub, large->header_revision);
@@ -62,11 +112,11 @@ static enum status piece_measure(struct watch_stream *stream, struct watch_large
     *ret_cut = false;
     if (large->measured < large->at_event)
         large->measured = large->at_event;
-    for (; large->measured < batch->count; large->measured++) {
-        const struct watch_event *event = &batch->events[large->measured];
-        if (!hub->budget)
+    for (; large->measured < source->count; large->measured++) {
+        struct watch_event scratch;
+        if (!pay_for_event(hub, large))
             return ST_AGAIN;
-        hub->budget--;
+        const struct watch_event *event = event_at(hub, source, large->measured, &scratch);
         if (!wants(large, event))
             continue;
         size_t more = message_event_size(event, hub_prev(hub, large->flags, event));
@@ -83,11 +133,11 @@ static enum status piece_measure(struct watch_stream *stream, struct watch_large
 
 /* Finds how many events the next message has, and makes its head. ST_END: there are none left. */
 static enum status piece_begin(struct watch_stream *stream, struct watch_large *large,
-                               const struct watch_batch *batch)
+                               const struct source *source)
 {
     struct watch_hub *hub = stream->hub;
     bool cut;
-    TRY(piece_measure(stream, large, batch, &cut));
+    TRY(piece_measure(stream, large, source, &cut));
     if (!large->piece_events)
         return ST_END;
     if (large->piece_bytes > UINT32_MAX - MESSAGE_HEAD_BYTES_MAX) {
@@ -101,6 +151,9 @@ static enum status piece_begin(struct watch_stream *stream, struct watch_large *
     large->piece_end = large->piece_last;
     large->piece_left = large->piece_bytes;
     stream_count_events(stream, large->piece_events);
+    struct watcher *watcher = watcher_of(stream, large);
+    if (watcher)
+        watcher->flags &= (uint8_t)~WATCHER_QUIET;
     large->piece_bytes = large->piece_events = large->measured = 0;
     hub->stats.responses_sent++;
     return ST_OK;
@@ -140,53 +193,100 @@ static void event_fill(struct watch_hub *hub, struct watch_large *large, struct 
     large->at_event++;
 }
 
-/* Writes on at the piece that is begun. */
-static void piece_fill(struct watch_stream *stream, struct watch_large *large,
-                       struct watch_output *out, const struct watch_batch *batch)
+/* Writes on at the piece that is begun. ST_AGAIN: there is more than this fill may look at. */
+static enum status piece_fill(struct watch_stream *stream, struct watch_large *large,
+                              struct watch_output *out, const struct source *source)
 {
-    size_t skip = large->head_at;
+    struct watch_hub *hub = stream->hub;
+    size_t skip = large->head_at, end = size_min(large->piece_end, source->count);
     large->head_at += copy_part(out, slice_of(large->head, large->head_len), &skip);
-    while (out->at < out->end && large->at_event < large->piece_end) {
-        const struct watch_event *event = &batch->events[large->at_event];
+    while (out->at < out->end && large->at_event < end) {
+        struct watch_event scratch;
+        if (!pay_for_event(hub, large))
+            return ST_AGAIN;
+        const struct watch_event *event = event_at(hub, source, large->at_event, &scratch);
         if (wants(large, event))
-            event_fill(stream->hub, large, out, event);
+            event_fill(hub, large, out, event);
         else
             large->at_event++;
     }
-    if (large->at_event < large->piece_end)
-        return;
+    if (large->at_event < end)
+        return ST_OK;
     large->piece_end = 0;
     /* Previous values that were measured went since, on a full disk: the message stays cut off. */
     if (large->piece_left)
         stream->broken = ST_COMPACTED;
+    return ST_OK;
+}
+
+/* ST_LIMIT: not in this turn. */
+static enum status source_open(struct watch_hub *hub, const struct watch_large *large,
+                               struct source *ret_source)
+{
+    if (!large->place.revision) {
+        struct watch_batch batch;
+        TRY(hub_batch(hub, large->revision, &batch));
+        *ret_source = (struct source){.events = batch.events, .count = batch.count};
+        return batch.events ? ST_OK : ST_END;
+    }
+    struct watch_long *l;
+    enum status status = long_get_loaded(hub, &large->place, large->revision, &l);
+    if (status != ST_OK)
+        return status == ST_AGAIN ? ST_LIMIT : status;
+    *ret_source = (struct source){.l = l, .count = size_min(large->end, l->count)};
+    return ST_OK;
+}
+
+static void park_hungry(struct watch_stream *stream)
+{
+    stream->large_hungry = true;
+    stream_park_hungry(stream);
+}
+
+/* Its events are gone. A message that is begun cannot end; of any other the client is told. */
+static void large_lost(struct watch_stream *stream, enum status why)
+{
+    if (stream->large->head_len) {
+        stream->broken = why == ST_DAMAGED ? ST_CORRUPT : ST_COMPACTED;
+        return;
+    }
+    struct watch_large *large = TAKE(stream->large);
+    struct watcher *watcher = watcher_of(stream, large);
+    if (watcher && watcher->state != WATCHER_COMPACTED)
+        (why == ST_DAMAGED ? watcher_damaged : watcher_compacted)(watcher);
+    large_free(large);
 }
 
 void large_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
     struct watch_large *large = stream->large;
-    struct watch_batch batch;
-    enum status status = hub_batch(hub, large->revision, &batch);
+    struct source source;
+    enum status status = source_open(hub, large, &source);
+    if (status == ST_LIMIT) {
+        park_hungry(stream);
+        return;
+    }
     if (status == ST_AGAIN) {
         stream->large_waiting = true;
         stream_park_waiting(stream);
         return;
     }
     if (status != ST_OK) {
-        stream->broken = status == ST_DAMAGED ? ST_CORRUPT : ST_COMPACTED;
+        large_lost(stream, status);
         return;
     }
     while (out->at < out->end && !stream->broken) {
-        status = large->piece_end ? ST_OK : piece_begin(stream, large, &batch);
-        if (status == ST_AGAIN) {
-            stream->large_hungry = true;
-            stream_park_hungry(stream);
-            return;
-        }
+        status = large->piece_end ? ST_OK : piece_begin(stream, large, &source);
         if (status == ST_END) {
             large_free(TAKE(stream->large));
             return;
         }
-        piece_fill(stream, large, out, &batch);
+        if (status == ST_OK && !stream->broken)
+            status = piece_fill(stream, large, out, &source);
+        if (status == ST_AGAIN) {
+            park_hungry(stream);
+            return;
+        }
     }
 }

@@ -123,6 +123,71 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
     return true;
 }
 
+/* -- Long revisions -- */
+
+enum status live_tell_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
+                           struct watch_long *l, int64_t header_revision)
+{
+    struct watch_hub *hub = stream->hub;
+    const struct long_hit *hit = long_find(l, watcher->range);
+    if (!long_units(hub))
+        return ST_AGAIN;
+    if (hit && hit->passes > l->passes) {
+        TRY(long_search_again(hub, l, hit->passes));
+        hit = long_find(l, watcher->range);
+    }
+    long_pay(hub, 1); /* last, so that a search can go on with the least that a turn has */
+    *from = l->revision + 1;
+    if (hit && hit->first <= hit->last)
+        large_begin_long(stream, watcher, l, hit, header_revision);
+    return ST_OK;
+}
+
+/* Those of one bucket. ST_END: there is no room. */
+static enum status fill_long_bucket(struct watch_stream *stream, struct watch_output *out,
+                                    struct watch_long *l, uint32_t bucket)
+{
+    struct chain_link *link = chain_table_bucket(&stream->ids, bucket);
+    for (; link; link = link->next) {
+        struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
+        if (watcher->state != WATCHER_LIVE || watcher->from > l->revision)
+            continue;
+        if (!output_open(stream, out))
+            return ST_END;
+        TRY(live_tell_long(stream, watcher, &watcher->from, l, l->revision));
+    }
+    return ST_OK;
+}
+
+/*
+ * A long revision is told watcher by watcher: those whose `from` is behind it have had it. ST_OK:
+ * all have. ST_END: there is no room. ST_AGAIN: too much was done in this turn.
+ */
+static enum status fill_long(struct watch_stream *stream, struct watch_output *out,
+                             int64_t revision)
+{
+    struct watch_long *l;
+    TRY(long_get_searched(stream->hub, &stream->place, revision, &l));
+    for (; stream->resume_hit < chain_table_buckets(&stream->ids); stream->resume_hit++)
+        TRY(fill_long_bucket(stream, out, l, stream->resume_hit));
+    return ST_OK;
+}
+
+/* What a revision of some events costs a stream, beside the others that are told in this turn. */
+static bool turn_is_used_up(struct watch_stream *stream, const struct watch_batch *batch)
+{
+    struct watch_hub *hub = stream->hub;
+    if (LIKELY(batch->count <= WATCH_FEW_EVENTS))
+        return false;
+    if (!hub->long_budget)
+        return true;
+    size_t each = stream->ids.count <= CHAIN_FEW ? stream->ids.count : LONG_SEARCH_UNITS;
+    hub->long_budget -= size_min(hub->long_budget, batch->count * each);
+    return false;
+}
+
+/* -- Filling -- */
+
 /* What lies before `behind` will not come: those who wait for it are told. */
 static void live_gone(struct watch_stream *stream, struct watch_place behind,
                       void (*tell)(struct watcher *))
@@ -145,6 +210,33 @@ static void live_compacted(struct watch_stream *stream)
     live_gone(stream, (struct watch_place){.revision = compacted}, watcher_compacted);
 }
 
+static void live_lost(struct watch_stream *stream, struct watch_place after, enum status why)
+{
+    if (why == ST_COMPACTED)
+        live_compacted(stream);
+    else
+        live_gone(stream, after, watcher_damaged);
+}
+
+/* Its fill was long enough. */
+static void park_hungry(struct watch_stream *stream)
+{
+    stream->live_hungry = true;
+    stream_park_hungry(stream);
+}
+
+/* ST_OK: all who watch it were told. ST_END: there is no room for more. Else as fill_long. */
+static enum status fill_batch(struct watch_stream *stream, struct watch_output *out,
+                              const struct watch_batch *batch)
+{
+    if (UNLIKELY(!batch->events))
+        return fill_long(stream, out, batch->revision);
+    if (turn_is_used_up(stream, batch))
+        return ST_AGAIN;
+    bool few = stream->ids.count <= CHAIN_FEW;
+    return (few ? fill_few : fill_many)(stream, out, batch) ? ST_OK : ST_END;
+}
+
 /* A request for progress is answered between two revisions, so that a busy stream answers too. */
 static void tell_progress(struct watch_stream *stream, struct watch_output *out)
 {
@@ -163,12 +255,8 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         struct watch_batch batch;
         enum status status =
             after.revision > stream->last_hit ? ST_END : hub_next(hub, &after, &batch);
-        if (status == ST_COMPACTED) {
-            live_compacted(stream);
-            return;
-        }
-        if (status == ST_DAMAGED) {
-            live_gone(stream, after, watcher_damaged);
+        if (status == ST_COMPACTED || status == ST_DAMAGED) {
+            live_lost(stream, after, status);
             return;
         }
         if (status == ST_AGAIN) {
@@ -181,17 +269,25 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
             stream->dirty = false;
             return;
         }
-        bool few = stream->ids.count <= CHAIN_FEW;
-        if (!(few ? fill_few : fill_many)(stream, out, &batch))
+        status = fill_batch(stream, out, &batch);
+        if (status == ST_AGAIN) {
+            park_hungry(stream);
+            return;
+        }
+        if (status == ST_DAMAGED || status == ST_COMPACTED) {
+            live_lost(stream, after, status);
+            return;
+        }
+        if (status != ST_OK)
             return;
         stream->place = after;
         stream_changed(stream);
         tell_progress(stream, out);
-        if (hub->budget <= batch.count) {
-            stream->live_hungry = true;
-            stream_park_hungry(stream);
+        size_t cost = batch.events ? batch.count : 0; /* of a long one it was paid */
+        if (hub->budget <= cost) {
+            park_hungry(stream);
             return;
         }
-        hub->budget -= batch.count;
+        hub->budget -= cost;
     }
 }

@@ -428,7 +428,7 @@ static void reopen_if_broken(struct peer *peer)
 {
     if (watch_stream_status(peer->client.stream) == ST_OK)
         return;
-    assert_true(world->large_values || world->fragment_bytes < 1000);
+    assert_true(world->large_values || world->fragment_bytes < 1000 || world->memory.long_from);
     assert_int_equal(watch_stream_status(peer->client.stream), ST_COMPACTED);
     reopen(peer);
 }
@@ -515,13 +515,17 @@ static void world_open(uint64_t seed)
     memory_init(&world->memory);
     if (random_chance(&world->random, 1, 3))
         world->memory.again_every = 7;
-    if (random_chance(&world->random, 1, 8))
+    static const size_t units[] = {1, 3, 17, 100, 0};
+    static const size_t longs[] = {0, 1, 2, 4};
+    world->memory.long_from = longs[random_below(&world->random, COUNT_OF(longs))];
+    if (world->memory.long_from != 1 && random_chance(&world->random, 1, 8))
         write_long_past();
     world->hub = watch_hub_new(&(struct watch_hub_options){
         .history = &world->memory.history,
         .fragment_bytes = world->fragment_bytes,
         .watchers_max = 1000,
         .progress_interval_ns = 20 * NS_PER_S,
+        .turn_units = (size_t)units[random_below(&world->random, COUNT_OF(units))],
         .seed = seed,
     });
     for (size_t i = 0; i < CLIENTS; i++)

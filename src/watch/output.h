@@ -27,6 +27,14 @@ void output_message(struct watch_stream *stream, struct watch_output *out,
 
 /* -- live.c -- */
 
+/*
+ * One watcher's response for a long revision. ST_OK: it is begun, or there is none, and the watcher
+ * has it behind it. ST_AGAIN: too much was done in this turn.
+ */
+MUST_CHECK
+enum status live_tell_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
+                           struct watch_long *l, int64_t header_revision);
+
 /* The responses from stream->place on, as far as there is room. */
 void live_fill(struct watch_stream *stream, struct watch_output *out);
 
@@ -42,8 +50,14 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out);
 /* The response of one revision that is too large for a piece, or is to be cut into fragments. */
 void large_begin(struct watch_stream *stream, const struct watcher *watcher, int64_t revision,
                  int64_t header_revision);
+/* That of a long revision, if the watcher's range has events in it: they lie between the hit's. */
+void large_begin_long(struct watch_stream *stream, const struct watcher *watcher,
+                      const struct watch_long *l, const struct long_hit *hit,
+                      int64_t header_revision);
 void large_fill(struct watch_stream *stream, struct watch_output *out);
 void large_free(struct watch_large *large);
+/* A watcher of the stream is closed. */
+void large_watcher_gone(struct watch_large *large, int64_t watch_id);
 
 /* -- notify.c -- */
 

@@ -18,7 +18,7 @@ static uint64_t id_hash(const void *ctx, const struct chain_link *link)
     return (uint64_t)CONTAINER_OF(link, struct watcher, in_ids)->id * 0x9e3779b97f4a7c15u >> 24;
 }
 
-static struct watcher *find_watcher(const struct watch_stream *stream, int64_t id)
+struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id)
 {
     struct watcher wanted = {.id = id};
     struct chain_link *link = chain_table_chain(&stream->ids, id_hash(NULL, &wanted.in_ids));
@@ -109,7 +109,7 @@ void watch_stream_free(struct watch_stream *stream)
     hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
     hub->stats.streams_stopped -= stream->stopped;
     hub->stats.streams--;
-    large_free(stream->large);
+    large_free(TAKE(stream->large));
     list_remove(&stream->in_hungry);
     list_remove(&stream->in_waiting);
     census_forget(hub, stream);
@@ -173,8 +173,9 @@ static void watcher_take_out(struct watcher *watcher)
     }
     if (watcher->state == WATCHER_CATCHING_UP)
         catch_up_end(watcher);
+    const struct watch_range *range = watcher->range;
     if (range_index_remove(&stream->hub->index, watcher))
-        hub_range_gone(stream->hub);
+        hub_range_gone(stream->hub, range);
     stream_changed(stream);
 }
 
@@ -208,6 +209,8 @@ static void watcher_destroy(struct watcher *watcher)
     watcher_take_out(watcher);
     watcher_move(watcher, WATCHER_CLOSED);
     notify_watcher_gone(watcher);
+    if (watcher->stream->large)
+        large_watcher_gone(watcher->stream->large, watcher->id);
     pool_free_object(hub->pool, watcher);
     if (hub->options.watchers_all)
         atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
@@ -319,7 +322,7 @@ static struct slice create_refusal(const struct watch_stream *stream,
     bool endless = end.len == 1 && end.ptr[0] == 0;
     if (end.len && !endless && slice_compare(key, end) >= 0)
         return SLICE_LITERAL("mvcc: watcher range is empty");
-    if (create->watch_id && find_watcher(stream, create->watch_id))
+    if (create->watch_id && stream_find_watcher(stream, create->watch_id))
         return SLICE_LITERAL("mvcc: duplicate watch ID provided on the WatchStream");
     if (stream->ids.count >= stream->hub->options.watchers_max)
         return SLICE_LITERAL("vigil: too many watches on one stream");
@@ -330,7 +333,7 @@ static struct slice create_refusal(const struct watch_stream *stream,
 
 static int64_t choose_id(struct watch_stream *stream)
 {
-    while (find_watcher(stream, stream->next_id))
+    while (stream_find_watcher(stream, stream->next_id))
         stream->next_id++;
     return stream->next_id++;
 }
@@ -365,6 +368,7 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     hub->live += live;
     chain_table_add(&stream->ids, &watcher->in_ids, id_hash, NULL);
     range_index_add(&hub->index, watcher, key, create->range_end);
+    long_watcher_added(hub, watcher);
     notify_watcher_added(watcher);
     stream_changed(stream);
     if (live)
@@ -426,7 +430,7 @@ enum status watch_stream_keep(struct watch_stream *stream,
         memcpy(&id, ended.ptr + at, sizeof(id));
         if (stream->control_count >= WATCH_WAITING_MAX)
             return ST_LIMIT;
-        watcher_close(find_watcher(stream, id));
+        watcher_close(stream_find_watcher(stream, id));
         control_push_reason(stream, (struct watch_control){.watch_id = id, .canceled = true},
                             reason);
     }
@@ -435,7 +439,7 @@ enum status watch_stream_keep(struct watch_stream *stream,
 
 enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id)
 {
-    struct watcher *watcher = find_watcher(stream, watch_id);
+    struct watcher *watcher = stream_find_watcher(stream, watch_id);
     if (!watcher)
         return ST_OK;
     if (stream->control_count >= WATCH_WAITING_MAX)

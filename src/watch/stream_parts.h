@@ -6,6 +6,7 @@
  *   live.c      responses of the watchers that ride their stream
  *   catch_up.c  responses of those that started in the past
  *   large.c     a response that is written in pieces
+ *   long.c      revisions with very many events
  *   notify.c    progress notifications, by interval and asked for
  */
 #ifndef VIGIL_WATCH_STREAM_PARTS_H
@@ -29,6 +30,8 @@ struct watch_scan {
     size_t ride_count;
     struct watch_place place; /* no rider wants anything before it */
     bool waiting;             /* for the history */
+    int64_t long_revision;    /* the long one that is being told; 0: none */
+    size_t long_left;         /* riders from the front on that may not have been told it */
 };
 
 /* A watcher on a scan. */
@@ -118,6 +121,8 @@ static inline void stream_changed(struct watch_stream *stream)
 /* Of a create that was checked, and counted among all (hub_take_one). */
 struct watcher *stream_add_watcher(struct watch_stream *stream, const struct watch_create *create,
                                    struct slice key);
+/* NULL: there is none of that id. */
+struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id);
 void watcher_move(struct watcher *watcher, enum watcher_state next);
 void watcher_close(struct watcher *watcher);
 /* Its past is gone: the client will be told. */

@@ -257,6 +257,7 @@ enum status stretch_read(struct watch_hub *hub, struct watch_stretch *stretch,
 {
     struct matching matching = {.hub = hub, .stretch = stretch, .stream = stream, .scan = scan};
     enum status status = ST_LIMIT;
+    stretch->long_revision = 0;
     while (matching.bytes < bytes && stretch->events < STRETCH_EVENTS_MAX &&
            stretch->found_count < STRETCH_FOUND_MAX && hub->budget) {
         struct watch_place before = stretch->place;
@@ -266,6 +267,12 @@ enum status stretch_read(struct watch_hub *hub, struct watch_stretch *stretch,
             if (next != ST_END)
                 stretch->place = before;
             return status == ST_OK ? ST_OK : next;
+        }
+        if (!batch.events) {
+            stretch->long_revision = batch.revision;
+            stretch->long_after = stretch->place;
+            stretch->place = before;
+            return status;
         }
         bool crowded = is_crowded(&matching, &batch),
              dense = crowded && is_dense(&matching, &batch);

@@ -42,6 +42,8 @@ struct watch_stretch {
     uint32_t number;               /* no other has it */
     const struct watch_scan *only; /* that is read for; NULL: for all */
     bool partial;                  /* one revision, of which only some riders have their events */
+    int64_t long_revision; /* what comes next is a long revision, which is told otherwise; 0: not */
+    struct watch_place long_after; /* behind it */
     struct stretch_found *found;
     size_t found_count, found_capacity;
     struct stretch_list *lists;
@@ -56,8 +58,8 @@ void stretch_drop(struct watch_stretch *stretch);
 
 /*
  * Reads on behind stretch->place until the scan will find about so many bytes. ST_END: there is
- * nothing more. ST_LIMIT: it is long enough for this turn. ST_COMPACTED, ST_AGAIN: as the history
- * says. With ST_OK at least one revision was read.
+ * nothing more. ST_LIMIT: it is long enough for this turn, or long_revision comes next.
+ * ST_COMPACTED, ST_AGAIN: as the history says. With ST_OK at least one revision was read.
  */
 MUST_CHECK
 enum status stretch_read(struct watch_hub *hub, struct watch_stretch *stretch,

@@ -122,6 +122,14 @@ enum record_found record_check(struct slice bytes, uint32_t salt, struct record_
     return RECORD_GOOD;
 }
 
+void record_sum_head(const uint8_t *at, uint32_t salt, uint32_t *ret_sum, uint32_t *ret_wanted)
+{
+    struct record_head head;
+    memcpy(&head, at, sizeof(head));
+    *ret_sum = record_crc_of_rest(at, RECORD_HEAD_BYTES, record_crc_of_fields(at, salt));
+    *ret_wanted = head.crc;
+}
+
 size_t bytes_first_nonzero(struct slice bytes)
 {
     const uint8_t *at = bytes.ptr;

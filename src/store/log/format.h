@@ -98,6 +98,9 @@ bool record_head_check(struct slice bytes, uint32_t salt, struct record_head *re
 /* Looks at the bytes at the start of `bytes`, which reach to the end of the segment. */
 enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
 
+/* The checksum of a record's head, which goes on with its body, and what both should come to. */
+void record_sum_head(const uint8_t *at, uint32_t salt, uint32_t *ret_sum, uint32_t *ret_wanted);
+
 /* The index up to which the record says the log was durable when it was written. */
 static inline uint64_t record_durable_index(const struct record_head *head)
 {

@@ -123,6 +123,17 @@ void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t 
     stand_before(reader, segment_for_index(log, index), BY_INDEX, index);
 }
 
+void log_reader_init_before(struct log_reader *reader, const struct log *log,
+                            const struct log_record *record)
+{
+    *reader = (struct log_reader){
+        .log = log,
+        .segment_id = record->body_loc >> LOG_OFFSET_BITS,
+        .offset = (record->body_loc & ((UINT64_C(1) << LOG_OFFSET_BITS) - 1)) - RECORD_HEAD_BYTES,
+        .next_index = record->index,
+    };
+}
+
 static const struct segment *segment_for_revision(const struct log *log, int64_t revision)
 {
     LOCK_SCOPE((struct lock *)&log->lock);
@@ -231,6 +242,15 @@ static enum status note_damage(const struct log_reader *reader)
     return ST_DAMAGED;
 }
 
+void log_record_sum(const struct log *log, const struct log_record *record, uint32_t *ret_sum,
+                    uint32_t *ret_wanted)
+{
+    const struct segment *segment =
+        segment_table_get(&log->table, record->body_loc >> LOG_OFFSET_BITS);
+    assert(segment);
+    record_sum_head(record->body.ptr - RECORD_HEAD_BYTES, segment->head.salt, ret_sum, ret_wanted);
+}
+
 void log_reader_pass_damage(struct log_reader *reader)
 {
     const struct segment *segment = segment_table_get(&reader->log->table, reader->segment_id);
@@ -272,7 +292,9 @@ enum status log_reader_next(struct log_reader *reader, uint64_t last_index,
             return ST_END;
         uint64_t offset = reader->offset;
         bool wanted = head.index >= reader->next_index;
-        if (wanted && !body_is_good(segment, offset, &head))
+        bool checked =
+            !reader->checked_bytes_max || head.len - RECORD_HEAD_BYTES <= reader->checked_bytes_max;
+        if (wanted && checked && !body_is_good(segment, offset, &head))
             return note_damage(reader);
         reader->offset = after(offset, &head);
         if (!wanted)
