@@ -61,7 +61,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                   .start_revision = options->from};
     hub->tagged += cursor->tagged;
     cursor->watcher = stream_add_watcher(cursor->stream, &create, create.key);
-    cursor->known = cursor->tagged ? hub->tail + 1 : INT64_MAX;
+    cursor->known = cursor->tagged ? long_tagged_from(hub) : INT64_MAX;
     return cursor;
 }
 

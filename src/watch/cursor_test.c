@@ -562,7 +562,7 @@ static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
     }
     /* Left alone, everybody who is owed something is woken until nothing is owed. */
     f->memory.again_every = 0;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < 3000; round++) {
         turn(f);
         for (int i = 0; i < CURSORS; i++)
             if (take(f, &f->owners[i], 1000) == ST_COMPACTED)
@@ -573,6 +573,14 @@ static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
         assert_null(expected(f, &f->owners[i]));
         assert_int_equal(watch_cursor_revision(f->owners[i].cursor), f->memory.published);
     }
+}
+
+static void nothing_of_long_revisions_is_missed_or_told_twice(void **state)
+{
+    struct fixture *f = *state;
+    f->memory.long_from = 2;
+    f->hub->options.turn_units = 40;
+    whatever_happens_nothing_is_missed_or_told_twice(state);
 }
 
 static void who_rests_is_woken_for_what_comes(void **state)
@@ -676,6 +684,7 @@ int main(void)
         TEST(who_is_given_something_after_all_he_had_is_forgotten_misses_nothing),
         TEST(who_is_farther_behind_than_is_remembered_walks_until_he_is_not),
         TEST(whatever_happens_nothing_is_missed_or_told_twice),
+        TEST(nothing_of_long_revisions_is_missed_or_told_twice),
         TEST(who_rests_is_woken_for_what_comes),
         TEST(few_are_told_as_it_comes),
         TEST(many_rest_before_they_are_told_again),

@@ -122,10 +122,203 @@ static void a_message_whose_previous_values_go_meanwhile_ends_the_stream(void **
     memory_fini(&memory);
 }
 
+/* -- Long revisions: how much of one is looked at in a turn -- */
+
+enum { LONG_COUNT = 4000, LONG_WATCHERS = 40, LONG_CLIENTS = 2, UNITS = 300 };
+
+static struct watch_hub *new_hub_of_small_turns(struct memory_history *memory)
+{
+    memory_init(memory);
+    memory->long_from = 100;
+    return watch_hub_new(&(struct watch_hub_options){
+        .history = &memory->history,
+        .fragment_bytes = 100000,
+        .watchers_max = 100,
+        .progress_interval_ns = 3600 * NS_PER_S,
+        .turn_units = UNITS,
+        .seed = 4,
+    });
+}
+
+static void write_long(struct memory_history *memory, const char *prefix)
+{
+    memory_begin(memory);
+    for (int i = 0; i < LONG_COUNT; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "%s%05d", prefix, i);
+        memory_add(memory, slice_from_text(key), SLICE_LITERAL("a value"), false);
+    }
+    memory_publish(memory);
+}
+
+/* Of all shapes; the first of each client watches everything, the last nothing that happens. */
+static size_t create_watchers(struct client *client, int64_t from)
+{
+    char keys[LONG_WATCHERS][32];
+    size_t wanted = 0;
+    for (int i = 0; i < LONG_WATCHERS; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%05d", i * 100);
+        struct watch_create create = {.key = slice_from_text(keys[i]),
+                                      .start_revision = from,
+                                      .fragment = i % 5 == 1,
+                                      .prev_kv = i % 7 == 1,
+                                      .no_put = i % 11 == 3};
+        if (i == 0)
+            create.key = SLICE_LITERAL("k");
+        if (i % 3 == 0)
+            create.range_end = SLICE_LITERAL("l");
+        if (i == LONG_WATCHERS - 1)
+            create.key = SLICE_LITERAL("kz");
+        size_t covers = i == LONG_WATCHERS - 1 ? 0
+                        : i % 3 == 0           ? (size_t)LONG_COUNT - 100 * (size_t)i
+                                               : 1;
+        wanted += create.no_put ? 0 : covers;
+        assert_int_equal(watch_stream_create(client->stream, &create), ST_OK);
+    }
+    return wanted;
+}
+
+static size_t take_all(struct client *client)
+{
+    struct pb_watch_response *response;
+    size_t events = 0;
+    while ((response = client_next(client)) != NULL)
+        events += response->events_count;
+    return events;
+}
+
+/* Returns how many turns it took. */
+static unsigned settle(struct watch_hub *hub, struct memory_history *memory, struct client *clients)
+{
+    unsigned turns = 0;
+    for (bool more = true; more; turns++) {
+        memory->looks = 0;
+        more = watch_hub_turn_begin(hub, 0);
+        /* The units of the tail and of all others; the last piece of work of each may be some more.
+         */
+        for (size_t i = 0; i < LONG_CLIENTS; i++) {
+            client_pull(&clients[i], ROOM);
+            more |= clients[i].awake;
+        }
+        assert_true(memory->looks <= 2 * UNITS + 2);
+        more |= watch_hub_next_ns(hub) <= 0;
+        watch_hub_turn_end(hub);
+        memory_turn_end(memory);
+        watch_hub_check(hub);
+        assert_true(turns < 1000000);
+    }
+    return turns;
+}
+
+static void of_a_long_revision_little_is_looked_at_in_a_turn(void **state)
+{
+    (void)state;
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client live[LONG_CLIENTS], past[LONG_CLIENTS];
+    size_t wanted = 0;
+    for (size_t i = 0; i < LONG_CLIENTS; i++) {
+        client_open(&live[i], hub);
+        wanted = create_watchers(&live[i], 0);
+    }
+    settle(hub, &memory, live);
+    for (size_t i = 0; i < LONG_CLIENTS; i++)
+        assert_int_equal(take_all(&live[i]), 0);
+    write_long(&memory, "k");
+    int64_t revision = memory.published;
+    assert_true(settle(hub, &memory, live) > LONG_COUNT / UNITS);
+    for (size_t i = 0; i < LONG_CLIENTS; i++)
+        assert_int_equal(take_all(&live[i]), wanted);
+    /* The same for those who come later, and start before it. */
+    for (size_t i = 0; i < LONG_CLIENTS; i++) {
+        client_open(&past[i], hub);
+        assert_int_equal(create_watchers(&past[i], revision), wanted);
+    }
+    assert_true(settle(hub, &memory, past) > LONG_COUNT / UNITS);
+    for (size_t i = 0; i < LONG_CLIENTS; i++) {
+        assert_int_equal(take_all(&past[i]), wanted);
+        assert_int_equal(take_all(&live[i]), 0);
+        client_close(&past[i]);
+        client_close(&live[i]);
+    }
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
+/* The tail looks for whom it concerns; whoever comes meanwhile and wants it is told all of it. */
+static void who_comes_while_a_long_revision_is_searched_is_told_all_of_it(void **state)
+{
+    (void)state;
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client clients[LONG_CLIENTS];
+    for (size_t i = 0; i < LONG_CLIENTS; i++)
+        client_open(&clients[i], hub);
+    struct watch_create all = {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l")};
+    assert_int_equal(watch_stream_create(clients[0].stream, &all), ST_OK);
+    settle(hub, &memory, clients);
+    write_long(&memory, "k");
+    int64_t revision = memory.published;
+    for (int i = 0; i < LONG_COUNT / UNITS * 2; i++) {
+        assert_true(watch_hub_turn_begin(hub, 0));
+        watch_hub_turn_end(hub);
+        memory_turn_end(&memory);
+    }
+    assert_int_equal(watch_hub_revision(hub), revision - 1);
+    struct watch_create one = {.key = SLICE_LITERAL("k00000"), .start_revision = revision};
+    struct watch_create wide = {.key = SLICE_LITERAL("k0"),
+                                .range_end = SLICE_LITERAL("l"),
+                                .start_revision = revision - 1};
+    assert_int_equal(watch_stream_create(clients[1].stream, &one), ST_OK);
+    assert_int_equal(watch_stream_create(clients[1].stream, &wide), ST_OK);
+    settle(hub, &memory, clients);
+    assert_int_equal(watch_hub_revision(hub), revision);
+    assert_int_equal(take_all(&clients[0]), LONG_COUNT);
+    assert_int_equal(take_all(&clients[1]), LONG_COUNT + 1);
+    for (size_t i = 0; i < LONG_CLIENTS; i++)
+        client_close(&clients[i]);
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
+/* What is wrong is found at the end of the reading: nobody has been told any of it. */
+static void who_watches_a_long_revision_that_is_damaged_is_told_so(void **state)
+{
+    (void)state;
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client clients[LONG_CLIENTS];
+    for (size_t i = 0; i < LONG_CLIENTS; i++)
+        client_open(&clients[i], hub);
+    struct watch_create all = {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l")};
+    assert_int_equal(watch_stream_create(clients[0].stream, &all), ST_OK);
+    settle(hub, &memory, clients);
+    assert_true(client_next(&clients[0])->created);
+    write_long(&memory, "k");
+    memory.damaged = -memory.published;
+    all.start_revision = memory.published;
+    settle(hub, &memory, clients);
+    assert_int_equal(watch_stream_create(clients[1].stream, &all), ST_OK);
+    settle(hub, &memory, clients);
+    assert_true(client_next(&clients[1])->created);
+    for (size_t i = 0; i < LONG_CLIENTS; i++) {
+        struct pb_watch_response *response = client_next(&clients[i]);
+        assert_true(response->canceled && response->cancel_reason.len > 0);
+        assert_int_equal(response->events_count, 0);
+        assert_null(client_next(&clients[i]));
+        client_close(&clients[i]);
+    }
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_revision_with_very_many_events_is_measured_in_turns),
+        cmocka_unit_test(of_a_long_revision_little_is_looked_at_in_a_turn),
+        cmocka_unit_test(who_comes_while_a_long_revision_is_searched_is_told_all_of_it),
+        cmocka_unit_test(who_watches_a_long_revision_that_is_damaged_is_told_so),
         cmocka_unit_test(a_message_whose_previous_values_go_meanwhile_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

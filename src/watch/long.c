@@ -230,6 +230,15 @@ const struct long_hit *long_find(const struct watch_long *l, const struct watch_
     return find_hit(l, range);
 }
 
+int64_t long_tagged_from(const struct watch_hub *hub)
+{
+    const struct watch_long *l;
+    LIST_FOREACH (l, &hub->longs, in_hub)
+        if (l->marking && l->revision > hub->tail)
+            return l->revision + 1; /* some of it was looked up before */
+    return hub->tail + 1;
+}
+
 void long_watcher_added(struct watch_hub *hub, const struct watcher *watcher)
 {
     struct watch_long *l;

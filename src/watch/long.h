@@ -122,6 +122,9 @@ void long_event(const struct watch_hub *hub, const struct watch_long *l, size_t 
 /* NULL: the range has no events, if it was there when a search that is over began. */
 const struct long_hit *long_find(const struct watch_long *l, const struct watch_range *range);
 
+/* The first revision whose tags will all be looked up with those who are here now. */
+int64_t long_tagged_from(const struct watch_hub *hub);
+
 /* One that a long revision at hand may concern has come, after it was looked for. */
 void long_watcher_added(struct watch_hub *hub, const struct watcher *watcher);
 void long_range_gone(struct watch_hub *hub, const struct watch_range *range);
