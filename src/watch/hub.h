@@ -36,7 +36,7 @@ struct watch_hub_options {
     struct watch_board *board; /* where it shows itself to other threads; may be NULL */
     int64_t progress_interval_ns;
     size_t turn_units; /* work on long revisions in one turn, see long.h; 0: LONG_TURN_UNITS */
-    uint64_t seed; /* of the jitter of progress and of the hash tables */
+    uint64_t seed;     /* of the jitter of progress and of the hash tables */
 };
 
 struct watch_hub *watch_hub_new(

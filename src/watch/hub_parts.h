@@ -3,7 +3,6 @@
 #define VIGIL_WATCH_HUB_PARTS_H
 
 #include "base/heap.h"
-#include "base/list.h"
 #include "base/random.h"
 #include "watch/census.h"
 #include "watch/cursor.h"
@@ -27,7 +26,6 @@ enum {
     WATCH_STRETCHES = 4,                       /* parts of history that are searched in one turn */
     WATCH_HUNGRY_LOOKS = 512,   /* streams that are looked at for who goes on in each */
     WATCH_HUNGRY_WAKES = 64,    /* streams that go on with something else in one turn */
-    WATCH_FEW_EVENTS = 32,      /* a revision with more is not told when the turn is used up */
     WATCH_FREE_PER_TURN = 2048, /* watchers; a stream counts as some */
     WATCH_FREE_STREAM = 4,
     WATCH_TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after so much */
@@ -80,13 +78,7 @@ struct watch_hub {
     int64_t ring_after;
     struct watch_batch large; /* what hub_batch last read in this turn */
 
-    struct list longs, longs_gone; /* long revisions that are held */
-    unsigned long_count;           /* of longs */
-    bool long_wanted;              /* some stream waits for a place among them */
-    uint64_t long_turn;            /* a number for each turn */
-    size_t long_budget;            /* units that fills and cursors may still use in this turn, */
-    size_t mark_budget;            /* and the tail */
-
+    struct watch_longs longs; /* long revisions */
     struct list streams;
     struct list dying;   /* streams that are freed some watchers at a time */
     size_t free_budget;  /* what may still be freed in this turn */

@@ -1,6 +1,9 @@
 #include "base/xalloc.h"
 #include "watch/output.h"
 
+/* A revision with more is not told when what a turn may do is used up. */
+enum { FEW_EVENTS = 32 };
+
 /* One watcher's response for a revision. It is told with this: what has no room is kept. */
 static void send_revision(struct watch_stream *stream, struct watch_output *out,
                           struct watcher *watcher, const struct watch_batch *batch, size_t first,
@@ -177,12 +180,12 @@ static enum status fill_long(struct watch_stream *stream, struct watch_output *o
 static bool turn_is_used_up(struct watch_stream *stream, const struct watch_batch *batch)
 {
     struct watch_hub *hub = stream->hub;
-    if (LIKELY(batch->count <= WATCH_FEW_EVENTS))
+    if (LIKELY(batch->count <= FEW_EVENTS))
         return false;
-    if (!hub->long_budget)
+    if (!hub->longs.budget)
         return true;
     size_t each = stream->ids.count <= CHAIN_FEW ? stream->ids.count : LONG_SEARCH_UNITS;
-    hub->long_budget -= size_min(hub->long_budget, batch->count * each);
+    hub->longs.budget -= size_min(hub->longs.budget, batch->count * each);
     return false;
 }
 

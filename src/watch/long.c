@@ -31,11 +31,11 @@ static struct watch_long *long_of(struct list *link)
 
 void long_init(struct watch_hub *hub)
 {
-    list_init(&hub->longs);
-    list_init(&hub->longs_gone);
+    list_init(&hub->longs.held);
+    list_init(&hub->longs.gone);
     if (!hub->options.turn_units)
         hub->options.turn_units = LONG_TURN_UNITS;
-    hub->long_budget = hub->mark_budget = hub->options.turn_units;
+    hub->longs.budget = hub->longs.mark_budget = hub->options.turn_units;
 }
 
 static void long_free(struct watch_hub *hub, struct watch_long *l)
@@ -52,20 +52,20 @@ static void long_let_go(struct watch_hub *hub, struct watch_long *l)
 {
     long_move(l, LONG_GONE);
     list_remove(&l->in_hub);
-    list_push_back(&hub->longs_gone, &l->in_hub);
-    hub->long_count--;
+    list_push_back(&hub->longs.gone, &l->in_hub);
+    hub->longs.count--;
 }
 
 static void free_gone(struct watch_hub *hub)
 {
-    while (!list_empty(&hub->longs_gone))
-        long_free(hub, long_of(hub->longs_gone.next));
+    while (!list_empty(&hub->longs.gone))
+        long_free(hub, long_of(hub->longs.gone.next));
 }
 
 void long_fini(struct watch_hub *hub)
 {
-    while (!list_empty(&hub->longs))
-        long_let_go(hub, long_of(hub->longs.next));
+    while (!list_empty(&hub->longs.held))
+        long_let_go(hub, long_of(hub->longs.held.next));
     free_gone(hub);
 }
 
@@ -75,8 +75,8 @@ void long_fini(struct watch_hub *hub)
 static struct watch_long *find_idle(const struct watch_hub *hub)
 {
     struct watch_long *l, *idle = NULL;
-    LIST_FOREACH (l, &hub->longs, in_hub) {
-        bool in_use = l->marking || l->asked_turn + 1 >= hub->long_turn;
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
+        bool in_use = l->marking || l->asked_turn + 1 >= hub->longs.turn;
         if (!in_use && (!idle || l->asked_turn < idle->asked_turn))
             idle = l;
     }
@@ -87,9 +87,9 @@ static struct watch_long *find_idle(const struct watch_hub *hub)
 static struct watch_long *find_served(const struct watch_hub *hub)
 {
     struct watch_long *l, *served = NULL;
-    LIST_FOREACH (l, &hub->longs, in_hub) {
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
         bool loaded = l->state == LONG_SEARCHING || l->state == LONG_KNOWN;
-        if (!l->marking && loaded && hub->long_turn - l->loaded_turn >= LONG_TURNS_MIN &&
+        if (!l->marking && loaded && hub->longs.turn - l->loaded_turn >= LONG_TURNS_MIN &&
             (!served || l->loaded_turn < served->loaded_turn))
             served = l;
     }
@@ -98,14 +98,14 @@ static struct watch_long *find_served(const struct watch_hub *hub)
 
 void long_turn_begin(struct watch_hub *hub)
 {
-    hub->long_turn++;
-    hub->long_budget = hub->mark_budget = hub->options.turn_units;
+    hub->longs.turn++;
+    hub->longs.budget = hub->longs.mark_budget = hub->options.turn_units;
 }
 
 void long_turn_end(struct watch_hub *hub)
 {
-    struct list *link = hub->longs.next;
-    while (link != &hub->longs) {
+    struct list *link = hub->longs.held.next;
+    while (link != &hub->longs.held) {
         struct watch_long *l = long_of(link);
         link = link->next;
         /* The tail waits for it until it is past it: told, compacted, or nobody's concern. */
@@ -113,10 +113,10 @@ void long_turn_end(struct watch_hub *hub)
         if (!l->marking && hub->now_ns - l->asked_ns >= LONG_KEPT_NS)
             long_let_go(hub, l);
     }
-    struct watch_long *served = hub->long_wanted ? find_served(hub) : NULL;
+    struct watch_long *served = hub->longs.wanted ? find_served(hub) : NULL;
     if (served)
         long_let_go(hub, served);
-    hub->long_wanted = false;
+    hub->longs.wanted = false;
     free_gone(hub);
 }
 
@@ -124,7 +124,7 @@ int64_t long_next_ns(const struct watch_hub *hub)
 {
     const struct watch_long *l;
     int64_t next = CLOCK_NEVER;
-    LIST_FOREACH (l, &hub->longs, in_hub) {
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
         int64_t ends = l->marking ? CLOCK_NEVER : clock_add(l->asked_ns, LONG_KEPT_NS);
         next = ends < next ? ends : next;
     }
@@ -134,7 +134,7 @@ int64_t long_next_ns(const struct watch_hub *hub)
 static struct watch_long *find_open(const struct watch_hub *hub, int64_t revision)
 {
     struct watch_long *l;
-    LIST_FOREACH (l, &hub->longs, in_hub)
+    LIST_FOREACH (l, &hub->longs.held, in_hub)
         if (l->revision == revision)
             return l;
     return NULL;
@@ -148,15 +148,15 @@ static enum status open_new(struct watch_hub *hub, const struct watch_place *pla
     TRY(hub->history->ops->hold(hub->history, place, revision, &held, &count));
     struct watch_long *l = xcalloc(1, sizeof(*l));
     *l = (struct watch_long){.revision = revision, .count = count, .before = *place, .held = held};
-    list_push_back(&hub->longs, &l->in_hub);
-    hub->long_count++;
+    list_push_back(&hub->longs.held, &l->in_hub);
+    hub->longs.count++;
     *ret_long = l;
     return ST_OK;
 }
 
 static struct watch_long *asked(struct watch_hub *hub, struct watch_long *l)
 {
-    l->asked_turn = hub->long_turn;
+    l->asked_turn = hub->longs.turn;
     l->asked_ns = hub->now_ns;
     return l;
 }
@@ -165,13 +165,13 @@ static struct watch_long *asked(struct watch_hub *hub, struct watch_long *l)
 
 size_t long_units(const struct watch_hub *hub)
 {
-    return size_min(hub->budget, hub->long_budget);
+    return size_min(hub->budget, hub->longs.budget);
 }
 
 void long_pay(struct watch_hub *hub, size_t units)
 {
     hub->budget -= size_min(hub->budget, units);
-    hub->long_budget -= size_min(hub->long_budget, units);
+    hub->longs.budget -= size_min(hub->longs.budget, units);
 }
 
 static void take_units(size_t *units, size_t cost)
@@ -233,7 +233,7 @@ const struct long_hit *long_find(const struct watch_long *l, const struct watch_
 int64_t long_tagged_from(const struct watch_hub *hub)
 {
     const struct watch_long *l;
-    LIST_FOREACH (l, &hub->longs, in_hub)
+    LIST_FOREACH (l, &hub->longs.held, in_hub)
         if (l->marking && l->revision > hub->tail)
             return l->revision + 1; /* some of it was looked up before */
     return hub->tail + 1;
@@ -242,7 +242,7 @@ int64_t long_tagged_from(const struct watch_hub *hub)
 void long_watcher_added(struct watch_hub *hub, const struct watcher *watcher)
 {
     struct watch_long *l;
-    LIST_FOREACH (l, &hub->longs, in_hub) {
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
         bool looked = l->searched || l->passes;
         if (looked && watcher->from <= l->revision)
             hit_for(l, watcher->range)->passes = l->passes + (l->searched ? 2 : 1);
@@ -252,7 +252,7 @@ void long_watcher_added(struct watch_hub *hub, const struct watcher *watcher)
 void long_range_gone(struct watch_hub *hub, const struct watch_range *range)
 {
     struct watch_long *l;
-    LIST_FOREACH (l, &hub->longs, in_hub) {
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
         struct long_hit *hit = find_hit(l, range);
         if (hit)
             hit->range = NULL;
@@ -273,7 +273,7 @@ static enum status load(struct watch_hub *hub, struct watch_long *l, size_t *uni
     if (status == ST_AGAIN)
         return status;
     long_move(l, status == ST_OK ? LONG_SEARCHING : LONG_DAMAGED);
-    l->loaded_turn = hub->long_turn;
+    l->loaded_turn = hub->longs.turn;
     return status;
 }
 
@@ -364,9 +364,9 @@ static enum status get(struct watch_hub *hub, const struct watch_place *place, i
                        struct watch_long **ret_long)
 {
     struct watch_long *l = find_open(hub, revision);
-    if (!l && hub->long_count >= LONG_OPEN_MAX) {
+    if (!l && hub->longs.count >= LONG_OPEN_MAX) {
         struct watch_long *idle = find_idle(hub);
-        hub->long_wanted |= !idle;
+        hub->longs.wanted |= !idle;
         if (!idle)
             return ST_AGAIN;
         long_let_go(hub, idle);
@@ -412,15 +412,15 @@ enum status long_get_for_tail(struct watch_hub *hub, const struct watch_place *p
                               int64_t revision, struct watch_long **ret_long)
 {
     struct watch_long *l = find_open(hub, revision);
-    if (!l && hub->long_count > LONG_OPEN_MAX) {
+    if (!l && hub->longs.count > LONG_OPEN_MAX) {
         struct watch_long *idle = find_idle(hub);
-        long_let_go(hub, idle ? idle : long_of(hub->longs.next));
+        long_let_go(hub, idle ? idle : long_of(hub->longs.held.next));
     }
     if (!l) {
         TRY(open_new(hub, place, revision, &l));
         l->marking = true;
     }
-    enum status status = search(hub, asked(hub, l), 1, &hub->mark_budget);
+    enum status status = search(hub, asked(hub, l), 1, &hub->longs.mark_budget);
     l->marking = status == ST_AGAIN;
     *ret_long = l;
     return status;
@@ -430,8 +430,8 @@ void long_check(const struct watch_hub *hub)
 {
     const struct watch_long *l;
     unsigned count = 0;
-    assert(list_empty(&hub->longs_gone));
-    LIST_FOREACH (l, &hub->longs, in_hub) {
+    assert(list_empty(&hub->longs.gone));
+    LIST_FOREACH (l, &hub->longs.held, in_hub) {
         count++;
         assert(l->state != LONG_GONE);
         assert(l->count > 0 && l->searched < l->count);
@@ -443,6 +443,6 @@ void long_check(const struct watch_hub *hub)
             assert(hit->first > hit->last || hit->last < l->count);
         }
     }
-    assert(count == hub->long_count);
+    assert(count == hub->longs.count);
     assert(count <= LONG_OPEN_MAX + 1);
 }

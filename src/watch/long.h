@@ -64,7 +64,7 @@ struct long_hit {
 };
 
 struct watch_long {
-    struct list in_hub; /* hub->longs, or hub->longs_gone */
+    struct list in_hub; /* watch_longs.held, or gone */
     enum long_state state;
     int64_t revision;
     size_t count;
@@ -81,6 +81,16 @@ struct watch_long {
     size_t hit_count, hit_capacity;
     uint32_t *slots; /* of hits by range; a power of two of them, 0: free, else one more */
     size_t slot_count;
+};
+
+/* Those of a hub. */
+struct watch_longs {
+    struct list held, gone;
+    unsigned count;     /* of held */
+    bool wanted;        /* some stream waits for a place among them */
+    uint64_t turn;      /* a number for each turn */
+    size_t budget;      /* units that fills and cursors may still use in this turn, */
+    size_t mark_budget; /* and the tail */
 };
 
 void long_init(struct watch_hub *hub);
