@@ -97,7 +97,6 @@ struct watch_hub {
     size_t walk_budget;     /* what is left of WATCH_WALK_EVENTS */
     size_t live;            /* watchers that the tail must be read for */
     size_t scans;           /* of all streams */
-
     /* Scratch, of the turn or of one call. */
     struct watch_tail tails[WATCH_TAIL_SLOTS];
     uint8_t *tail_bytes;
