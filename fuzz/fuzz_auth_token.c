@@ -4,8 +4,8 @@
  */
 #include "cost.h"
 
-#include "auth/jwt.h"
 #include "auth/store.h"
+#include "auth/token/jwt.h"
 #include "codec/base64.h"
 
 #include <openssl/evp.h>

@@ -1,8 +1,8 @@
 /* A configuration file, read twice as a start does: settings, or an error that names a line. */
 #include "cost.h"
 
-#include "cmd/config_file.h"
-#include "cmd/serve_options.h"
+#include "cmd/serve/config_file.h"
+#include "cmd/serve/options.h"
 
 FUZZ_INPUT()
 {

@@ -6,9 +6,9 @@
 #include "cost.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "engine/fake_model.h"
-#include "etcd/kv_check.h"
-#include "etcd/kv_encode.h"
+#include "engine/fake/model.h"
+#include "etcd/service/kv_check.h"
+#include "etcd/service/kv_encode.h"
 
 #include <stdlib.h>
 

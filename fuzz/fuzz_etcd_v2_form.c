@@ -8,7 +8,7 @@
 
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "etcd/v2.h"
+#include "etcd/v2/v2.h"
 
 #include <stdlib.h>
 

@@ -5,10 +5,10 @@
  */
 #include "cost.h"
 
-#include "kube/custom/check.h"
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/regex.h"
-#include "kube/custom/structural.h"
+#include "kube/custom/regex/regex.h"
+#include "kube/custom/schema/check.h"
+#include "kube/custom/schema/structural.h"
 
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
 #include "cost.h"
 
 #include "kube/api/accept.h"
-#include "kube/api/fresh.h"
 #include "kube/api/request.h"
+#include "kube/api/revision_wait.h"
 
 enum { ARENA_BYTES_MAX = 16 << 20 };
 

@@ -5,9 +5,9 @@
  */
 #include "cost.h"
 
-#include "net/echo_fixture.h"
-#include "net/tls.h"
-#include "net/tls_certs_test.h"
+#include "net/echo_fixture_test.h"
+#include "net/tls/certs_test.h"
+#include "net/tls/tls.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

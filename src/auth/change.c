@@ -1,6 +1,6 @@
 /* The checks of each change and the rows it makes, in etcd's order (server/auth/store.go). */
 #include "auth/rights.h"
-#include "auth/store_parts.h"
+#include "auth/store_private.h"
 
 /* The rows of a change, as they come together. */
 struct maker {

@@ -1,6 +1,6 @@
 #include "auth/rights.h"
 
-#include "auth/store_parts.h"
+#include "auth/store_private.h"
 #include "auth/user_table.h"
 #include "base/random.h"
 #include "base/xalloc.h"

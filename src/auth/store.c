@@ -1,6 +1,6 @@
 #include "auth/store.h"
 
-#include "auth/store_parts.h"
+#include "auth/store_private.h"
 #include "base/xalloc.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #ifndef VIGIL_AUTH_STORE_H
 #define VIGIL_AUTH_STORE_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 #include "codec/pb/auth.pb.h"

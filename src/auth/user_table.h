@@ -10,7 +10,7 @@
 #define VIGIL_AUTH_USER_TABLE_H
 
 #include "auth/grants.h"
-#include "base/hash_map.h"
+#include "base/container/hash_map.h"
 
 #include <stdatomic.h>
 

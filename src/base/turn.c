@@ -1,7 +1,7 @@
 #include "base/turn.h"
 
-#include "base/bucket.h"
 #include "base/lock.h"
+#include "base/rate_limit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #define VIGIL_BASE_TURN_H
 
 #include "base/clock.h"
-#include "base/metric_page.h"
+#include "base/metric/page.h"
 #include "base/slice.h"
 
 struct turns;

@@ -1,7 +1,7 @@
 #include "cmd/import.h"
 
+#include "cmd/arguments.h"
 #include "cmd/import_report.h"
-#include "cmd/words.h"
 
 struct import_flags {
     const char *data_dir;

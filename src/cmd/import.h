@@ -6,7 +6,7 @@
 #ifndef VIGIL_CMD_IMPORT_H
 #define VIGIL_CMD_IMPORT_H
 
-#include "base/options.h"
+#include "base/options/options.h"
 
 int import_main(int count, char **args);
 extern const struct options_table import_table;

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "cmd/preflight.h"
-#include "engine/local.h"
+#include "cmd/serve/preflight.h"
+#include "engine/local/local.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

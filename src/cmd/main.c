@@ -2,8 +2,8 @@
 #include "cmd/bench/bench.h"
 #include "cmd/import.h"
 #include "cmd/repair.h"
-#include "cmd/serve.h"
-#include "cmd/serve_options.h"
+#include "cmd/serve/options.h"
+#include "cmd/serve/serve.h"
 #include "cmd/version.h"
 
 enum { EXIT_OK = 0, EXIT_USAGE = 2 };

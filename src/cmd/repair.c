@@ -1,7 +1,7 @@
 #include "cmd/repair.h"
 
-#include "cmd/words.h"
-#include "engine/local.h"
+#include "cmd/arguments.h"
+#include "engine/local/local.h"
 #include "store/repair.h"
 
 #include <inttypes.h>

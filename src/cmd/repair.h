@@ -6,7 +6,7 @@
 #ifndef VIGIL_CMD_REPAIR_H
 #define VIGIL_CMD_REPAIR_H
 
-#include "base/options.h"
+#include "base/options/options.h"
 
 int repair_main(int count, char **args);
 extern const struct options_table repair_table;

@@ -1,6 +1,6 @@
+#include "cmd/arguments.h"
 #include "cmd/import.h"
 #include "cmd/import_report.h"
-#include "cmd/words.h"
 #include "import/status.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 #include "engine/auth.h"
 
-#include "engine/engine_ops.h"
-#include "engine/gate.h"
+#include "engine/engine_private.h"
+#include "engine/permission.h"
 
 void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth)
 {

@@ -1,5 +1,5 @@
-#include "engine/engine_ops.h"
-#include "engine/gate.h"
+#include "engine/engine_private.h"
+#include "engine/permission.h"
 
 #include "watch/stats.h"
 

@@ -1,6 +1,6 @@
 /*
  * The seam between the faces (etcd/, kube/) and what keeps the data. The local engine is a store
- * in this process; the fake (engine/fake.h) delays and reorders, for the tests of the faces; a
+ * in this process; the fake (engine/fake/fake.h) delays and reorders, for the tests of the faces; a
  * cluster engine will forward to a real etcd cluster.
  *
  * Every call is an operation: it is started, it completes exactly once, and that may be before the

@@ -1,7 +1,7 @@
 #include "engine/lease.h"
 
-#include "engine/engine_ops.h"
-#include "engine/gate.h"
+#include "engine/engine_private.h"
+#include "engine/permission.h"
 
 static void start(struct engine_shard *shard, struct engine_op *op, enum engine_lease_call call)
 {

@@ -6,8 +6,8 @@
 #define VIGIL_ENGINE_OPERATION_H
 
 #include "auth/rights.h"
-#include "base/arena.h"
-#include "base/list.h"
+#include "base/container/list.h"
+#include "base/memory/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 #include "codec/answer.h"
@@ -49,7 +49,7 @@ struct engine_op {
     uint64_t pinned;
     const void *request;
     uint8_t kind;
-    uint8_t need; /* enum auth_need: what its principal must be able to; see engine/gate.h */
+    uint8_t need; /* enum auth_need: what its principal must be able to; see engine/permission.h */
 };
 
 /*

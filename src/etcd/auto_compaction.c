@@ -1,6 +1,6 @@
 #include "etcd/auto_compaction.h"
 
-#include "base/option_value.h"
+#include "base/options/value.h"
 #include "base/xalloc.h"
 
 #include <assert.h>

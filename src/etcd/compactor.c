@@ -1,6 +1,6 @@
 #include "etcd/compactor.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 

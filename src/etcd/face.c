@@ -4,11 +4,11 @@
 #include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
 #include "engine/auth.h"
-#include "etcd/callers.h"
-#include "etcd/desk.h"
-#include "etcd/metrics.h"
-#include "etcd/v2_service.h"
-#include "etcd/watch_service.h"
+#include "etcd/authentication.h"
+#include "etcd/http/metrics.h"
+#include "etcd/service/password_queue.h"
+#include "etcd/service/watch_service.h"
+#include "etcd/v2/service.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #ifndef VIGIL_ETCD_FACE_H
 #define VIGIL_ETCD_FACE_H
 
-#include "base/metric.h"
+#include "base/metric/metric.h"
 #include "engine/engine.h"
 #include "net/stats.h"
 #include "wire/grpc/service.h"
@@ -40,7 +40,7 @@ struct etcd_config {
     size_t peer_url_count;
     const struct slice *client_urls;
     size_t client_url_count;
-    /* Where calls are counted, of ETCD_METHOD_SLOTS slots (etcd/metrics.h); NULL: nowhere. */
+    /* Where calls are counted, of ETCD_METHOD_SLOTS slots (etcd/http/metrics.h); NULL: nowhere. */
     struct metric_set *method_counts;
     bool metrics_extensive;                   /* /metrics has histograms for each method */
     struct net_stats (*net_stats)(void *ctx); /* NULL: none are shown */

@@ -3,7 +3,7 @@
 
 #include "codec/pb/health.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "etcd/peer_calls.h"
+#include "etcd/peer_calls_test.h"
 
 #include <stdio.h>
 

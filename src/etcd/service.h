@@ -5,12 +5,12 @@
 #ifndef VIGIL_ETCD_SERVICE_H
 #define VIGIL_ETCD_SERVICE_H
 
-#include "base/bucket.h"
+#include "base/rate_limit.h"
 #include "codec/pb/pb.h"
 #include "engine/auth.h"
 #include "etcd/face.h"
-#include "etcd/gateway.h"
-#include "etcd/kv_encode.h"
+#include "etcd/gateway/gateway.h"
+#include "etcd/service/kv_encode.h"
 #include "etcd/slow_log.h"
 
 struct auth_desk;

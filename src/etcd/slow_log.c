@@ -1,7 +1,7 @@
 #include "etcd/slow_log.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/text_write.h"
 

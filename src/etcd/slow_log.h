@@ -9,7 +9,7 @@
 #ifndef VIGIL_ETCD_SLOW_LOG_H
 #define VIGIL_ETCD_SLOW_LOG_H
 
-#include "base/bucket.h"
+#include "base/rate_limit.h"
 #include "wire/grpc/service.h"
 
 enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };

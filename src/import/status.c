@@ -1,7 +1,7 @@
 #include "import/status.h"
 
+#include "base/container/hash_map.h"
 #include "base/crc32c.h"
-#include "base/hash_map.h"
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "bolt/schema.h"

@@ -14,7 +14,7 @@
 #ifndef VIGIL_IO_LOOP_H
 #define VIGIL_IO_LOOP_H
 
-#include "base/list.h"
+#include "base/container/list.h"
 #include "base/turn.h"
 #include "io/poller.h"
 #include "io/timer.h"

@@ -10,7 +10,7 @@
 #ifndef VIGIL_IO_MAILBOX_H
 #define VIGIL_IO_MAILBOX_H
 
-#include "base/list.h"
+#include "base/container/list.h"
 #include "io/waker.h"
 
 struct loop;

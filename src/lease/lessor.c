@@ -1,14 +1,14 @@
 #include "lease/lessor.h"
 
-#include "base/breath.h"
-#include "base/chain_table.h"
 #include "base/clock.h"
-#include "base/hash_map.h"
-#include "base/heap.h"
-#include "base/pool.h"
+#include "base/container/chain_table.h"
+#include "base/container/hash_map.h"
+#include "base/container/heap.h"
+#include "base/memory/pool.h"
+#include "base/memory/slab.h"
 #include "base/random.h"
-#include "base/slab.h"
 #include "base/xalloc.h"
+#include "base/yield_point.h"
 
 #include <stdlib.h>
 

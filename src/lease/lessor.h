@@ -57,7 +57,7 @@ struct lessor_kept {
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns);
 /* The lease goes, if it is there. Keys still attached are let go of, in the middle of which leases
- * may be renewed (base/breath.h). */
+ * may be renewed (base/yield_point.h). */
 void lessor_revoke(struct lessor *lessor, int64_t id);
 
 /*
@@ -87,7 +87,7 @@ void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys
 MUST_CHECK
 enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t max,
                             enum status (*visit)(void *ctx, struct slice key), void *ctx);
-/* Of a million it takes half a second, in which it breathes (base/breath.h). Any thread. */
+/* Of a million it takes half a second, in which it breathes (base/yield_point.h). Any thread. */
 void lessor_keys_sort(struct slice *keys, size_t count);
 /* One of all leases. */
 struct lessor_entry {

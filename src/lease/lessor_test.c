@@ -1,8 +1,8 @@
 #include "lease/lessor.h"
 
-#include "base/breath.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/yield_point.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

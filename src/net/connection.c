@@ -1,4 +1,4 @@
-#include "net/state.h"
+#include "net/server_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * What a connection speaks: bytes in, bytes out. net/ knows sockets and this table, and nothing of
- * HTTP. net/wire.h puts wire/ behind it; net/tls.h wraps another.
+ * HTTP. net/wire.h puts wire/ behind it; net/tls/tls.h wraps another.
  *
  * Everything is called on the connection's thread. Times are monotonic ns of the loop's clock.
  */

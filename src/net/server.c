@@ -1,6 +1,6 @@
 #include "net/server.h"
 
-#include "net/state.h"
+#include "net/server_private.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -65,8 +65,8 @@ void net_server_free(struct net_server *server); /* never started, or stopped */
 DEFINE_CLEANUP(struct net_server *, net_server_free)
 
 /* Before start. The socket is open and takes connections, which wait until start. Whether the URL
- * is a secure one is the kind's business (net/tls.h). ret_bound, unless NULL, gets the URL with the
- * port chosen. */
+ * is a secure one is the kind's business (net/tls/tls.h). ret_bound, unless NULL, gets the URL with
+ * the port chosen. */
 MUST_CHECK
 enum status net_server_listen(struct net_server *server, const struct url *url,
                               const struct protocol_kind *kind, struct url *ret_bound,

@@ -1,7 +1,7 @@
 /* The server over a simulated network: seeded delays, splits and resets, in one thread. */
 #include "io/loop.h"
 #include "io/sim.h"
-#include "net/echo_fixture.h"
+#include "net/echo_fixture_test.h"
 #include "net/server.h"
 
 #include <setjmp.h>

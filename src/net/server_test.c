@@ -2,8 +2,8 @@
 #include "net/server.h"
 
 #include "io/loop.h"
-#include "net/echo_fixture.h"
-#include "net/state.h"
+#include "net/echo_fixture_test.h"
+#include "net/server_private.h"
 
 #include <errno.h>
 #include <pthread.h>

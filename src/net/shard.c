@@ -1,6 +1,6 @@
 #include "net/shard.h"
 
-#include "net/state.h"
+#include "net/server_private.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "store/apply.h"
 
-#include "base/breath.h"
+#include "base/yield_point.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/change.h"
 #include "store/txn.h"

@@ -11,8 +11,8 @@
 #ifndef VIGIL_STORE_APPLY_H
 #define VIGIL_STORE_APPLY_H
 
-#include "base/arena.h"
 #include "base/buf.h"
+#include "base/memory/arena.h"
 #include "codec/answer.h"
 #include "store/change.h"
 #include "store/index/index.h"
@@ -46,7 +46,7 @@ struct apply {
     int64_t db_bytes;         /* see store_view */
     int64_t db_bytes_in_use;
     /* Of that, what is kept only for who watches from the compact revision itself, and what etcd
-     * would have freed: see store/compaction.h. -1 until it was counted. */
+     * would have freed: see store/upkeep/compaction.h. -1 until it was counted. */
     int64_t db_bytes_held;
 
     /* Whether a lease exists. NULL: none does. */
@@ -110,7 +110,7 @@ MUST_CHECK
 enum status apply_kept(struct apply *apply, int64_t revision, const struct apply_kept *changes,
                        size_t count);
 
-/* Appends the record of a compaction; the index is trimmed later (store/compaction.h). */
+/* Appends the record of a compaction; the index is trimmed later (store/upkeep/compaction.h). */
 MUST_CHECK
 enum status apply_compact(struct apply *apply, int64_t revision);
 

@@ -3,8 +3,8 @@
 
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
-#include "store/hash.h"
 #include "store/range.h"
+#include "store/upkeep/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 #include "store/change.h"
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 

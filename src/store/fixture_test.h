@@ -7,9 +7,9 @@
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
 #include "store/clean_test.h"
-#include "store/keeper.h"
 #include "store/range.h"
 #include "store/store.h"
+#include "store/upkeep/keeper.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,10 +3,10 @@
 
 #include "base/random.h"
 #include "store/apply.h"
-#include "store/backend/backend_impl.h"
 #include "store/backend/backend_memory.h"
+#include "store/backend/backend_private.h"
 #include "store/log/log.h"
-#include "store/segments.h"
+#include "store/upkeep/segments.h"
 
 #include <malloc.h>
 #include <setjmp.h>

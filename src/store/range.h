@@ -13,9 +13,9 @@
 #ifndef VIGIL_STORE_RANGE_H
 #define VIGIL_STORE_RANGE_H
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/step_sort.h"
+#include "base/container/resumable_sort.h"
+#include "base/memory/arena.h"
 #include "codec/answer.h"
 #include "store/range_walk.h"
 

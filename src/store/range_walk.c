@@ -1,6 +1,6 @@
 #include "store/range_walk.h"
 
-#include "base/breath.h"
+#include "base/yield_point.h"
 #include "store/change.h"
 
 /* -- Bounds and versions -- */

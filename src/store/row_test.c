@@ -2,8 +2,8 @@
 #include "store/row.h"
 
 #include "store/change.h"
-#include "store/cleaner.h"
 #include "store/fixture_test.h"
+#include "store/upkeep/cleaner.h"
 
 /* What the store told at its last start, as "table:key=value " in order of arrival. */
 struct told {

@@ -4,8 +4,8 @@
  */
 #include "store/fixture_test.h"
 
-#include "base/breath.h"
-#include "store/backend/backend_impl.h"
+#include "base/yield_point.h"
+#include "store/backend/backend_private.h"
 #include "store/log/segment.h"
 #include "store/range_walk.h"
 

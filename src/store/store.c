@@ -1,11 +1,11 @@
 #include "store/store.h"
 
-#include "base/breath.h"
 #include "base/xalloc.h"
-#include "store/cleaner.h"
-#include "store/compaction.h"
+#include "base/yield_point.h"
 #include "store/datadir.h"
 #include "store/load.h"
+#include "store/upkeep/cleaner.h"
+#include "store/upkeep/compaction.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * Three kinds of thread meet here. The writer applies requests through store_apply() and makes each
  * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
- * newest view. The keeper (store/keeper.h) prepares segments, writes checkpoints and cleans.
+ * newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and cleans.
  *
  * Nothing is visible before it is durable: the view is published after the sync.
  */
@@ -11,11 +11,11 @@
 #define VIGIL_STORE_STORE_H
 
 #include "base/clock.h"
-#include "base/epoch.h"
 #include "base/error.h"
+#include "base/memory/epoch.h"
 #include "store/apply.h"
 #include "store/backend/backend.h"
-#include "store/relocation.h"
+#include "store/upkeep/relocation.h"
 #include "store/view.h"
 
 struct store;

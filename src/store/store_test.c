@@ -9,9 +9,9 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/clean_test.h"
-#include "store/keeper.h"
 #include "store/model_test.h"
 #include "store/range.h"
+#include "store/upkeep/keeper.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

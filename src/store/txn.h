@@ -9,7 +9,7 @@
 #ifndef VIGIL_STORE_TXN_H
 #define VIGIL_STORE_TXN_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "codec/answer.h"
 #include "store/range.h"
 

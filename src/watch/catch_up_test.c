@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "watch/client_test.h"
 #include "watch/history_test.h"
-#include "watch/stream_parts.h"
+#include "watch/stream_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #ifndef VIGIL_WATCH_CLIENT_TEST_H
 #define VIGIL_WATCH_CLIENT_TEST_H
 
-#include "base/arena.h"
 #include "base/buf.h"
+#include "base/memory/arena.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "watch/stream.h"

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "watch/history_test.h"
-#include "watch/hub_parts.h"
+#include "watch/hub_private.h"
 #include "watch/stream.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #include "watch/long.h"
 
 #include "base/xalloc.h"
-#include "watch/stream_parts.h"
+#include "watch/stream_private.h"
 
 enum { SLOTS_MIN = 64 };
 

@@ -32,7 +32,7 @@
 #define VIGIL_WATCH_LONG_H
 
 #include "base/clock.h"
-#include "base/list.h"
+#include "base/container/list.h"
 #include "watch/watcher.h"
 
 struct watch_hub;

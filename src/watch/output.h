@@ -5,7 +5,7 @@
 #ifndef VIGIL_WATCH_OUTPUT_H
 #define VIGIL_WATCH_OUTPUT_H
 
-#include "watch/stream_parts.h"
+#include "watch/stream_private.h"
 
 /* Where a fill writes. */
 struct watch_output {

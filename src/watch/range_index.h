@@ -7,9 +7,9 @@
 #ifndef VIGIL_WATCH_RANGE_INDEX_H
 #define VIGIL_WATCH_RANGE_INDEX_H
 
-#include "base/hash_map.h"
-#include "base/interval_tree.h"
-#include "base/pool.h"
+#include "base/container/hash_map.h"
+#include "base/container/interval_tree.h"
+#include "base/memory/pool.h"
 #include "watch/watcher.h"
 
 struct range_index {

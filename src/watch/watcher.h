@@ -11,7 +11,7 @@
 #ifndef VIGIL_WATCH_WATCHER_H
 #define VIGIL_WATCH_WATCHER_H
 
-#include "base/chain_table.h"
+#include "base/container/chain_table.h"
 #include "watch/history.h"
 
 struct watch_stream;

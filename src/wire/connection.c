@@ -1,8 +1,8 @@
 #include "wire/connection.h"
 
 #include "wire/grpc/endpoint.h"
-#include "wire/http1/endpoint.h"
-#include "wire/http2/endpoint.h"
+#include "wire/http/http1/endpoint.h"
+#include "wire/http/http2/endpoint.h"
 #include "wire/sniff.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "wire/grpc/limits.h"
 #include "wire/h2/limits.h"
+#include "wire/http/http1/limits.h"
 #include "wire/http/limits.h"
-#include "wire/http1/limits.h"
 
 struct wire_limits {
     struct h2_limits h2;

@@ -2,7 +2,7 @@
 #ifndef VIGIL_WIRE_MEMORY_TEST_H
 #define VIGIL_WIRE_MEMORY_TEST_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "codec/json/tree.h"
 
-#include "base/hash_map.h"
+#include "base/container/hash_map.h"
 #include "base/random.h"
 #include "codec/json/number.h"
 #include "codec/json/string.h"

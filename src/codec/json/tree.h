@@ -12,9 +12,9 @@
 #ifndef VIGIL_CODEC_JSON_TREE_H
 #define VIGIL_CODEC_JSON_TREE_H
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/memory/arena.h"
 
 enum { JSON_TREE_DEPTH_MAX = 256 };
 

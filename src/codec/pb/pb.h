@@ -18,8 +18,8 @@
 #ifndef VIGIL_CODEC_PB_PB_H
 #define VIGIL_CODEC_PB_PB_H
 
-#include "base/arena.h"
 #include "base/buf.h"
+#include "base/memory/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 

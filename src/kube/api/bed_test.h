@@ -8,9 +8,9 @@
 #include "kube/api/call.h"
 
 #include "base/clock.h"
-#include "engine/fake.h"
+#include "engine/fake/fake.h"
 #include "engine/lease.h"
-#include "wire/http/state.h"
+#include "wire/http/exchange_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,8 @@
  *                       │              └─► create (create.c), which answers
  *                       └───────────────── the condition failed
  *
- * Changes of one object come one after the other (kube/api/line.h), so that an attempt fails only
- * for a write of another I/O thread or of a client of the etcd API.
+ * Changes of one object come one after the other (kube/api/write_queue.h), so that an attempt fails
+ * only for a write of another I/O thread or of a client of the etcd API.
  *
  * Lives in the arena of its call, one at a time; a fault answers the call. A decision depends on
  * nothing but the request, which is const, and what is stored. What it makes lies in an arena of

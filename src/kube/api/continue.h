@@ -6,7 +6,7 @@
 #ifndef VIGIL_KUBE_API_CONTINUE_H
 #define VIGIL_KUBE_API_CONTINUE_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "kube/status/status.h"
 
 enum { KUBE_TOKEN_BYTES_MAX = 8192, KUBE_AT_NEWEST = -1 };

@@ -12,8 +12,8 @@
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
 #include "kube/api/definition.h"
-#include "kube/api/fresh.h"
 #include "kube/api/keeper.h"
+#include "kube/api/revision_wait.h"
 #include "kube/api/write.h"
 #include "kube/object/strategy.h"
 

@@ -1,7 +1,7 @@
 #include "kube/api/definition.h"
 
 #include "kube/api/body.h"
-#include "kube/custom/check.h"
+#include "kube/custom/schema/check.h"
 #include "kube/object/condition.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *
  * Each step begins from the loop, so that nothing is nested however much is done without waiting.
  */
-#include "base/budget.h"
+#include "base/memory/budget.h"
 #include "kube/api/continue.h"
 #include "kube/api/custom.h"
 #include "kube/api/delete.h"

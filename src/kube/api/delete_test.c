@@ -1,7 +1,7 @@
 /* Deleting many objects at once, while others change them. */
 #include "kube/api/bed_test.h"
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 enum { SEEDS = 40, OBJECTS = 12 };
 

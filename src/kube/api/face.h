@@ -24,7 +24,7 @@ struct kube_config {
     const struct kube_schema *schema; /* kube/api/schema.h; NULL: nothing is known */
     struct kube_metrics *metrics;     /* kube/api/metrics.h; NULL: nothing is counted */
     _Atomic bool *written;            /* becomes true with the first write; may be NULL */
-    struct schema_pool *schemas;      /* kube/custom/schema_pool.h; NULL: each face has its own */
+    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each face has its own */
     struct worker *worker;            /* io/worker.h, for large requests; NULL: there is none */
 };
 

@@ -1,5 +1,5 @@
 /* GET of one object: the newest there is, once that is as new as was asked for. */
-#include "kube/api/fresh.h"
+#include "kube/api/revision_wait.h"
 
 struct get_state {
     struct kube_fresh fresh;

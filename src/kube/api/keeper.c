@@ -1,7 +1,7 @@
 #include "kube/api/keeper.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/xalloc.h"
 #include "kube/api/call.h"
 #include "kube/api/purge.h"

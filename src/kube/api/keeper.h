@@ -5,7 +5,7 @@
 #ifndef VIGIL_KUBE_API_KEEPER_H
 #define VIGIL_KUBE_API_KEEPER_H
 
-#include "base/list.h"
+#include "base/container/list.h"
 #include "base/slice.h"
 #include "io/loop.h"
 

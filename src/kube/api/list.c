@@ -7,18 +7,18 @@
  * Objects that are answered in another form than they are stored are copied, some at a time, and
  * converted on the worker (work.h). Until such a batch is back the list is the worker's.
  */
-#include "base/budget.h"
-#include "base/log.h"
+#include "base/log/log.h"
+#include "base/memory/budget.h"
 #include "base/turn.h"
 #include "kube/api/continue.h"
 #include "kube/api/custom.h"
 #include "kube/api/format.h"
-#include "kube/api/fresh.h"
-#include "kube/api/out.h"
+#include "kube/api/object_writer.h"
+#include "kube/api/revision_wait.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
 #include "wire/http/gzip.h"
-#include "wire/http/packer.h"
+#include "wire/http/gzip_source.h"
 
 #include <stdio.h>
 

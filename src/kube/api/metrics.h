@@ -3,12 +3,12 @@
  * where it has one, under vigil_kube_ where it has none. Labels are of fixed sets: what is not
  * built in counts together, whatever it is called.
  *
- * One set for a server; each face adds to a block of its own (base/metric.h).
+ * One set for a server; each face adds to a block of its own (base/metric/metric.h).
  */
 #ifndef VIGIL_KUBE_API_METRICS_H
 #define VIGIL_KUBE_API_METRICS_H
 
-#include "base/metric_page.h"
+#include "base/metric/page.h"
 #include "kube/resource/kind.h"
 
 struct kube_metrics;

@@ -1,13 +1,13 @@
 #include "kube/api/purge.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/xalloc.h"
 #include "codec/json/string.h"
 #include "kube/api/call.h"
 #include "kube/api/definition.h"
 #include "kube/api/keeper.h"
-#include "kube/api/remains.h"
+#include "kube/api/namespace_conditions.h"
 #include "kube/object/strategy.h"
 
 enum {

@@ -1,6 +1,6 @@
 #include "kube/api/registry.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/xalloc.h"
 #include "kube/api/call.h"
 #include "watch/cursor.h"

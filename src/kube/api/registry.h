@@ -12,7 +12,7 @@
 #ifndef VIGIL_KUBE_API_REGISTRY_H
 #define VIGIL_KUBE_API_REGISTRY_H
 
-#include "base/list.h"
+#include "base/container/list.h"
 #include "kube/custom/kinds.h"
 #include "kube/storage/storage.h"
 

@@ -6,7 +6,7 @@
 #ifndef VIGIL_KUBE_API_REQUEST_H
 #define VIGIL_KUBE_API_REQUEST_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "kube/status/status.h"
 
 /* Decoded; in the arena or in the path. */

@@ -2,7 +2,7 @@
 
 #include "codec/json/string.h"
 #include "kube/api/custom.h"
-#include "kube/api/fresh.h"
+#include "kube/api/revision_wait.h"
 #include "watch/cursor.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef VIGIL_KUBE_API_SELECTION_H
 #define VIGIL_KUBE_API_SELECTION_H
 
-#include "base/hash_map.h"
+#include "base/container/hash_map.h"
 #include "kube/selector/field.h"
 #include "kube/selector/label.h"
 

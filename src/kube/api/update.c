@@ -7,7 +7,7 @@
 #include "kube/api/change.h"
 #include "kube/api/custom.h"
 #include "kube/api/definition.h"
-#include "kube/api/fresh.h"
+#include "kube/api/revision_wait.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
 #include "kube/object/content.h"

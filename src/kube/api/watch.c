@@ -10,17 +10,17 @@
  *
  * State needed only until the initial events are sent is freed with the call: most are idle.
  */
-#include "base/budget.h"
-#include "base/log.h"
+#include "base/log/log.h"
+#include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "kube/api/custom.h"
+#include "kube/api/event_cache.h"
 #include "kube/api/format.h"
-#include "kube/api/fresh.h"
-#include "kube/api/out.h"
-#include "kube/api/pages.h"
+#include "kube/api/meta_routes.h"
+#include "kube/api/object_writer.h"
+#include "kube/api/revision_wait.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
-#include "kube/api/sight.h"
 #include "kube/api/watch_internal.h"
 
 enum {

@@ -5,7 +5,7 @@
 #ifndef VIGIL_KUBE_API_WATCH_INTERNAL_H
 #define VIGIL_KUBE_API_WATCH_INTERNAL_H
 
-#include "kube/api/shown.h"
+#include "kube/api/converted_event.h"
 
 struct beginning;
 

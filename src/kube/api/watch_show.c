@@ -1,4 +1,4 @@
-#include "base/log.h"
+#include "base/log/log.h"
 #include "kube/api/watch_internal.h"
 #include "wire/http/exchange.h"
 

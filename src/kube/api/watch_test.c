@@ -1,8 +1,8 @@
 /* How watches end: by their deadline, or since their definition goes. */
 #include "kube/api/bed_test.h"
 
-#include "base/budget.h"
 #include "base/clock.h"
+#include "base/memory/budget.h"
 
 static void pass(int64_t ns)
 {

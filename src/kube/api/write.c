@@ -1,6 +1,6 @@
 #include "kube/api/write.h"
 
-#include "kube/custom/go_text.h"
+#include "kube/custom/schema/go_text.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #ifndef VIGIL_KUBE_APPLY_ATOM_H
 #define VIGIL_KUBE_APPLY_ATOM_H
 
-#include "kube/custom/structural.h"
+#include "kube/custom/schema/structural.h"
 #include "kube/schema/schema.h"
 
 /* A small value; `of` is borrowed. */

@@ -1,7 +1,7 @@
 #include "kube/apply/atom.h"
 
 #include "kube/apply/fixture_test.h"
-#include "kube/custom/patterns.h"
+#include "kube/custom/regex/patterns.h"
 
 static struct atom_type message(const char *version, const char *kind)
 {

@@ -1,7 +1,7 @@
 #include "kube/apply/conflict.h"
 
 #include "kube/apply/fields_v1.h"
-#include "kube/custom/go_text.h"
+#include "kube/custom/schema/go_text.h"
 #include "kube/status/faults.h"
 
 static size_t count_members(const struct field_set *set)

@@ -1,14 +1,14 @@
 /*
  * A CustomResourceDefinition as the face uses it: one kind for each of its versions. Made from the
  * stored object; counted, and read-only but for its revision. Each I/O thread has its own; their
- * schemas are one for all of them (schema_pool.h), compiled when a kind is first written or read in
+ * schemas are one for all of them (pool.h), compiled when a kind is first written or read in
  * another way than it is stored.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_H
 
 #include "kube/custom/jsonpath.h"
-#include "kube/custom/schema_pool.h"
+#include "kube/custom/schema/pool.h"
 #include "kube/resource/kind.h"
 
 #define KUBE_DEFINITIONS_PREFIX "/registry/apiextensions.k8s.io/customresourcedefinitions/"

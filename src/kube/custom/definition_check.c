@@ -1,6 +1,6 @@
-#include "kube/custom/check.h"
 #include "kube/custom/definition.h"
-#include "kube/custom/go_text.h"
+#include "kube/custom/schema/check.h"
+#include "kube/custom/schema/go_text.h"
 #include "kube/object/name.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "kube/custom/schema_pool.h"
+#include "kube/custom/schema/pool.h"
 
 #include "kube/custom/kinds.h"
 

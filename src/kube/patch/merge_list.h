@@ -6,7 +6,7 @@
 #ifndef VIGIL_KUBE_PATCH_MERGE_LIST_H
 #define VIGIL_KUBE_PATCH_MERGE_LIST_H
 
-#include "base/hash_map.h"
+#include "base/container/hash_map.h"
 #include "codec/json/tree.h"
 
 /* An item under the value that tells it apart. */

@@ -5,8 +5,8 @@
 #ifndef VIGIL_KUBE_SELECTOR_FIELD_H
 #define VIGIL_KUBE_SELECTOR_FIELD_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory/arena.h"
 #include "kube/object/object.h"
 #include "kube/resource/kind.h"
 

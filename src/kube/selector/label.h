@@ -5,8 +5,8 @@
 #ifndef VIGIL_KUBE_SELECTOR_LABEL_H
 #define VIGIL_KUBE_SELECTOR_LABEL_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory/arena.h"
 #include "base/slice.h"
 
 struct label_selector;

@@ -5,7 +5,7 @@
 #ifndef VIGIL_KUBE_STATUS_FAULTS_H
 #define VIGIL_KUBE_STATUS_FAULTS_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "kube/status/status.h"
 
 /* More are not told. */

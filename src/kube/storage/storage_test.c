@@ -1,6 +1,6 @@
 #include "kube/storage/storage.h"
 
-#include "engine/fake.h"
+#include "engine/fake/fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

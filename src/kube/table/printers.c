@@ -1,7 +1,7 @@
 #include "kube/table/printers.h"
 
 #include "base/macros.h"
-#include "kube/table/columns.h"
+#include "kube/table/printers_private.h"
 
 #include <ctype.h>
 #include <stdio.h>

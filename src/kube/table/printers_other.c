@@ -1,5 +1,5 @@
-#include "kube/table/columns.h"
 #include "kube/table/printers.h"
+#include "kube/table/printers_private.h"
 
 #include "base/macros.h"
 

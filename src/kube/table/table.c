@@ -1,6 +1,6 @@
 #include "kube/table/table.h"
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "codec/json/tree.h"
 #include "codec/json/writer.h"
 #include "kube/table/custom_table.h"

@@ -33,7 +33,7 @@ enum backend_meta {
     BACKEND_MEMBER_ID,
     BACKEND_TERM, /* starts of the server */
     /* A segment whose living versions were copied to another, which some of the versions here are
-     * not said to lie in yet: see store/cleaner.h. 0: none. */
+     * not said to lie in yet: see store/upkeep/cleaner.h. 0: none. */
     BACKEND_MOVED_FROM,
     BACKEND_MOVED_TO,
     /* Kept by the backend itself: see backend_verify. */

@@ -8,7 +8,7 @@
  * Reads outside a transaction use one read transaction that is given up at the next begin, so that
  * it never keeps freed pages from being used again.
  */
-#include "store/backend/backend_impl.h"
+#include "store/backend/backend_private.h"
 #include "store/backend/lmdb_pages.h"
 
 #include <endian.h>

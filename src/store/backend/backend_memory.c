@@ -1,6 +1,6 @@
 #include "store/backend/backend_memory.h"
 
-#include "store/backend/backend_impl.h"
+#include "store/backend/backend_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Both kinds of backend behind one set of expectations, then what is LMDB's own. */
 #include "base/random.h"
-#include "store/backend/backend_impl.h"
 #include "store/backend/backend_memory.h"
+#include "store/backend/backend_private.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
  */
 #include "base/buf.h"
 #include "base/crc32c.h"
-#include "store/backend/backend_impl.h"
+#include "store/backend/backend_private.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  *
  * One thread writes; each published state is a root with a number. Readers pin a number and walk
  * that root without a lock; what a newer state has replaced is freed once nobody pins an older
- * one (base/epoch.h). Items are immutable once published.
+ * one (base/memory/epoch.h). Items are immutable once published.
  *
  *   inner   child | live keys | live bytes | separator …      up to INDEX_INNER_MAX
  *   leaf    first bytes | item …                              up to INDEX_LEAF_MAX
@@ -16,7 +16,7 @@
 #ifndef VIGIL_STORE_INDEX_INDEX_H
 #define VIGIL_STORE_INDEX_INDEX_H
 
-#include "base/epoch.h"
+#include "base/memory/epoch.h"
 #include "store/index/item.h"
 
 struct index;

@@ -13,7 +13,7 @@
 #ifndef VIGIL_STORE_INDEX_NODE_H
 #define VIGIL_STORE_INDEX_NODE_H
 
-#include "base/pool.h"
+#include "base/memory/pool.h"
 #include "store/index/index.h"
 
 enum {

@@ -1,7 +1,7 @@
 #include "store/log/hold.h"
 
 #include "base/xalloc.h"
-#include "store/log/internal.h"
+#include "store/log/log_private.h"
 
 struct log_hold {
     uint64_t last_index;

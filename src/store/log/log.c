@@ -1,7 +1,7 @@
 #include "store/log/log.h"
 
-#include "base/breath.h"
-#include "store/log/internal.h"
+#include "base/yield_point.h"
+#include "store/log/log_private.h"
 
 #include <stdlib.h>
 

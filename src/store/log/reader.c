@@ -1,5 +1,5 @@
 /* Sequential reading. The mapping is not trusted: a disk may give other bytes than it was given. */
-#include "store/log/internal.h"
+#include "store/log/log_private.h"
 
 /* The head at offset, if a record that was written begins there: ST_END where they end. */
 static enum status head_at(const struct segment *segment, uint64_t offset,

@@ -9,7 +9,7 @@
  *
  * recover_stop.c decides what the stop means.
  */
-#include "store/log/recover_internal.h"
+#include "store/log/recover_private.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* What recovery does other than usual when a log is repaired: see log/repair.h. */
-#include "store/log/recover_internal.h"
+#include "store/log/recover_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * that the record missing there was durable, it is damage and the start is refused. Otherwise a
  * write was not finished: the rest is cut off, and the log goes on from there.
  */
-#include "store/log/recover_internal.h"
+#include "store/log/recover_private.h"
 
 /* The greatest index that any record in [from, capacity) says was durable; notes if all is blank.
  */

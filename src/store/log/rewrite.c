@@ -4,7 +4,7 @@
  */
 #include "base/buf.h"
 #include "base/crc32c.h"
-#include "store/log/internal.h"
+#include "store/log/log_private.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "store/log/segment.h"
 
-#include "base/breath.h"
+#include "base/yield_point.h"
 
 #include <stdio.h>
 #include <stdlib.h>

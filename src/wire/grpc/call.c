@@ -1,7 +1,7 @@
 /* What a service does with a call. */
 #include "wire/grpc/call.h"
 
-#include "wire/grpc/state.h"
+#include "wire/grpc/endpoint_private.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #ifndef VIGIL_WIRE_GRPC_CALL_H
 #define VIGIL_WIRE_GRPC_CALL_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "base/slice.h"
 #include "base/status.h"
 #include "wire/peer.h"

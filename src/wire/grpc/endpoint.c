@@ -1,7 +1,7 @@
 #include "wire/grpc/endpoint.h"
 
-#include "wire/grpc/state.h"
-#include "wire/patience.h"
+#include "wire/arrival_timeout.h"
+#include "wire/grpc/endpoint_private.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef VIGIL_WIRE_GRPC_GUNZIP_H
 #define VIGIL_WIRE_GRPC_GUNZIP_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 /*
  * Appends what the bytes come to: one or more members as gzip writes them. ST_LIMIT past bytes_max,

@@ -1,5 +1,5 @@
 /* How a call begins and ends, and where its memory goes. */
-#include "wire/grpc/state.h"
+#include "wire/grpc/endpoint_private.h"
 
 #include <stdlib.h>
 

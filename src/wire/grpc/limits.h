@@ -13,7 +13,7 @@ struct grpc_limits {
     size_t arena_bytes_max;      /* what one call may hold besides its messages */
     size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */
     uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
-    int64_t message_ns;          /* for a request message to arrive (wire/patience.h) */
+    int64_t message_ns;          /* for a request message to arrive (wire/arrival_timeout.h) */
     int64_t stall_ns;            /* a response without progress for so long is ended */
 };
 

@@ -1,6 +1,6 @@
 #include "wire/grpc/local.h"
 
-#include "wire/grpc/state.h"
+#include "wire/grpc/endpoint_private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* From DATA to messages: a prefix of five bytes, then as many as it says. */
 #include "base/turn.h"
+#include "wire/grpc/endpoint_private.h"
 #include "wire/grpc/gunzip.h"
-#include "wire/grpc/state.h"
 
 /* Whether the caller may send this message at all: asked before any of it is kept or unpacked. */
 static bool admit(struct grpc_call *call)

@@ -1,6 +1,6 @@
 /* What a call puts on the wire: head, messages, trailers. */
 #include "base/turn.h"
-#include "wire/grpc/state.h"
+#include "wire/grpc/endpoint_private.h"
 #include "wire/h2/hpack.h"
 
 enum {

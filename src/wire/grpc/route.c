@@ -1,5 +1,5 @@
 /* From a request's header fields to its method, or to grpc-go's words for why not. */
-#include "wire/grpc/state.h"
+#include "wire/grpc/endpoint_private.h"
 #include "wire/grpc/timeout.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef VIGIL_WIRE_GRPC_SERVICE_H
 #define VIGIL_WIRE_GRPC_SERVICE_H
 
-#include "base/metric.h"
+#include "base/metric/metric.h"
 #include "wire/grpc/call.h"
 
 struct grpc_services;

@@ -1,5 +1,5 @@
 /* What each kind of frame other than DATA means. Every check names the error RFC 9113 gives it. */
-#include "wire/h2/state.h"
+#include "wire/h2/session_private.h"
 
 enum {
     STREAM_BYTES = 1280, /* about what a call is, with its first bytes of memory */

@@ -1,5 +1,5 @@
 /* Cuts what arrives into frames. DATA is handed on as it comes, the others when they are whole. */
-#include "wire/h2/state.h"
+#include "wire/h2/session_private.h"
 
 static struct slice rest_of(struct slice bytes, size_t used)
 {

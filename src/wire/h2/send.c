@@ -1,5 +1,5 @@
 /* Who sends what, and how much of it: the scheduler of a session. */
-#include "wire/h2/state.h"
+#include "wire/h2/session_private.h"
 
 enum {
     CONTROL_KEPT = 256,       /* bytes of an empty control queue that are not given back */

@@ -1,6 +1,6 @@
 #include "wire/h2/session.h"
 
-#include "wire/h2/state.h"
+#include "wire/h2/session_private.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #ifndef VIGIL_WIRE_H2_STREAM_H
 #define VIGIL_WIRE_H2_STREAM_H
 
-#include "base/list.h"
+#include "base/container/list.h"
 #include "wire/h2/frame.h"
 #include "wire/h2/headers.h"
 

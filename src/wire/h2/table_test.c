@@ -1,6 +1,6 @@
 #include "wire/h2/table.h"
 
-#include "base/bucket.h"
+#include "base/rate_limit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

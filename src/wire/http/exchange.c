@@ -2,7 +2,7 @@
 #include "wire/http/exchange.h"
 
 #include "base/turn.h"
-#include "wire/http/state.h"
+#include "wire/http/exchange_private.h"
 
 #include <stdio.h>
 

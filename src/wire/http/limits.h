@@ -7,7 +7,7 @@
 
 struct http_limits {
     size_t body_bytes_max; /* a request's body, unless its route says less */
-    int64_t message_ns;    /* for a body to arrive (wire/patience.h) */
+    int64_t message_ns;    /* for a body to arrive (wire/arrival_timeout.h) */
     int64_t stall_ns;      /* a response without progress for so long is ended */
 };
 

@@ -1,8 +1,8 @@
 #include "wire/http/routes.h"
 
 #include "base/turn.h"
+#include "wire/http/exchange_private.h"
 #include "wire/http/query.h"
-#include "wire/http/state.h"
 
 #include <stdlib.h>
 

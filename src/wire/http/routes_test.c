@@ -1,7 +1,7 @@
 #include "wire/http/routes.h"
 
+#include "wire/http/exchange_private.h"
 #include "wire/http/routes_test.h"
-#include "wire/http/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,117 @@
+#include "base/container/chain_table.h"
+
+#include "base/xalloc.h"
+
+enum { BUCKETS_MIN = 8, PER_BUCKET_MAX = 2 };
+
+void chain_table_fini(struct chain_table *table)
+{
+    if (table->bucket_count)
+        free(table->buckets);
+    *table = (struct chain_table){0};
+}
+
+static struct chain_link **chain_of(struct chain_table *table, uint64_t hash)
+{
+    return table->bucket_count ? &table->buckets[chain_table_place(table, hash)] : &table->few;
+}
+
+static void push(struct chain_link **chain, struct chain_link *link)
+{
+    link->next = *chain;
+    *chain = link;
+}
+
+/* From one chain to buckets. */
+static void spread(struct chain_table *table, chain_hash_fn hash_of, const void *ctx)
+{
+    struct chain_link *link = table->few;
+    table->buckets = xcalloc(BUCKETS_MIN, sizeof(struct chain_link *));
+    table->bucket_count = table->capacity = BUCKETS_MIN;
+    while (link) {
+        struct chain_link *following = link->next;
+        push(chain_of(table, hash_of(ctx, link)), link);
+        link = following;
+    }
+}
+
+/* And back. */
+static void gather(struct chain_table *table)
+{
+    struct chain_link *few = NULL;
+    for (uint32_t i = 0; i < table->bucket_count; i++)
+        while (table->buckets[i]) {
+            struct chain_link *link = table->buckets[i];
+            table->buckets[i] = link->next;
+            push(&few, link);
+        }
+    free(table->buckets);
+    table->few = few;
+    table->bucket_count = table->capacity = 0;
+}
+
+static void set_capacity(struct chain_table *table, uint32_t capacity)
+{
+    table->buckets = xrealloc(table->buckets, capacity * sizeof(struct chain_link *));
+    table->capacity = capacity;
+}
+
+/* One bucket more: it takes its share of the one that stood for it. */
+static void split_one(struct chain_table *table, chain_hash_fn hash_of, const void *ctx)
+{
+    uint32_t added = table->bucket_count;
+    if (added == table->capacity)
+        set_capacity(table, added * 2);
+    table->buckets[added] = NULL;
+    table->bucket_count++;
+    struct chain_link **at = &table->buckets[added - chain_table_top(added)];
+    while (*at) {
+        struct chain_link *link = *at;
+        if (chain_table_place(table, hash_of(ctx, link)) != added) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        push(&table->buckets[added], link);
+    }
+}
+
+/* One bucket less. */
+static void join_one(struct chain_table *table)
+{
+    uint32_t removed = --table->bucket_count;
+    struct chain_link **end = &table->buckets[removed - chain_table_top(removed)];
+    while (*end)
+        end = &(*end)->next;
+    *end = table->buckets[removed];
+    if (removed <= table->capacity / 4)
+        set_capacity(table, table->capacity / 2);
+}
+
+void chain_table_add(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
+                     const void *ctx)
+{
+    if (!table->bucket_count && table->count >= CHAIN_FEW)
+        spread(table, hash_of, ctx);
+    push(chain_of(table, hash_of(ctx, link)), link);
+    table->count++;
+    if (table->bucket_count && table->count > table->bucket_count * PER_BUCKET_MAX)
+        split_one(table, hash_of, ctx);
+}
+
+void chain_table_remove(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
+                        const void *ctx)
+{
+    struct chain_link **at = chain_of(table, hash_of(ctx, link));
+    while (*at != link) {
+        assert(*at);
+        at = &(*at)->next;
+    }
+    *at = link->next;
+    table->count--;
+    /* A little less than where it grew, so that one that comes and goes costs nothing. */
+    if (table->bucket_count > BUCKETS_MIN && table->count < table->bucket_count)
+        join_one(table);
+    else if (table->bucket_count == BUCKETS_MIN && table->count < CHAIN_FEW / 2)
+        gather(table);
+}

@@ -1,0 +1,96 @@
+/*
+ * A hash table whose links are embedded in what it holds: eight bytes each, and half a pointer for
+ * the buckets. For what there are millions of (idle watchers, leases), where the 16 bytes a slot of
+ * hash_map, half of them free, would count.
+ *
+ * It grows and shrinks by one bucket at a time (linear hashing), so that no call takes long however
+ * many it holds. Up to eight members need no memory at all: they hang in one chain. A zeroed struct
+ * is empty. One owner, one thread. Aborts without memory.
+ */
+#ifndef VIGIL_BASE_CONTAINER_CHAIN_TABLE_H
+#define VIGIL_BASE_CONTAINER_CHAIN_TABLE_H
+
+#include "base/slice.h"
+
+struct chain_link {
+    struct chain_link *next;
+};
+
+struct chain_table {
+    union {
+        struct chain_link *few;      /* bucket_count is 0 */
+        struct chain_link **buckets; /* room for `capacity`, a power of two */
+    };
+    uint32_t count;
+    uint32_t bucket_count, capacity;
+};
+
+/* How to hash a member again when its bucket is split. */
+typedef uint64_t (*chain_hash_fn)(const void *ctx, const struct chain_link *link);
+
+enum { CHAIN_FEW = 8 };
+
+void chain_table_fini(struct chain_table *table);
+
+void chain_table_add(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
+                     const void *ctx);
+/* The link is in the table. */
+void chain_table_remove(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
+                        const void *ctx);
+
+static inline uint32_t chain_table_buckets(const struct chain_table *table)
+{
+    return table->bucket_count ? table->bucket_count : 1;
+}
+
+/* The first of bucket `at`, for going through all. */
+static inline struct chain_link *chain_table_bucket(const struct chain_table *table, uint32_t at)
+{
+    return table->bucket_count ? table->buckets[at] : table->few;
+}
+
+/* The largest power of two that is not above n. */
+static inline uint32_t chain_table_top(uint32_t n)
+{
+    return 1u << (31 - (unsigned)__builtin_clz(n));
+}
+
+/* The bucket of a hash: that of its low bits, or, while there is none, of one bit less. */
+static inline uint32_t chain_table_place(const struct chain_table *table, uint64_t hash)
+{
+    uint32_t top = chain_table_top(table->bucket_count);
+    uint32_t at = (uint32_t)hash & (2 * top - 1);
+    return at < table->bucket_count ? at : at - top;
+}
+
+/* The chain where a member of that hash is, if it is in. */
+static inline struct chain_link *chain_table_chain(const struct chain_table *table, uint64_t hash)
+{
+    return table->bucket_count ? table->buckets[chain_table_place(table, hash)] : table->few;
+}
+
+/*
+ * Takes any member out of a table that is being emptied, NULL at the end; *at goes over its buckets
+ * and is 0 at first. Nothing else may be done with the table but going through what is left.
+ */
+static inline struct chain_link *chain_table_drain(struct chain_table *table, uint32_t *at)
+{
+    for (; table->count && *at < chain_table_buckets(table); ++*at) {
+        struct chain_link **first = table->bucket_count ? &table->buckets[*at] : &table->few;
+        struct chain_link *link = *first;
+        if (!link)
+            continue;
+        *first = link->next;
+        table->count--;
+        return link;
+    }
+    return NULL;
+}
+
+/* All members; none may be added or removed meanwhile. */
+#define CHAIN_FOREACH(link, table)                                                    \
+    for (uint32_t chain_at_ = 0; chain_at_ < chain_table_buckets(table); chain_at_++) \
+        for (struct chain_link *link = chain_table_bucket(table, chain_at_); link;    \
+             link = link->next)
+
+#endif

@@ -1,0 +1,138 @@
+#include "base/memory/arena.h"
+
+#include "base/memory/budget.h"
+
+#include <stdlib.h>
+
+/*
+ * Under the address sanitizer the free part of a block is poisoned, so that running past one
+ * allocation into the next is seen. Not the owner's first bytes: they may be reused without a fini.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
+#endif
+
+enum { ARENA_BLOCK_MIN = 4096 - 64 };
+
+struct arena_block {
+    struct arena_block *older;
+    size_t bytes;
+    _Alignas(ARENA_ALIGN) uint8_t data[];
+};
+
+void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t limit_bytes)
+{
+    uintptr_t start = align_up((uintptr_t)first, ARENA_ALIGN);
+    uintptr_t end = (uintptr_t)first + first_bytes;
+    *arena = (struct arena){.limit_bytes = limit_bytes};
+    if (first && start < end) {
+        arena->next = (uint8_t *)start;
+        arena->end = (uint8_t *)end;
+    }
+}
+
+void arena_charge_borrowed(struct arena *arena, struct account *account)
+{
+    assert(arena->held_bytes == 0);
+    arena->account = account;
+}
+
+void arena_keep_account(struct arena *arena)
+{
+    assert(!arena->has_account_ref);
+    account_ref(arena->account);
+    arena->has_account_ref = true;
+}
+
+void arena_charge(struct arena *arena, struct account *account)
+{
+    arena_charge_borrowed(arena, account);
+    arena_keep_account(arena);
+}
+
+static void free_blocks(struct arena *arena)
+{
+    account_release(arena->account, arena->held_bytes);
+    for (struct arena_block *block = arena->blocks, *older; block; block = older) {
+        older = block->older;
+        free(block);
+    }
+}
+
+void arena_fini(struct arena *arena)
+{
+    if (arena->blocks)
+        free_blocks(arena);
+    if (arena->has_account_ref)
+        account_unref(arena->account);
+    *arena = (struct arena){0};
+}
+
+static bool arena_grow(struct arena *arena, size_t bytes)
+{
+    /* Blocks double with what is held, so a large decode takes few of them. */
+    size_t block_bytes = size_max(size_max(ARENA_BLOCK_MIN, arena->held_bytes), bytes);
+    size_t left = arena->limit_bytes - arena->held_bytes;
+    if (bytes > left)
+        return false;
+    block_bytes = size_min(block_bytes, left);
+    block_bytes = account_charge_up_to(arena->account, bytes, block_bytes);
+    if (block_bytes == 0)
+        return false;
+    struct arena_block *block = malloc(sizeof(*block) + block_bytes);
+    if (!block) {
+        account_release(arena->account, block_bytes);
+        return false;
+    }
+    block->older = arena->blocks;
+    block->bytes = block_bytes;
+    arena->blocks = block;
+    arena->held_bytes += block_bytes;
+    arena->next = block->data;
+    arena->end = block->data + block_bytes;
+    ASAN_POISON_MEMORY_REGION(block->data, block_bytes);
+    return true;
+}
+
+static void *run_out(struct arena *arena)
+{
+    arena->ran_out = true;
+    return NULL;
+}
+
+void *arena_alloc_slow(struct arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4)
+        return run_out(arena);
+    size_t rounded = size_max(align_up(bytes, ARENA_ALIGN), ARENA_ALIGN);
+    if (rounded > (size_t)(arena->end - arena->next) && !arena_grow(arena, rounded))
+        return run_out(arena);
+    void *result = arena->next;
+    arena->next += rounded;
+    ASAN_UNPOISON_MEMORY_REGION(result, bytes);
+    return result;
+}
+
+void *arena_calloc(struct arena *arena, size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, bytes_each, &bytes))
+        return run_out(arena);
+    void *result = arena_alloc(arena, bytes);
+    if (result)
+        memset(result, 0, bytes);
+    return result;
+}
+
+enum status arena_dup(struct arena *arena, struct slice bytes, struct slice *ret_copy)
+{
+    uint8_t *copy = arena_alloc(arena, bytes.len);
+    if (!copy)
+        return ST_NOMEM;
+    slice_copy(copy, bytes);
+    *ret_copy = slice_of(copy, bytes.len);
+    return ST_OK;
+}

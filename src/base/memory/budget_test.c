@@ -1,0 +1,302 @@
+#include "base/memory/budget.h"
+
+#include "base/memory/arena.h"
+#include "base/random.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include <cmocka.h>
+
+enum { MIB = 1 << 20, LIMIT = 64 * MIB, CHUNK = 100 * 1000 };
+
+static unsigned asked;
+static size_t asked_for;
+
+static void note_short(void *ctx, size_t wanted)
+{
+    (void)ctx;
+    asked++;
+    asked_for = wanted;
+}
+
+static struct budget *budget_of(size_t limit)
+{
+    struct budget *budget;
+    assert_int_equal(budget_new(limit, &budget), ST_OK);
+    budget_set_on_short(budget, note_short, NULL);
+    asked = 0;
+    return budget;
+}
+
+static struct account *account_of(struct budget *budget)
+{
+    struct account *account;
+    assert_int_equal(account_new(budget, &account), ST_OK);
+    return account;
+}
+
+/* Takes as much as it gets. */
+static size_t hog(struct account *account)
+{
+    while (account_charge(account, CHUNK))
+        continue;
+    return account_held_bytes(account);
+}
+
+static void drop(struct account *account)
+{
+    account_release(account, account_held_bytes(account));
+    account_unref(account);
+}
+
+static void what_is_charged_is_held_until_it_is_released(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(LIMIT);
+    struct account *a = account_of(budget), *b = account_of(budget);
+    assert_true(account_charge(a, 1000));
+    assert_true(account_charge(b, 10));
+    assert_true(account_charge(b, 0));
+    assert_int_equal(account_held_bytes(a), 1000);
+    assert_int_equal(budget_stats(budget).held_bytes, 1010);
+    assert_int_equal(budget_stats(budget).limit_bytes, LIMIT);
+    account_release(a, 400);
+    assert_int_equal(budget_stats(budget).held_bytes, 610);
+    drop(a);
+    drop(b);
+    assert_int_equal(budget_stats(budget).held_bytes, 0);
+    assert_int_equal(budget_stats(budget).refusals, 0);
+    budget_free(budget);
+}
+
+static void one_account_gets_less_than_half(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(LIMIT);
+    struct account *a = account_of(budget);
+    size_t held = hog(a);
+    assert_true(held <= LIMIT / 16 * 7);
+    assert_true(held > LIMIT / 16 * 7 - 2 * CHUNK);
+    assert_int_equal(budget_stats(budget).refusals, 1);
+    assert_int_equal(asked_for, held + CHUNK);
+    assert_false(budget_may_end(held, asked_for)); /* it is not ended for its own sake */
+    drop(a);
+    budget_free(budget);
+}
+
+/* Hogs leave the last eighth free. */
+static void who_holds_little_is_served_while_others_hold_all_they_can(void **state)
+{
+    (void)state;
+    enum { HOGS = 6, SMALL = 20 };
+    struct budget *budget = budget_of(LIMIT);
+    struct account *hogs[HOGS], *small[SMALL];
+    for (size_t i = 0; i < HOGS; i++)
+        hog(hogs[i] = account_of(budget));
+    assert_true(budget_stats(budget).held_bytes <= LIMIT - LIMIT / 8);
+    assert_true(budget_stats(budget).held_bytes > LIMIT - LIMIT / 4);
+    asked = 0;
+    for (size_t i = 0; i < SMALL; i++)
+        assert_true(account_charge(small[i] = account_of(budget), BUDGET_LITTLE_BYTES));
+    assert_true(asked > 0); /* the last eighth is in use */
+    assert_false(account_charge(small[0], 1 * MIB));
+    assert_int_equal(asked_for, BUDGET_LITTLE_BYTES + 1 * MIB);
+    assert_false(budget_has_room(budget, asked_for));
+    /* The largest goes, and the others have room again. */
+    assert_true(budget_may_end(account_held_bytes(hogs[0]), asked_for));
+    drop(hogs[0]);
+    assert_true(budget_has_room(budget, asked_for));
+    assert_true(account_charge(small[0], 1 * MIB));
+    for (size_t i = 1; i < HOGS; i++)
+        drop(hogs[i]);
+    for (size_t i = 0; i < SMALL; i++)
+        drop(small[i]);
+    budget_free(budget);
+}
+
+/* Not even by very many who hold little. */
+static void limit_is_never_passed(void **state)
+{
+    (void)state;
+    enum { ACCOUNTS = 100 };
+    struct budget *budget = budget_of(4 * MIB);
+    struct account *accounts[ACCOUNTS];
+    size_t refused = 0;
+    for (size_t i = 0; i < ACCOUNTS; i++)
+        refused += !account_charge(accounts[i] = account_of(budget), BUDGET_LITTLE_BYTES);
+    assert_true(refused > 0);
+    assert_true(asked > 0);
+    assert_true(budget_stats(budget).held_bytes <= 4 * MIB);
+    assert_true(budget_stats(budget).held_bytes > 3 * MIB);
+    for (size_t i = 0; i < ACCOUNTS; i++)
+        drop(accounts[i]);
+    budget_free(budget);
+}
+
+static void arena_charges_its_blocks(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(4 * MIB);
+    struct account *account = account_of(budget);
+    uint8_t first[256];
+    struct arena arena;
+    arena_init(&arena, first, sizeof(first), SIZE_MAX);
+    arena_charge(&arena, account);
+    assert_non_null(arena_alloc(&arena, 100));
+    assert_int_equal(account_held_bytes(account), 0);
+    while (arena_alloc(&arena, 1000))
+        assert_int_equal(account_held_bytes(account), arena.held_bytes);
+    assert_true(account_held_bytes(account) > MIB);
+    assert_true(account_held_bytes(account) <= 4 * MIB / 16 * 7);
+    arena_fini(&arena);
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
+static void buffer_charges_its_capacity(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(4 * MIB);
+    struct account *account = account_of(budget);
+    static const uint8_t bytes[1000];
+    struct buf buf = {0};
+    while (account_append(account, &buf, slice_of(bytes, sizeof(bytes))) == ST_OK)
+        assert_int_equal(account_held_bytes(account), buf.capacity);
+    assert_int_equal(account_held_bytes(account), buf.capacity);
+    assert_true(buf.len > 512 * 1024);
+    account_buf_reset(account, &buf, SIZE_MAX);
+    assert_int_equal(account_held_bytes(account), buf.capacity);
+    account_buf_reset(account, &buf, 10);
+    assert_int_equal(account_held_bytes(account), 0);
+    assert_int_equal(account_append(account, &buf, SLICE_LITERAL("x")), ST_OK);
+    account_buf_fini(account, &buf);
+    assert_int_equal(account_held_bytes(account), 0);
+    assert_int_equal(account_reserve(account, &buf, SIZE_MAX / 2), ST_NOMEM);
+    account_unref(account);
+    budget_free(budget);
+}
+
+static void what_cannot_be_refused_is_counted(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(4 * MIB);
+    struct account *account = account_of(budget), *other = account_of(budget);
+    struct buf buf = {0};
+    hog(account);
+    assert_int_equal(account_reserve(account, &buf, 200000), ST_NOMEM);
+    size_t before = account_held_bytes(account);
+    assert_int_equal(account_reserve_anyway(account, &buf, 5 * MIB), ST_OK);
+    assert_int_equal(account_held_bytes(account), before + buf.capacity);
+    assert_int_equal(budget_stats(budget).held_bytes, before + buf.capacity);
+    assert_false(account_charge(other, 10000)); /* the limit is passed already */
+    account_buf_fini(account, &buf);
+    assert_true(account_charge(other, 10000));
+    drop(account);
+    drop(other);
+    assert_int_equal(budget_stats(budget).held_bytes, 0);
+    budget_free(budget);
+}
+
+static void without_an_account_everything_is_granted(void **state)
+{
+    (void)state;
+    struct account *none = account_of(NULL);
+    struct buf buf = {0};
+    assert_null(none);
+    assert_true(account_charge(none, SIZE_MAX));
+    account_release(none, SIZE_MAX);
+    assert_int_equal(account_append(none, &buf, SLICE_LITERAL("x")), ST_OK);
+    account_buf_fini(none, &buf);
+    account_ref(none);
+    account_unref(none);
+    budget_free(NULL);
+}
+
+struct worker {
+    pthread_t thread;
+    struct budget *budget;
+    struct account *shared; /* charged by all, as an arena is that was handed to another thread */
+    uint64_t seed;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct account *own = account_of(w->budget);
+    struct random random;
+    random_init(&random, w->seed);
+    for (size_t i = 0; i < 20000; i++) {
+        struct account *account = random_u64(&random) % 2 ? own : w->shared;
+        size_t bytes = 1 + random_u64(&random) % 30000;
+        if (account_charge(account, bytes)) {
+            assert_true(budget_stats(w->budget).held_bytes <= 4 * MIB);
+            account_release(account, bytes);
+        }
+    }
+    account_unref(own);
+    return NULL;
+}
+
+static void threads_lose_and_gain_nothing(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(4 * MIB);
+    budget_set_on_short(budget, NULL, NULL);
+    struct account *shared = account_of(budget);
+    struct worker workers[4];
+    for (size_t i = 0; i < COUNT_OF(workers); i++) {
+        workers[i] = (struct worker){.budget = budget, .shared = shared, .seed = i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(workers); i++)
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    assert_int_equal(budget_stats(budget).held_bytes, 0);
+    account_unref(shared);
+    budget_free(budget);
+}
+
+static void buffer_of_others_is_followed(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct account *account;
+    struct buf buf = {0};
+    size_t charged = 0;
+    assert_int_equal(budget_new(10000, &budget), ST_OK);
+    assert_int_equal(account_new(budget, &account), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(buf_reserve(&buf, 3000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(account_held_bytes(account), buf.capacity);
+    size_t before = buf.capacity;
+    assert_int_equal(buf_reserve(&buf, 50000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_NOMEM);
+    assert_int_equal(account_held_bytes(account), before);
+    assert_int_equal(charged, before);
+    buf_fini(&buf);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffer_of_others_is_followed),
+        cmocka_unit_test(what_is_charged_is_held_until_it_is_released),
+        cmocka_unit_test(one_account_gets_less_than_half),
+        cmocka_unit_test(who_holds_little_is_served_while_others_hold_all_they_can),
+        cmocka_unit_test(limit_is_never_passed),
+        cmocka_unit_test(arena_charges_its_blocks),
+        cmocka_unit_test(buffer_charges_its_capacity),
+        cmocka_unit_test(what_cannot_be_refused_is_counted),
+        cmocka_unit_test(without_an_account_everything_is_granted),
+        cmocka_unit_test(threads_lose_and_gain_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+#include "cmd/arguments.h"
+
+enum { EXIT_OK = 0, EXIT_USAGE = 2 };
+
+int words_refuse(const struct words *words, const char *why)
+{
+    const char *program = words->table->program;
+    fprintf(stderr, "%s: %s. See %s --help.\n", program, why, program);
+    return EXIT_USAGE;
+}
+
+int words_read(struct words *words, int count, char **args)
+{
+    assert(words->word_count_needed <= WORDS_MAX);
+    unsigned found = 0;
+    options_init(&words->options, words->table, words->config);
+    for (int at = 0; at < count;) {
+        int rest;
+        struct error error;
+        enum status status =
+            options_parse_args(&words->options, count - at, args + at, &rest, &error);
+        if (status == ST_END) {
+            options_write_help(words->table, stdout);
+            return EXIT_OK;
+        }
+        if (status != ST_OK)
+            return words_refuse(words, error.text);
+        at += rest;
+        if (at == count)
+            break;
+        if (found == words->word_count_needed)
+            return words_refuse(words, "there are too many words");
+        words->words[found++] = args[at++];
+    }
+    if (found < words->word_count_needed) {
+        char why[128];
+        snprintf(why, sizeof(why), "%s is missing", words->table->words);
+        return words_refuse(words, why);
+    }
+    return -1;
+}

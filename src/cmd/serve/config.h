@@ -1,0 +1,35 @@
+/*
+ * What the flags of `vigil serve` mean: addresses to listen on, who the member is, limits in the
+ * units of the layers that keep them. Checks what one flag alone cannot show.
+ */
+#ifndef VIGIL_CMD_SERVE_CONFIG_H
+#define VIGIL_CMD_SERVE_CONFIG_H
+
+#include "base/memory/arena.h"
+#include "cmd/serve/options.h"
+#include "cmd/serve/server.h"
+
+struct serve_config {
+    struct server_config server; /* borrows from here and from the options */
+    /* As given; as many as server.listen_count: those for clients first, then those of HTTP, then
+     * those of metrics. */
+    struct slice *listen_texts;
+    size_t client_count;             /* of --listen-client-urls */
+    struct kube_tokens *kube_tokens; /* NULL: none */
+    /* Why the Kubernetes API is not served by default; NULL: it is, or a flag decides. */
+    const char *kube_withheld;
+    uint64_t member_id, cluster_id;
+    struct url *urls;
+    enum server_role *roles;
+    struct arena arena; /* all of the above */
+};
+
+/* as_etcd: the default data directory is named after the member. On failure nothing is left. */
+MUST_CHECK
+enum status serve_config_init(struct serve_config *config, const struct serve_options *options,
+                              bool as_etcd, struct error *error);
+/* Copies the client URLs with the ports that were chosen, so that they outlive the server. */
+void serve_config_set_client_urls(struct serve_config *config, const struct slice *urls);
+void serve_config_fini(struct serve_config *config);
+
+#endif

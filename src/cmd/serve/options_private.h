@@ -1,0 +1,30 @@
+/* For the files that hold the rows of the flags of `vigil serve`, one or two groups each. */
+#ifndef VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
+#define VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
+
+#include "cmd/serve/options.h"
+
+#define SECOND INT64_C(1000000000)
+#define HOUR (3600 * SECOND)
+#define MIB INT64_C(1048576)
+
+#define FIELD(member) .offset = offsetof(struct serve_options, member)
+#define GROUP(heading, array)                                       \
+    {                                                               \
+        .title = heading, .rows = (array), .count = COUNT_OF(array) \
+    }
+
+extern const struct option_group serve_member_options;
+extern const struct option_group serve_cluster_options;
+extern const struct option_group serve_request_options;
+extern const struct option_group serve_http_options;
+extern const struct option_group serve_kube_options;
+extern const struct option_group serve_storage_options;
+extern const struct option_group serve_security_options;
+extern const struct option_group serve_limit_options;
+extern const struct option_group serve_logging_options;
+extern const struct option_group serve_monitoring_options;
+extern const struct option_group serve_ignored_options;
+extern const struct option_group serve_alias_options;
+
+#endif

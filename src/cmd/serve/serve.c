@@ -1,0 +1,331 @@
+#include "cmd/serve/serve.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "cmd/serve/announce.h"
+#include "cmd/serve/banner.h"
+#include "cmd/serve/config.h"
+#include "cmd/serve/kubeconfig.h"
+#include "cmd/serve/log_rotation.h"
+#include "cmd/serve/notify.h"
+#include "cmd/serve/preflight.h"
+#include "cmd/serve/quota_notice.h"
+#include "cmd/serve/settings.h"
+#include "cmd/serve/signals.h"
+#include "cmd/version.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SAME_SIGNAL_NS (200 * NS_PER_MS)
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct serve {
+    bool as_etcd;
+    bool for_people; /* sentences and a greeting instead of JSON */
+    struct serve_settings settings;
+    struct serve_config config;
+    struct signals signals;
+};
+
+extern char **environ;
+
+/* -- Flags -- */
+
+static const char *program(const struct serve *s)
+{
+    return s->settings.options.table->program;
+}
+
+static void print_version(const struct serve *s)
+{
+    if (!s->as_etcd)
+        printf("vigil %s (etcd %s)\n", VIGIL_VERSION, s->settings.values.emulate_version);
+    else
+        printf("etcd Version: %s\nGit SHA: vigil-%s\nGo Version: none\nGo OS/Arch: linux/%s\n",
+               s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
+}
+
+/* The message is etcd's. Its level, a warning, is used under etcd's name alone: the server ends. */
+static int fail_settings(const struct serve *s, const struct error *error)
+{
+    if (s->for_people)
+        fprintf(stderr, "%s: %s\n", program(s), error->text);
+    else
+        LOG_AT(s->as_etcd ? LOG_WARN : LOG_FATAL, "failed to verify flags",
+               LOG_TEXT("error", error->text));
+    return EXIT_FAILED;
+}
+
+/* -1: go on. Otherwise the exit status. */
+static int read_settings(struct serve *s, int count, char **args)
+{
+    struct error error;
+    const struct options_table *table = s->as_etcd ? &serve_etcd_table : &serve_table;
+    switch (serve_settings_read(&s->settings, table, count, args, environ, &error)) {
+    case SETTINGS_READ:
+        serve_options_note_given(&s->settings.options, &s->settings.values);
+        return -1;
+    case SETTINGS_HELP:
+        options_write_help(table, stdout);
+        return EXIT_OK;
+    case SETTINGS_VERSION:
+        print_version(s);
+        return EXIT_OK;
+    case SETTINGS_MISUSED:
+        fprintf(stderr, "%s\nUsage:\n  %s [flags]    (%s --help shows them)\n", error.text,
+                table->program, table->program);
+        return EXIT_USAGE;
+    case SETTINGS_WRONG:
+        s->for_people = !s->as_etcd && isatty(STDERR_FILENO) == 1;
+        return fail_settings(s, &error);
+    }
+    return EXIT_FAILED;
+}
+
+/* etcd goes on with its minimum as well, and says so. */
+static void warn_raised(const struct serve *s)
+{
+    int64_t used = s->config.server.engine.watch_progress_interval_ns;
+    if (s->settings.values.watch_progress_notify_interval_ns < used)
+        log_warn("set the watch progress notify interval to its minimum",
+                 LOG_I64("watch-progress-notify-interval-ms", used / NS_PER_MS));
+}
+
+/* -- Logging -- */
+
+static enum status open_log(struct serve *s, struct error *error)
+{
+    static const enum log_level levels[] = {LOG_DEBUG, LOG_INFO,  LOG_WARN,
+                                            LOG_ERROR, LOG_FATAL, LOG_FATAL};
+    bool console = s->settings.values.log_format == SERVE_LOG_CONSOLE;
+    s->for_people = s->settings.values.log_format == SERVE_LOG_AUTO && !s->as_etcd &&
+                    isatty(STDERR_FILENO) == 1;
+    log_set_level(s->settings.values.debug ? LOG_DEBUG : levels[s->settings.values.log_level]);
+    struct logger_options options = {
+        .outputs = s->settings.values.log_outputs,
+        .format = console || s->for_people ? LOG_CONSOLE : LOG_JSON,
+    };
+    bool compress = false;
+    if (s->settings.values.enable_log_rotation)
+        TRY(log_rotation_read(s->settings.values.log_rotation_config_json, options.outputs,
+                              &options.rotation, &compress, error));
+    TRY(logger_open(&options, error));
+    if (compress)
+        log_warn("old log files are not compressed", LOG_TEXT("flag", "log-rotation-config-json"));
+    return ST_OK;
+}
+
+static void on_fatal(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_fatal("the storage failed; stopping", LOG_TEXT("error", text));
+}
+
+static void on_warning(void *ctx, const char *text)
+{
+    (void)ctx;
+    log_warn("storage", LOG_TEXT("warning", text));
+}
+
+static void on_cut(void *ctx, const struct engine_local_cut *cut)
+{
+    (void)ctx;
+    char segment[32];
+    snprintf(segment, sizeof(segment), "%016" PRIx64 ".seg", cut->segment_id);
+    log_warn("cut off the end of the log: a write that was not finished",
+             LOG_U64("index", cut->index), LOG_U64("bytes", cut->bytes),
+             LOG_TEXT("segment", segment), LOG_U64("offset", cut->offset),
+             LOG_TEXT("reason", cut->reason));
+}
+
+static void on_defragment(void *ctx, const struct engine_local_defragment *defragment)
+{
+    const struct serve *s = ctx;
+    int64_t threshold = s->config.server.engine.defragment_from_bytes;
+    char size[BYTES_TEXT_BYTES], in_use[BYTES_TEXT_BYTES], threshold_text[BYTES_TEXT_BYTES];
+    bytes_format((uint64_t)defragment->db_bytes, size);
+    bytes_format((uint64_t)defragment->db_bytes_in_use, in_use);
+    bytes_format((uint64_t)threshold, threshold_text);
+    log_info(defragment->begun ? "defragmenting" : "Skipping defragmentation",
+             LOG_I64("current-db-size-bytes", defragment->db_bytes),
+             LOG_TEXT("current-db-size", size),
+             LOG_I64("current-db-size-in-use-bytes", defragment->db_bytes_in_use),
+             LOG_TEXT("current-db-size-in-use", in_use),
+             LOG_I64("bootstrap-defrag-threshold-bytes", threshold),
+             LOG_TEXT("bootstrap-defrag-threshold", threshold_text));
+}
+
+/* What etcd says about files and URLs that do not need each other. */
+static void tell_tls(const struct serve *s)
+{
+    const struct server_config *config = &s->config.server;
+    const struct tls_options *tls = &config->tls.options;
+    bool files = *tls->cert_file || *tls->key_file;
+    if (files && config->tls.automatic)
+        log_warn("ignoring client auto TLS since certs given");
+    for (size_t i = 0; i < config->listen_count; i++) {
+        struct slice url = s->config.listen_texts[i];
+        if (config->roles[i] == SERVER_METRICS)
+            continue;
+        if (!config->listen[i].secure && files)
+            log_warn("scheme is http or unix while key and cert files are present; ignoring key "
+                     "and cert files",
+                     LOG_SLICE("client-url", url));
+        if (!config->listen[i].secure && tls->client_cert_auth)
+            log_warn("scheme is http or unix while --client-cert-auth is enabled; ignoring client "
+                     "cert auth for this URL",
+                     LOG_SLICE("client-url", url));
+    }
+    if (files)
+        server_tls_tell(tls);
+}
+
+/* For people the greeting says it. */
+static void tell_kube(const struct serve *s)
+{
+    if (s->config.kube_withheld && !s->for_people)
+        log_info("the Kubernetes API is not served: its default address is open to every user of "
+                 "this machine; ask for it with --listen-kube-urls, with tokens "
+                 "(--kube-token-file) or over TLS with certificates",
+                 LOG_TEXT("reason", s->config.kube_withheld));
+}
+
+/* -- Signals -- */
+
+/* Its log files have been moved away, or its operator wants to know that it hears. */
+static void reload(void)
+{
+    char state[96];
+    snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
+             (long long)(clock_mono_ns(clock_system()) / NS_PER_US));
+    notify_manager(state);
+    logger_reopen();
+    log_info("reopened the log files");
+    notify_manager("READY=1");
+}
+
+/* Until one that ends the server; tells the manager meanwhile that we live, if it asked. */
+static int wait_for_end(const struct serve *s)
+{
+    int64_t watchdog_ns = notify_watchdog_ns();
+    for (;;) {
+        int number = signals_wait(&s->signals, watchdog_ns > 0 ? watchdog_ns / 2 : -1);
+        if (number == 0)
+            notify_manager("WATCHDOG=1");
+        else if (number == SIGUSR1)
+            reload();
+        else
+            return number;
+    }
+}
+
+/* Until every connection has ended, or another signal comes: then at once. Some that stop a server
+ * (timeout, a terminal) send their signal twice in the same moment: that is one. */
+static void drain(const struct serve *s, struct server *server)
+{
+    int64_t begin = clock_mono_ns(clock_system());
+    server_drain(server);
+    while (!server_drained(server)) {
+        int second = signals_wait(&s->signals, 10 * NS_PER_MS);
+        if (second <= 0 || second == SIGUSR1 ||
+            clock_mono_ns(clock_system()) - begin < SAME_SIGNAL_NS)
+            continue;
+        log_warn("received another signal; stopping at once",
+                 LOG_TEXT("signal", signals_name(second)));
+        signals_die_by(&s->signals, second);
+    }
+}
+
+/* -- Running -- */
+
+/* What the settings mean, checked as a whole. */
+static enum status configure(struct serve *s, struct error *error)
+{
+    TRY(serve_settings_tell(&s->settings, error));
+    TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
+    warn_raised(s);
+    tell_tls(s);
+    tell_kube(s);
+    if (!s->for_people || s->settings.values.quota_backend_bytes)
+        quota_notice_log(s->settings.values.quota_backend_bytes);
+    s->config.server.engine.ctx = s;
+    s->config.server.engine.on_fatal = on_fatal;
+    s->config.server.engine.on_warning = on_warning;
+    s->config.server.engine.on_cut = on_cut;
+    s->config.server.engine.on_defragment = on_defragment;
+    return ST_OK;
+}
+
+static enum status start(struct serve *s, struct server **ret_server, struct error *error)
+{
+    preflight_files((uint64_t)s->settings.values.max_connections,
+                    s->settings.values.connections_given);
+    TRY(preflight_data_dir(s->config.server.engine.data_dir, error));
+    preflight_privacy(s->config.server.engine.data_dir);
+    return server_start(&s->config.server, ret_server, error);
+}
+
+static int fail(const struct serve *s, const struct error *error)
+{
+    if (s->for_people)
+        fprintf(stderr, "%s: %s\n", program(s), error->text);
+    else
+        LOG_AT(LOG_FATAL, "cannot start", LOG_TEXT("error", error->text));
+    return EXIT_FAILED;
+}
+
+static int run(struct serve *s, struct server *server)
+{
+    char path[KUBECONFIG_PATH_BYTES];
+    const char *kubeconfig = kubeconfig_write(&s->config, server, path) ? path : NULL;
+    serve_config_set_client_urls(&s->config, server_client_urls(server));
+    if (s->for_people)
+        greeting_write(stderr, &s->config, server, kubeconfig);
+    else
+        announce_ready(&s->config, server, kubeconfig);
+    notify_manager("READY=1");
+    int number = wait_for_end(s);
+    log_info("received signal; shutting down", LOG_TEXT("signal", signals_name(number)));
+    announce_closing(&s->config);
+    notify_manager("STOPPING=1");
+    drain(s, server);
+    server_free(server);
+    announce_closed(&s->config);
+    if (s->as_etcd)
+        signals_die_by(&s->signals, number);
+    return EXIT_OK;
+}
+
+static int serve(struct serve *s, int count, char **args)
+{
+    struct server *server;
+    struct error error;
+    signals_block(&s->signals);
+    if (open_log(s, &error) != ST_OK)
+        return fail_settings(s, &error);
+    if (!s->for_people)
+        announce_arguments(program(s), count, args);
+    if (configure(s, &error) != ST_OK)
+        return fail_settings(s, &error);
+    if (!s->for_people)
+        announce_start(&s->config, &s->settings.values);
+    if (start(s, &server, &error) != ST_OK)
+        return fail(s, &error);
+    return run(s, server);
+}
+
+int serve_main(int count, char **args, bool as_etcd)
+{
+    struct serve s = {.as_etcd = as_etcd};
+    int code = read_settings(&s, count, args);
+    if (code < 0)
+        code = serve(&s, count, args);
+    logger_close();
+    serve_config_fini(&s.config);
+    serve_settings_fini(&s.settings);
+    return code;
+}

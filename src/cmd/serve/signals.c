@@ -1,0 +1,60 @@
+#include "cmd/serve/signals.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+void signals_block(struct signals *signals)
+{
+    static const int waited[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    sigemptyset(&signals->set);
+    for (size_t i = 0; i < COUNT_OF(waited); i++) {
+        struct sigaction now;
+        if (sigaction(waited[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&signals->set, waited[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
+}
+
+int signals_wait(const struct signals *signals, int64_t timeout_ns)
+{
+    struct timespec timeout = {.tv_sec = timeout_ns / NS_PER_S, .tv_nsec = timeout_ns % NS_PER_S};
+    for (;;) {
+        int number = timeout_ns < 0 ? sigwaitinfo(&signals->set, NULL)
+                                    : sigtimedwait(&signals->set, NULL, &timeout);
+        if (number > 0)
+            return number;
+        if (errno == EAGAIN)
+            return 0;
+        assert(errno == EINTR);
+    }
+}
+
+void signals_die_by(const struct signals *signals, int number)
+{
+    logger_flush(NS_PER_S);
+    signal(number, SIG_DFL);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &signals->set, NULL);
+    _exit(128 + number);
+}
+
+const char *signals_name(int number)
+{
+    switch (number) {
+    case SIGTERM:
+        return "terminated";
+    case SIGINT:
+        return "interrupt";
+    case SIGHUP:
+        return "hangup";
+    default:
+        return strsignal(number);
+    }
+}

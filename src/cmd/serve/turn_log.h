@@ -1,0 +1,10 @@
+/* The turns of the server's threads (base/turn.h): a line in the log for each that took long. */
+#ifndef VIGIL_CMD_SERVE_TURN_LOG_H
+#define VIGIL_CMD_SERVE_TURN_LOG_H
+
+#include "base/turn.h"
+
+MUST_CHECK
+enum status turn_log_new(struct turns **ret_turns);
+
+#endif

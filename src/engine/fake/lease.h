@@ -1,0 +1,23 @@
+/* The leases of the fake engine: none expires, all else is as in etcd. One thread. */
+#ifndef VIGIL_ENGINE_FAKE_LEASE_H
+#define VIGIL_ENGINE_FAKE_LEASE_H
+
+#include "engine/engine_private.h"
+#include "engine/fake/model.h"
+#include "engine/lease.h"
+#include "engine/permission.h"
+
+struct fake_lease;
+
+/* Borrows the model, and tells it which leases there are. */
+struct fake_lease *fake_lease_new(struct fake_model *model, uint64_t seed);
+void fake_lease_free(struct fake_lease *lease);
+
+/* Which keys hang on leases, for checks. */
+struct auth_leases fake_lease_keys(struct fake_lease *lease);
+MUST_CHECK
+enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,
+                           enum engine_lease_call call, const struct auth_rights *rights,
+                           int64_t now_ns);
+
+#endif

@@ -1,0 +1,94 @@
+/* Who may what with leases: whoever may write their keys. */
+#include "engine/local/access_fixture_test.h"
+
+static void leases_are_their_keys_writers(void **state)
+{
+    struct fixture *f = *state;
+    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
+    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 8, false));
+    OK(put_as(f, as(f, "ann"), "a/1", 7));
+    OK(put_as(f, as(f, "root"), "b", 7));
+    OK(put_as(f, as(f, "root"), "r/1", 8));
+    DENIED(put_as(f, as(f, "ann"), "a/2", 7)); /* it could be deleted with b */
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 7, false));
+    OK(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 7, false));
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 7, true)); /* CVE-2023-32082 */
+    OK(lease_as(f, as(f, "ann"), engine_lease_time_to_live, 8, true));
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_list, 0, false));
+    OK(lease_as(f, as(f, "root"), engine_lease_list, 0, false));
+    OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
+    OK(lease_as(f, as(f, "ann"), engine_lease_list, 0, false));
+    assert_int_equal(lease_as(f, as(f, "ann"), engine_lease_revoke, 7, false), ST_LEASE_NOT_FOUND);
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false)); /* it may only read r/ */
+}
+
+/* What was found in order once is not asked for again, but whatever came to it is. */
+static void a_lease_is_asked_for_again_when_its_keys_or_the_rights_change(void **state)
+{
+    struct fixture *f = *state;
+    OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
+    OK(put_as(f, as(f, "ann"), "a/1", 7));
+    OK(put_as(f, as(f, "ann"), "a/2", 7));
+    OK(put_as(f, as(f, "ann"), "a/3", 7));
+    OK(put_as(f, as(f, "root"), "b", 7));
+    OK(put_as(f, as(f, "root"), "a/4", 7));
+    DENIED(put_as(f, as(f, "ann"), "a/5", 7));
+    OK(put_as(f, as(f, "root"), "b", 0)); /* hangs on nothing any more */
+    OK(put_as(f, as(f, "ann"), "a/5", 7));
+    OK(put_as(f, as(f, "ann"), "a/1", 7)); /* again: no other key comes to it */
+    OK(put_as(f, as(f, "ann"), "a/1", 7));
+
+    /* Another lease of the same number, with as many keys. */
+    OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
+    OK(lease_as(f, as(f, "root"), engine_lease_grant, 7, false));
+    OK(put_as(f, as(f, "root"), "b", 7));
+    for (int i = 0; i < 8; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "a/%d", i);
+        OK(put_as(f, as(f, "root"), key, 7));
+        DENIED(put_as(f, as(f, "ann"), "a/2", 7));
+    }
+
+    /* Other rights of the same user. */
+    OK(lease_as(f, as(f, "root"), engine_lease_grant, 8, false));
+    OK(change(f, ENGINE_AUTH_ROLE_ADD, "", "b"));
+    OK(grant(f, "b", RW, "b", ""));
+    OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "b"));
+    OK(put_as(f, as(f, "ann"), "b", 8));
+    OK(put_as(f, as(f, "ann"), "a/1", 8));
+    OK(put_as(f, as(f, "ann"), "a/2", 8));
+    OK(change(f, ENGINE_AUTH_USER_REVOKE_ROLE, "ann", "b"));
+    DENIED(put_as(f, as(f, "ann"), "a/2", 8));
+    DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false));
+}
+
+static void of_renewals_those_before_a_refused_one_are_made(void **state)
+{
+    struct fixture *f = *state;
+    for (int64_t id = 1; id <= 3; id++)
+        OK(lease_as(f, as(f, "root"), engine_lease_grant, id, false));
+    OK(put_as(f, as(f, "root"), "b", 3));
+    struct engine_renewal items[] = {{.id = 1}, {.id = 99}, {.id = 3}, {.id = 2}};
+    struct engine_renewals op = {.op = op_of(f, as(f, "ann")), .items = items, .count = 4};
+    engine_lease_renew(f->shard, &op);
+    wait_for(f, 0);
+    DENIED(op.op.status);
+    assert_int_equal(op.answered, 2);
+    assert_int_equal(items[0].ttl_s, 100);
+    assert_int_equal(items[1].ttl_s, 0);
+    op = (struct engine_renewals){.op = op_of(f, as(f, "root")), .items = items, .count = 4};
+    engine_lease_renew(f->shard, &op);
+    wait_for(f, 0);
+    OK(op.op.status);
+    assert_int_equal(op.answered, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(leases_are_their_keys_writers),
+        TEST(a_lease_is_asked_for_again_when_its_keys_or_the_rights_change),
+        TEST(of_renewals_those_before_a_refused_one_are_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+#include "engine/local/members.h"
+
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+enum status local_members_take_row(struct member_book *book, const struct row *row)
+{
+    uint64_t id_be;
+    if (row->key.len != sizeof(id_be))
+        return ST_DAMAGED;
+    memcpy(&id_be, row->key.ptr, sizeof(id_be));
+    uint64_t id = be64toh(id_be);
+    if (row->deleted) {
+        member_book_drop(book, id);
+        return ST_OK;
+    }
+    AUTO(arena_fini) struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 16);
+    struct pb_member stored;
+    if (pb_decode(&pb_member_table, row->value, &arena, &stored) != ST_OK)
+        return ST_DAMAGED;
+    if (!member_book_find(book, id) && book->count == ENGINE_MEMBERS_MAX)
+        return ST_DAMAGED;
+    struct engine_member *member = member_dup(&(struct engine_member){
+        .id = id,
+        .learner = stored.is_learner,
+        .peer_urls = stored.peer_urls,
+        .peer_url_count = stored.peer_urls_count,
+    });
+    if (!member)
+        return ST_NOMEM;
+    member_book_put(book, member);
+    return ST_OK;
+}
+
+void local_members_open(struct member_book *book, uint64_t self, const struct slice *peer_urls,
+                        size_t peer_url_count)
+{
+    book->self = self;
+    if (member_book_find(book, self))
+        return;
+    struct engine_member *member = member_dup(&(struct engine_member){
+        .id = self,
+        .peer_urls = peer_urls,
+        .peer_url_count = peer_url_count,
+    });
+    if (!member)
+        abort();
+    member_book_put(book, member);
+}
+
+static enum status write_row(struct apply *apply, const struct engine_member *member, bool deleted)
+{
+    AUTO(buf_fini) struct buf value = {0};
+    uint64_t id_be = htobe64(member->id);
+    if (!deleted)
+        TRY(pb_append(&pb_member_table,
+                      &(struct pb_member){
+                          .id = member->id,
+                          .is_learner = member->learner,
+                          .peer_urls = (struct slice *)member->peer_urls, /* only read */
+                          .peer_urls_count = member->peer_url_count,
+                      },
+                      &value));
+    struct row row = {
+        .table = ROW_MEMBER,
+        .deleted = deleted,
+        .key = slice_of(&id_be, sizeof(id_be)),
+        .value = buf_slice(&value),
+    };
+    return apply_rows(apply, &row, 1, NULL, 0, NULL);
+}
+
+static void member_free(struct engine_member *member)
+{
+    free(member);
+}
+DEFINE_CLEANUP(struct engine_member *, member_free)
+
+static enum status write_member(struct member_book *book, struct apply *apply,
+                                const struct engine_members *change)
+{
+    struct engine_member after = member_book_after(book, change);
+    AUTO(member_freep) struct engine_member *member = member_dup(&after);
+    if (!member)
+        return ST_NOMEM;
+    TRY(write_row(apply, member, false));
+    member_book_put(book, TAKE(member));
+    return ST_OK;
+}
+
+static enum status change(struct member_book *book, struct apply *apply,
+                          const struct engine_members *members)
+{
+    TRY(member_book_allows(book, members));
+    if (members->call != ENGINE_MEMBER_REMOVE)
+        return write_member(book, apply, members);
+    TRY(write_row(apply, &members->member, true));
+    member_book_drop(book, members->member.id);
+    return ST_OK;
+}
+
+enum status local_members_execute(struct member_book *book, struct apply *apply,
+                                  struct engine_members *members)
+{
+    if (members->call != ENGINE_MEMBER_LIST)
+        TRY(change(book, apply, members));
+    return member_book_list(book, members);
+}

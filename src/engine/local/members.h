@@ -1,0 +1,23 @@
+/*
+ * The members of the local engine: the writer's list of them, kept as rows of the store. A row's
+ * key is the id, its value the message Member. This server has none until its URLs are changed.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_MEMBERS_H
+#define VIGIL_ENGINE_LOCAL_MEMBERS_H
+
+#include "engine/member_list.h"
+#include "store/apply.h"
+
+/* While the store opens: a row of ROW_MEMBER. */
+MUST_CHECK
+enum status local_members_take_row(struct member_book *book, const struct row *row);
+/* When it is open: this server is one, by these URLs if it was never given others. */
+void local_members_open(struct member_book *book, uint64_t self, const struct slice *peer_urls,
+                        size_t peer_url_count);
+
+/* The writer: changes and lists. */
+MUST_CHECK
+enum status local_members_execute(struct member_book *book, struct apply *apply,
+                                  struct engine_members *members);
+
+#endif

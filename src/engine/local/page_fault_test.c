@@ -1,0 +1,77 @@
+#include "engine/local/page_fault.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Cuts the file under the mapping, which is what a page that cannot be read looks like. */
+static void read_a_lost_page(const char *dir)
+{
+    struct log *log = NULL;
+    struct error error;
+    enum status status = log_open(
+        &(struct log_options){
+            .fs = fs_posix(),
+            .dir = dir,
+            .segment_bytes_first = 64 << 10,
+            .segment_bytes_max = 64 << 10,
+        },
+        0, NULL, 0, NULL, NULL, &log, &error);
+    if (status != ST_OK || log_reserve(log, 40000) != ST_OK)
+        _exit(90);
+    log_loc loc;
+    memset(log_append_begin(log, &loc), 'x', 40000);
+    log_append_end(log, 1, 0, 40000);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/0000000000000001.seg", dir);
+    if (log_write(log) != ST_OK || log_sync(log) != ST_OK || truncate(path, 4096) != 0)
+        _exit(91);
+    local_fault_watch(log);
+    volatile uint8_t byte = log_at(log, loc)[20000];
+    _exit(byte == 'x' ? 92 : 93);
+}
+
+static void lost_page_is_named_before_the_process_dies(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/vigil-fault-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        read_a_lost_page(dir);
+    }
+    close(ends[1]);
+    char text[4096] = "";
+    size_t len = 0;
+    for (ssize_t n;
+         len < sizeof(text) - 1 && (n = read(ends[0], text + len, sizeof(text) - 1 - len)) > 0;)
+        len += (size_t)n;
+    close(ends[0]);
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
+    assert_int_equal(WTERMSIG(how), SIGBUS);
+    assert_non_null(strstr(text, "\"segment\":\"0000000000000001.seg\",\"offset\":\"0x"));
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lost_page_is_named_before_the_process_dies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+#include "engine/local/revision_notice.h"
+
+#include "base/clock.h"
+#include "io/loop.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct bed {
+    struct loop *loop;
+    struct mailbox mailbox;
+    struct local_news news;
+    unsigned received;
+};
+
+static void receive(void *owner, struct mailbox_node *node)
+{
+    struct bed *bed = owner;
+    assert_ptr_equal(node, &bed->news.node);
+    local_news_received(&bed->news);
+    bed->received++;
+}
+
+static int setup(void **state)
+{
+    struct bed *bed = aligned_alloc(64, align_up(sizeof(*bed), 64));
+    assert_non_null(bed);
+    memset(bed, 0, sizeof(*bed));
+    assert_int_equal(loop_new(clock_system(), &bed->loop), ST_OK);
+    mailbox_attach(&bed->mailbox, bed->loop, receive, bed);
+    bed->news.to = &bed->mailbox;
+    *state = bed;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bed *bed = *state;
+    local_news_end(&bed->news);
+    mailbox_detach(&bed->mailbox);
+    loop_free(bed->loop);
+    free(bed);
+    return 0;
+}
+
+static void who_does_not_listen_is_not_told(void **state)
+{
+    struct bed *bed = *state;
+    local_news_tell(&bed->news);
+    assert_true(mailbox_empty(&bed->mailbox));
+    local_news_listen(&bed->news, true);
+    local_news_listen(&bed->news, false);
+    local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 0);
+}
+
+static void one_message_is_on_its_way_at_most(void **state)
+{
+    struct bed *bed = *state;
+    local_news_listen(&bed->news, true);
+    for (int i = 0; i < 10; i++)
+        local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 1);
+    local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 2);
+}
+
+static void listening_again_while_a_message_is_on_its_way_sends_no_second(void **state)
+{
+    struct bed *bed = *state;
+    local_news_listen(&bed->news, true);
+    local_news_tell(&bed->news);
+    local_news_listen(&bed->news, false);
+    local_news_listen(&bed->news, true);
+    local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 1);
+}
+
+static void nothing_is_sent_to_who_holds_it_back(void **state)
+{
+    struct bed *bed = *state;
+    local_news_listen(&bed->news, true);
+    assert_true(local_news_hold(&bed->news));
+    local_news_tell(&bed->news);
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 0);
+    local_news_received(&bed->news);
+    local_news_tell(&bed->news);
+    assert_false(local_news_hold(&bed->news)); /* it is on its way */
+    loop_turn(bed->loop, 0);
+    assert_int_equal(bed->received, 1);
+}
+
+/* -- With a writer of its own -- */
+
+enum { PUBLISHED = 20000 };
+
+struct race {
+    struct bed *bed;
+    _Atomic int published;
+};
+
+static void *publish_all(void *arg)
+{
+    struct race *race = arg;
+    for (int i = 1; i <= PUBLISHED; i++) {
+        atomic_store_explicit(&race->published, i, memory_order_release);
+        local_news_tell(&race->bed->news);
+    }
+    return NULL;
+}
+
+static void nothing_published_is_missed(void **state)
+{
+    struct race race = {.bed = *state};
+    pthread_t writer;
+    assert_int_equal(pthread_create(&writer, NULL, publish_all, &race), 0);
+    int seen = 0;
+    unsigned turns = 0;
+    while (seen < PUBLISHED) {
+        local_news_listen(&race.bed->news, true);
+        seen = atomic_load_explicit(&race.published, memory_order_acquire);
+        /* Told of all that came after the look: a message missed would leave us waiting here. */
+        if (seen < PUBLISHED)
+            loop_turn(race.bed->loop, CLOCK_NEVER);
+        if (turns % 5 == 0 && local_news_hold(&race.bed->news))
+            local_news_received(&race.bed->news);
+        if (++turns % 7 == 0)
+            local_news_listen(&race.bed->news, false);
+    }
+    assert_int_equal(pthread_join(writer, NULL), 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(who_does_not_listen_is_not_told),
+        TEST(one_message_is_on_its_way_at_most),
+        TEST(listening_again_while_a_message_is_on_its_way_sends_no_second),
+        TEST(nothing_is_sent_to_who_holds_it_back),
+        TEST(nothing_published_is_missed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

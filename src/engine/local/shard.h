@@ -1,0 +1,78 @@
+/* The local engine's side of the seam: what runs on the shards' threads. See engine/engine.h. */
+#ifndef VIGIL_ENGINE_LOCAL_SHARD_H
+#define VIGIL_ENGINE_LOCAL_SHARD_H
+
+#include "engine/local/local_private.h"
+
+struct local_shard {
+    struct engine_shard shard; /* first */
+    struct engine_local *engine;
+    struct loop *loop;
+    unsigned number;
+    struct epoch_slot *slot;
+    struct local_watch *watch;  /* owned; NULL until the first watch */
+    struct auth_rights *rights; /* one reference: of this turn */
+    struct metric_block *counts;
+    struct mailbox answers;      /* attached to the shard's loop */
+    struct op_chain writes;      /* of this turn, not yet handed over */
+    struct op_chain lease_reads; /* the same */
+    struct list ranges;          /* struct engine_range: those that look at many keys, in turns */
+    struct list readings;        /* struct local_reading: the same of transactions */
+    struct timer again;          /* set for now when there is more to do in the next turn */
+    struct mailbox hearing;      /* of the writer's question how far we have read */
+    bool hearing_asked;
+    size_t range_keys_left; /* that may still be looked at in this turn */
+    unsigned under_way;     /* operations that will still be answered */
+    /* Threads inside of a post to answers: the last answer may be received before its sender has
+     * woken the loop, and neither may go until it has. */
+    _Atomic unsigned posting;
+};
+
+MUST_CHECK
+enum status local_shard_new(struct engine *engine, struct loop *loop,
+                            struct engine_shard **ret_shard);
+void local_shard_free(struct engine_shard *shard);
+void local_shard_turn_begin(struct engine_shard *shard);
+void local_shard_turn_end(struct engine_shard *shard);
+void local_shard_flushed(struct engine_shard *shard);
+struct watch_hub *local_shard_watch_hub(struct engine_shard *shard);
+void local_range_start(struct engine_shard *shard, struct engine_range *range,
+                       const struct pb_range_request *request);
+void local_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                        uint64_t *ret_bytes);
+bool local_range_next(struct engine_range *range, struct slice *ret_field);
+size_t local_range_fill(struct engine_range *range, uint8_t *dst, size_t room);
+void local_range_close(struct engine_range *range);
+void local_put(struct engine_shard *shard, struct engine_write *write,
+               const struct pb_put_request *request);
+void local_delete_range(struct engine_shard *shard, struct engine_write *write,
+                        const struct pb_delete_range_request *request);
+void local_txn(struct engine_shard *shard, struct engine_write *write,
+               const struct pb_txn_request *request);
+void local_write_close(struct engine_write *write);
+void local_compact(struct engine_shard *shard, struct engine_op *op,
+                   const struct pb_compaction_request *request);
+void local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
+                          enum engine_lease_call call);
+void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
+void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
+                 const struct pb_alarm_request *request);
+size_t local_alarms_get(struct engine_shard *shard,
+                        struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
+void local_hash_give_up(struct engine_hash *hash);
+void local_defragment_give_up(struct engine_defragment *defragment);
+void local_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot);
+void local_snapshot_read(struct engine_snapshot *snapshot);
+void local_snapshot_close(struct engine_snapshot *snapshot);
+void local_members_start_op(struct engine_shard *shard, struct engine_members *members);
+void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
+void local_auth_start_op(struct engine_shard *shard, struct engine_auth *auth);
+const struct auth_rights *local_auth_rights(struct engine_shard *shard);
+/* In the beginning of a turn, before its watches: if there are newer ones they are looked at, and
+ * who wants to know is told. */
+void local_shard_take_rights(struct local_shard *shard);
+void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
+void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
+
+#endif

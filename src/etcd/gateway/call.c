@@ -1,0 +1,576 @@
+/*
+ * One call of the gateway.
+ *
+ *     waiting ──► asking ──► answering ──► over         asking: requests are delivered, nothing is
+ *                    └── answered in one piece ──┘      sent yet; answering: the exchange pulls
+ *
+ * Before a large body is delivered, the worker reads it (work.h).
+ *
+ * What the service says first decides the HTTP status. An answer whose status is known when its
+ * first byte is, and that is short, goes out in one piece; any other is begun and then pulled,
+ * piece by piece, through the writer of JSON.
+ */
+#include "codec/pb/json_write.h"
+#include "etcd/authentication.h"
+#include "etcd/gateway/gateway.h"
+#include "etcd/gateway/work.h"
+#include "io/loop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    PIECE_BYTES = 4096,         /* pulled from the service at once */
+    TIMEOUT_NS_MIN = 1000,      /* less has passed before it was read */
+    DELIVER_MAX = 256,          /* requests of a call in a turn */
+    WHOLE_BYTES_MAX = 16 << 10, /* of messages turned over in one go, before anything is sent */
+};
+
+struct gateway_call {
+    struct http_source source;
+    struct gateway *gateway;
+    const struct gateway_row *row;
+    struct http_exchange *x;
+    struct grpc_local *local;  /* owned; NULL while waiting */
+    struct list in_waiting;    /* links gateway.waiting */
+    struct slice requests;     /* JSON not yet delivered; NULL bytes: there will be no more */
+    struct deferred rest;      /* of the requests, while it yields */
+    struct gateway_work *work; /* owned: what the worker makes of it; NULL: it is read here */
+
+    struct pb_json_writer writer;
+    struct buf out; /* JSON; that before out_at is gone */
+    size_t out_at;
+    uint32_t message_left; /* bytes of the message being turned over */
+    uint8_t prefix_len;
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+
+    bool away;     /* the worker reads the requests */
+    bool yields;   /* the next requests are delivered in the next turn */
+    bool streams;  /* lines of results instead of one message */
+    bool begun;    /* the exchange pulls */
+    bool answered; /* the exchange has all, or was broken off */
+    bool busy;     /* within asking or filling: on_output waits */
+    bool over;     /* nothing will be added to out */
+};
+
+static struct slice json_type(void)
+{
+    return SLICE_LITERAL("application/json");
+}
+
+static int64_t now_of(const struct gateway_call *g)
+{
+    return http_exchange_now(g->x);
+}
+
+/* There is no memory, or bytes that are no message: said if it can still be said. */
+static void break_off(struct gateway_call *g, enum status status)
+{
+    g->answered = true;
+    if (g->begun)
+        http_abort(g->x);
+    else
+        gateway_respond_error(g->gateway, g->x, status_code(status),
+                              slice_from_text(status_text(status)));
+}
+
+/* -- Requests -- */
+
+/* made: memory for a message that is made here. */
+static enum status take_request(struct gateway_call *g, struct buf *made, struct slice *ret_message,
+                                char error[PB_JSON_ERROR_BYTES])
+{
+    if (g->work)
+        return gateway_work_next(g->work, ret_message, error);
+    TRY(gateway_json_take(g->row->request, &g->requests, made, error));
+    *ret_message = buf_slice(made);
+    return ST_OK;
+}
+
+static void drop_requests(struct gateway_call *g)
+{
+    g->requests = SLICE_EMPTY;
+    gateway_work_drop(g->work);
+    g->work = NULL;
+}
+
+/* A turn's worth of requests was delivered. */
+static void yield(struct gateway_call *g)
+{
+    g->yields = true;
+    loop_defer(g->gateway->loop, &g->rest);
+}
+
+/* Delivers as many as the service takes; one that is no message ends the requests, as in etcd.
+ * True: there was something to tell it. */
+static bool deliver_many(struct gateway_call *g)
+{
+    bool some = false;
+    size_t count = 0;
+    while (g->requests.ptr && !g->away && !g->yields && !grpc_local_paused(g->local)) {
+        if (count++ == DELIVER_MAX && g->gateway->loop) {
+            yield(g);
+            break;
+        }
+        AUTO(buf_fini) struct buf made = {0};
+        struct slice message;
+        char error[PB_JSON_ERROR_BYTES];
+        some = true;
+        if (take_request(g, &made, &message, error) == ST_OK) {
+            grpc_local_deliver(g->local, message, now_of(g));
+            continue;
+        }
+        drop_requests(g);
+        grpc_local_half_close(g->local, now_of(g));
+    }
+    return some;
+}
+
+/* grpc-gateway reads one value for a call with one request and does not look at what follows. */
+static void deliver_one(struct gateway_call *g)
+{
+    AUTO(buf_fini) struct buf made = {0};
+    struct slice message = SLICE_EMPTY;
+    char error[PB_JSON_ERROR_BYTES];
+    enum status status = take_request(g, &made, &message, error);
+    if (status == ST_NOMEM) {
+        break_off(g, status);
+    } else if (status != ST_OK && status != ST_END) { /* no body is an empty message */
+        g->answered = true;
+        gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
+    } else {
+        grpc_local_deliver(g->local, message, now_of(g));
+        grpc_local_half_close(g->local, now_of(g));
+    }
+    drop_requests(g);
+}
+
+/* -- From messages to JSON -- */
+
+static enum status message_ended(struct gateway_call *g)
+{
+    g->prefix_len = 0;
+    return g->streams ? buf_append_text(&g->out, "}\n") : ST_OK;
+}
+
+static enum status message_begins(struct gateway_call *g)
+{
+    const uint8_t *p = g->prefix;
+    g->message_left =
+        (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | (uint32_t)p[4];
+    if (g->streams)
+        TRY(buf_append_text(&g->out, "{\"result\":"));
+    TRY(pb_json_begin(&g->writer, g->row->response, g->message_left, &g->out));
+    return g->message_left ? ST_OK : message_ended(g);
+}
+
+static enum status turn_over(struct gateway_call *g, struct slice bytes)
+{
+    while (bytes.len) {
+        size_t n;
+        if (g->prefix_len < GRPC_PREFIX_BYTES) {
+            n = size_min(bytes.len, (size_t)GRPC_PREFIX_BYTES - g->prefix_len);
+            memcpy(g->prefix + g->prefix_len, bytes.ptr, n);
+            g->prefix_len = (uint8_t)(g->prefix_len + n);
+            if (g->prefix_len == GRPC_PREFIX_BYTES)
+                TRY(message_begins(g));
+        } else {
+            n = size_min(bytes.len, g->message_left);
+            TRY(pb_json_feed(&g->writer, slice_sub(bytes, 0, n), &g->out));
+            g->message_left -= (uint32_t)n;
+            if (g->message_left == 0)
+                TRY(message_ended(g));
+        }
+        bytes = slice_sub(bytes, n, bytes.len - n);
+    }
+    return ST_OK;
+}
+
+/* The status, behind what was sent: a line of its own, or an answer cut short. */
+static enum status add_status(struct gateway_call *g)
+{
+    struct slice text;
+    enum grpc_code code = grpc_local_status(g->local, &text);
+    g->over = true;
+    if (code == GRPC_OK)
+        return ST_OK;
+    if (!g->streams || g->prefix_len)
+        return ST_CLOSED;
+    TRY(buf_append_text(&g->out, "{\"error\":"));
+    TRY(gateway_error_append(&g->out, code, text));
+    return buf_append_text(&g->out, "}\n");
+}
+
+/* Pulls one piece. False: there is none for now, or the answer was broken off. */
+static bool produce(struct gateway_call *g)
+{
+    uint8_t piece[PIECE_BYTES];
+    size_t len = 0;
+    bool asked = false; /* and maybe answered, of which busy kept on_output from telling */
+    g->busy = true;
+    enum grpc_local_fill more = grpc_local_fill(g->local, piece, sizeof(piece), now_of(g), &len);
+    enum status status = turn_over(g, slice_of(piece, len));
+    if (status == ST_OK && more == GRPC_LOCAL_END)
+        status = add_status(g);
+    if (status == ST_OK && !g->over && grpc_local_method(g->local)->client_streams)
+        asked = deliver_many(g); /* some may have waited for what was sent now */
+    g->busy = false;
+    if (status != ST_OK) {
+        break_off(g, status);
+        return false;
+    }
+    return len > 0 || asked || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;
+}
+
+/* -- The answer -- */
+
+static size_t take_out(struct gateway_call *g, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, g->out.len - g->out_at);
+    slice_copy(dst, slice_of(g->out.ptr + g->out_at, n));
+    g->out_at += n;
+    if (g->out_at == g->out.len) {
+        g->out_at = 0;
+        buf_reset(&g->out, 0);
+    }
+    return n;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct gateway_call *g = CONTAINER_OF(source, struct gateway_call, source);
+    size_t len = 0;
+    for (;;) {
+        len += take_out(g, dst + len, room - len);
+        *ret_len = len;
+        if (g->out.len == 0 && g->over)
+            return HTTP_FILL_DONE;
+        if (len == room)
+            return HTTP_FILL_MORE;
+        if (g->answered || !produce(g))
+            return HTTP_FILL_PARKED;
+    }
+}
+
+static void add_metadata_field(struct gateway_call *g)
+{
+    /* What grpc-go's answers carry; without it an answer is still one. */
+    (void)!http_add_field(g->x, SLICE_LITERAL("Grpc-Metadata-Content-Type"),
+                          SLICE_LITERAL("application/grpc"));
+}
+
+static void begin(struct gateway_call *g)
+{
+    g->begun = true;
+    add_metadata_field(g);
+    http_begin(g->x, 200, json_type());
+    http_set_source(g->x, &g->source);
+}
+
+static void respond_whole(struct gateway_call *g)
+{
+    while (!g->over && !g->answered) {
+        if (!produce(g))
+            break;
+    }
+    if (g->answered)
+        return;
+    g->answered = true;
+    add_metadata_field(g);
+    http_respond(g->x, 200, json_type(), buf_slice(&g->out));
+    buf_reset(&g->out, 0);
+}
+
+/* Of a method that streams: a line with the error, or none at all. */
+static void respond_line(struct http_exchange *x, enum grpc_code code, struct slice text)
+{
+    if (code == GRPC_OK) {
+        http_begin(x, 200, SLICE_EMPTY);
+    } else {
+        AUTO(buf_fini) struct buf line = {0};
+        if (buf_append_text(&line, "{\"error\":") != ST_OK ||
+            gateway_error_append(&line, code, text) != ST_OK ||
+            buf_append_text(&line, "}\n") != ST_OK) {
+            http_abort(x);
+            return;
+        }
+        http_begin(x, gateway_http_status(code), json_type());
+        if (http_write(x, buf_slice(&line)) != ST_OK)
+            return;
+    }
+    http_end(x);
+}
+
+static void respond_without_message(struct gateway_call *g)
+{
+    struct slice text;
+    enum grpc_code code = grpc_local_status(g->local, &text);
+    g->answered = true;
+    if (g->streams)
+        respond_line(g->x, code, text);
+    else
+        gateway_respond_error(g->gateway, g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
+}
+
+/* The service has said something, or something more. */
+static void look(struct gateway_call *g)
+{
+    enum grpc_local_phase phase = grpc_local_phase(g->local);
+    bool over = phase == GRPC_LOCAL_OVER;
+    if (g->begun)
+        http_wake(g->x);
+    else if (g->answered || phase == GRPC_LOCAL_SILENT)
+        return;
+    else if (over && grpc_local_queued(g->local) == 0)
+        respond_without_message(g);
+    else if (over && !g->streams && grpc_local_queued(g->local) <= WHOLE_BYTES_MAX)
+        respond_whole(g);
+    else if (g->streams || over || phase == GRPC_LOCAL_SOURCE)
+        begin(g);
+}
+
+static void on_output(void *owner)
+{
+    struct gateway_call *g = owner;
+    if (!g->busy)
+        look(g);
+}
+
+/* It waits, or has not come so far: it is never asked. */
+static void turn_away(struct gateway_call *g, enum grpc_code code, struct slice text)
+{
+    g->answered = true;
+    list_remove(&g->in_waiting);
+    gateway_respond_error(g->gateway, g->x, code, text);
+}
+
+static void on_leave(struct http_exchange *x)
+{
+    struct gateway_call *g = http_exchange_user(x);
+    if (g->local)
+        grpc_local_leave(g->local);
+    else
+        turn_away(g, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
+}
+
+static void on_deadline(struct http_exchange *x)
+{
+    struct gateway_call *g = http_exchange_user(x);
+    if (g->local)
+        grpc_local_expire(g->local);
+    else
+        turn_away(g, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+}
+
+/* -- Life -- */
+
+static bool does_stream(const struct grpc_method *method)
+{
+    return method->client_streams || method->server_streams;
+}
+
+bool gateway_call_admit(struct gateway *gateway, const struct gateway_row *row,
+                        struct http_exchange *x)
+{
+    struct gateway_metadata metadata;
+    const struct grpc_row *called =
+        grpc_services_find(gateway->server.services, slice_from_text(row->method));
+    if (!called || etcd_callers_open_to_all(gateway->callers, called)) /* unknown: refused later */
+        return true;
+    gateway_metadata_take(&metadata, http_exchange_request(x));
+    enum status status = etcd_callers_check(gateway->callers, called, metadata.fields,
+                                            metadata.count, http_exchange_now(x));
+    if (status == ST_OK)
+        return true;
+    if (does_stream(called->method))
+        respond_line(x, status_code(status), slice_from_text(status_text(status)));
+    else
+        gateway_respond_error(gateway, x, status_code(status),
+                              slice_from_text(status_text(status)));
+    return false;
+}
+
+static enum status open_call(struct gateway_call *g)
+{
+    struct gateway_metadata metadata;
+    const struct http_request *request = http_exchange_request(g->x);
+    gateway_metadata_take(&metadata, request);
+    struct grpc_local_hooks hooks = {.on_output = on_output,
+                                     .owner = g,
+                                     .peer = request->peer,
+                                     .account = http_exchange_account(g->x)};
+    return grpc_local_open(&g->gateway->server, slice_from_text(g->row->method), metadata.fields,
+                           metadata.count, hooks, now_of(g), &g->local);
+}
+
+/* As the method's own caller is told. */
+static void refuse_unknown(struct gateway_call *g)
+{
+    char text[160];
+    struct slice path = slice_from_text(g->row->method);
+    const char *method = strrchr(g->row->method, '/') + 1;
+    struct slice service = slice_sub(path, 1, (size_t)(method - g->row->method) - 2);
+    if (grpc_services_has(g->gateway->server.services, slice_sub(path, 0, service.len + 2)))
+        snprintf(text, sizeof(text), "unknown method %s for service %.*s", method,
+                 SLICE_ARGS(service));
+    else
+        snprintf(text, sizeof(text), "unknown service %.*s", SLICE_ARGS(service));
+    gateway_respond_error(g->gateway, g->x, GRPC_UNIMPLEMENTED, slice_from_text(text));
+}
+
+static void deliver(struct gateway_call *g)
+{
+    g->busy = true;
+    if (grpc_local_method(g->local)->client_streams)
+        (void)deliver_many(g);
+    else
+        deliver_one(g);
+    g->busy = false;
+    look(g);
+}
+
+static void deliver_rest(struct deferred *deferred)
+{
+    struct gateway_call *g = CONTAINER_OF(deferred, struct gateway_call, rest);
+    g->yields = false;
+    if (!g->answered)
+        deliver(g);
+}
+
+static void fail_busy(struct gateway_call *g, enum status status)
+{
+    g->answered = true;
+    gateway_respond_error(g->gateway, g->x, status_code(status),
+                          SLICE_LITERAL("too many large requests are under way, please try again"));
+}
+
+/* It may have been answered meanwhile: its time was up, or the server leaves. */
+static void on_read(void *owner, enum status status)
+{
+    struct gateway_call *g = owner;
+    g->away = false;
+    if (g->answered || status != ST_OK)
+        drop_requests(g);
+    if (g->answered)
+        return;
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+        fail_busy(g, status);
+    else if (status != ST_OK)
+        break_off(g, status);
+    else
+        deliver(g);
+}
+
+/* The body is for the worker, which now has it or has too much to do. */
+static bool send_away(struct gateway_call *g)
+{
+    struct gateway_order order = {.type = g->row->request,
+                                  .many = grpc_local_method(g->local)->client_streams,
+                                  .json = g->requests,
+                                  .account = http_exchange_account(g->x),
+                                  .done = on_read,
+                                  .owner = g};
+    if (!g->gateway->desk || g->requests.len <= GATEWAY_WORK_BYTES_MAX)
+        return false;
+    enum status status = gateway_work_start(g->gateway->desk, &order, &g->work);
+    g->away = status == ST_OK;
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+        fail_busy(g, status);
+    else if (status != ST_OK)
+        break_off(g, status);
+    return true;
+}
+
+static void ask(struct gateway_call *g)
+{
+    g->gateway->calls++;
+    enum status status = open_call(g);
+    if (status != ST_OK) {
+        g->gateway->calls--;
+        g->answered = true;
+        if (status == ST_UNIMPLEMENTED)
+            refuse_unknown(g);
+        else
+            gateway_respond_error(g->gateway, g->x, status_code(status),
+                                  slice_from_text(status_text(status)));
+        return;
+    }
+    const struct grpc_method *method = grpc_local_method(g->local);
+    g->streams = does_stream(method);
+    if (!send_away(g))
+        deliver(g);
+}
+
+/* False: it was answered. */
+static bool set_deadline(struct gateway_call *g)
+{
+    struct slice text;
+    int64_t timeout_ns, at_ns;
+    if (!gateway_timeout(http_exchange_request(g->x), &timeout_ns, &text)) {
+        char words[256];
+        int len = snprintf(words, sizeof(words), "invalid grpc-timeout: %.*s",
+                           (int)size_min(text.len, 128), (const char *)text.ptr);
+        g->answered = true;
+        gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT,
+                              slice_of(words, (size_t)len));
+        return false;
+    }
+    if (timeout_ns < TIMEOUT_NS_MIN) {
+        on_deadline(g->x);
+        return false;
+    }
+    if (!__builtin_add_overflow(now_of(g), timeout_ns, &at_ns))
+        http_set_deadline(g->x, at_ns, on_deadline);
+    return true;
+}
+
+struct gateway_call *gateway_call_start(struct gateway *gateway, const struct gateway_row *row,
+                                        struct http_exchange *x)
+{
+    struct gateway_call *g = calloc(1, sizeof(*g));
+    if (!g) {
+        http_abort(x);
+        return NULL;
+    }
+    g->source.fill = fill;
+    g->rest.fn = deliver_rest;
+    g->gateway = gateway;
+    g->row = row;
+    g->x = x;
+    g->requests = http_exchange_request(x)->body;
+    if (!g->requests.ptr)
+        g->requests = SLICE_LITERAL("");
+    list_init(&g->in_waiting);
+    http_exchange_set_user(x, g);
+    const struct grpc_row *called =
+        grpc_services_find(gateway->server.services, slice_from_text(row->method));
+    if (called && called->method->parks)
+        http_park(x, on_leave);
+    if (g->answered || !set_deadline(g)) /* the server leaves, or its time is up */
+        return g;
+    if (gateway->calls < gateway->calls_max)
+        ask(g);
+    else
+        list_push_back(&gateway->waiting, &g->in_waiting);
+    return g;
+}
+
+void gateway_call_end(struct gateway_call *g)
+{
+    if (!g)
+        return;
+    struct gateway *gateway = g->gateway;
+    list_remove(&g->in_waiting);
+    if (g->local)
+        gateway->calls--;
+    if (g->yields)
+        loop_defer_cancel(&g->rest);
+    g->busy = true; /* whatever is said now is said to nobody */
+    grpc_local_close(g->local);
+    gateway_work_drop(g->work);
+    pb_json_writer_fini(&g->writer);
+    buf_fini(&g->out);
+    free(g);
+    while (gateway->calls < gateway->calls_max && !list_empty(&gateway->waiting))
+        ask(LIST_ENTRY(list_pop_front(&gateway->waiting), struct gateway_call, in_waiting));
+}

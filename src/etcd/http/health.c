@@ -1,0 +1,341 @@
+/*
+ * Health over HTTP: the alarms, and a read like a client's. There is one member, so that there is
+ * always a leader, and never a learner.
+ */
+#include "base/buf.h"
+#include "base/xalloc.h"
+#include "codec/json/writer.h"
+#include "codec/pb/rpc.pb.h"
+#include "etcd/http/health_counts.h"
+#include "etcd/http/http.h"
+#include "wire/http/query.h"
+
+#include <stdio.h>
+
+enum { READ_ARENA_BYTES_MAX = 64 * 1024 };
+
+enum check {
+    CHECK_DATA_CORRUPTION = 1,
+    CHECK_SERIALIZABLE_READ = 2,
+    CHECK_LINEARIZABLE_READ = 4,
+    CHECK_NON_LEARNER = 8,
+};
+
+static const struct {
+    enum check check;
+    const char *name;
+    enum etcd_health_row row; /* of /readyz */
+} check_names[] = {
+    {CHECK_DATA_CORRUPTION, "data_corruption", ETCD_READYZ_DATA_CORRUPTION},
+    {CHECK_SERIALIZABLE_READ, "serializable_read", ETCD_READYZ_SERIALIZABLE_READ},
+    {CHECK_LINEARIZABLE_READ, "linearizable_read", ETCD_READYZ_LINEARIZABLE_READ},
+    {CHECK_NON_LEARNER, "non_learner", ETCD_READYZ_NON_LEARNER},
+};
+
+/* One check under way. On the heap; freed when the exchange is over and the engine has answered. */
+struct check_call {
+    struct engine_range range; /* first */
+    struct http_exchange *exchange;
+    struct etcd_face *face;
+    struct arena arena;
+    struct pb_range_request request;
+    unsigned checks; /* 0: /health, which answers in JSON */
+    bool corrupt;    /* the alarm was raised when the request came */
+    bool verbose;
+    bool pending;
+    bool ended;
+};
+
+static void check_call_free(struct check_call *check)
+{
+    engine_range_close(&check->range);
+    arena_fini(&check->arena);
+    free(check);
+}
+
+static unsigned alarms_of(const struct etcd_face *face)
+{
+    struct engine_status status;
+    engine_status_get(face->shard, &status);
+    return status.alarms;
+}
+
+/* -- /health -- */
+
+static void health_reply(struct etcd_face *face, struct http_exchange *x, const char *reason)
+{
+    AUTO(buf_fini) struct buf body = {0};
+    struct json_writer w;
+    bool healthy = reason[0] == '\0';
+    etcd_health_count(face->config->health_counts, healthy);
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key(&w, "health");
+    json_text(&w, healthy ? "true" : "false");
+    if (!face->config->before_3_5) {
+        json_key(&w, "reason");
+        json_text(&w, reason);
+    }
+    json_end_object(&w);
+    enum status status = json_writer_finish(&w);
+    if (status == ST_OK && !healthy)
+        status = buf_append_text(&body, "\n");
+    if (status != ST_OK) {
+        http_abort(x);
+    } else if (healthy) {
+        http_respond(x, 200, HTTP_TEXT_PLAIN, buf_slice(&body));
+    } else {
+        struct log_field unlogged;
+        if (http_may_log(face, &unlogged))
+            log_warn("/health error", LOG_TEXT("output", reason), LOG_I64("status-code", 503),
+                     unlogged);
+        http_reply_text(x, 503, buf_slice(&body));
+    }
+}
+
+static const char *alarm_name(unsigned type, char to[16])
+{
+    if (type == ENGINE_ALARM_NOSPACE)
+        return "NOSPACE";
+    if (type == ENGINE_ALARM_CORRUPT)
+        return "CORRUPT";
+    snprintf(to, 16, "%u", type);
+    return to;
+}
+
+static struct buf room_for(struct slice query)
+{
+    struct buf room = {0};
+    size_t bytes = query.len + 1;
+    (void)xalloc_check(buf_reserve(&room, bytes) == ST_OK ? room.ptr : NULL, bytes);
+    return room;
+}
+
+static bool is_excluded(struct slice query, const char *name)
+{
+    AUTO(buf_fini) struct buf scratch = room_for(query);
+    struct http_field pair;
+    while (http_query_next(&query, &scratch, &pair)) {
+        if (slice_equal(pair.name, SLICE_LITERAL("exclude")) &&
+            slice_equal(pair.value, slice_from_text(name)))
+            return true;
+    }
+    return false;
+}
+
+/* The reason that the first alarm gives that the query does not exclude; "" when there is none. */
+static const char *alarm_reason(unsigned alarms, struct slice query)
+{
+    for (unsigned type = 0; alarms >> type; type++) {
+        char number[16];
+        if (!(alarms & 1u << type) || is_excluded(query, alarm_name(type, number)))
+            continue;
+        if (type == ENGINE_ALARM_NOSPACE)
+            return "ALARM NOSPACE";
+        return type == ENGINE_ALARM_CORRUPT ? "ALARM CORRUPT" : "ALARM UNKNOWN";
+    }
+    return "";
+}
+
+static void health_read_done(const struct check_call *check)
+{
+    char reason[256] = "";
+    if (check->range.op.status != ST_OK)
+        snprintf(reason, sizeof(reason), "RANGE ERROR:%s", status_text(check->range.op.status));
+    health_reply(check->face, check->exchange, reason);
+}
+
+/* -- /livez and /readyz -- */
+
+/* Why the check failed, or NULL. */
+static const char *check_fault(const struct check_call *check, enum check which)
+{
+    switch (which) {
+    case CHECK_DATA_CORRUPTION:
+        return check->corrupt ? "alarm activated: CORRUPT" : NULL;
+    case CHECK_SERIALIZABLE_READ:
+    case CHECK_LINEARIZABLE_READ:
+        return check->range.op.status == ST_OK ? NULL : status_text(check->range.op.status);
+    case CHECK_NON_LEARNER:
+        return NULL;
+    }
+    return NULL;
+}
+
+static bool is_livez(const struct http_request *request)
+{
+    return slice_has_prefix(request->path, SLICE_LITERAL("/livez"));
+}
+
+static enum status list_checks(const struct check_call *check, struct buf *lines, bool *ret_passed)
+{
+    bool livez_asked = is_livez(http_exchange_request(check->exchange));
+    *ret_passed = true;
+    for (size_t i = 0; i < COUNT_OF(check_names); i++) {
+        if (!(check->checks & check_names[i].check))
+            continue;
+        const char *fault = check_fault(check, check_names[i].check);
+        const char *name = check_names[i].name;
+        etcd_health_count_row(check->face->config->health_counts,
+                              livez_asked ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row,
+                              !fault);
+        if (fault) {
+            *ret_passed = false;
+            TRY(buf_append_format(lines, "[-]%s failed: %s\n", name, fault));
+        } else {
+            TRY(buf_append_format(lines, "[+]%s ok\n", name));
+        }
+    }
+    return ST_OK;
+}
+
+static void checks_reply(const struct check_call *check)
+{
+    AUTO(buf_fini) struct buf lines = {0};
+    bool passed;
+    enum status status = list_checks(check, &lines, &passed);
+    if (status == ST_OK && passed && !check->verbose)
+        buf_reset(&lines, SIZE_MAX);
+    if (status == ST_OK)
+        status = buf_append_text(&lines, passed ? "ok\n" : "\n");
+    if (status != ST_OK) {
+        http_abort(check->exchange);
+        return;
+    }
+    struct log_field unlogged;
+    if (!passed && http_may_log(check->face, &unlogged))
+        log_warn("Health check error",
+                 LOG_SLICE("path", http_exchange_request(check->exchange)->path),
+                 LOG_SLICE("reason", buf_slice(&lines)), LOG_I64("status-code", 503), unlogged);
+    http_reply_text(check->exchange, passed ? 200 : 503, buf_slice(&lines));
+}
+
+/* -- Reads -- */
+
+static void read_done(struct engine_op *op)
+{
+    struct check_call *check = CONTAINER_OF(op, struct check_call, range.op);
+    check->pending = false;
+    check->face->under_way--;
+    if (check->ended)
+        check_call_free(check);
+    else if (check->checks)
+        checks_reply(check);
+    else
+        health_read_done(check);
+}
+
+static void on_end(struct http_exchange *x, void *service)
+{
+    (void)service;
+    struct check_call *check = http_exchange_user(x);
+    if (!check)
+        return;
+    check->ended = true;
+    if (!check->pending)
+        check_call_free(check);
+}
+
+/* A read of one key, as etcd makes it to see whether reads work. */
+static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned checks,
+                       bool serializable)
+{
+    AUTO(buf_fini) struct buf scratch = room_for(http_exchange_request(x)->query);
+    struct slice value, query = http_exchange_request(x)->query;
+    struct check_call *check = xcalloc(1, sizeof(*check));
+    check->exchange = x;
+    check->checks = checks;
+    check->corrupt = alarms_of(face) & 1u << ENGINE_ALARM_CORRUPT;
+    check->verbose = http_query_get(query, SLICE_LITERAL("verbose"), &scratch, &value);
+    check->pending = true;
+    check->face = face;
+    face->under_way++;
+    arena_init(&check->arena, NULL, 0, READ_ARENA_BYTES_MAX);
+    check->request = (struct pb_range_request){
+        .key = SLICE_LITERAL("\0"),
+        .limit = 1,
+        .keys_only = true,
+        .serializable = serializable,
+    };
+    check->range.op.done = read_done;
+    check->range.op.arena = &check->arena;
+    check->range.op.principal = ENGINE_SERVER; /* as etcd, which counts a refusal as an answer */
+    http_exchange_set_user(x, check);
+    engine_range_start(face->shard, &check->range, &check->request);
+}
+
+static void health(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct etcd_face *face = service;
+    AUTO(buf_fini) struct buf scratch = room_for(request->query);
+    struct slice value = SLICE_EMPTY;
+    if (!http_is_get(x, request))
+        return;
+    const char *reason = alarm_reason(alarms_of(face), request->query);
+    if (*reason) {
+        health_reply(face, x, reason);
+        return;
+    }
+    bool serializable =
+        http_query_get(request->query, SLICE_LITERAL("serializable"), &scratch, &value) &&
+        slice_equal(value, SLICE_LITERAL("true"));
+    start_read(x, face, 0, serializable);
+}
+
+static void run_checks(struct http_exchange *x, struct etcd_face *face,
+                       const struct http_request *request, unsigned checks)
+{
+    if (!http_is_get(x, request))
+        return;
+    for (size_t i = 0; i < COUNT_OF(check_names); i++) {
+        if (checks & check_names[i].check && is_excluded(request->query, check_names[i].name))
+            checks &= ~(unsigned)check_names[i].check;
+    }
+    if (checks)
+        start_read(x, face, checks, !(checks & CHECK_LINEARIZABLE_READ));
+    else
+        http_reply_text(x, 200, SLICE_LITERAL("ok\n"));
+}
+
+static void livez(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    run_checks(x, service, request, CHECK_SERIALIZABLE_READ);
+}
+
+static void readyz(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    run_checks(x, service, request,
+               CHECK_DATA_CORRUPTION | CHECK_SERIALIZABLE_READ | CHECK_LINEARIZABLE_READ |
+                   CHECK_NON_LEARNER);
+}
+
+/* "/readyz/non_learner": the check named last, if the path before it has it. Excludes nothing. */
+static void single_check(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct slice path = request->path;
+    size_t prefix = is_livez(request) ? strlen("/livez/") : strlen("/readyz/");
+    struct slice name = slice_sub(path, prefix, path.len - prefix);
+    for (size_t i = 0; i < COUNT_OF(check_names); i++) {
+        enum check check = check_names[i].check;
+        bool known = !is_livez(request) || check == CHECK_SERIALIZABLE_READ;
+        if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
+            if (http_is_get(x, request))
+                start_read(x, service, check, check != CHECK_LINEARIZABLE_READ);
+            return;
+        }
+    }
+    http_not_found(x, service, request);
+}
+
+static const struct http_route routes_of_health[] = {
+    {.path = "/health", .on_request = health, .on_end = on_end},
+    {.path = "/livez", .on_request = livez, .on_end = on_end},
+    {.path = "/readyz", .on_request = readyz, .on_end = on_end},
+    {.path = "/livez/", .on_request = single_check, .on_end = on_end},
+    {.path = "/readyz/", .on_request = single_check, .on_end = on_end},
+};
+
+enum status http_health_add(struct http_routes *routes, struct etcd_face *face)
+{
+    return http_routes_add(routes, routes_of_health, COUNT_OF(routes_of_health), face);
+}

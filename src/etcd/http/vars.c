@@ -1,0 +1,131 @@
+#include "base/buf.h"
+#include "codec/json/writer.h"
+#include "etcd/http/http.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { COMMAND_BYTES_MAX = 64 * 1024 };
+
+static void write_command(struct json_writer *w)
+{
+    char text[COMMAND_BYTES_MAX];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+    if (fd >= 0)
+        close(fd);
+    json_begin_array(w);
+    for (size_t at = 0; n > 0 && at < (size_t)n;) {
+        size_t len = strnlen(text + at, (size_t)n - at);
+        json_string(w, slice_of(text + at, len));
+        at += len + 1;
+    }
+    json_end_array(w);
+}
+
+static void put_u64(struct json_writer *w, const char *name, uint64_t number)
+{
+    json_key(w, name);
+    json_u64(w, number);
+}
+
+/* Those of Go's numbers that mean something without its runtime. */
+static void write_memory(struct json_writer *w)
+{
+    struct mallinfo2 info = mallinfo2();
+    uint64_t used = info.uordblks + info.hblkhd, all = info.arena + info.hblkhd;
+    json_begin_object(w);
+    put_u64(w, "Alloc", used);
+    put_u64(w, "Sys", all);
+    put_u64(w, "HeapAlloc", used);
+    put_u64(w, "HeapSys", all);
+    put_u64(w, "HeapIdle", info.fordblks);
+    put_u64(w, "HeapInuse", used);
+    put_u64(w, "NumGC", 0);
+    json_key(w, "EnableGC");
+    json_bool(w, false);
+    json_end_object(w);
+}
+
+static void put_id(struct json_writer *w, const char *name, uint64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
+    json_key(w, name);
+    json_text(w, text);
+}
+
+/* A cluster of one, as raft would show it. */
+static void write_raft(struct json_writer *w, const struct etcd_face *face)
+{
+    struct engine_status status;
+    engine_status_get(face->shard, &status);
+    uint64_t id = face->identity.member_id;
+    char text[24];
+    snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
+    json_begin_object(w);
+    put_id(w, "id", id);
+    put_u64(w, "term", face->identity.raft_term);
+    put_id(w, "vote", id);
+    put_u64(w, "commit", status.raft_index);
+    put_id(w, "lead", id);
+    json_key(w, "raftState");
+    json_text(w, "StateLeader");
+    put_u64(w, "applied", status.applied_index);
+    json_key(w, "progress");
+    json_begin_object(w);
+    json_key(w, text);
+    json_begin_object(w);
+    put_u64(w, "match", status.raft_index);
+    put_u64(w, "next", status.raft_index + 1);
+    json_key(w, "state");
+    json_text(w, "StateReplicate");
+    json_end_object(w);
+    json_end_object(w);
+    json_key(w, "leadtransferee");
+    json_text(w, "0");
+    json_end_object(w);
+}
+
+/* One variable on its own line, as expvar does. */
+static enum status add_variable(struct buf *body, const char *name, struct json_writer *w)
+{
+    TRY(buf_append_format(body, "%s\"%s\": ", body->len > 2 ? ",\n" : "", name));
+    json_writer_init(w, body);
+    return ST_OK;
+}
+
+static enum status write_vars(struct buf *body, const struct etcd_face *face)
+{
+    struct json_writer w;
+    struct rlimit files = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    TRY(buf_append_text(body, "{\n"));
+    TRY(add_variable(body, "cmdline", &w));
+    write_command(&w);
+    TRY(json_writer_finish(&w));
+    TRY(add_variable(body, "file_descriptor_limit", &w));
+    json_u64(&w, files.rlim_cur);
+    TRY(json_writer_finish(&w));
+    TRY(add_variable(body, "memstats", &w));
+    write_memory(&w);
+    TRY(json_writer_finish(&w));
+    TRY(add_variable(body, "raft.status", &w));
+    write_raft(&w, face);
+    TRY(json_writer_finish(&w));
+    return buf_append_text(body, "\n}\n");
+}
+
+void http_vars(struct http_exchange *x, void *face, const struct http_request *request)
+{
+    AUTO(buf_fini) struct buf body = {0};
+    if (!http_is_get(x, request))
+        return;
+    if (write_vars(&body, face) == ST_OK)
+        http_respond(x, 200, SLICE_LITERAL("application/json; charset=utf-8"), buf_slice(&body));
+    else
+        http_abort(x);
+}

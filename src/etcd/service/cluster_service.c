@@ -1,0 +1,234 @@
+/*
+ * The Cluster service of a cluster that has one member at work. Members can be added, changed and
+ * removed as on an etcd with one node, and are listed; none of them will ever join.
+ */
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/member.h"
+#include "etcd/authentication.h"
+#include "etcd/member_id.h"
+#include "etcd/service.h"
+#include "etcd/service/member_change.h"
+
+/* One call whose answer the engine has. In the call's arena. */
+struct cluster_call {
+    struct engine_members members; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    bool pending;
+    bool ended; /* held until the engine answers */
+};
+
+/* -- Answers -- */
+
+/* etcd gives no revision here */
+static struct pb_response_header header_of(const struct etcd_face *face)
+{
+    return (struct pb_response_header){
+        .cluster_id = face->identity.cluster_id,
+        .member_id = face->identity.member_id,
+        .raft_term = face->identity.raft_term,
+    };
+}
+
+/* Those that never started have no name and serve no clients. */
+static struct pb_member message_of(const struct etcd_face *face, const struct engine_member *member)
+{
+    const struct etcd_config *config = face->config;
+    struct pb_member message = {
+        .id = member->id,
+        .is_learner = member->learner,
+        .peer_urls = (struct slice *)member->peer_urls, /* the encoder only reads */
+        .peer_urls_count = member->peer_url_count,
+    };
+    if (member->id != face->identity.member_id)
+        return message;
+    message.name = slice_from_text(config->member_name);
+    message.client_urls = (struct slice *)config->client_urls;
+    message.client_urls_count = config->client_url_count;
+    return message;
+}
+
+static void add_reply(struct cluster_call *c, struct pb_response_header *header,
+                      struct pb_member *members, size_t count)
+{
+    struct pb_member added = message_of(c->face, &c->members.member);
+    struct pb_member_add_response response = {
+        .header = header,
+        .member = &added,
+        .members = members,
+        .members_count = count,
+    };
+    etcd_call_reply(c->call, &pb_member_add_response_table, &response);
+}
+
+#define SAME_AS_LIST(type)                                                                         \
+    _Static_assert(                                                                                \
+        sizeof(struct type) == sizeof(struct pb_member_list_response) &&                           \
+            offsetof(struct type, header) == offsetof(struct pb_member_list_response, header) &&   \
+            offsetof(struct type, members) == offsetof(struct pb_member_list_response, members) && \
+            offsetof(struct type, members_count) ==                                                \
+                offsetof(struct pb_member_list_response, members_count),                           \
+        "one struct is encoded for all of them")
+SAME_AS_LIST(pb_member_remove_response);
+SAME_AS_LIST(pb_member_update_response);
+SAME_AS_LIST(pb_member_promote_response);
+
+/* The others' answers are alike: a header and the members. */
+static const struct pb_message *answer_table(enum engine_member_call call)
+{
+    switch (call) {
+    case ENGINE_MEMBER_REMOVE:
+        return &pb_member_remove_response_table;
+    case ENGINE_MEMBER_UPDATE:
+        return &pb_member_update_response_table;
+    case ENGINE_MEMBER_PROMOTE:
+        return &pb_member_promote_response_table;
+    default:
+        return &pb_member_list_response_table;
+    }
+}
+
+static void reply(struct cluster_call *c)
+{
+    struct pb_response_header header = header_of(c->face);
+    size_t count = c->members.count;
+    struct pb_member *members = arena_calloc(grpc_call_arena(c->call), count, sizeof(*members));
+    if (!members) {
+        grpc_call_fail(c->call, ST_NOMEM);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        members[i] = message_of(c->face, &c->members.list[i]);
+    if (c->members.call == ENGINE_MEMBER_ADD) {
+        add_reply(c, &header, members, count);
+        return;
+    }
+    struct pb_member_list_response response = {
+        .header = &header,
+        .members = members,
+        .members_count = count,
+    };
+    etcd_call_reply(c->call, answer_table(c->members.call), &response);
+}
+
+/* -- Operations of the engine -- */
+
+static void cluster_done(struct engine_op *op)
+{
+    struct cluster_call *c = CONTAINER_OF(op, struct cluster_call, members.op);
+    c->pending = false;
+    c->face->under_way--;
+    member_change_log(c->face, &c->members);
+    if (c->ended)
+        grpc_call_release(c->call);
+    else if (op->status != ST_OK)
+        etcd_call_fail_op(c->call, op);
+    else
+        reply(c);
+}
+
+static void cluster_on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct cluster_call *c = grpc_call_user(call);
+    if (!c)
+        return; /* refused before the engine heard of it */
+    c->ended = true;
+    if (c->pending)
+        grpc_call_hold(call);
+}
+
+static void start(struct grpc_call *call, struct etcd_face *face, enum engine_member_call kind,
+                  struct engine_member member)
+{
+    struct cluster_call *c = arena_calloc(grpc_call_arena(call), 1, sizeof(*c));
+    if (!c) {
+        grpc_call_fail(call, ST_NOMEM);
+        return;
+    }
+    c->call = call;
+    c->face = face;
+    c->members.call = kind;
+    c->members.member = member;
+    c->members.op.done = cluster_done;
+    c->members.op.arena = grpc_call_arena(call);
+    c->members.op.principal = etcd_call_principal(call);
+    c->pending = true;
+    face->under_way++;
+    grpc_call_set_user(call, c);
+    engine_members(face->shard, &c->members);
+}
+
+/* -- Requests -- */
+
+static void list_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_member_list_request request;
+    if (etcd_call_decode(call, &pb_member_list_request_table, message, &request))
+        start(call, service, ENGINE_MEMBER_LIST, (struct engine_member){0});
+}
+
+static void add_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_member_add_request request;
+    if (!etcd_call_decode(call, &pb_member_add_request_table, message, &request))
+        return;
+    struct engine_member member = {.learner = request.is_learner};
+    enum status status =
+        member_change_urls(request.peer_urls, request.peer_urls_count, true, &member);
+    if (status != ST_OK) {
+        grpc_call_fail(call, status);
+        return;
+    }
+    member.id = member_id_make_at(member.peer_urls, member.peer_url_count,
+                                  clock_real_ns(clock_system()) / NS_PER_S);
+    start(call, service, ENGINE_MEMBER_ADD, member);
+}
+
+static void update_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_member_update_request request;
+    if (!etcd_call_decode(call, &pb_member_update_request_table, message, &request))
+        return;
+    struct engine_member member = {.id = request.id};
+    enum status status =
+        member_change_urls(request.peer_urls, request.peer_urls_count, false, &member);
+    if (status != ST_OK)
+        grpc_call_fail(call, status);
+    else
+        start(call, service, ENGINE_MEMBER_UPDATE, member);
+}
+
+static void remove_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_member_remove_request request;
+    if (etcd_call_decode(call, &pb_member_remove_request_table, message, &request))
+        start(call, service, ENGINE_MEMBER_REMOVE, (struct engine_member){.id = request.id});
+}
+
+static void promote_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_member_promote_request request;
+    if (etcd_call_decode(call, &pb_member_promote_request_table, message, &request))
+        start(call, service, ENGINE_MEMBER_PROMOTE, (struct engine_member){.id = request.id});
+}
+
+#define ROW(path_, fn)                                                \
+    {                                                                 \
+        .path = (path_), .on_message = (fn), .on_end = cluster_on_end \
+    }
+
+static const struct grpc_method methods[] = {
+    ROW(PB_CLUSTER_MEMBER_LIST_PATH, list_on_message),
+    ROW(PB_CLUSTER_MEMBER_ADD_PATH, add_on_message),
+    ROW(PB_CLUSTER_MEMBER_UPDATE_PATH, update_on_message),
+    ROW(PB_CLUSTER_MEMBER_REMOVE_PATH, remove_on_message),
+    ROW(PB_CLUSTER_MEMBER_PROMOTE_PATH, promote_on_message),
+};
+
+enum status cluster_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

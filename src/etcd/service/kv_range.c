@@ -1,0 +1,333 @@
+/*
+ * KV.Range and KV.RangeStream. The engine says how many bytes the key-values of an answer have
+ * before it gives the first, so a message can be announced and then produced as the connection has
+ * room: a list of any size is never held. Small answers go straight into the output.
+ *
+ * A range stream is the same list cut into messages as etcd cuts it: ten keys first, then twice as
+ * many while a message stays below half of the request limit, half as many above twice of it.
+ * Header, more and count stand in the last message only.
+ */
+#include "codec/pb/rpc.pb.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+#include "etcd/service/kv_check.h"
+
+enum {
+    DIRECT_BYTES_MAX = 16 * 1024, /* encoded into the output at once */
+    STREAM_FIRST_KEYS = 10,
+    /* gRPC prefix, head of the RangeResponse in a stream's message, response header */
+    HEAD_BYTES_MAX = GRPC_PREFIX_BYTES + 1 + PB_VARINT_BYTES_MAX + KV_HEADER_BYTES_MAX,
+};
+
+/* Some of the bytes around the key-values. */
+struct piece {
+    uint8_t len;
+    uint8_t at; /* written so far */
+    uint8_t bytes[HEAD_BYTES_MAX];
+};
+
+/* One call. In the call's arena, whose first bytes should do for a small answer. */
+struct range_call {
+    struct engine_range range; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    bool streams;
+    bool pending; /* the engine has not answered */
+    bool ended;   /* the peer is gone; held until the engine answers */
+    struct pb_range_request request;
+};
+
+/* A list on its way out: the message being produced, and what comes after it. */
+struct output {
+    struct grpc_source source;
+    struct range_call *range;
+    struct piece head;
+    struct piece tail;
+    uint64_t kvs_bytes_left; /* of this message */
+    int64_t kvs_left;        /* after this message */
+    int64_t keys_per_message;
+    uint64_t messages; /* begun */
+};
+
+/* -- Messages -- */
+
+/* The size etcd compares with its target: the message as if header and count stood in each. */
+static uint64_t chunk_weight(const struct output *o, int64_t keys, uint64_t bytes)
+{
+    struct kv_header header = {.revision = o->range->range.op.revision};
+    bool more = o->kvs_left > 0;
+    return kv_header_size(&header) + bytes + kv_range_tail_size(more, keys + more);
+}
+
+static int64_t next_keys(int64_t keys, uint64_t weight, uint64_t target)
+{
+    if (weight < target / 2)
+        return keys < INT64_MAX / 2 ? keys * 2 : keys;
+    if (weight > target * 2)
+        return keys > 1 ? keys / 2 : 1;
+    return keys;
+}
+
+static void message_begin(struct output *o, uint64_t kvs_bytes, bool last)
+{
+    const struct range_call *r = o->range;
+    struct kv_header header = etcd_header(r->face, r->range.op.revision);
+    uint64_t body = kvs_bytes;
+    if (last)
+        body += kv_header_size(&header) + kv_range_tail_size(r->range.more, r->range.count);
+    o->messages++;
+    uint64_t message = r->streams ? pb_message_head_size(1, body) + body : body;
+    assert(message <= UINT32_MAX);
+
+    uint8_t *p = o->head.bytes;
+    grpc_prefix_write(p, (uint32_t)message);
+    p += GRPC_PREFIX_BYTES;
+    if (r->streams)
+        p = pb_message_head_write(p, 1, body);
+    if (last)
+        p = kv_header_write(p, &header);
+    o->head.len = (uint8_t)(p - o->head.bytes);
+    o->head.at = 0;
+
+    p = o->tail.bytes;
+    if (last)
+        p = kv_range_tail_write(p, r->range.more, r->range.count);
+    o->tail.len = (uint8_t)(p - o->tail.bytes);
+    o->tail.at = 0;
+    o->kvs_bytes_left = kvs_bytes;
+}
+
+static void message_next(struct output *o)
+{
+    int64_t keys;
+    uint64_t bytes;
+    engine_range_window(&o->range->range, o->keys_per_message, &keys, &bytes);
+    /* Many small values may be followed by as many large ones. */
+    while (bytes > ETCD_MESSAGE_BYTES_MAX - 2 * HEAD_BYTES_MAX)
+        engine_range_window(&o->range->range, keys / 2, &keys, &bytes);
+    assert(keys <= o->kvs_left);
+    o->kvs_left -= keys;
+    message_begin(o, bytes, o->kvs_left == 0);
+    o->keys_per_message = next_keys(o->keys_per_message, chunk_weight(o, keys, bytes),
+                                    o->range->face->config->request_bytes_max);
+}
+
+static size_t piece_copy(struct piece *piece, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, (size_t)(piece->len - piece->at));
+    memcpy(dst, piece->bytes + piece->at, n);
+    piece->at = (uint8_t)(piece->at + n);
+    return n;
+}
+
+static size_t message_fill(struct output *o, uint8_t *dst, size_t room)
+{
+    size_t at = piece_copy(&o->head, dst, room);
+    if (o->kvs_bytes_left && at < room) {
+        size_t n = engine_range_fill(&o->range->range, dst + at, room - at);
+        assert(n <= o->kvs_bytes_left);
+        assert(n > 0 || o->range->range.op.status != ST_OK);
+        o->kvs_bytes_left -= n;
+        at += n;
+    }
+    if (o->kvs_bytes_left == 0)
+        at += piece_copy(&o->tail, dst + at, room - at);
+    return at;
+}
+
+static bool message_is_whole(const struct output *o)
+{
+    return o->head.at == o->head.len && o->kvs_bytes_left == 0 && o->tail.at == o->tail.len;
+}
+
+static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                  size_t *ret_len)
+{
+    struct output *o = CONTAINER_OF(source, struct output, source);
+    size_t at = message_fill(o, dst, room);
+    while (message_is_whole(o) && o->kvs_left > 0 && at < room &&
+           o->range->range.op.status == ST_OK) {
+        message_next(o);
+        at += message_fill(o, dst + at, room - at);
+    }
+    *ret_len = at;
+    if (o->range->range.op.status != ST_OK) {
+        /* Given up in the middle of a message: the peer gets the reason instead of the rest. */
+        struct grpc_call *call = o->range->call;
+        enum status status = o->range->range.op.status;
+        engine_range_close(&o->range->range);
+        grpc_call_fail(call, status);
+        return GRPC_FILL_PARKED;
+    }
+    if (!message_is_whole(o) || o->kvs_left > 0)
+        return GRPC_FILL_MORE;
+    grpc_call_sent(o->range->call, o->messages);
+    engine_range_close(&o->range->range); /* lets go of the store before the peer has read it all */
+    return GRPC_FILL_DONE;
+}
+
+/* NULL: there is no memory for it, and the call was told. */
+static struct output *output_new(struct range_call *r)
+{
+    struct output *o = arena_calloc(grpc_call_arena(r->call), 1, sizeof(*o));
+    if (!o) {
+        engine_range_close(&r->range);
+        grpc_call_fail(r->call, ST_NOMEM);
+        return NULL;
+    }
+    o->source.fill = source_fill;
+    o->range = r;
+    return o;
+}
+
+/* -- The call -- */
+
+static void send_direct(struct range_call *r, const struct kv_header *header, size_t bytes)
+{
+    uint8_t *dst = grpc_call_message(r->call, bytes);
+    if (dst) {
+        dst = kv_header_write(dst, header);
+        if (r->range.kvs_bytes) {
+            size_t n = engine_range_fill(&r->range, dst, (size_t)r->range.kvs_bytes);
+            assert(n == r->range.kvs_bytes || r->range.op.status != ST_OK);
+            memset(dst + n, 0, (size_t)r->range.kvs_bytes - n);
+            dst += r->range.kvs_bytes;
+        }
+        kv_range_tail_write(dst, r->range.more, r->range.count);
+    }
+    enum status status = dst ? r->range.op.status : ST_NOMEM;
+    engine_range_close(&r->range);
+    if (status == ST_OK)
+        grpc_call_finish(r->call);
+    else
+        grpc_call_fail(r->call, status);
+}
+
+/* Closes first: failing may end the call, and its memory with it. */
+static void fail_length(struct range_call *r, uint64_t bytes)
+{
+    engine_range_close(&r->range);
+    etcd_call_fail_length(r->call, bytes);
+}
+
+static void send_unary(struct range_call *r)
+{
+    struct kv_header header = etcd_header(r->face, r->range.op.revision);
+    uint64_t bytes = kv_header_size(&header) + r->range.kvs_bytes +
+                     kv_range_tail_size(r->range.more, r->range.count);
+    if (bytes <= DIRECT_BYTES_MAX) {
+        send_direct(r, &header, (size_t)bytes);
+        return;
+    }
+    if (bytes > ETCD_MESSAGE_BYTES_MAX) {
+        fail_length(r, bytes);
+        return;
+    }
+    struct output *o = output_new(r);
+    if (!o)
+        return;
+    message_begin(o, r->range.kvs_bytes, true);
+    grpc_call_set_source(r->call, &o->source);
+}
+
+static void send_stream(struct range_call *r)
+{
+    /* A negative limit asks for everything in one message. */
+    bool at_once = r->request.limit < 0;
+    uint64_t bytes_max = r->range.kvs_bytes + 2 * HEAD_BYTES_MAX;
+    if (at_once && bytes_max > ETCD_MESSAGE_BYTES_MAX) {
+        fail_length(r, bytes_max);
+        return;
+    }
+    struct output *o = output_new(r);
+    if (!o)
+        return;
+    o->keys_per_message = at_once ? INT64_MAX : STREAM_FIRST_KEYS;
+    o->kvs_left = r->range.kvs;
+    message_next(o);
+    grpc_call_set_source(r->call, &o->source);
+}
+
+static void range_done(struct engine_op *op)
+{
+    struct range_call *r = CONTAINER_OF(op, struct range_call, range.op);
+    struct grpc_call *call = r->call;
+    r->pending = false;
+    r->face->under_way--;
+    if (r->ended) {
+        if (op->status == ST_OK)
+            engine_range_close(&r->range);
+        grpc_call_release(call);
+    } else if (op->status != ST_OK) {
+        etcd_call_fail_op(call, op);
+    } else if (r->streams) {
+        send_stream(r);
+    } else {
+        send_unary(r);
+    }
+}
+
+static struct range_call *range_call_new(struct grpc_call *call, struct etcd_face *face)
+{
+    struct range_call *r = arena_calloc(grpc_call_arena(call), 1, sizeof(*r));
+    if (!r) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    r->call = call;
+    r->face = face;
+    r->range.op.done = range_done;
+    r->range.op.arena = grpc_call_arena(call);
+    r->range.op.principal = etcd_call_principal(call);
+    return r;
+}
+
+static void range_start(struct range_call *r)
+{
+    grpc_call_set_user(r->call, r);
+    r->pending = true;
+    r->face->under_way++;
+    engine_range_start(r->face->shard, &r->range, &r->request);
+}
+
+void kv_range_on_message(struct grpc_call *call, void *face, struct slice message)
+{
+    struct range_call *r = range_call_new(call, face);
+    if (!r || !etcd_call_decode(call, &pb_range_request_table, message, &r->request))
+        return;
+    enum status status = kv_check_range(&r->request);
+    if (status != ST_OK)
+        grpc_call_fail(call, status);
+    else
+        range_start(r);
+}
+
+void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice message)
+{
+    struct range_call *r = range_call_new(call, face);
+    if (!r || !etcd_call_decode(call, &pb_range_request_table, message, &r->request))
+        return;
+    enum status status = kv_check_range(&r->request);
+    const char *missing = kv_check_range_stream(&r->request);
+    r->streams = true;
+    if (status != ST_OK)
+        grpc_call_fail(call, status);
+    else if (missing)
+        grpc_call_fail_text(call, GRPC_UNIMPLEMENTED, slice_from_text(missing));
+    else
+        range_start(r);
+}
+
+void kv_range_on_end(struct grpc_call *call, void *face)
+{
+    (void)face;
+    struct range_call *r = grpc_call_user(call);
+    if (!r)
+        return; /* refused before the engine heard of it */
+    r->ended = true;
+    if (r->pending) {
+        engine_range_give_up(&r->range);
+        grpc_call_hold(call);
+    } else
+        engine_range_close(&r->range);
+}

@@ -1,0 +1,213 @@
+#include "etcd/service/lease_keep_alive.h"
+
+#include "codec/pb/rpc.pb.h"
+#include "engine/lease.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+
+enum {
+    PAUSE_WAITING = 1024, /* renewals not begun: the client gets no more window, and can send no
+                             more of them than the one it has holds */
+    BATCH_MAX = 512,      /* that the engine is asked for at once */
+    KEEP_BYTES = 512,     /* of memory for an idle stream */
+    REQUEST_BYTES_MAX = 64 << 10, /* of memory for one decoded request */
+};
+
+/* One stream. In the call's arena; the connection's thread. */
+struct keep_alive {
+    struct engine_renewals renewals; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    struct buf waiting; /* struct engine_renewal: not begun */
+    struct buf batch;   /* struct engine_renewal: with the engine while pending */
+    bool pending;
+    bool paused;
+    bool half_closed;
+    bool over;  /* finished or failed: it only remains to say so */
+    bool ended; /* the peer is gone; held until the engine answers */
+};
+
+static void drop_memory(struct keep_alive *k)
+{
+    buf_fini(&k->waiting);
+    buf_fini(&k->batch);
+}
+
+static void fail(struct keep_alive *k, enum status status)
+{
+    k->over = true;
+    grpc_call_fail(k->call, status);
+}
+
+static void finish(struct keep_alive *k)
+{
+    k->over = true;
+    grpc_call_finish(k->call);
+}
+
+/* Begins the next operation, if there is something to ask and none under way. */
+static void begin(struct keep_alive *k)
+{
+    if (k->pending || k->over || k->waiting.len == 0)
+        return;
+    size_t bytes = size_min(k->waiting.len, BATCH_MAX * sizeof(struct engine_renewal));
+    buf_reset(&k->batch, KEEP_BYTES);
+    if (buf_append(&k->batch, slice_of(k->waiting.ptr, bytes)) != ST_OK) {
+        fail(k, ST_NOMEM);
+        return;
+    }
+    buf_consume(&k->waiting, bytes);
+    if (k->waiting.len == 0)
+        buf_reset(&k->waiting, KEEP_BYTES);
+    k->pending = true;
+    k->face->under_way++;
+    k->renewals.op.principal = etcd_call_principal(k->call); /* as of its latest message */
+    k->renewals.items = (struct engine_renewal *)(void *)k->batch.ptr;
+    k->renewals.count = bytes / sizeof(struct engine_renewal);
+    engine_lease_renew(k->face->shard, &k->renewals);
+}
+
+static void set_paused(struct keep_alive *k, bool paused)
+{
+    if (k->paused != paused)
+        grpc_call_pause(k->call, paused);
+    k->paused = paused;
+}
+
+static enum status answer_one(struct keep_alive *k, struct pb_response_header *header,
+                              const struct engine_renewal *renewal)
+{
+    struct pb_lease_keep_alive_response response = {
+        .header = header,
+        .id = renewal->id,
+        .ttl = renewal->ttl_s,
+    };
+    size_t size = pb_size(&pb_lease_keep_alive_response_table, &response);
+    uint8_t *dst = grpc_call_message(k->call, size);
+    if (!dst)
+        return ST_NOMEM;
+    pb_encode(&pb_lease_keep_alive_response_table, &response, dst, size);
+    return ST_OK;
+}
+
+static enum status answer_batch(struct keep_alive *k)
+{
+    struct pb_response_header header;
+    etcd_header_fill(k->face, k->renewals.op.revision, &header);
+    for (size_t i = 0; i < k->renewals.answered; i++)
+        TRY(answer_one(k, &header, &k->renewals.items[i]));
+    return ST_OK;
+}
+
+static void go_on(struct keep_alive *k)
+{
+    enum status status = answer_batch(k);
+    if (status != ST_OK) {
+        fail(k, status);
+        return;
+    }
+    buf_reset(&k->batch, KEEP_BYTES);
+    begin(k);
+    if (k->over)
+        return;
+    if (k->waiting.len < PAUSE_WAITING * sizeof(struct engine_renewal))
+        set_paused(k, false);
+    if (k->half_closed && !k->pending)
+        finish(k);
+}
+
+static void renewals_done(struct engine_op *op)
+{
+    struct keep_alive *k = CONTAINER_OF(op, struct keep_alive, renewals.op);
+    k->pending = false;
+    k->face->under_way--;
+    if (k->ended) {
+        drop_memory(k);
+        grpc_call_release(k->call);
+    } else if (op->status != ST_OK) {
+        /* As in etcd: those before the one that was refused were renewed, and hear of it. */
+        enum status ignored = k->over ? ST_OK : answer_batch(k);
+        (void)ignored;
+        k->over = true;
+        etcd_call_fail_op(k->call, op);
+    } else if (!k->over) {
+        go_on(k);
+    }
+}
+
+/* -- Requests -- */
+
+static struct keep_alive *keep_alive_new(struct grpc_call *call, struct etcd_face *face)
+{
+    struct keep_alive *k = arena_calloc(grpc_call_arena(call), 1, sizeof(*k));
+    if (!k) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    k->call = call;
+    k->face = face;
+    k->renewals.op.done = renewals_done;
+    k->renewals.op.arena = grpc_call_arena(call);
+    grpc_call_set_user(call, k);
+    return k;
+}
+
+/* A call may live for years: what is decoded does not stay. False: the call has failed. */
+static bool decode(struct keep_alive *k, struct slice message, int64_t *ret_id)
+{
+    struct arena arena;
+    struct pb_lease_keep_alive_request request;
+    uint8_t first[128];
+    arena_init(&arena, first, sizeof(first), REQUEST_BYTES_MAX);
+    bool decoded =
+        etcd_call_decode_in(k->call, &arena, &pb_lease_keep_alive_request_table, message, &request);
+    arena_fini(&arena);
+    k->over = !decoded;
+    *ret_id = decoded ? request.id : 0;
+    return decoded;
+}
+
+void lease_keep_alive_on_message(struct grpc_call *call, void *face, struct slice message)
+{
+    struct keep_alive *k = grpc_call_user(call);
+    if (!k)
+        k = keep_alive_new(call, face);
+    if (!k || k->over)
+        return;
+    struct engine_renewal renewal = {0};
+    if (!decode(k, message, &renewal.id))
+        return;
+    if (buf_append(&k->waiting, slice_of(&renewal, sizeof(renewal))) != ST_OK) {
+        fail(k, ST_NOMEM);
+        return;
+    }
+    begin(k);
+    if (!k->over && k->waiting.len >= PAUSE_WAITING * sizeof(renewal))
+        set_paused(k, true);
+}
+
+void lease_keep_alive_on_half_close(struct grpc_call *call, void *face)
+{
+    (void)face;
+    struct keep_alive *k = grpc_call_user(call);
+    if (!k) {
+        grpc_call_finish(call);
+        return;
+    }
+    k->half_closed = true;
+    if (!k->pending && !k->over)
+        finish(k);
+}
+
+void lease_keep_alive_on_end(struct grpc_call *call, void *face)
+{
+    (void)face;
+    struct keep_alive *k = grpc_call_user(call);
+    if (!k)
+        return;
+    k->ended = true;
+    if (k->pending)
+        grpc_call_hold(call);
+    else
+        drop_memory(k);
+}

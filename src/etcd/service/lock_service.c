@@ -1,0 +1,115 @@
+/* The Lock service: etcd's mutex, on the server's side. */
+#include "codec/pb/lock.pb.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+#include "etcd/service/claim.h"
+#include "etcd/service/kv_check.h"
+
+/* -- Lock -- */
+
+static void lock_reply(const struct claim_result *result,
+                       void (*send)(void *ctx, const struct pb_message *type, const void *message),
+                       void *ctx)
+{
+    struct pb_lock_response response = {.header = result->header, .key = result->key};
+    send(ctx, &pb_lock_response_table, &response);
+}
+
+static const struct claim_kind mutex = {
+    .gone = "mutex: session is expired",
+    .reply = lock_reply,
+};
+
+static void lock_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_lock_request request;
+    if (etcd_call_decode(call, &pb_lock_request_table, message, &request) &&
+        claim_admit(call, service, message))
+        claim_start(call, service, &mutex, request.name, SLICE_EMPTY, request.lease);
+}
+
+/* -- Unlock -- */
+
+/* In the call's arena; the connection's thread. */
+struct unlock_call {
+    struct engine_write write; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    struct pb_delete_range_request removal;
+    bool pending;
+    bool ended;
+};
+
+static void unlock_done(struct engine_op *op)
+{
+    struct unlock_call *u = CONTAINER_OF(op, struct unlock_call, write.op);
+    u->pending = false;
+    u->face->under_way--;
+    enum status status = op->status;
+    struct pb_response_header header;
+    etcd_header_fill(u->face, op->revision, &header);
+    engine_write_close(&u->write);
+    if (u->ended) {
+        grpc_call_release(u->call);
+    } else if (status != ST_OK) {
+        grpc_call_fail_text(u->call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
+    } else {
+        struct pb_unlock_response response = {.header = &header};
+        etcd_call_reply(u->call, &pb_unlock_response_table, &response);
+    }
+}
+
+static void unlock_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_unlock_request request;
+    struct unlock_call *u = arena_calloc(grpc_call_arena(call), 1, sizeof(*u));
+    if (!u) {
+        grpc_call_fail(call, ST_NOMEM);
+        return;
+    }
+    if (!etcd_call_decode(call, &pb_unlock_request_table, message, &request) ||
+        !claim_admit(call, face, message))
+        return;
+    u->removal.key = request.key;
+    enum status status = kv_check_delete_range(&u->removal);
+    if (status != ST_OK) {
+        grpc_call_fail_text(call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
+        return;
+    }
+    u->call = call;
+    u->face = face;
+    u->pending = true;
+    u->write.op.done = unlock_done;
+    u->write.op.arena = grpc_call_arena(call);
+    u->write.op.principal = etcd_call_principal(call);
+    grpc_call_set_user(call, u);
+    face->under_way++;
+    engine_delete_range(face->shard, &u->write, &u->removal);
+}
+
+static void unlock_on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct unlock_call *u = grpc_call_user(call);
+    if (!u)
+        return;
+    u->ended = true;
+    if (u->pending)
+        grpc_call_hold(call);
+}
+
+static const struct grpc_method methods[] = {
+    {
+        .path = PB_LOCK_LOCK_PATH,
+        .parks = true,
+        .on_message = lock_on_message,
+        .on_end = claim_on_end,
+    },
+    {.path = PB_LOCK_UNLOCK_PATH, .on_message = unlock_on_message, .on_end = unlock_on_end},
+};
+
+enum status lock_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

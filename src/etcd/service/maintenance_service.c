@@ -1,0 +1,348 @@
+/* The Maintenance service on one node; Snapshot is in etcd/service/snapshot.c. */
+#include "base/log/log.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/maintenance.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+#include "etcd/service/downgrade.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct pb_response_header header_at(const struct etcd_face *face, int64_t revision)
+{
+    struct pb_response_header header;
+    etcd_header_fill(face, revision, &header);
+    return header;
+}
+
+/* -- Answered at once -- */
+
+enum { ALARM_TEXT_BYTES = 64 };
+
+/* As protobuf prints the message, which is what etcd shows. */
+static struct slice alarm_text(const struct engine_alarm_row *row, char text[ALARM_TEXT_BYTES])
+{
+    char member[32] = "", type[16];
+    if (row->member_id)
+        snprintf(member, sizeof(member), "memberID:%" PRIu64 " ", row->member_id);
+    snprintf(type, sizeof(type), "%" PRId32, row->type);
+    const char *name = row->type == ENGINE_ALARM_NOSPACE   ? "NOSPACE"
+                       : row->type == ENGINE_ALARM_CORRUPT ? "CORRUPT"
+                                                           : type;
+    int len = snprintf(text, ALARM_TEXT_BYTES, "%salarm:%s", member, name);
+    return slice_of(text, (size_t)len);
+}
+
+static void status_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_status_request request;
+    if (!etcd_call_decode(call, &pb_status_request_table, message, &request))
+        return;
+    struct engine_status status;
+    engine_status_get(face->shard, &status);
+    struct engine_alarm_row alarms[ENGINE_ALARMS_MAX];
+    char texts[ENGINE_ALARMS_MAX][ALARM_TEXT_BYTES];
+    struct slice errors[ENGINE_ALARMS_MAX];
+    size_t alarm_count = engine_alarms_get(face->shard, alarms);
+    for (size_t i = 0; i < alarm_count; i++)
+        errors[i] = alarm_text(&alarms[i], texts[i]);
+    struct pb_response_header header = header_at(face, status.revision);
+    struct pb_downgrade_info downgrade = {
+        .enabled = status.downgrade_target[0] != '\0',
+        .target_version = slice_from_text(status.downgrade_target),
+    };
+    struct pb_status_response response = {
+        .header = &header,
+        .version = slice_from_text(face->config->version),
+        .db_size = status.db_size_bytes,
+        .leader = face->identity.member_id,
+        .raft_index = status.raft_index,
+        .raft_term = face->identity.raft_term,
+        .raft_applied_index = status.applied_index,
+        .errors = errors,
+        .errors_count = alarm_count,
+        .db_size_in_use = status.db_size_in_use_bytes,
+        .storage_version = slice_from_text(face->config->cluster_version),
+        .db_size_quota = status.quota_bytes,
+        .downgrade_info = &downgrade,
+    };
+    etcd_call_reply(call, &pb_status_response_table, &response);
+}
+
+static void move_leader_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_move_leader_request request;
+    if (!etcd_call_decode(call, &pb_move_leader_request_table, message, &request))
+        return;
+    struct pb_move_leader_response response = {0};
+    if (request.target_id == face->identity.member_id)
+        etcd_call_reply(call, &pb_move_leader_response_table, &response);
+    else
+        grpc_call_fail(call, ST_BAD_LEADER_TRANSFEREE);
+}
+
+/* -- Operations of the engine -- */
+
+/* One call whose answer the engine has. In the call's arena. */
+struct maintenance_call {
+    union {
+        struct engine_op op; /* the first of each */
+        struct engine_hash hash;
+        struct engine_alarm alarm;
+        struct engine_defragment defragment;
+    };
+    struct grpc_call *call;
+    struct etcd_face *face;
+    void (*reply)(struct maintenance_call *m); /* of what succeeded */
+    bool pending;
+    bool ended; /* held until the engine answers */
+    bool defragments, hashes;
+    bool cancels; /* a downgrade: whatever comes of it is well */
+    struct pb_alarm_request alarm_request;
+    char target[DOWNGRADE_TARGET_BYTES];
+};
+
+static void maintenance_done(struct engine_op *op)
+{
+    struct maintenance_call *m = CONTAINER_OF(op, struct maintenance_call, op);
+    m->pending = false;
+    m->face->under_way--;
+    if (m->defragments && op->status == ST_OK)
+        log_info("finished defragment");
+    else if (m->defragments)
+        log_warn("failed to defragment", LOG_STATUS(op->status));
+    if (m->ended)
+        grpc_call_release(m->call);
+    else if (op->status != ST_OK && !m->cancels)
+        etcd_call_fail_op(m->call, op);
+    else
+        m->reply(m);
+}
+
+static void maintenance_on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct maintenance_call *m = grpc_call_user(call);
+    if (!m)
+        return; /* refused before the engine heard of it */
+    m->ended = true;
+    if (!m->pending)
+        return;
+    grpc_call_hold(call);
+    if (m->defragments)
+        engine_defragment_give_up(&m->defragment);
+    if (m->hashes)
+        engine_hash_give_up(&m->hash);
+}
+
+static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_face *face,
+                                                     void (*reply)(struct maintenance_call *m))
+{
+    struct maintenance_call *m = arena_calloc(grpc_call_arena(call), 1, sizeof(*m));
+    if (!m) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    m->call = call;
+    m->face = face;
+    m->reply = reply;
+    m->op.done = maintenance_done;
+    m->op.arena = grpc_call_arena(call);
+    m->op.principal = etcd_call_principal(call);
+    return m;
+}
+
+/* The engine's from here on. */
+static void mark_pending(struct maintenance_call *m)
+{
+    m->pending = true;
+    m->face->under_way++;
+    grpc_call_set_user(m->call, m);
+}
+
+/* -- Hashes -- */
+
+static void hash_kv_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_hash_kv_response response = {
+        .header = &header,
+        .hash = m->hash.hash,
+        .compact_revision = m->hash.compact_revision,
+        .hash_revision = m->hash.hash_revision,
+    };
+    etcd_call_reply(m->call, &pb_hash_kv_response_table, &response);
+}
+
+static void hash_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_hash_response response = {.header = &header, .hash = m->hash.hash};
+    etcd_call_reply(m->call, &pb_hash_response_table, &response);
+}
+
+static void hash_start(struct maintenance_call *m, int64_t revision)
+{
+    m->hash.at_revision = revision;
+    m->hashes = true;
+    mark_pending(m);
+    engine_hash_kv(m->face->shard, &m->hash);
+}
+
+static void hash_kv_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_hash_kv_request request;
+    if (!etcd_call_decode(call, &pb_hash_kv_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, service, hash_kv_reply);
+    if (m)
+        hash_start(m, request.revision);
+}
+
+/* etcd hashes its whole file; ours has another form, so what is hashed is every revision kept. */
+static void hash_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct pb_hash_request request;
+    if (!etcd_call_decode(call, &pb_hash_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, service, hash_reply);
+    if (m)
+        hash_start(m, 0);
+}
+
+/* -- Alarms -- */
+
+static void alarm_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_alarm_response response = {.header = &header};
+    size_t count = m->alarm.row_count;
+    response.alarms = arena_calloc(grpc_call_arena(m->call), count, sizeof(*response.alarms));
+    if (!response.alarms && count) {
+        grpc_call_fail(m->call, ST_NOMEM);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        response.alarms[i] = (struct pb_alarm_member){
+            .member_id = m->alarm.rows[i].member_id,
+            .alarm = m->alarm.rows[i].type,
+        };
+    response.alarms_count = count;
+    etcd_call_reply(m->call, &pb_alarm_response_table, &response);
+}
+
+static void alarm_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct maintenance_call *m = maintenance_call_new(call, face, alarm_reply);
+    if (!m || !etcd_call_decode(call, &pb_alarm_request_table, message, &m->alarm_request))
+        return;
+    mark_pending(m);
+    engine_alarm(face->shard, &m->alarm, &m->alarm_request);
+}
+
+/* -- Defragment -- */
+
+static void defragment_reply(struct maintenance_call *m)
+{
+    struct pb_defragment_response response = {0}; /* etcd sends no header */
+    etcd_call_reply(m->call, &pb_defragment_response_table, &response);
+}
+
+static void defragment_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_defragment_request request;
+    if (!etcd_call_decode(call, &pb_defragment_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, face, defragment_reply);
+    if (!m)
+        return;
+    log_info("starting defragment");
+    m->defragments = true;
+    mark_pending(m);
+    engine_defragment(face->shard, &m->defragment);
+}
+
+/* -- Downgrade -- */
+
+static void downgrade_reply(struct maintenance_call *m)
+{
+    struct pb_response_header header = header_at(m->face, m->op.revision);
+    const char *version = m->face->config->cluster_version;
+    const char *patch = strrchr(version, '.');
+    struct pb_downgrade_response response = {
+        .header = &header,
+        .version = slice_of(version, patch ? (size_t)(patch - version) : strlen(version)),
+    };
+    etcd_call_reply(m->call, &pb_downgrade_response_table, &response);
+}
+
+static void downgrade_validate(struct maintenance_call *m)
+{
+    struct engine_status status;
+    engine_status_get(m->face->shard, &status);
+    m->op.revision = status.revision;
+    if (status.downgrade_target[0])
+        grpc_call_fail(m->call, ST_DOWNGRADE_IN_PROCESS);
+    else
+        downgrade_reply(m);
+}
+
+static void downgrade_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_downgrade_request request;
+    if (!etcd_call_decode(call, &pb_downgrade_request_table, message, &request))
+        return;
+    struct maintenance_call *m = maintenance_call_new(call, face, downgrade_reply);
+    if (!m)
+        return;
+    m->cancels = request.action == PB_DOWNGRADE_ACTION_CANCEL;
+    if (!m->cancels && request.action != PB_DOWNGRADE_ACTION_VALIDATE &&
+        request.action != PB_DOWNGRADE_ACTION_ENABLE) {
+        grpc_call_fail_text(call, GRPC_UNKNOWN, SLICE_LITERAL("etcdserver: unknown method"));
+        return;
+    }
+    enum status status =
+        m->cancels ? ST_OK
+                   : downgrade_check(request.version, face->config->cluster_version, m->target);
+    if (status != ST_OK) {
+        grpc_call_fail(call, status);
+    } else if (request.action == PB_DOWNGRADE_ACTION_VALIDATE) {
+        downgrade_validate(m);
+    } else {
+        mark_pending(m);
+        engine_downgrade(face->shard, &m->op, m->target);
+    }
+}
+
+#define OPERATION(path_, fn)                                              \
+    {                                                                     \
+        .path = (path_), .on_message = (fn), .on_end = maintenance_on_end \
+    }
+
+static const struct grpc_method methods[] = {
+    {.path = PB_MAINTENANCE_STATUS_PATH, .on_message = status_on_message},
+    {.path = PB_MAINTENANCE_MOVE_LEADER_PATH, .on_message = move_leader_on_message},
+    OPERATION(PB_MAINTENANCE_ALARM_PATH, alarm_on_message),
+    OPERATION(PB_MAINTENANCE_HASH_PATH, hash_on_message),
+    OPERATION(PB_MAINTENANCE_HASH_KV_PATH, hash_kv_on_message),
+    OPERATION(PB_MAINTENANCE_DEFRAGMENT_PATH, defragment_on_message),
+    OPERATION(PB_MAINTENANCE_DOWNGRADE_PATH, downgrade_on_message),
+    {
+        .path = PB_MAINTENANCE_SNAPSHOT_PATH,
+        .server_streams = true,
+        .bulk = true,
+        .on_message = snapshot_on_message,
+        .on_end = snapshot_on_end,
+    },
+};
+
+enum status maintenance_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

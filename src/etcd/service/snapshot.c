@@ -1,0 +1,288 @@
+/*
+ * Maintenance.Snapshot: the engine's file in messages of 32 KiB, as etcd cuts it, and its digest as
+ * the last. Pieces are asked for when the one before is sent, so a reader that stops costs nothing
+ * but what the engine holds for it; how long it may is the wire's to say.
+ */
+#include "engine/snapshot.h"
+#include "base/log/log.h"
+#include "codec/json/writer.h"
+#include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+
+#include <stdlib.h>
+
+enum {
+    BLOB_BYTES = 32 << 10,
+    /* The oldest version whose files have it; later ones have the same form. Older ones are told
+     * by what they have not. */
+    STORAGE_VERSION_MINOR = 6,
+    VERSION_BYTES_MAX = 32,
+    HEAD_BYTES_MAX = GRPC_PREFIX_BYTES + 2 * (1 + PB_VARINT_BYTES_MAX),
+    TAIL_BYTES_MAX = 2 + VERSION_BYTES_MAX,
+};
+#define STORAGE_VERSION "3.6.0"
+
+_Static_assert(ENGINE_SNAPSHOT_PIECE_BYTES % BLOB_BYTES == 0, "a message has bytes of one piece");
+
+struct part {
+    uint8_t bytes[HEAD_BYTES_MAX > TAIL_BYTES_MAX ? HEAD_BYTES_MAX : TAIL_BYTES_MAX];
+    size_t len, at;
+};
+
+/* One call. In its arena. */
+struct snapshot_call {
+    struct engine_snapshot snapshot; /* first */
+    struct grpc_source source;
+    struct grpc_call *call;
+    struct etcd_face *face;
+    struct buf member;    /* JSON; owned until the end */
+    struct slice version; /* told to the client; empty: an old etcd's */
+    int64_t begun_ns;
+    bool pending; /* the engine has not answered */
+    bool started; /* it has, to the start */
+    bool filling; /* within fill: nobody needs to be woken */
+    bool ended;   /* the peer is gone; held until the engine answers */
+    bool digest_begun;
+    uint64_t left;     /* of the file: in no message yet */
+    uint64_t messages; /* begun */
+    size_t piece_at;   /* of the engine's piece: what is in messages */
+    /* The message under way: */
+    struct part head, tail;
+    struct slice blob; /* what is left of it */
+};
+
+/* -- Messages -- */
+
+static void message_begin(struct snapshot_call *s, struct slice blob)
+{
+    size_t bytes =
+        pb_uint_size(2, s->left) + pb_bytes_size(3, blob.len) + pb_bytes_size(4, s->version.len);
+    uint8_t *end = s->head.bytes;
+    grpc_prefix_write(end, (uint32_t)bytes);
+    end = pb_uint_write(end + GRPC_PREFIX_BYTES, 2, s->left);
+    end = pb_message_head_write(end, 3, blob.len);
+    s->head.len = (size_t)(end - s->head.bytes);
+    s->tail.len = (size_t)(pb_bytes_write(s->tail.bytes, 4, s->version) - s->tail.bytes);
+    s->head.at = s->tail.at = 0;
+    s->blob = blob;
+    s->messages++;
+}
+
+static size_t part_copy(struct part *part, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, part->len - part->at);
+    memcpy(dst, part->bytes + part->at, n);
+    part->at += n;
+    return n;
+}
+
+static size_t message_fill(struct snapshot_call *s, uint8_t *dst, size_t room)
+{
+    size_t at = part_copy(&s->head, dst, room);
+    size_t n = size_min(room - at, s->blob.len);
+    slice_copy(dst + at, slice_sub(s->blob, 0, n));
+    s->blob = slice_sub(s->blob, n, s->blob.len - n);
+    at += n;
+    return s->blob.len ? at : at + part_copy(&s->tail, dst + at, room - at);
+}
+
+static bool message_is_whole(const struct snapshot_call *s)
+{
+    return s->head.at == s->head.len && s->blob.len == 0 && s->tail.at == s->tail.len;
+}
+
+static void mark_pending(struct snapshot_call *s)
+{
+    s->pending = true;
+    s->face->under_way++;
+}
+
+/* The next message. False: there is none, because the engine must be waited for, has failed, or has
+ * nothing more. */
+static bool message_next(struct snapshot_call *s)
+{
+    if (s->left == 0 && s->digest_begun)
+        return false;
+    if (s->left == 0) {
+        log_info("sending database sha256 checksum to client",
+                 LOG_U64("total-bytes", s->snapshot.bytes),
+                 LOG_U64("checksum-size", ENGINE_SNAPSHOT_DIGEST_BYTES));
+        s->digest_begun = true;
+        message_begin(s, slice_of(s->snapshot.digest, sizeof(s->snapshot.digest)));
+        return true;
+    }
+    if (s->piece_at == s->snapshot.piece.len) {
+        s->piece_at = 0;
+        mark_pending(s);
+        engine_snapshot_read(&s->snapshot);
+        if (s->pending || s->snapshot.op.status != ST_OK)
+            return false;
+    }
+    struct slice piece = s->snapshot.piece;
+    struct slice blob =
+        slice_sub(piece, s->piece_at, size_min(BLOB_BYTES, piece.len - s->piece_at));
+    s->piece_at += blob.len;
+    s->left -= blob.len;
+    message_begin(s, blob);
+    return true;
+}
+
+/* -- The call -- */
+
+/* What it holds goes; closing twice is harmless. */
+static void let_go(struct snapshot_call *s)
+{
+    engine_snapshot_close(&s->snapshot);
+    buf_fini(&s->member);
+}
+
+/* Lets go first: failing may end the call, and its memory with it. */
+static void fail(struct snapshot_call *s)
+{
+    struct engine_op op = s->snapshot.op;
+    log_warn("failed to send database snapshot to client", LOG_STATUS(op.status));
+    let_go(s);
+    etcd_call_fail_op(s->call, &op);
+}
+
+static void log_sent(const struct snapshot_call *s)
+{
+    log_info("successfully sent database snapshot to client",
+             LOG_U64("total-bytes", s->snapshot.bytes),
+             LOG_DURATION("took", grpc_call_now(s->call) - s->begun_ns),
+             LOG_SLICE("storage-version", s->version));
+}
+
+static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
+                                  size_t *ret_len)
+{
+    struct snapshot_call *s = CONTAINER_OF(source, struct snapshot_call, source);
+    size_t at = 0;
+    s->filling = true;
+    while (at < room && !s->pending) {
+        at += message_fill(s, dst + at, room - at);
+        if (message_is_whole(s) && !message_next(s))
+            break;
+    }
+    s->filling = false;
+    *ret_len = at;
+    if (s->pending)
+        return GRPC_FILL_PARKED;
+    if (s->snapshot.op.status != ST_OK) {
+        fail(s);
+        return GRPC_FILL_PARKED;
+    }
+    if (!message_is_whole(s) || s->left > 0 || !s->digest_begun)
+        return GRPC_FILL_MORE;
+    grpc_call_sent(s->call, s->messages);
+    log_sent(s);
+    let_go(s);
+    return GRPC_FILL_DONE;
+}
+
+static void started(struct snapshot_call *s)
+{
+    s->started = true;
+    s->left = s->snapshot.bytes;
+    s->snapshot.piece = SLICE_EMPTY;
+    log_info("sending database snapshot to client", LOG_U64("total-bytes", s->snapshot.bytes),
+             LOG_SLICE("storage-version", s->version));
+    s->source.fill = source_fill;
+    grpc_call_set_source(s->call, &s->source);
+}
+
+static void snapshot_done(struct engine_op *op)
+{
+    struct snapshot_call *s = CONTAINER_OF(op, struct snapshot_call, snapshot.op);
+    struct grpc_call *call = s->call;
+    s->pending = false;
+    s->face->under_way--;
+    if (s->ended) {
+        let_go(s);
+        grpc_call_release(call);
+    } else if (s->filling) {
+        return; /* it sees for itself */
+    } else if (op->status != ST_OK) {
+        fail(s);
+    } else if (!s->started) {
+        started(s);
+    } else {
+        grpc_call_wake(call);
+    }
+}
+
+void snapshot_on_end(struct grpc_call *call, void *face)
+{
+    (void)face;
+    struct snapshot_call *s = grpc_call_user(call);
+    if (!s)
+        return; /* refused before the engine heard of it */
+    s->ended = true;
+    if (!s->pending) {
+        let_go(s);
+        return;
+    }
+    grpc_call_hold(call);
+    engine_snapshot_give_up(&s->snapshot);
+}
+
+/* -- What the file says of us -- */
+
+static enum status member_write(const struct etcd_face *face, struct buf *out)
+{
+    const struct etcd_config *config = face->config;
+    struct json_writer w;
+    json_writer_init(&w, out);
+    json_begin_object(&w);
+    json_key(&w, "id");
+    json_u64(&w, face->identity.member_id);
+    json_key(&w, "peerURLs");
+    json_strings(&w, config->peer_urls, config->peer_url_count);
+    json_key(&w, "name");
+    json_text(&w, config->member_name);
+    json_key(&w, "clientURLs");
+    json_strings(&w, config->client_urls, config->client_url_count);
+    json_end_object(&w);
+    return json_writer_finish(&w);
+}
+
+/* Of "3.7.0"; there is no other major version. */
+static bool has_storage_version(const char *cluster_version)
+{
+    const char *dot = strchr(cluster_version, '.');
+    return dot && strtoul(dot + 1, NULL, 10) >= STORAGE_VERSION_MINOR;
+}
+
+void snapshot_on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_face *face = service;
+    struct pb_snapshot_request request;
+    if (!etcd_call_decode(call, &pb_snapshot_request_table, message, &request))
+        return;
+    struct snapshot_call *s = arena_calloc(grpc_call_arena(call), 1, sizeof(*s));
+    if (!s || member_write(face, &s->member) != ST_OK) {
+        if (s)
+            buf_fini(&s->member);
+        grpc_call_fail(call, ST_NOMEM);
+        return;
+    }
+    const char *version = face->config->cluster_version;
+    bool told = has_storage_version(version) && strlen(version) < VERSION_BYTES_MAX;
+    s->call = call;
+    s->face = face;
+    s->begun_ns = grpc_call_now(call);
+    s->version = told ? slice_from_text(version) : SLICE_EMPTY;
+    s->snapshot.op.done = snapshot_done;
+    s->snapshot.op.arena = grpc_call_arena(call);
+    s->snapshot.op.principal = etcd_call_principal(call);
+    s->snapshot.about = (struct engine_snapshot_about){
+        .storage_version = told ? STORAGE_VERSION : "",
+        .cluster_version = version,
+        .member = buf_slice(&s->member),
+    };
+    grpc_call_set_user(call, s);
+    mark_pending(s);
+    engine_snapshot_start(face->shard, &s->snapshot);
+}

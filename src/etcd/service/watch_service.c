@@ -1,0 +1,312 @@
+/*
+ * Watch.Watch: requests of the stream are decoded and checked here, everything else is the watch
+ * engine's (watch/stream.h). Output is pulled from it straight into DATA frames.
+ *
+ *     messages ──► create, cancel, progress ──► watch stream ── fill ──► DATA
+ *                                                   └── wake ──► grpc_call_wake
+ *
+ * The client's half-close is no end: it is served on, as by etcd. A client that asks faster than it
+ * reads the answers is given no more window until it has read some.
+ */
+#include "etcd/service/watch_service.h"
+
+#include "auth/check.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/auth.h"
+#include "etcd/authentication.h"
+#include "etcd/service.h"
+#include "watch/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    PAUSE_WAITING = 512,  /* unread control responses: the client gets no more window … */
+    RESUME_WAITING = 128, /* … until so few are left */
+    REQUEST_BYTES_FIRST = 512,
+    REQUEST_BYTES_MAX = 16 << 20, /* of memory for one decoded request */
+    RECHECK_AT_ONCE = 512,        /* calls woken in one turn when rights have changed */
+};
+
+/* One call. In its arena. */
+struct watch_call {
+    struct grpc_source source; /* first */
+    struct grpc_call *call;
+    struct etcd_face *face;
+    struct watch_stream *stream;  /* owned; NULL once the call has failed */
+    struct list in_face;          /* links face.watches */
+    struct auth_principal *asker; /* owned, with its name behind it; NULL: nobody */
+    uint32_t rights_seen;         /* face.rights_changes when it was last asked */
+    bool paused;
+};
+
+/* -- Output -- */
+
+/* The engine keeps nothing for a call that has failed and only waits to say so. */
+static void fail(struct watch_call *w, enum grpc_code code, struct slice text)
+{
+    watch_stream_free(w->stream);
+    w->stream = NULL;
+    grpc_call_fail_text(w->call, code, text);
+}
+
+static bool recheck(struct watch_call *w);
+
+static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct watch_call *w = CONTAINER_OF(source, struct watch_call, source);
+    bool more;
+    *ret_len = 0;
+    if (UNLIKELY(w->rights_seen != w->face->rights_changes) && !recheck(w))
+        return GRPC_FILL_PARKED;
+    uint64_t before = watch_stream_responses(w->stream);
+    *ret_len = watch_stream_fill(w->stream, dst, room, &more);
+    grpc_call_sent(w->call, watch_stream_responses(w->stream) - before);
+    if (*ret_len == 0 && watch_stream_status(w->stream) != ST_OK) {
+        /* Clients resume after this code, and are told of the compaction then. */
+        fail(w, GRPC_UNAVAILABLE,
+             SLICE_LITERAL("vigil: the rest of a watch response was compacted before it was read"));
+        return GRPC_FILL_PARKED;
+    }
+    if (w->paused && watch_stream_waiting(w->stream) <= RESUME_WAITING) {
+        w->paused = false;
+        grpc_call_pause(w->call, false);
+    }
+    return more ? GRPC_FILL_MORE : GRPC_FILL_PARKED;
+}
+
+static void wake(void *ctx)
+{
+    struct watch_call *w = ctx;
+    grpc_call_wake(w->call);
+}
+
+static void describe(void *ctx, char text[WATCH_PEER_BYTES])
+{
+    const struct watch_call *w = ctx;
+    char address[GRPC_ADDRESS_BYTES];
+    grpc_call_peer_address(w->call, address);
+    snprintf(text, WATCH_PEER_BYTES, "%.*s", WATCH_PEER_BYTES - 1, address);
+}
+
+/* -- Refusals -- */
+
+const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES])
+{
+    static const char *const names[] = {
+        [GRPC_INVALID_ARGUMENT] = "InvalidArgument",
+        [GRPC_PERMISSION_DENIED] = "PermissionDenied",
+        [GRPC_UNAUTHENTICATED] = "Unauthenticated",
+    };
+    enum grpc_code code = status_code(status);
+    const char *name = (size_t)code < COUNT_OF(names) && names[code] ? names[code] : "Unknown";
+    snprintf(text, WATCH_REFUSAL_BYTES, "rpc error: code = %s desc = %s", name,
+             status_text(status));
+    return text;
+}
+
+/* -- Permission -- */
+
+static enum status check(struct watch_call *w, const struct auth_principal *principal,
+                         const struct pb_watch_create_request *request)
+{
+    struct auth_asker asker = {.rights = engine_auth_rights(w->face->shard),
+                               .principal = *principal};
+    return auth_check_watch(&asker, request);
+}
+
+/* For as long as it watches. Not in the call's arena, whose next block would be a large one. */
+static enum status keep_asker(struct watch_call *w, const struct auth_principal *principal)
+{
+    if (w->asker && slice_equal(w->asker->user, principal->user))
+        return ST_OK;
+    struct auth_principal *kept = malloc(sizeof(*kept) + principal->user.len);
+    if (!kept)
+        return ST_NOMEM;
+    slice_copy((uint8_t *)(kept + 1), principal->user);
+    *kept = (struct auth_principal){.user = slice_of(kept + 1, principal->user.len), .revision = 1};
+    free(w->asker);
+    w->asker = kept;
+    return ST_OK;
+}
+
+/* Of a watch that is asked for: who asks is found out each time, as a token may have ended. */
+static enum status permit(struct watch_call *w, const struct pb_watch_create_request *request)
+{
+    struct auth_principal principal;
+    TRY(etcd_callers_find(w->face->callers, w->call, &principal));
+    if (principal.revision)
+        TRY(keep_asker(w, &principal));
+    return check(w, &principal, request);
+}
+
+/* Of one that runs: by the user's rights now, however old what he showed is. */
+static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
+{
+    struct watch_call *w = ctx;
+    struct auth_principal principal = w->asker ? *w->asker : (struct auth_principal){0};
+    struct pb_watch_create_request request = {.key = key, .range_end = range_end};
+    if (w->asker)
+        principal.revision = auth_rights_revision(engine_auth_rights(w->face->shard));
+    return check(w, &principal, &request) == ST_OK;
+}
+
+/* Before anything is sent. False: the call has failed. */
+static bool recheck(struct watch_call *w)
+{
+    char text[WATCH_REFUSAL_BYTES];
+    struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
+    w->rights_seen = w->face->rights_changes;
+    if (!auth_rights_enabled(engine_auth_rights(w->face->shard)) ||
+        watch_stream_keep(w->stream, still_permitted, w, reason) == ST_OK)
+        return true;
+    fail(w, GRPC_PERMISSION_DENIED, slice_from_text(status_text(ST_PERMISSION_DENIED)));
+    return false;
+}
+
+/* A call is asked again when it is filled next. Most wait for nothing, and are woken in turns. */
+static void wake_some(struct deferred *deferred)
+{
+    struct etcd_face *face = CONTAINER_OF(deferred, struct etcd_face, recheck);
+    size_t count = face->loop ? size_min(face->recheck_left, RECHECK_AT_ONCE) : face->recheck_left;
+    face->recheck_left -= count;
+    for (; count && !list_empty(&face->watches); count--) {
+        struct watch_call *w =
+            LIST_ENTRY(list_pop_front(&face->watches), struct watch_call, in_face);
+        list_push_back(&face->watches, &w->in_face);
+        if (w->stream && w->rights_seen != face->rights_changes)
+            grpc_call_wake(w->call);
+    }
+    if (face->recheck_left && face->loop)
+        loop_defer(face->loop, &face->recheck);
+}
+
+void watch_service_rights_changed(void *ctx)
+{
+    struct etcd_face *face = ctx;
+    face->rights_changes++;
+    face->recheck_left = face->watch_count;
+    face->recheck.fn = wake_some;
+    if (face->loop)
+        loop_defer(face->loop, &face->recheck);
+    else
+        wake_some(&face->recheck);
+}
+
+/* -- Requests -- */
+
+static enum status create(struct watch_call *w, const struct pb_watch_create_request *request)
+{
+    enum status status = request->start_revision < 0 ? ST_OK : permit(w, request);
+    char text[WATCH_REFUSAL_BYTES];
+    if (status != ST_OK)
+        return watch_stream_refuse(w->stream, slice_from_text(watch_refusal_text(status, text)));
+    struct watch_create made = {
+        .key = request->key.len ? request->key : SLICE_LITERAL("\0"),
+        .range_end = request->range_end,
+        .start_revision = request->start_revision,
+        .watch_id = request->watch_id,
+        .progress_notify = request->progress_notify,
+        .prev_kv = request->prev_kv,
+        .fragment = request->fragment,
+    };
+    for (size_t i = 0; i < request->filters_count; i++) {
+        made.no_put |= request->filters[i] == PB_FILTER_TYPE_NOPUT;
+        made.no_delete |= request->filters[i] == PB_FILTER_TYPE_NODELETE;
+    }
+    return watch_stream_create(w->stream, &made);
+}
+
+static enum status execute(struct watch_call *w, const struct pb_watch_request *request)
+{
+    switch (request->request_union_case) {
+    case PB_WATCH_REQUEST_CREATE_REQUEST:
+        return create(w, request->create_request);
+    case PB_WATCH_REQUEST_CANCEL_REQUEST:
+        return watch_stream_cancel(w->stream, request->cancel_request->watch_id);
+    case PB_WATCH_REQUEST_PROGRESS_REQUEST:
+        return watch_stream_progress(w->stream);
+    default:
+        return ST_OK; /* one that is not known is passed over, as by etcd */
+    }
+}
+
+static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_face *face)
+{
+    struct watch_call *w = arena_calloc(grpc_call_arena(call), 1, sizeof(*w));
+    if (!w) {
+        grpc_call_fail(call, ST_NOMEM);
+        return NULL;
+    }
+    w->source.fill = fill;
+    w->call = call;
+    w->face = face;
+    w->stream =
+        watch_stream_new(engine_watch_hub(face->shard),
+                         (struct watch_stream_owner){.wake = wake, .ctx = w, .describe = describe});
+    w->rights_seen = face->rights_changes;
+    list_push_back(&face->watches, &w->in_face);
+    face->watch_count++;
+    grpc_call_set_user(call, w);
+    grpc_call_set_source(call, &w->source);
+    return w;
+}
+
+static void on_message(struct grpc_call *call, void *service, struct slice message)
+{
+    struct watch_call *w = grpc_call_user(call);
+    if (!w)
+        w = watch_call_new(call, service);
+    if (!w || !w->stream)
+        return;
+    /* A call may live for years and ask a million times: what is decoded does not stay. */
+    uint8_t first[REQUEST_BYTES_FIRST];
+    struct arena arena;
+    struct pb_watch_request request;
+    arena_init(&arena, first, sizeof(first), REQUEST_BYTES_MAX);
+    if (!etcd_call_decode_in(call, &arena, &pb_watch_request_table, message, &request)) {
+        watch_stream_free(w->stream);
+        w->stream = NULL;
+    } else {
+        enum status status = execute(w, &request);
+        if (status == ST_LIMIT)
+            fail(w, GRPC_RESOURCE_EXHAUSTED,
+                 SLICE_LITERAL("vigil: too many watch requests whose answers were not read"));
+        else if (status != ST_OK)
+            fail(w, status_code(status), slice_from_text(status_text(status)));
+    }
+    arena_fini(&arena);
+    if (w->stream && !w->paused && watch_stream_waiting(w->stream) >= PAUSE_WAITING) {
+        w->paused = true;
+        grpc_call_pause(call, true);
+    }
+}
+
+static void on_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct watch_call *w = grpc_call_user(call);
+    if (!w)
+        return; /* half-closed before it asked for anything */
+    list_remove(&w->in_face);
+    w->face->watch_count--;
+    free(TAKE(w->asker));
+    watch_stream_free(w->stream);
+    w->stream = NULL;
+}
+
+static const struct grpc_method methods[] = {
+    {
+        .path = PB_WATCH_WATCH_PATH,
+        .client_streams = true,
+        .server_streams = true,
+        .parks = true,
+        .on_message = on_message,
+        .on_end = on_end,
+    },
+};
+
+enum status watch_service_add(struct etcd_face *face)
+{
+    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+}

@@ -1,0 +1,31 @@
+/*
+ * What a request of /v2/keys asks for: its fields from the query and, of a PUT or POST, from the
+ * body; checked in etcd's order and with its words.
+ */
+#ifndef VIGIL_ETCD_V2_FORM_H
+#define VIGIL_ETCD_V2_FORM_H
+
+#include "base/memory/arena.h"
+#include "wire/http/exchange.h"
+
+enum v2_given { V2_NOT_GIVEN, V2_GIVEN_FALSE, V2_GIVEN_TRUE };
+
+struct v2_form {
+    struct slice value, prev_value; /* in the arena */
+    uint64_t prev_index, wait_index;
+    uint64_t ttl_s;
+    bool has_ttl;
+    bool recursive, wait, dir, stream, refresh, no_value_on_success;
+    enum v2_given prev_exist;
+};
+
+/* What is wrong with it: a code of etcd's (v2.h) and a text; code 0: nothing is. */
+struct v2_fault {
+    int code;
+    const char *cause;
+};
+
+struct v2_fault v2_form_read(const struct http_request *request, struct arena *arena,
+                             struct v2_form *ret_form);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * Who asks, and may he: while the users of v2 count, a request goes on only after this has said so.
+ *
+ *     request ──► read users and roles ──► not enabled ──────────────────► on
+ *                        │
+ *                        ├─ Authorization: Basic ──► hash the password ──► on, or 401
+ *                        ├─ the name in a certificate, if it is a user's ─► on, or 401
+ *                        └─ nobody: the role guest, for keys alone ───────► on, or 401
+ *
+ * Whatever is not understood is refused.
+ */
+#include "base/log/log.h"
+#include "codec/base64.h"
+#include "etcd/service/password_queue.h"
+#include "etcd/v2/policy_store.h"
+#include "etcd/v2/v2.h"
+
+enum {
+    CREDENTIALS_BYTES_MAX = 4096, /* of a field Authorization */
+    SHOWN_BYTES = 128,            /* of a name in the log */
+};
+
+/* In the call's arena. */
+struct v2_guard {
+    struct v2_vault vault;
+    struct desk_job job;
+    struct v2_call *call;
+    enum v2_need need;
+    void (*next)(struct v2_call *call);
+    struct slice user, password; /* of Basic authentication, in the arena */
+    bool allowed;                /* if that is his password */
+};
+
+/* -- Ends -- */
+
+static void refuse(struct v2_guard *g, const char *why, struct slice user)
+{
+    struct v2_call *call = g->call;
+    struct log_field unlogged;
+    user.len = size_min(user.len, SHOWN_BYTES);
+    if (http_may_log(call->face, &unlogged))
+        log_warn("refused a request of the v2 API", LOG_TEXT("reason", why),
+                 LOG_SLICE("user-name", user), unlogged);
+    if (g->need == V2_NEED_KEY)
+        v2_fail(call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
+    else
+        v2_reply_message(call->exchange, call->face, 401, "Insufficient credentials");
+}
+
+static void fail(struct v2_guard *g, enum status status)
+{
+    if (g->need == V2_NEED_KEY)
+        v2_fail_status(g->call, status);
+    else
+        v2_reply_message(g->call->exchange, g->call->face, 500, status_text(status));
+}
+
+/* status: of finding out whether it is allowed. */
+static void conclude(struct v2_guard *g, enum status status, bool allowed, struct slice user)
+{
+    if (status != ST_OK)
+        fail(g, status);
+    else if (allowed)
+        g->next(g->call);
+    else
+        refuse(g, "the user has no role that allows it", user);
+}
+
+/* -- May he -- */
+
+/* The path as etcd matches it: a slash at its end counts, and none at all is not the root. */
+static enum status path_of(struct v2_call *call, struct slice *ret_path)
+{
+    AUTO(buf_fini) struct buf path = {0};
+    struct slice asked = http_exchange_request(call->exchange)->path;
+    size_t prefix = strlen("/v2/keys");
+    *ret_path = SLICE_EMPTY;
+    if (asked.len == prefix)
+        return ST_OK;
+    TRY(v2_key_path(call->key.key, &path));
+    if (call->key.depth && asked.ptr[asked.len - 1] == '/')
+        TRY(buf_append_text(&path, "/"));
+    return arena_dup(&call->arena, buf_slice(&path), ret_path);
+}
+
+static enum status roles_allow(struct v2_guard *g, const struct v2_policy *policy,
+                               const struct v2_names *roles, bool *ret_allowed)
+{
+    if (g->need == V2_NEED_ROOT) {
+        *ret_allowed = v2_names_hold(roles, SLICE_LITERAL(V2_ROOT_ROLE));
+        return ST_OK;
+    }
+    struct slice method = http_exchange_request(g->call->exchange)->method;
+    struct v2_access access = {
+        .write = !slice_equal(method, SLICE_LITERAL("GET")) &&
+                 !slice_equal(method, SLICE_LITERAL("HEAD")),
+        .recursive = g->call->form.recursive,
+    };
+    TRY(path_of(g->call, &access.path));
+    *ret_allowed = v2_policy_allows(policy, roles, &access);
+    return ST_OK;
+}
+
+static enum status user_may(struct v2_guard *g, const struct v2_policy *policy,
+                            struct v2_user *user, bool *ret_allowed)
+{
+    TRY(v2_user_complete(&g->call->arena, user));
+    return roles_allow(g, policy, &user->roles, ret_allowed);
+}
+
+static enum status guest_may(struct v2_guard *g, const struct v2_policy *policy, bool *ret_allowed)
+{
+    struct slice name = SLICE_LITERAL(V2_GUEST_ROLE);
+    struct v2_names roles = {.list = &name, .count = 1};
+    *ret_allowed = false;
+    return g->need == V2_NEED_KEY ? roles_allow(g, policy, &roles, ret_allowed) : ST_OK;
+}
+
+/* -- Who asks -- */
+
+/* "Basic " and, in base64, a name, a colon and a password. ST_MALFORMED, ST_NOMEM. */
+static enum status read_basic(struct v2_guard *g, struct slice field)
+{
+    static const char scheme[] = "Basic ";
+    size_t skip = sizeof(scheme) - 1, len;
+    if (field.len < skip || field.len > CREDENTIALS_BYTES_MAX ||
+        strncasecmp((const char *)field.ptr, scheme, skip) != 0)
+        return ST_MALFORMED;
+    uint8_t *bytes = arena_alloc(&g->call->arena, field.len);
+    if (!bytes)
+        return ST_NOMEM;
+    if (!base64_decode(slice_sub(field, skip, field.len - skip), bytes, &len))
+        return ST_MALFORMED;
+    const uint8_t *colon = len ? memchr(bytes, ':', len) : NULL;
+    if (!colon)
+        return ST_MALFORMED;
+    size_t name_len = (size_t)(colon - bytes);
+    g->user = slice_of(bytes, name_len);
+    g->password = slice_of(colon + 1, len - name_len - 1);
+    return ST_OK;
+}
+
+static void checked(struct desk_job *job)
+{
+    struct v2_guard *g = CONTAINER_OF(job, struct v2_guard, job);
+    g->call->job = NULL;
+    if (!v2_call_done(g->call))
+        return;
+    if (job->hasher.work.status == ST_OK)
+        conclude(g, ST_OK, g->allowed, g->user);
+    else if (job->hasher.work.status == ST_AUTH_FAILED || job->hasher.work.status == ST_INVALID)
+        refuse(g, "the password is wrong, or there is no such user", g->user);
+    else
+        fail(g, job->hasher.work.status);
+}
+
+static void check_password(struct v2_guard *g, const struct v2_policy *policy)
+{
+    struct v2_user *user = v2_policy_user(policy, g->user);
+    struct slice hash = user ? user->hash : desk_hash_of_nobody(g->call->face, &g->call->arena);
+    enum status status = user ? user_may(g, policy, user, &g->allowed) : ST_OK;
+    g->job.done = checked;
+    if (status == ST_OK)
+        status = desk_check(g->call->face, &g->job, http_exchange_request(g->call->exchange)->peer,
+                            g->password, hash);
+    if (status != ST_OK) {
+        fail(g, status);
+        return;
+    }
+    g->call->job = &g->job;
+    v2_call_start(g->call);
+}
+
+static void identify(struct v2_guard *g, const struct v2_policy *policy)
+{
+    const struct http_request *request = http_exchange_request(g->call->exchange);
+    struct v2_user *user = NULL;
+    struct slice field = SLICE_EMPTY, name = SLICE_EMPTY;
+    if (http_request_get(request, SLICE_LITERAL("authorization"), &field) && field.len) {
+        enum status status = read_basic(g, field);
+        if (status == ST_OK)
+            check_password(g, policy);
+        else if (status == ST_MALFORMED)
+            refuse(g, "malformed basic auth encoding", SLICE_EMPTY);
+        else
+            fail(g, status);
+        return;
+    }
+    if (g->call->face->config->names_from_certificates && request->peer_name) {
+        name = slice_from_text(request->peer_name);
+        user = v2_policy_user(policy, name);
+    }
+    bool allowed = false;
+    enum status status =
+        user ? user_may(g, policy, user, &allowed) : guest_may(g, policy, &allowed);
+    conclude(g, status, allowed, name);
+}
+
+static void read_done(struct engine_op *op)
+{
+    struct v2_guard *g = CONTAINER_OF(op, struct v2_guard, vault.range.op);
+    struct v2_policy policy;
+    enum status status = v2_vault_take(&g->vault, &policy);
+    if (!v2_call_done(g->call))
+        return;
+    if (status != ST_OK)
+        fail(g, status);
+    else if (policy.enabled)
+        identify(g, &policy);
+    else
+        g->next(g->call);
+}
+
+void v2_guard(struct v2_call *call, enum v2_need need, void (*next)(struct v2_call *call))
+{
+    if (need == V2_NEED_NOTHING) {
+        next(call);
+        return;
+    }
+    struct v2_guard *g = arena_calloc(&call->arena, 1, sizeof(*g));
+    if (!g) {
+        http_abort(call->exchange);
+        return;
+    }
+    g->call = call;
+    g->need = need;
+    g->next = next;
+    v2_call_start(call);
+    v2_vault_read(&g->vault, call->face->shard, &call->arena, read_done);
+}

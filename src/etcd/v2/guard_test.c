@@ -1,0 +1,370 @@
+/* Who may what of the v2 API, over connections of HTTP/1.1 and the fake engine: what comes when,
+ * who leaves meanwhile, what fails. tests/live/v2_auth_test.py compares the answers with etcd's. */
+#include "base/clock.h"
+#include "base/memory/budget.h"
+#include "codec/base64.h"
+#include "codec/pb/rpc.pb.h"
+#include "engine/fake/fake.h"
+#include "engine/hasher.h"
+#include "etcd/face.h"
+#include "etcd/v2/policy.h"
+#include "wire/connection.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { CONNECTIONS = HASHER_QUEUE_MAX + 2 };
+
+struct fixture {
+    struct etcd_config config;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct etcd_face *face;
+    struct loop *loop;
+    struct worker *hasher;
+    bool hashing; /* its thread runs */
+    struct wire_server *server;
+    struct wire_connection *connections[CONNECTIONS];
+    struct buf out[CONNECTIONS]; /* all that came */
+};
+
+static void ignore(void *owner)
+{
+    (void)owner;
+}
+
+static void start_hasher(struct fixture *f)
+{
+    if (!f->hashing)
+        assert_int_equal(worker_start(f->hasher), ST_OK);
+    f->hashing = true;
+}
+
+static void fixture_init(struct fixture *f, unsigned inline_percent, uint64_t seed)
+{
+    struct wire_limits limits = WIRE_LIMITS_DEFAULT;
+    memset(f, 0, sizeof(*f));
+    f->hasher = hasher_new();
+    f->config = (struct etcd_config){
+        .version = "3.4.0",
+        .cluster_version = "3.4.0",
+        .txn_ops_max = ETCD_TXN_OPS_MAX_DEFAULT,
+        .request_bytes_max = ETCD_REQUEST_BYTES_MAX_DEFAULT,
+        .v2 = true,
+        .hasher = f->hasher,
+        .bcrypt_cost = AUTH_BCRYPT_COST_MIN,
+    };
+    f->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
+    assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
+    assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
+    assert_int_equal(etcd_face_new(&f->config, f->engine, f->shard, &f->face), ST_OK);
+    etcd_face_set_loop(f->face, f->loop);
+    limits.http.body_bytes_max = 4 << 20;
+    assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
+                                     &limits, &f->server),
+                     ST_OK);
+    struct wire_hooks hooks = {.on_output = ignore};
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        assert_int_equal(wire_connection_new(f->server, hooks, 1, &f->connections[i]), ST_OK);
+}
+
+static void hang_up(struct fixture *f, size_t c)
+{
+    wire_connection_free(f->connections[c]);
+    f->connections[c] = NULL;
+}
+
+/* Everything is done that can be: by the engine, and by the hasher's thread. */
+static void settle(struct fixture *f)
+{
+    for (int i = 0; i < 60000 && etcd_face_busy(f->face); i++) {
+        (void)fake_step(f->engine);
+        loop_turn(f->loop, NS_PER_MS);
+    }
+    assert_false(etcd_face_busy(f->face));
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        hang_up(f, i);
+    start_hasher(f);
+    settle(f);
+    assert_int_equal(fake_open(f->engine), 0);
+    wire_server_free(f->server);
+    etcd_face_free(f->face);
+    engine_shard_free(f->shard);
+    fake_free(f->engine);
+    worker_free(f->hasher);
+    loop_free(f->loop);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        buf_fini(&f->out[i]);
+}
+
+/* -- Users and roles as they lie in the store -- */
+
+static void put_done(struct engine_op *op)
+{
+    op->arena = NULL;
+}
+
+static void store(struct fixture *f, struct slice document)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    struct pb_put_request put = {.key = SLICE_LITERAL(V2_POLICY_KEY), .value = document};
+    struct engine_write write = {.op = {.done = put_done, .arena = &arena}};
+    engine_put(f->shard, &write, &put);
+    while (write.op.arena)
+        assert_true(fake_step(f->engine));
+    assert_int_equal(write.op.status, ST_OK);
+    engine_write_close(&write);
+    arena_fini(&arena);
+}
+
+enum { LONG_NAME_BYTES = V2_POLICY_NAME_BYTES_MAX };
+
+/* root and somebody with a long name, with the password "p", and nothing for guests. */
+static void guard(struct fixture *f)
+{
+    static char document[LONG_NAME_BYTES + 1024];
+    uint8_t salt[AUTH_SALT_BYTES] = {1}, hash[AUTH_HASH_BYTES];
+    assert_int_equal(auth_password_hash(SLICE_LITERAL("p"), salt, AUTH_BCRYPT_COST_MIN, hash),
+                     ST_OK);
+    int len = snprintf(document, sizeof(document),
+                       "{\"enabled\":true,\"users\":[{\"user\":\"%0*d\",\"hash\":\"%.*s\","
+                       "\"roles\":[\"root\"]},{\"user\":\"root\",\"hash\":\"%.*s\",\"roles\":"
+                       "null}],\"roles\":[{\"role\":\"guest\"}]}",
+                       LONG_NAME_BYTES, 0, AUTH_HASH_BYTES, (const char *)hash, AUTH_HASH_BYTES,
+                       (const char *)hash);
+    store(f, slice_of(document, (size_t)len));
+}
+
+/* -- Requests -- */
+
+static void ask(struct fixture *f, size_t c, const char *method, const char *path, const char *user,
+                const char *body)
+{
+    AUTO(buf_fini) struct buf request = {0};
+    char shown[4096] = "";
+    if (user) {
+        memcpy(shown, "Authorization: Basic ", strlen("Authorization: Basic ") + 1);
+        size_t at = strlen(shown), len = base64_encoded_len(strlen(user));
+        assert_true(at + len + 3 <= sizeof(shown));
+        base64_encode(slice_from_text(user), (uint8_t *)shown + at);
+        memcpy(shown + at + len, "\r\n", 3);
+    }
+    assert_int_equal(buf_append_format(&request,
+                                       "%s /v2/%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: "
+                                       "%zu\r\n\r\n%s",
+                                       method, path, shown, strlen(body), body),
+                     ST_OK);
+    wire_connection_feed(f->connections[c], buf_slice(&request), 1);
+}
+
+/* The status of what has come since it was last asked; 0: nothing has. */
+static int status_of(struct fixture *f, size_t c)
+{
+    uint8_t bytes[WIRE_FILL_ROOM_MIN];
+    struct buf *out = &f->out[c];
+    out->len = 0;
+    while (wire_connection_wants_write(f->connections[c])) {
+        size_t n = wire_connection_fill(f->connections[c], bytes, sizeof(bytes), 1);
+        if (n == 0)
+            break;
+        assert_int_equal(buf_append(out, slice_of(bytes, n)), ST_OK);
+    }
+    assert_int_equal(buf_append(out, slice_of("", 1)), ST_OK);
+    return out->len > 1 ? (int)strtol((const char *)out->ptr + strlen("HTTP/1.1 "), NULL, 10) : 0;
+}
+
+static int asked(struct fixture *f, const char *method, const char *path, const char *user,
+                 const char *body)
+{
+    ask(f, 0, method, path, user, body);
+    settle(f);
+    return status_of(f, 0);
+}
+
+/* -- Tests -- */
+
+static void wrong_passwords_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char long_one[128];
+    fixture_init(&f, 100, 1);
+    start_hasher(&f);
+    guard(&f);
+    snprintf(long_one, sizeof(long_one), "root:%0*d", AUTH_PASSWORD_BYTES_MAX + 1, 0);
+    static const char *const wrong[] = {"root:", "root:P", "root:pp", "root", "", ":p", "nobody:p"};
+    assert_int_equal(asked(&f, "GET", "auth/users", "root:p", ""), 200);
+    assert_int_equal(asked(&f, "GET", "keys/", "root:p", ""), 200);
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_int_equal(asked(&f, "GET", "auth/users", wrong[i], ""), 401);
+        assert_int_equal(asked(&f, "GET", "keys/", wrong[i], ""), 401);
+    }
+    assert_int_equal(asked(&f, "GET", "auth/users", long_one, ""), 401);
+    assert_int_equal(asked(&f, "GET", "auth/users", NULL, ""), 401);
+    assert_int_equal(asked(&f, "GET", "keys/", NULL, ""), 401);
+    assert_int_equal(asked(&f, "GET", "auth/enable", NULL, ""), 200);
+    fixture_fini(&f);
+}
+
+static void who_comes_when_too_many_passwords_wait_is_sent_away(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    guard(&f);
+    for (size_t i = 0; i < HASHER_QUEUE_MAX; i++) {
+        ask(&f, i, "GET", "auth/enable", "root:p", ""); /* open to all: nothing is hashed */
+        assert_int_equal(status_of(&f, i), 200);
+        ask(&f, i, "GET", i % 2 ? "auth/users" : "keys/", "root:p", "");
+        assert_int_equal(status_of(&f, i), 0);
+    }
+    ask(&f, HASHER_QUEUE_MAX, "GET", "keys/", "root:p", "");
+    assert_int_equal(status_of(&f, HASHER_QUEUE_MAX), 500);
+    ask(&f, HASHER_QUEUE_MAX + 1, "GET", "auth/users", "root:p", "");
+    assert_int_equal(status_of(&f, HASHER_QUEUE_MAX + 1), 500);
+    start_hasher(&f);
+    settle(&f);
+    for (size_t i = 0; i < HASHER_QUEUE_MAX; i++)
+        assert_int_equal(status_of(&f, i), 200);
+    fixture_fini(&f);
+}
+
+static void who_leaves_while_his_password_is_hashed_is_forgotten(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    guard(&f);
+    for (size_t i = 0; i < 16; i++)
+        ask(&f, i, "GET", "keys/", "root:p", "");
+    for (size_t i = 0; i < 16; i += 2)
+        hang_up(&f, i);
+    start_hasher(&f);
+    settle(&f);
+    for (size_t i = 1; i < 16; i += 2)
+        assert_int_equal(status_of(&f, i), 200);
+    fixture_fini(&f);
+}
+
+/* A change goes through the guard, the hasher, a read and a write: the peer leaves after each. */
+static void who_leaves_at_any_step_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    for (int steps = 0; steps < 8; steps++) {
+        struct fixture f;
+        fixture_init(&f, 0, 1);
+        start_hasher(&f);
+        guard(&f);
+        ask(&f, 0, "PUT", "auth/users/a", "root:p", "{\"user\":\"a\",\"password\":\"x\"}");
+        ask(&f, 1, "PUT", "auth/roles/r", "root:p", "{\"role\":\"r\"}");
+        ask(&f, 2, "PUT", "keys/k", "root:p", "");
+        ask(&f, 3, "GET", "keys/k", "root:p", "");
+        ask(&f, 4, "POST", "members", "root:p", "{}");
+        for (int i = 0; i < steps; i++) {
+            for (int k = 0; k < 4; k++)
+                (void)fake_step(f.engine);
+            loop_turn(f.loop, NS_PER_MS);
+        }
+        fixture_fini(&f);
+    }
+}
+
+static void changes_at_the_same_time_are_all_kept(void **state)
+{
+    (void)state;
+    enum { ROLES = 12 };
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct fixture f;
+        fixture_init(&f, 20, seed);
+        for (size_t i = 0; i < ROLES; i++) {
+            char path[32], body[32];
+            snprintf(path, sizeof(path), "auth/roles/r%zu", i);
+            snprintf(body, sizeof(body), "{\"role\":\"r%zu\"}", i);
+            ask(&f, i, "PUT", path, NULL, body);
+        }
+        settle(&f);
+        for (size_t i = 0; i < ROLES; i++)
+            assert_int_equal(status_of(&f, i), 201);
+        for (size_t i = 0; i < ROLES; i++) {
+            char path[32];
+            snprintf(path, sizeof(path), "auth/roles/r%zu", i);
+            assert_int_equal(asked(&f, "GET", path, NULL, ""), 200);
+        }
+        fixture_fini(&f);
+    }
+}
+
+static void what_cannot_be_read_opens_nothing(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"keys/", "auth/users", "auth/roles/r"};
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        assert_true(asked(&f, "GET", paths[i], NULL, "") != 401);
+        fake_fail_next(f.engine, ST_NO_SPACE, SLICE_EMPTY);
+        assert_int_equal(asked(&f, "GET", paths[i], NULL, ""), 500);
+    }
+    store(&f, SLICE_LITERAL("{\"enabled\":false}"));
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        assert_int_equal(asked(&f, "GET", paths[i], NULL, ""), 500);
+    fixture_fini(&f);
+}
+
+enum { STARVED_MIN = 4000, STARVED_MAX = 16000, STARVED_STEP = 16 };
+
+/* Its password is right: whatever there is no memory for, it is not told that it is wrong. */
+static void want_of_memory_is_not_told_as_a_wrong_password(void **state)
+{
+    (void)state;
+    unsigned served = 0, starved = 0;
+    static char user[LONG_NAME_BYTES + 3];
+    struct fixture f;
+    snprintf(user, sizeof(user), "%0*d:p", LONG_NAME_BYTES, 0);
+    fixture_init(&f, 100, 1);
+    start_hasher(&f);
+    guard(&f);
+    for (size_t limit = STARVED_MIN; limit < STARVED_MAX; limit += STARVED_STEP) {
+        struct budget *budget;
+        struct account *account;
+        assert_int_equal(budget_new(limit, &budget), ST_OK);
+        assert_int_equal(account_new(budget, &account), ST_OK);
+        struct wire_hooks hooks = {.on_output = ignore, .account = account};
+        hang_up(&f, 0);
+        assert_int_equal(wire_connection_new(f.server, hooks, 1, &f.connections[0]), ST_OK);
+        int status = asked(&f, "GET", "keys/?recursive=true",
+                           limit / STARVED_STEP % 2 ? user : "root:p", "");
+        if (status != 0 && status != 200 && status != 429 && status != 500)
+            fail_msg("%d with %zu bytes: %s", status, limit, (const char *)f.out[0].ptr);
+        served += status == 200;
+        starved += status != 200;
+        hang_up(&f, 0);
+        account_unref(account);
+        budget_free(budget);
+    }
+    assert_true(served > 0 && starved > 0);
+    fixture_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_passwords_are_refused),
+        cmocka_unit_test(who_comes_when_too_many_passwords_wait_is_sent_away),
+        cmocka_unit_test(who_leaves_while_his_password_is_hashed_is_forgotten),
+        cmocka_unit_test(who_leaves_at_any_step_leaves_nothing_behind),
+        cmocka_unit_test(changes_at_the_same_time_are_all_kept),
+        cmocka_unit_test(what_cannot_be_read_opens_nothing),
+        cmocka_unit_test(want_of_memory_is_not_told_as_a_wrong_password),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,349 @@
+/* What v2 says about the cluster, of which one member is at work; and its statistics. */
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "codec/json/tree.h"
+#include "codec/json/writer.h"
+#include "etcd/member_id.h"
+#include "etcd/service/member_change.h"
+#include "etcd/v2/v2.h"
+#include "net/url.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void write_id(struct json_writer *w, const char *name, uint64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIx64, id);
+    json_key(w, name);
+    json_text(w, text);
+}
+
+/* Those that never started have no name and serve no clients. */
+static void write_member(struct json_writer *w, const struct etcd_face *face,
+                         const struct engine_member *member)
+{
+    const struct etcd_config *config = face->config;
+    bool self = member->id == face->identity.member_id;
+    json_begin_object(w);
+    write_id(w, "id", member->id);
+    json_key(w, "name");
+    json_text(w, self ? config->member_name : "");
+    json_key(w, "peerURLs");
+    json_strings(w, member->peer_urls, member->peer_url_count);
+    json_key(w, "clientURLs");
+    json_strings(w, config->client_urls, self ? config->client_url_count : 0);
+    json_end_object(w);
+}
+
+/* Ends the text and answers with it. */
+static void reply(struct http_exchange *x, const struct etcd_face *face, struct json_writer *w,
+                  unsigned status, const char *ending)
+{
+    if (json_writer_finish(w) == ST_OK && buf_append_text(w->out, ending) == ST_OK)
+        v2_reply_json(x, face, status, buf_slice(w->out));
+    else
+        http_abort(x);
+}
+
+/* -- Members -- */
+
+struct v2_members {
+    struct v2_call call; /* first */
+    struct engine_members members;
+    bool leader; /* it alone is asked for */
+};
+
+static void members_fini(struct v2_call *call)
+{
+    (void)call;
+}
+
+static void reply_list(struct v2_members *m)
+{
+    AUTO(buf_fini) struct buf body = {0};
+    struct json_writer w;
+    const struct etcd_face *face = m->call.face;
+    json_writer_init(&w, &body);
+    if (!m->leader) {
+        json_begin_object(&w);
+        json_key(&w, "members");
+        json_begin_array(&w);
+    }
+    for (size_t i = 0; i < m->members.count; i++) {
+        if (!m->leader || m->members.list[i].id == face->identity.member_id)
+            write_member(&w, face, &m->members.list[i]);
+    }
+    if (!m->leader) {
+        json_end_array(&w);
+        json_end_object(&w);
+    }
+    reply(m->call.exchange, face, &w, 200, "\n");
+}
+
+static void reply_added(struct v2_members *m)
+{
+    AUTO(buf_fini) struct buf body = {0};
+    struct json_writer w;
+    json_writer_init(&w, &body);
+    write_member(&w, m->call.face, &m->members.member);
+    reply(m->call.exchange, m->call.face, &w, 201, "\n");
+}
+
+static void reply_no_such(struct http_exchange *x, const struct etcd_face *face, struct slice id)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "No such member: %.*s", (int)size_min(id.len, 64), id.ptr);
+    v2_reply_message(x, face, 404, text);
+}
+
+/* As etcd 3.4, which tells apart what clients can mend. */
+static void reply_failed(struct v2_members *m, enum status status)
+{
+    struct http_exchange *x = m->call.exchange;
+    const struct etcd_face *face = m->call.face;
+    char id[24];
+    snprintf(id, sizeof(id), "%" PRIx64, m->members.member.id);
+    if (status == ST_PEER_URL_EXIST)
+        v2_reply_message(x, face, 409, "membership: peerURL exists");
+    else if (status == ST_MEMBER_EXIST)
+        v2_reply_message(x, face, 409, "membership: ID exists");
+    else if (status == ST_MEMBER_NOT_FOUND)
+        reply_no_such(x, face, slice_from_text(id));
+    else
+        v2_reply_message(x, face, 500, "Internal Server Error");
+}
+
+static void members_done(struct engine_op *op)
+{
+    struct v2_members *m = CONTAINER_OF(op, struct v2_members, members.op);
+    enum status status = op->status;
+    member_change_log(m->call.face, &m->members);
+    if (!v2_call_done(&m->call))
+        return;
+    if (status != ST_OK)
+        reply_failed(m, status);
+    else if (m->members.call == ENGINE_MEMBER_LIST)
+        reply_list(m);
+    else if (m->members.call == ENGINE_MEMBER_ADD)
+        reply_added(m);
+    else
+        v2_reply_json(m->call.exchange, m->call.face, 204, SLICE_EMPTY);
+}
+
+/* {"peerURLs": […]}. ST_INVALID, with the text for it. */
+static enum status read_urls(struct v2_members *m, struct slice body, struct error *error)
+{
+    struct json_node *root;
+    TRY(json_tree_read(&m->call.arena, body, &root, error));
+    struct json_node *array = json_node_named(root, "peerURLs");
+    size_t count = 0;
+    struct slice *urls = arena_calloc(&m->call.arena, ENGINE_PEER_URLS_MAX, sizeof(*urls));
+    if (!urls)
+        return error_set(error, ST_NOMEM, "out of memory");
+    for (struct json_node *item; (item = json_node_item(array, count)) != NULL; count++) {
+        if (count == ENGINE_PEER_URLS_MAX)
+            return error_set(error, ST_INVALID, "too many URLs");
+        TRY(json_node_text(item, &m->call.arena, &urls[count]));
+        TRY(url_check(urls[count], error));
+    }
+    if (count == 0)
+        return error_set(error, ST_INVALID, "no valid URLs given");
+    return member_change_urls(urls, count, true, &m->members.member);
+}
+
+static bool is_json(const struct http_request *request)
+{
+    struct slice type;
+    if (!http_request_get(request, SLICE_LITERAL("content-type"), &type))
+        return false;
+    const uint8_t *end = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.ptr);
+    return slice_equal(type, SLICE_LITERAL("application/json"));
+}
+
+/* False: it was answered. */
+static bool read_body(struct v2_members *m, const struct http_request *request)
+{
+    struct error error = {0};
+    if (!is_json(request)) {
+        v2_reply_message(m->call.exchange, m->call.face, 415,
+                         "Bad Content-Type, accept application/json");
+        return false;
+    }
+    enum status status = read_urls(m, request->body, &error);
+    if (status == ST_OK)
+        return true;
+    v2_reply_message(m->call.exchange, m->call.face, 400,
+                     error.text[0] ? error.text : status_text(status));
+    return false;
+}
+
+/* "/v2/members/8e9e05c52164694d". False: it was answered. */
+static bool read_id(struct v2_members *m, struct slice text)
+{
+    char digits[17] = "", *end;
+    if (text.len == 0) {
+        http_reply_text(m->call.exchange, 405, SLICE_LITERAL("Method Not Allowed\n"));
+        return false;
+    }
+    if (text.len < sizeof(digits))
+        slice_copy((uint8_t *)digits, text);
+    m->members.member.id = strtoull(digits, &end, 16);
+    if (*end == '\0' && end != digits && strspn(digits, "0123456789abcdefABCDEF") == text.len)
+        return true;
+    reply_no_such(m->call.exchange, m->call.face, text);
+    return false;
+}
+
+/* False: it was answered. */
+static bool read_request(struct v2_members *m, const struct http_request *request)
+{
+    size_t prefix = size_min(request->path.len, strlen("/v2/members/"));
+    struct slice rest = slice_sub(request->path, prefix, request->path.len - prefix);
+    struct engine_members *members = &m->members;
+    if (slice_equal(request->method, SLICE_LITERAL("POST"))) {
+        members->call = ENGINE_MEMBER_ADD;
+        return read_body(m, request);
+    }
+    if (slice_equal(request->method, SLICE_LITERAL("DELETE"))) {
+        members->call = ENGINE_MEMBER_REMOVE;
+        return read_id(m, rest);
+    }
+    if (slice_equal(request->method, SLICE_LITERAL("PUT"))) {
+        members->call = ENGINE_MEMBER_UPDATE;
+        return read_id(m, rest) && read_body(m, request);
+    }
+    members->call = ENGINE_MEMBER_LIST;
+    m->leader = slice_equal(rest, SLICE_LITERAL("leader"));
+    if (rest.len == 0 || m->leader)
+        return true;
+    v2_reply_message(m->call.exchange, m->call.face, 404, "Not found");
+    return false;
+}
+
+static void run_members(struct v2_call *call)
+{
+    struct v2_members *m = CONTAINER_OF(call, struct v2_members, call);
+    if (!read_request(m, http_exchange_request(call->exchange)))
+        return;
+    if (m->members.call == ENGINE_MEMBER_ADD)
+        m->members.member.id =
+            member_id_make_at(m->members.member.peer_urls, m->members.member.peer_url_count,
+                              clock_real_ns(clock_system()) / NS_PER_S);
+    m->members.op.done = members_done;
+    m->members.op.arena = &call->arena;
+    v2_call_start(call);
+    engine_members(call->face->shard, &m->members);
+}
+
+static bool admit_members(struct http_exchange *x, void *service,
+                          const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET,POST,DELETE,PUT");
+}
+
+static void members(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct etcd_face *face = service;
+    struct v2_members *m = xcalloc(1, sizeof(*m));
+    m->call = (struct v2_call){.exchange = x, .face = face, .fini = members_fini};
+    arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
+    arena_charge(&m->call.arena, http_exchange_account(x));
+    http_exchange_set_user(x, &m->call);
+    bool looks = slice_equal(request->method, SLICE_LITERAL("GET"));
+    v2_guard(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT, run_members);
+}
+
+/* -- The rest -- */
+
+static bool admit_machines(struct http_exchange *x, void *service,
+                           const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET,HEAD");
+}
+
+static bool admit_stats(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    return v2_admits(x, service, request, "GET");
+}
+
+static void machines(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)request;
+    const struct etcd_config *config = ((struct etcd_face *)service)->config;
+    AUTO(buf_fini) struct buf body = {0};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < config->client_url_count && status == ST_OK; i++)
+        status =
+            buf_append_format(&body, "%s%.*s", i ? ", " : "", SLICE_ARGS(config->client_urls[i]));
+    if (status == ST_OK)
+        http_respond(x, 200, HTTP_TEXT_PLAIN, buf_slice(&body));
+    else
+        http_abort(x);
+}
+
+/* One member is its own leader; there are no messages between members to count. */
+static void stats_self(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct etcd_face *face = service;
+    AUTO(buf_fini) struct buf body = {0};
+    struct json_writer w;
+    (void)request;
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key(&w, "name");
+    json_text(&w, face->config->member_name);
+    write_id(&w, "id", face->identity.member_id);
+    json_key(&w, "state");
+    json_text(&w, "StateLeader");
+    json_key(&w, "leaderInfo");
+    json_begin_object(&w);
+    write_id(&w, "leader", face->identity.member_id);
+    json_end_object(&w);
+    json_key(&w, "recvAppendRequestCnt");
+    json_i64(&w, 0);
+    json_key(&w, "sendAppendRequestCnt");
+    json_i64(&w, 0);
+    json_end_object(&w);
+    reply(x, face, &w, 200, "");
+}
+
+static void stats_leader(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct etcd_face *face = service;
+    AUTO(buf_fini) struct buf body = {0};
+    struct json_writer w;
+    (void)request;
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    write_id(&w, "leader", face->identity.member_id);
+    json_key(&w, "followers");
+    json_begin_object(&w);
+    json_end_object(&w);
+    json_end_object(&w);
+    reply(x, face, &w, 200, "");
+}
+
+/* The store counts by methods of v3 (/metrics); by actions of v2 nobody does. */
+static void stats_store(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)request;
+    v2_reply_message(x, service, 501, "operations are counted in /metrics");
+}
+
+static const struct http_route routes[] = {
+    {"/v2/members", admit_members, members, v2_call_on_end, 0},
+    {"/v2/members/", admit_members, members, v2_call_on_end, 0},
+    {"/v2/machines", admit_machines, machines, NULL, 0},
+    {"/v2/stats/self", admit_stats, stats_self, NULL, 0},
+    {"/v2/stats/leader", admit_stats, stats_leader, NULL, 0},
+    {"/v2/stats/store", admit_stats, stats_store, NULL, 0},
+};
+
+enum status v2_members_add(struct etcd_face *face)
+{
+    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+}

@@ -1,0 +1,543 @@
+#include "kube/custom/schema/check.h"
+#include "kube/custom/schema/go_text.h"
+#include "kube/custom/schema/structural.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
+
+static const struct json_node *object_of(const struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_OBJECT ? member : NULL;
+}
+
+static bool has_type(const struct json_node *node, const char *type)
+{
+    return json_node_is_text(json_node_named(node, "type"), type);
+}
+
+static bool is_empty_text(const struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return !member || member->type != JSON_TYPE_STRING || !member->text.len;
+}
+
+static const char *const extensions[] = {"x-kubernetes-preserve-unknown-fields",
+                                         "x-kubernetes-embedded-resource",
+                                         "x-kubernetes-int-or-string"};
+
+/* -- Structural: the type of everything is known without looking at values -- */
+
+static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
+                         bool skip_first_all_of);
+
+/* What stands below allOf, anyOf, oneOf and not says nothing of types. */
+static void check_nested(struct check *c, const struct json_node *node, bool skip_any_of)
+{
+    static const struct {
+        const char *key, *why;
+    } empty[] = {
+        {"type", "must be empty to be structural"},
+        {"additionalProperties", "must be undefined to be structural"},
+        {"default", "must be undefined to be structural"},
+        {"title", "must be empty to be structural"},
+        {"description", "must be empty to be structural"},
+        {"x-kubernetes-list-map-keys", "must be empty to be structural"},
+        {"x-kubernetes-list-type", "must be undefined to be structural"},
+        {"x-kubernetes-map-type", "must be undefined to be structural"},
+        {"x-kubernetes-validations", "must be empty to be structural"},
+    };
+    const struct json_node *items = object_of(node, "items"),
+                           *fields = object_of(node, "properties");
+    check_values(c, node, skip_any_of, false);
+    if (items) {
+        size_t before = check_enter(c, ".items");
+        check_nested(c, items, false);
+        check_leave(c, before);
+    }
+    for (const struct json_node *field = fields ? fields->first : NULL; field;
+         field = field->next) {
+        size_t before = check_enter_property(c, field->key);
+        check_nested(c, field, false);
+        check_leave(c, before);
+    }
+    for (size_t i = 0; i < COUNT_OF(empty); i++)
+        if (check_has(node, empty[i].key))
+            check_forbidden(c, empty[i].key, empty[i].why);
+    if (check_is_true(node, "nullable"))
+        check_forbidden(c, "nullable", "must be false to be structural");
+    for (size_t i = 0; i < COUNT_OF(extensions); i++)
+        if (check_is_true(node, extensions[i]))
+            check_forbidden(c, extensions[i], "must be false to be structural");
+    if (fields && json_node_named(fields, "metadata"))
+        check_forbidden(c, "properties[metadata]", "must not be specified in a nested context");
+}
+
+static void check_each(struct check *c, const struct json_node *node, const char *key,
+                       bool skip_first)
+{
+    const struct json_node *list = check_array(node, key);
+    size_t at = 0;
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
+        size_t before = check_enter(c, ".%s[%zu]", key, at);
+        check_nested(c, item, skip_first && at == 0);
+        check_leave(c, before);
+    }
+}
+
+static void check_pattern(struct check *c, const struct json_node *node)
+{
+    const struct json_node *pattern = json_node_named(node, "pattern");
+    const struct regex *regex;
+    struct slice text;
+    struct error error = {0};
+    char why[640];
+    if (json_node_text(pattern, c->arena, &text) != ST_OK)
+        c->faults->no_memory = true;
+    if (!text.len)
+        return;
+    switch (patterns_get(&c->patterns, text, &regex, &text, &error)) {
+    case ST_INVALID:
+    case ST_LIMIT:
+        snprintf(why, sizeof(why), "must be a valid regular expression, but isn't: %s", error.text);
+        check_invalid(c, "pattern", pattern, why);
+        break;
+    case ST_NOMEM:
+        c->faults->no_memory = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
+                         bool skip_first_all_of)
+{
+    const struct json_node *not = object_of(node, "not");
+    if (!skip_any_of)
+        check_each(c, node, "anyOf", false);
+    check_each(c, node, "allOf", skip_first_all_of);
+    check_each(c, node, "oneOf", false);
+    if (not ) {
+        size_t before = check_enter(c, ".not");
+        check_nested(c, not, false);
+        check_leave(c, before);
+    }
+    check_pattern(c, node);
+}
+
+/* anyOf: [{type: integer}, {type: string}], as it may stand beside x-kubernetes-int-or-string. */
+static bool is_int_or_string(const struct json_node *node)
+{
+    const struct json_node *list = check_array(node, "anyOf");
+    if (!list || list->count != 2)
+        return false;
+    return list->first->count == 1 && has_type(list->first, "integer") && list->last->count == 1 &&
+           has_type(list->last, "string");
+}
+
+static void check_type_given(struct check *c, const struct json_node *node, enum level level)
+{
+    static const char *const why[] = {
+        [LEVEL_ROOT] = "must not be empty at the root",
+        [LEVEL_ITEM] = "must not be empty for specified array items",
+        [LEVEL_FIELD] = "must not be empty for specified object fields",
+    };
+    bool empty = is_empty_text(node, "type");
+    if (check_is_true(node, "x-kubernetes-embedded-resource") && !has_type(node, "object")) {
+        static const char embedded[] = "must be object if x-kubernetes-embedded-resource is true";
+        if (empty)
+            check_required(c, "type", embedded);
+        else
+            check_invalid(c, "type", json_node_named(node, "type"), embedded);
+    } else if (empty && !check_is_true(node, "x-kubernetes-int-or-string") &&
+               !check_is_true(node, "x-kubernetes-preserve-unknown-fields")) {
+        check_required(c, "type", why[level]);
+    }
+    if (level == LEVEL_ROOT && !empty && !has_type(node, "object"))
+        check_invalid(c, "type", json_node_named(node, "type"), "must be object at the root");
+}
+
+/* Metadata is what it is; of its own only the names may be restricted. */
+static void check_root_metadata(struct check *c, const struct json_node *metadata)
+{
+    const struct json_node *fields = object_of(metadata, "properties");
+    bool fine = true;
+    for (const struct json_node *field = fields ? fields->first : NULL; field; field = field->next)
+        fine = fine && (slice_equal(field->key, SLICE_LITERAL("name")) ||
+                        slice_equal(field->key, SLICE_LITERAL("generateName")));
+    for (const struct json_node *member = metadata->first; member; member = member->next)
+        fine = fine && (slice_equal(member->key, SLICE_LITERAL("type")) ||
+                        slice_equal(member->key, SLICE_LITERAL("properties")) ||
+                        slice_equal(member->key, SLICE_LITERAL("default")));
+    if (!fine)
+        check_forbidden(c, "",
+                        "must not specify anything other than name and generateName, but metadata "
+                        "is implicitly specified");
+}
+
+static void check_meta(struct check *c, const struct json_node *fields, enum level level,
+                       bool embedded)
+{
+    static const char *const names[] = {"kind", "apiVersion", "metadata"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_node *field = json_node_named(fields, names[i]);
+        if (!field)
+            continue;
+        size_t before = check_enter(c, ".properties[%s]", names[i]);
+        const char *type = i < 2 ? "string" : "object";
+        if ((level == LEVEL_ROOT || embedded) && !has_type(field, type)) {
+            const struct json_node *given = json_node_named(field, "type");
+            check_invalid(c, "type", given, i < 2 ? "must be string" : "must be object");
+        }
+        if (level == LEVEL_ROOT && i == 2)
+            check_root_metadata(c, field);
+        check_leave(c, before);
+    }
+}
+
+static void check_structural(struct check *c, const struct json_node *node, enum level level)
+{
+    const struct json_node *items = object_of(node, "items"),
+                           *fields = object_of(node, "properties");
+    const struct json_node *additional = json_node_named(node, "additionalProperties");
+    bool embedded = check_is_true(node, "x-kubernetes-embedded-resource");
+    bool either = check_is_true(node, "x-kubernetes-int-or-string");
+    if (has_type(node, "array") && !check_has(node, "items"))
+        check_required(c, "items", "must be specified");
+    if (items) {
+        size_t before = check_enter(c, ".items");
+        check_structural(c, items, LEVEL_ITEM);
+        check_leave(c, before);
+    }
+    for (const struct json_node *field = fields ? fields->first : NULL; field;
+         field = field->next) {
+        size_t before = check_enter_property(c, field->key);
+        check_structural(c, field, LEVEL_FIELD);
+        check_leave(c, before);
+    }
+    if (additional && level == LEVEL_ROOT)
+        check_forbidden(c, "additionalProperties", "must not be used at the root");
+    if (additional && additional->type == JSON_TYPE_OBJECT) {
+        size_t before = check_enter(c, ".additionalProperties");
+        check_structural(c, additional, LEVEL_FIELD);
+        check_leave(c, before);
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (either && check_is_true(node, extensions[i]))
+            check_invalid(c, extensions[i], json_node_named(node, extensions[i]),
+                          "must be false if x-kubernetes-int-or-string is true");
+    const struct json_node *all_of = check_array(node, "allOf");
+    check_values(c, node, is_int_or_string(node),
+                 all_of && all_of->first && is_int_or_string(all_of->first));
+    check_type_given(c, node, level);
+    if (embedded && additional)
+        check_forbidden(c, "additionalProperties",
+                        "must not be used if x-kubernetes-embedded-resource is set");
+    if (fields)
+        check_meta(c, fields, level, embedded);
+    if (embedded && !check_is_true(node, "x-kubernetes-preserve-unknown-fields") &&
+        (!fields || !fields->count))
+        check_required(c, "properties",
+                       "must not be empty if x-kubernetes-embedded-resource is true without "
+                       "x-kubernetes-preserve-unknown-fields");
+}
+
+/* -- Keywords -- */
+
+static void check_keywords(struct check *c, const struct json_node *node)
+{
+    static const char *const types[] = {"array",  "boolean", "integer",
+                                        "number", "object",  "string"};
+    static const char *const not_supported[] = {
+        "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"};
+    bool known = is_empty_text(node, "type");
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        known = known || has_type(node, types[i]);
+    if (!known)
+        check_unsupported(c, "type", json_node_named(node, "type"),
+                          "\"array\", \"boolean\", \"integer\", \"number\", \"object\", "
+                          "\"string\"");
+    for (size_t i = 0; i < COUNT_OF(not_supported); i++) {
+        char why[64];
+        snprintf(why, sizeof(why), "%s is not supported", not_supported[i]);
+        if (check_has(node, not_supported[i]))
+            check_forbidden(c, not_supported[i], why);
+    }
+    if (has_type(node, "null"))
+        check_forbidden(c, "type", "type cannot be set to null, use nullable as an alternative");
+    if (check_array(node, "items"))
+        check_forbidden(c, "items", "items must be a schema object and not an array");
+    if (check_is_true(node, "uniqueItems"))
+        check_forbidden(c, "uniqueItems",
+                        "uniqueItems cannot be set to true since the runtime complexity becomes "
+                        "quadratic");
+    const struct json_node *preserve =
+        json_node_named(node, "x-kubernetes-preserve-unknown-fields");
+    if (preserve && preserve->type == JSON_TYPE_BOOL && !preserve->truth)
+        check_invalid(c, "x-kubernetes-preserve-unknown-fields",
+                      json_node_named(node, "x-kubernetes-preserve-unknown-fields"),
+                      "must be true or undefined");
+}
+
+static void check_list_keys(struct check *c, const struct json_node *node,
+                            const struct json_node *items)
+{
+    const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
+    const struct json_node *fields = object_of(items, "properties");
+    const struct json_node *required = check_array(items, "required");
+    if (!keys || !check_few(c, "x-kubernetes-list-map-keys", keys, KUBE_LIST_KEYS_MAX))
+        return;
+    for (const struct json_node *key = keys->first; key; key = key->next) {
+        const struct json_node *field = json_node_member(fields, key->text);
+        const struct json_node *same = required ? required->first : NULL;
+        if (!field) {
+            check_invalid(c, "x-kubernetes-list-map-keys", keys,
+                          "entries must all be names of item properties");
+            continue;
+        }
+        while (same && !json_node_equal(same, key))
+            same = same->next;
+        size_t before = check_enter(c, ".items.properties[%.*s]", SLICE_ARGS(key->text));
+        if (has_type(field, "array") || has_type(field, "object"))
+            check_invalid(c, "type", json_node_named(items, "type"),
+                          "must be a scalar type if parent array's x-kubernetes-list-type is map");
+        if (!same && !check_has(field, "default"))
+            check_required(c, "default",
+                           "this property is in x-kubernetes-list-map-keys, so it must have a "
+                           "default or be a required property");
+        if (check_is_true(field, "nullable"))
+            check_forbidden(c, "nullable",
+                            "this property is in x-kubernetes-list-map-keys, so it cannot be "
+                            "nullable");
+        check_leave(c, before);
+    }
+}
+
+static void check_list(struct check *c, const struct json_node *node)
+{
+    static const char key[] = "x-kubernetes-list-type";
+    const struct json_node *type = json_node_named(node, key), *items = object_of(node, "items");
+    const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
+    bool map = json_node_is_text(type, "map"), set = json_node_is_text(type, "set");
+    if (type && !has_type(node, "array")) {
+        static const char why[] = "must be array if x-kubernetes-list-type is specified";
+        if (is_empty_text(node, "type"))
+            check_required(c, "type", why);
+        else
+            check_invalid(c, "type", json_node_named(node, "type"), why);
+    }
+    if (type && !map && !set && !json_node_is_text(type, "atomic"))
+        check_unsupported(c, key, type, "\"atomic\", \"set\", \"map\"");
+    if (keys && keys->count && !map)
+        check_required(c, key, "must be map if x-kubernetes-list-map-keys is non-empty");
+    if (map && (!keys || !keys->count))
+        check_required(c, "x-kubernetes-list-map-keys",
+                       "must not be empty if x-kubernetes-list-type is map");
+    if (map && items && !has_type(items, "object"))
+        check_invalid(c, "items.type", json_node_named(items, "type"),
+                      "must be object if parent array's x-kubernetes-list-type is map");
+    if (map && items && has_type(items, "object"))
+        check_list_keys(c, node, items);
+    if ((map || set) && items && check_is_true(items, "nullable"))
+        check_forbidden(c, "items.nullable",
+                        map ? "cannot be nullable when x-kubernetes-list-type is map"
+                            : "cannot be nullable when x-kubernetes-list-type is set");
+}
+
+static void check_openapi(struct check *c, const struct json_node *node, bool root,
+                          const char *no_default);
+
+static void check_openapi_each(struct check *c, const struct json_node *node, const char *key,
+                               const char *no_default)
+{
+    const struct json_node *list = check_array(node, key);
+    size_t at = 0;
+    for (const struct json_node *item = list ? list->first : NULL; item; item = item->next, at++) {
+        size_t before = check_enter(c, ".%s[%zu]", key, at);
+        check_openapi(c, item, false, no_default);
+        check_leave(c, before);
+    }
+}
+
+static void check_openapi_fields(struct check *c, const struct json_node *fields, bool root,
+                                 const char *no_default)
+{
+    static const char *const metas[] = {"in top-level metadata", "in top-level kind",
+                                        "in top-level apiVersion"};
+    for (const struct json_node *field = fields->first; field; field = field->next) {
+        const char *why = no_default;
+        for (size_t i = 0; root && i < COUNT_OF(metas); i++)
+            if (slice_equal(field->key, slice_from_text(metas[i] + strlen("in top-level "))))
+                why = metas[i];
+        size_t before = check_enter_property(c, field->key);
+        check_openapi(c, field, false, why);
+        check_leave(c, before);
+    }
+}
+
+/* no_default: why there may be none; NULL: there may be. */
+static void check_openapi(struct check *c, const struct json_node *node, bool root,
+                          const char *no_default)
+{
+    const struct json_node *fields = object_of(node, "properties");
+    const struct json_node *additional = json_node_named(node, "additionalProperties");
+    static const char *const below[] = {"items", "not", "additionalProperties"};
+    check_keywords(c, node);
+    if (no_default && check_has(node, "default")) {
+        char why[128];
+        snprintf(why, sizeof(why), "must not be set %s", no_default);
+        check_forbidden(c, "default", why);
+    }
+    if (additional && fields && fields->count &&
+        !(additional->type == JSON_TYPE_BOOL && additional->truth))
+        check_forbidden(c, "additionalProperties",
+                        "additionalProperties and properties are mutual exclusive");
+    if (fields)
+        check_openapi_fields(c, fields, root, no_default);
+    for (size_t i = 0; i < COUNT_OF(below); i++) {
+        const struct json_node *child = object_of(node, below[i]);
+        if (!child)
+            continue;
+        size_t before = check_enter(c, ".%s", below[i]);
+        check_openapi(c, child, false, no_default);
+        check_leave(c, before);
+    }
+    check_openapi_each(c, node, "allOf", no_default);
+    check_openapi_each(c, node, "oneOf", no_default);
+    check_openapi_each(c, node, "anyOf", no_default);
+    check_list(c, node);
+}
+
+/* -- Defaults -- */
+
+/* All of a definition take no more steps than the validation of an object. */
+static void check_default(struct check *c, const struct schema *schema)
+{
+    if (c->steps <= 0)
+        return; /* which was told */
+    struct json_node *copy = json_node_copy(c->arena, schema->preset);
+    size_t before = check_enter(c, ".default");
+    if (!copy || schema_prune(schema, copy, schema->embedded, NULL) != ST_OK)
+        c->faults->no_memory = true;
+    else if (!json_node_equal(copy, schema->preset))
+        check_invalid(c, "", schema->preset, "must not have unknown fields");
+    else
+        schema_validate_within(schema, schema->preset, NULL, buf_slice(&c->path), c->arena,
+                               &c->steps, c->faults);
+    check_leave(c, before);
+}
+
+static void check_defaults(struct check *c, const struct schema *schema)
+{
+    if (schema->preset)
+        check_default(c, schema);
+    if (schema->items) {
+        size_t before = check_enter(c, ".items");
+        check_defaults(c, schema->items);
+        check_leave(c, before);
+    }
+    for (size_t i = 0; i < schema->property_count; i++) {
+        size_t before = check_enter_property(c, schema->properties[i].name);
+        check_defaults(c, schema->properties[i].schema);
+        check_leave(c, before);
+    }
+}
+
+/* -- The whole -- */
+
+/* With a status of its own the root may say little. */
+static void check_root(struct check *c, const struct json_node *schema)
+{
+    static const char *const never[] = {"default", "enum",  "maxProperties", "minProperties",
+                                        "allOf",   "oneOf", "anyOf",         "not"};
+    for (size_t i = 0; i < COUNT_OF(never); i++) {
+        if (!check_has(schema, never[i]))
+            continue;
+        check_invalid(c, "", schema,
+                      "only [Description Type Format Title Maximum ExclusiveMaximum Minimum "
+                      "ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems "
+                      "MultipleOf Required Items Properties ExternalDocs Example "
+                      "XPreserveUnknownFields XValidations] fields are allowed at the root of the "
+                      "schema if the status subresource is enabled");
+        return;
+    }
+}
+
+static int fault_order(const void *a, const void *b)
+{
+    const struct kube_fault *x = *(struct kube_fault *const *)a;
+    const struct kube_fault *y = *(struct kube_fault *const *)b;
+    int order = slice_compare(x->field, y->field);
+    return order ? order : slice_compare(x->message, y->message);
+}
+
+/* Those behind `before`, as Kubernetes sorts them. */
+static void sort_faults(struct kube_faults *faults, struct kube_fault *before)
+{
+    struct kube_fault *list[KUBE_FAULTS_MAX] = {NULL},
+                      **at = before ? &before->next : &faults->first;
+    size_t count = 0;
+    for (struct kube_fault *fault = *at; fault; fault = fault->next)
+        list[count++] = fault;
+    qsort(list, count, sizeof(list[0]), fault_order);
+    for (size_t i = 0; i < count; i++) {
+        *at = faults->last = list[i];
+        at = &list[i]->next;
+    }
+    *at = NULL;
+}
+
+/* Once, however many versions it is true of. */
+static void add_warning(struct check *c, struct buf *warning, const char *text, struct slice more)
+{
+    if (warning->len && memmem(warning->ptr, warning->len, text, strlen(text)))
+        return;
+    if (warning->len && buf_append_text(warning, "; ") != ST_OK)
+        c->faults->no_memory = true;
+    if (buf_append_format(warning, "%s%.*s", text, SLICE_ARGS(more)) != ST_OK)
+        c->faults->no_memory = true;
+}
+
+static void check_compiled(struct check *c, const struct json_node *schema, struct buf *warning)
+{
+    const struct schema *compiled;
+    struct schema_traits traits = {0};
+    struct error error = {0};
+    enum status status = schema_compile(c->arena, &c->patterns, schema, &compiled, &traits, &error);
+    if (status != ST_OK) {
+        check_invalid(c, "", NULL,
+                      status == ST_NOMEM ? "it takes more memory than a schema may" : error.text);
+        return;
+    }
+    check_defaults(c, compiled);
+    if (traits.has_rules)
+        add_warning(c, warning, "x-kubernetes-validations are kept, but not checked here",
+                    SLICE_EMPTY);
+    if (traits.has_odd_patterns)
+        add_warning(c, warning,
+                    "patterns with classes of Unicode properties are kept, but not checked here",
+                    SLICE_EMPTY);
+    if (traits.odd_format.len)
+        add_warning(c, warning, "unrecognized format ", traits.odd_format);
+}
+
+void check_schema(struct check *c, const struct json_node *schema, bool has_status,
+                  struct buf *warning)
+{
+    size_t before = check_enter(c, ".openAPIV3Schema");
+    struct kube_fault *last = c->faults->last;
+    if (has_status)
+        check_root(c, schema);
+    if (check_is_true(schema, "nullable"))
+        check_forbidden(c, "nullable", "nullable cannot be true at the root");
+    struct kube_fault *outer = c->faults->last;
+    check_structural(c, schema, LEVEL_ROOT);
+    sort_faults(c->faults, outer);
+    if (c->faults->last == last)
+        check_compiled(c, schema, warning);
+    check_openapi(c, schema, true, NULL);
+    check_leave(c, before);
+}

@@ -1,0 +1,86 @@
+#include "kube/custom/schema/go_text.h"
+
+#include "codec/json/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The escape of a byte, or NULL for one that stands for itself. */
+static const char *escape_of(uint8_t c, char text[8])
+{
+    static const char letters[] = "abfnrtv", bytes[] = "\a\b\f\n\r\t\v";
+    const char *at = c ? strchr(bytes, c) : NULL;
+    if (c == '"' || c == '\\')
+        snprintf(text, 8, "\\%c", c);
+    else if (at)
+        snprintf(text, 8, "\\%c", letters[at - bytes]);
+    else if (c < 0x20 || c == 0x7f)
+        snprintf(text, 8, "\\x%02x", c);
+    else
+        return NULL;
+    return text;
+}
+
+enum status go_quote(struct slice text, struct buf *to)
+{
+    char escape[8];
+    TRY(buf_append_text(to, "\""));
+    text.len = size_min(text.len, GO_SHOWN_BYTES_MAX);
+    for (size_t i = 0; i < text.len; i++) {
+        if (escape_of(text.ptr[i], escape))
+            TRY(buf_append_text(to, escape));
+        else
+            TRY(buf_append(to, slice_sub(text, i, 1)));
+    }
+    return buf_append_text(to, "\"");
+}
+
+bool go_is_float(struct slice digits)
+{
+    int64_t whole;
+    for (size_t i = 0; i < digits.len; i++)
+        if (strchr(".eE", digits.ptr[i]))
+            return true;
+    return !json_number_i64(digits, &whole);
+}
+
+const char *go_float(double number, char text[GO_FLOAT_BYTES])
+{
+    int precision = 1;
+    do
+        snprintf(text, GO_FLOAT_BYTES, "%.*e", precision - 1, number);
+    while (strtod(text, NULL) != number && precision++ < 17);
+    const char *e = strchr(text, 'e');
+    int exponent = e ? (int)strtol(e + 1, NULL, 10) : 0;
+    if (exponent < -4 || exponent >= 21)
+        return text;
+    int decimals = precision - 1 - exponent;
+    snprintf(text, GO_FLOAT_BYTES, "%.*f", decimals > 0 ? decimals : 0, number);
+    return text;
+}
+
+static enum status append_json(const struct json_node *value, struct buf *to)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(json_tree_write(value, &text));
+    return buf_append(to, slice_sub(buf_slice(&text), 0, size_min(text.len, GO_SHOWN_BYTES_MAX)));
+}
+
+enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to)
+{
+    struct slice text;
+    char number[GO_FLOAT_BYTES], digits[64];
+    switch ((enum json_type)value->type) {
+    case JSON_TYPE_STRING:
+        TRY(json_node_text(value, arena, &text));
+        return go_quote(text, to);
+    case JSON_TYPE_NUMBER:
+        if (!go_is_float(value->text) || value->text.len >= sizeof(digits))
+            return buf_append(to, slice_sub(value->text, 0, size_min(value->text.len, 64)));
+        slice_copy(digits, value->text);
+        digits[value->text.len] = '\0';
+        return buf_append_text(to, go_float(strtod(digits, NULL), number));
+    default:
+        return append_json(value, to);
+    }
+}

@@ -1,0 +1,25 @@
+/* Values as Go's fmt and Kubernetes' field errors print them. */
+#ifndef VIGIL_KUBE_CUSTOM_SCHEMA_GO_TEXT_H
+#define VIGIL_KUBE_CUSTOM_SCHEMA_GO_TEXT_H
+
+#include "codec/json/tree.h"
+
+/* Of a value shown in an error; the rest is cut off. */
+enum { GO_SHOWN_BYTES_MAX = 4096 };
+
+/* %q: with quotes and escapes. */
+MUST_CHECK
+enum status go_quote(struct slice text, struct buf *to);
+
+/* As a bad value in a cause: a string quoted, a number or bool plain, others as JSON. */
+MUST_CHECK
+enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to);
+
+/* %v of a float64: 1.5, 3, 1e+21. Returns text. */
+enum { GO_FLOAT_BYTES = 40 };
+const char *go_float(double number, char text[GO_FLOAT_BYTES]);
+
+/* The digits have a point or an exponent, or are too many for 64 bits: a float64 in Go. */
+bool go_is_float(struct slice digits);
+
+#endif

@@ -1,0 +1,174 @@
+#include "kube/custom/schema/pool.h"
+
+#include "base/lock.h"
+#include "base/random.h"
+#include "base/xalloc.h"
+#include "kube/custom/regex/patterns.h"
+
+#include <stdlib.h>
+
+struct schema_pool {
+    struct lock lock; /* of all below, and of the counts of all schemas */
+    struct hash_map by_text;
+    struct schema_pool_stats stats;
+};
+
+struct pool_schema {
+    struct schema_pool *pool;
+    size_t refs; /* by the pool's lock */
+
+    struct lock compiling; /* of what follows, until `tried` */
+    atomic_bool tried;
+    const struct schema *compiled; /* NULL: it cannot be */
+    struct arena arena;
+
+    size_t len;
+    uint8_t text[];
+};
+
+static struct slice text_key(const void *value)
+{
+    return pool_schema_text(value);
+}
+
+struct schema_pool *schema_pool_new(void)
+{
+    struct schema_pool *pool = xcalloc(1, sizeof(*pool));
+    lock_init(&pool->lock);
+    hash_map_init(&pool->by_text, text_key, random_seed_system());
+    return pool;
+}
+
+void schema_pool_free(struct schema_pool *pool)
+{
+    if (!pool)
+        return;
+    assert(!pool->by_text.count);
+    hash_map_fini(&pool->by_text);
+    lock_fini(&pool->lock);
+    free(pool);
+}
+
+/* -- Finding and letting go -- */
+
+static struct pool_schema *make(struct schema_pool *pool, struct slice text)
+{
+    struct pool_schema *made = xcalloc(1, sizeof(*made) + text.len);
+    void *replaced;
+    made->pool = pool;
+    lock_init(&made->compiling);
+    arena_init(&made->arena, NULL, 0, SCHEMA_BYTES_MAX);
+    made->len = text.len;
+    slice_copy(made->text, text);
+    if (hash_map_put(&pool->by_text, made, &replaced) != ST_OK)
+        abort(); /* as all of this layer's memory */
+    pool->stats.schemas++;
+    pool->stats.text_bytes += text.len;
+    return made;
+}
+
+struct pool_schema *schema_pool_get(struct schema_pool *pool, struct slice text)
+{
+    LOCK_SCOPE(&pool->lock);
+    struct pool_schema *schema = hash_map_get(&pool->by_text, text);
+    if (!schema)
+        schema = make(pool, text);
+    schema->refs++;
+    return schema;
+}
+
+/* True when that was the last: it is in the pool no more. */
+static bool let_go(struct pool_schema *schema)
+{
+    struct schema_pool *pool = schema->pool;
+    LOCK_SCOPE(&pool->lock);
+    if (--schema->refs)
+        return false;
+    hash_map_remove(&pool->by_text, pool_schema_text(schema));
+    pool->stats.schemas--;
+    pool->stats.text_bytes -= schema->len;
+    pool->stats.compiled -= schema->compiled != NULL;
+    pool->stats.compiled_bytes -= schema->arena.held_bytes;
+    return true;
+}
+
+void pool_schema_unref(struct pool_schema *schema)
+{
+    if (!schema || !let_go(schema))
+        return;
+    lock_fini(&schema->compiling);
+    arena_fini(&schema->arena);
+    free(schema);
+}
+
+struct slice pool_schema_text(const struct pool_schema *schema)
+{
+    return slice_of(schema->text, schema->len);
+}
+
+/* -- Compiling -- */
+
+static enum status compile_in(struct pool_schema *schema, struct arena *tree)
+{
+    struct schema_traits traits = {0};
+    struct patterns patterns;
+    struct json_node *node;
+    struct error error;
+    TRY(json_tree_read(tree, pool_schema_text(schema), &node, &error));
+    patterns_init(&patterns, &schema->arena);
+    enum status status =
+        schema_compile(&schema->arena, &patterns, node, &schema->compiled, &traits, &error);
+    patterns_fini(&patterns);
+    return status;
+}
+
+static void compile(struct pool_schema *schema)
+{
+    struct schema_pool *pool = schema->pool;
+    struct arena tree;
+    arena_init(&tree, NULL, 0, SCHEMA_BYTES_MAX);
+    if (compile_in(schema, &tree) != ST_OK) {
+        schema->compiled = NULL;
+        arena_fini(&schema->arena);
+    }
+    arena_fini(&tree);
+    LOCK_SCOPE(&pool->lock);
+    pool->stats.compiled += schema->compiled != NULL;
+    pool->stats.compiled_bytes += schema->arena.held_bytes;
+}
+
+const struct schema *pool_schema_compiled(struct pool_schema *schema)
+{
+    if (atomic_load_explicit(&schema->tried, memory_order_acquire))
+        return schema->compiled;
+    LOCK_SCOPE(&schema->compiling);
+    if (!atomic_load_explicit(&schema->tried, memory_order_relaxed))
+        compile(schema);
+    atomic_store_explicit(&schema->tried, true, memory_order_release);
+    return schema->compiled;
+}
+
+size_t pool_schema_work(const struct pool_schema *schema)
+{
+    return atomic_load_explicit(&schema->tried, memory_order_acquire) ? 0 : schema->len;
+}
+
+/* -- Looking -- */
+
+struct schema_pool_stats schema_pool_stats(struct schema_pool *pool)
+{
+    LOCK_SCOPE(&pool->lock);
+    return pool->stats;
+}
+
+void schema_pool_write_metrics(struct schema_pool *pool, struct metric_page *page)
+{
+    struct schema_pool_stats stats = schema_pool_stats(pool);
+    metric_page_gauge(page, "vigil_kube_schemas",
+                      "Different schemas of custom resources that are in use.", stats.schemas);
+    metric_page_gauge(page, "vigil_kube_schemas_compiled", "Those of them that are compiled.",
+                      stats.compiled);
+    metric_page_gauge(page, "vigil_kube_schema_text_bytes", "Their texts.", stats.text_bytes);
+    metric_page_gauge(page, "vigil_kube_schema_compiled_bytes", "What they are compiled to.",
+                      stats.compiled_bytes);
+}

@@ -1,0 +1,658 @@
+/*
+ * Validation as kube-openapi does it, check by check and word by word, so that the causes of a
+ * Status are those of Kubernetes.
+ */
+#include "kube/custom/regex/regex.h"
+#include "kube/custom/schema/formats.h"
+#include "kube/custom/schema/go_text.h"
+#include "kube/custom/schema/structural.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A place in the value, without being written down until somebody has to be told. */
+struct place {
+    const struct place *up;
+    struct slice key;
+    size_t index;
+    bool is_item;
+    const struct json_node *old; /* what was there; NULL: nothing, or nobody knows which */
+};
+
+struct run {
+    struct arena *arena;
+    struct slice root; /* stands before places in `field`, and not in messages */
+    struct kube_faults *faults;
+    size_t matches; /* checks that were made: of several alternatives the one with most is told */
+    int64_t steps;
+    bool gave_up;
+    struct regex_scratch scratch;
+};
+
+enum { FAULT_STEPS = 64 };
+
+static void validate(struct run *r, const struct schema *s, const struct json_node *value,
+                     const struct place *at);
+
+/* -- Telling -- */
+
+static enum status append_place(const struct place *at, struct buf *to)
+{
+    if (!at->up)
+        return ST_OK;
+    TRY(append_place(at->up, to));
+    if (at->is_item)
+        return buf_append_format(to, "[%zu]", at->index);
+    return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
+}
+
+/* The field of a cause: "status.a", or what Go has for no place at all. */
+static enum status append_field(const struct run *r, struct slice place, struct buf *to)
+{
+    TRY(buf_append(to, r->root));
+    if (place.len)
+        TRY(buf_append_text(to, r->root.len ? "." : ""));
+    TRY(buf_append(to, place));
+    return to->len ? ST_OK : buf_append_text(to, "<nil>");
+}
+
+/* One more fault was found, and is paid for. True: so many have been told that it is not, and needs
+ * no text. */
+static bool is_one_too_many(struct run *r)
+{
+    r->steps -= FAULT_STEPS;
+    return r->faults->count >= KUBE_FAULTS_MAX;
+}
+
+/* text: what stands behind the place; NULL: the message is what is said of the value alone. */
+static void tell(struct run *r, const struct place *at, const char *reason, struct slice said,
+                 const char *text)
+{
+    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf field = {0};
+    if (is_one_too_many(r))
+        return;
+    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
+        r->faults->no_memory = true;
+        return;
+    }
+    if (text)
+        kube_faults_add(r->faults, reason, buf_slice(&field), "%.*s: %.*s in body %s",
+                        SLICE_ARGS(said), SLICE_ARGS(buf_slice(&place)), text);
+    else
+        kube_faults_add(r->faults, reason, buf_slice(&field), "%.*s", SLICE_ARGS(said));
+}
+
+static void tell_invalid(struct run *r, const struct place *at, const struct json_node *value,
+                         const char *text)
+{
+    AUTO(buf_fini) struct buf said = {0};
+    if (is_one_too_many(r))
+        return;
+    if (buf_append_text(&said, "Invalid value: ") != ST_OK ||
+        go_value_append(value, r->arena, &said) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        tell(r, at, "FieldValueInvalid", buf_slice(&said), text);
+}
+
+static void tell_count(struct run *r, const struct place *at, size_t count, const char *text)
+{
+    char said[64];
+    snprintf(said, sizeof(said), "Invalid value: %zu", count);
+    tell(r, at, "FieldValueInvalid", slice_from_text(said), text);
+}
+
+/* Said of the whole, without a field of its own. */
+static void tell_composite(struct run *r, const struct place *at, const char *what)
+{
+    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf field = {0};
+    if (is_one_too_many(r))
+        return;
+    if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
+                        "Invalid value: \"\": \"%.*s\" %s", SLICE_ARGS(buf_slice(&place)), what);
+}
+
+/* -- Types -- */
+
+static const struct {
+    unsigned type;
+    const char *name;
+} type_names[] = {
+    {SCHEMA_INTEGER, "integer"}, {SCHEMA_STRING, "string"}, {SCHEMA_NUMBER, "number"},
+    {SCHEMA_BOOLEAN, "boolean"}, {SCHEMA_ARRAY, "array"},   {SCHEMA_OBJECT, "object"},
+};
+
+static void types_text(unsigned types, char text[64])
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(type_names); i++) {
+        if (!(types & type_names[i].type))
+            continue;
+        size_t len = strlen(text);
+        snprintf(text + len, 64 - len, "%s%s", len ? "," : "", type_names[i].name);
+    }
+}
+
+static unsigned type_of(const struct json_node *value)
+{
+    int64_t whole;
+    switch ((enum json_type)value->type) {
+    case JSON_TYPE_STRING:
+        return SCHEMA_STRING;
+    case JSON_TYPE_BOOL:
+        return SCHEMA_BOOLEAN;
+    case JSON_TYPE_ARRAY:
+        return SCHEMA_ARRAY;
+    case JSON_TYPE_OBJECT:
+        return SCHEMA_OBJECT;
+    default:
+        /* 1.0 and 1e3 are whole, too, but Go keeps them as floats. */
+        return json_node_int(value, &whole) && !go_is_float(value->text) ? SCHEMA_INTEGER
+                                                                         : SCHEMA_NUMBER;
+    }
+}
+
+static void tell_type(struct run *r, const struct place *at, const char *wanted, const char *has)
+{
+    char text[192], said[64];
+    snprintf(said, sizeof(said), "Invalid value: \"%s\"", has);
+    snprintf(text, sizeof(text), "must be of type %s: \"%s\"", wanted, has);
+    tell(r, at, "FieldValueTypeInvalid", slice_from_text(said), text);
+}
+
+static void check_type(struct run *r, const struct schema *s, const struct json_node *value,
+                       const struct place *at)
+{
+    char wanted[64], has[64] = "null";
+    int64_t whole;
+    types_text(s->types, wanted);
+    if (value->type == JSON_TYPE_NULL) {
+        if (s->types && !s->nullable)
+            tell_type(r, at, wanted, has);
+        else
+            r->matches++;
+        return;
+    }
+    unsigned type = type_of(value);
+    bool fits =
+        !s->types || s->types & type || (type == SCHEMA_INTEGER && s->types & SCHEMA_NUMBER) ||
+        (type == SCHEMA_NUMBER && s->types & SCHEMA_INTEGER && json_node_int(value, &whole));
+    types_text(type, has);
+    if (!fits)
+        tell_type(r, at, wanted, has);
+    else
+        r->matches++;
+}
+
+/* -- Several schemas for one value -- */
+
+/* Validates apart; what was found is in *ret_faults. Returns how many checks were made. */
+static size_t try_schema(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at, struct kube_faults *ret_faults)
+{
+    struct kube_faults *outer = r->faults;
+    size_t matches = r->matches;
+    *ret_faults = (struct kube_faults){.arena = r->arena};
+    r->faults = ret_faults;
+    r->matches = 0;
+    validate(r, s, value, at);
+    size_t made = r->matches;
+    r->faults = outer;
+    r->matches = matches;
+    outer->no_memory |= ret_faults->no_memory;
+    return made;
+}
+
+static void merge(struct run *r, struct kube_faults *from, size_t matches)
+{
+    r->matches += matches;
+    if (!from->first)
+        return;
+    if (r->faults->last)
+        r->faults->last->next = from->first;
+    else
+        r->faults->first = from->first;
+    r->faults->last = from->last;
+    r->faults->count += from->count;
+}
+
+struct best {
+    struct kube_faults faults;
+    size_t matches;
+    bool set;
+};
+
+static void check_any_of(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    struct best best = {0};
+    for (size_t i = 0; i < s->more->any_of.count; i++) {
+        struct kube_faults faults;
+        size_t matches = try_schema(r, s->more->any_of.schemas[i], value, at, &faults);
+        if (!faults.count) {
+            r->matches += matches;
+            return;
+        }
+        if (!best.set || matches > best.matches)
+            best = (struct best){faults, matches, true};
+    }
+    tell_composite(r, at, "must validate at least one schema (anyOf)");
+    merge(r, &best.faults, best.matches);
+}
+
+static void check_one_of(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    struct best best = {0};
+    char text[128];
+    size_t valid = 0, matches_of_first = 0;
+    for (size_t i = 0; i < s->more->one_of.count; i++) {
+        struct kube_faults faults;
+        size_t matches = try_schema(r, s->more->one_of.schemas[i], value, at, &faults);
+        if (!faults.count && !valid++)
+            matches_of_first = matches;
+        else if (!valid && (!best.set || matches > best.matches))
+            best = (struct best){faults, matches, true};
+    }
+    if (valid == 1) {
+        r->matches += matches_of_first;
+        return;
+    }
+    snprintf(text, sizeof(text), "must validate one and only one schema (oneOf). Found ");
+    size_t len = strlen(text);
+    if (valid)
+        snprintf(text + len, sizeof(text) - len, "%zu valid alternatives", valid);
+    else
+        snprintf(text + len, sizeof(text) - len, "none valid");
+    tell_composite(r, at, text);
+    if (!valid)
+        merge(r, &best.faults, best.matches);
+}
+
+static void check_all_of(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    size_t valid = 0;
+    for (size_t i = 0; i < s->more->all_of.count; i++) {
+        struct kube_faults faults;
+        size_t matches = try_schema(r, s->more->all_of.schemas[i], value, at, &faults);
+        valid += !faults.count;
+        merge(r, &faults, matches);
+    }
+    if (valid != s->more->all_of.count)
+        tell_composite(r, at,
+                       valid ? "must validate all the schemas (allOf)"
+                             : "must validate all the schemas (allOf). None validated");
+}
+
+static void check_composites(struct run *r, const struct schema *s, const struct json_node *value,
+                             const struct place *at)
+{
+    if (s->more->any_of.count)
+        check_any_of(r, s, value, at);
+    if (s->more->one_of.count)
+        check_one_of(r, s, value, at);
+    if (s->more->all_of.count)
+        check_all_of(r, s, value, at);
+    if (s->more->not ) {
+        struct kube_faults faults;
+        (void)try_schema(r, s->more->not, value, at, &faults);
+        if (!faults.count)
+            tell_composite(r, at, "must not validate the schema (not)");
+    }
+    r->matches++;
+}
+
+/* -- Strings -- */
+
+static void tell_pattern(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    if (buf_append_format(&text, "should match '%.*s'%c", SLICE_ARGS(s->more->pattern), 0) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        tell_invalid(r, at, value, (const char *)text.ptr);
+}
+
+/* False: there is no telling, because it would take too long. */
+static bool matches_regex(struct run *r, const struct regex *regex, struct slice text,
+                          bool *ret_matches)
+{
+    enum regex_result result = regex_match(regex, text, &r->scratch, &r->steps);
+    *ret_matches = result == REGEX_MATCH;
+    r->gave_up |= result == REGEX_GAVE_UP;
+    return result != REGEX_GAVE_UP;
+}
+
+static size_t rune_count(struct slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++)
+        count += (text.ptr[i] & 0xc0) != 0x80;
+    return count;
+}
+
+static void tell_too_long(struct run *r, const struct place *at, int64_t max)
+{
+    char said[64];
+    snprintf(said, sizeof(said), "Too long: may not be more than %lld byte%s", (long long)max,
+             max == 1 ? "" : "s");
+    tell(r, at, "FieldValueTooLong", slice_from_text(said), NULL);
+}
+
+static void check_string(struct run *r, const struct schema *s, const struct json_node *value,
+                         struct slice text, const struct place *at)
+{
+    char said[96];
+    bool matches = true;
+    int64_t length = (int64_t)rune_count(text);
+    r->steps -= (int64_t)text.len / 16;
+    if (s->more->max_length >= 0 && length > s->more->max_length) {
+        tell_too_long(r, at, s->more->max_length);
+    } else if (length < s->more->min_length) {
+        snprintf(said, sizeof(said), "should be at least %lld chars long",
+                 (long long)s->more->min_length);
+        tell_invalid(r, at, value, said);
+    } else if (s->more->regex && matches_regex(r, s->more->regex, text, &matches) && !matches) {
+        tell_pattern(r, s, value, at);
+    }
+}
+
+static void tell_format(struct run *r, const struct schema *s, struct slice value,
+                        const struct place *at)
+{
+    AUTO(buf_fini) struct buf said = {0};
+    AUTO(buf_fini) struct buf text = {0};
+    if (buf_append_text(&said, "Invalid value: ") != ST_OK || go_quote(value, &said) != ST_OK ||
+        buf_append_format(&text, "must be of type %.*s: ", SLICE_ARGS(s->more->format)) != ST_OK ||
+        go_quote(value, &text) != ST_OK || buf_append(&text, slice_of("", 1)) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        tell(r, at, "FieldValueTypeInvalid", buf_slice(&said), (const char *)text.ptr);
+}
+
+static void check_format(struct run *r, const struct schema *s, struct slice text,
+                         const struct place *at)
+{
+    bool fits = true;
+    if (s->more->shape && !matches_regex(r, s->more->shape, text, &fits))
+        return;
+    if (fits && s->more->checks && s->more->checks->check)
+        fits = s->more->checks->check(text);
+    if (!fits)
+        tell_format(r, s, text, at);
+}
+
+/* -- Numbers -- */
+
+static double number_of(const struct json_node *value)
+{
+    char digits[64];
+    size_t len = size_min(value->text.len, sizeof(digits) - 1);
+    slice_copy(digits, slice_sub(value->text, 0, len));
+    digits[len] = '\0';
+    return strtod(digits, NULL);
+}
+
+static void tell_bound(struct run *r, const struct json_node *value, const struct place *at,
+                       const char *what, double bound)
+{
+    char text[128], number[GO_FLOAT_BYTES];
+    if (type_of(value) == SCHEMA_INTEGER && bound < 9e15 && bound > -9e15)
+        bound = (double)(int64_t)bound;
+    snprintf(text, sizeof(text), "should be %s %s", what, go_float(bound, number));
+    tell_invalid(r, at, value, text);
+}
+
+static bool is_multiple(const struct json_node *value, double of)
+{
+    if (of <= 0)
+        return false;
+    double times = of < 1 ? 1 / of * number_of(value) : number_of(value) / of;
+    if (times > 9e15 || times < -9e15)
+        return true; /* as fine as its digits go */
+    double off = times - (double)(int64_t)(times < 0 ? times - 0.5 : times + 0.5);
+    return off < 1e-9 && off > -1e-9;
+}
+
+static void tell_range(struct run *r, const struct schema *s, const struct place *at)
+{
+    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf field = {0};
+    char type[64];
+    types_text(s->types, type);
+    if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
+                        "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s",
+                        type, s->more->format.len ? "with format " : "(default format)",
+                        SLICE_ARGS(s->more->format), SLICE_ARGS(buf_slice(&place)));
+}
+
+static void check_number(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    double number = number_of(value);
+    bool small = slice_equal(s->more->format, SLICE_LITERAL("int32"));
+    int64_t whole;
+    if (s->types == SCHEMA_INTEGER &&
+        (!json_node_int(value, &whole) || (small && (whole > INT32_MAX || whole < INT32_MIN))))
+        tell_range(r, s, at);
+    if (s->more->has_multiple && !is_multiple(value, s->more->multiple_of))
+        tell_bound(r, value, at, "a multiple of", s->more->multiple_of);
+    if (s->more->has_minimum &&
+        (number < s->more->minimum || (s->more->exclusive_minimum && number == s->more->minimum)))
+        tell_bound(r, value, at,
+                   s->more->exclusive_minimum ? "greater than" : "greater than or equal to",
+                   s->more->minimum);
+    if (s->more->has_maximum &&
+        (number > s->more->maximum || (s->more->exclusive_maximum && number == s->more->maximum)))
+        tell_bound(r, value, at, s->more->exclusive_maximum ? "less than" : "less than or equal to",
+                   s->more->maximum);
+    r->matches++;
+}
+
+/* -- Arrays, objects, enums -- */
+
+static void tell_too_many(struct run *r, const struct place *at, size_t has, int64_t max)
+{
+    char said[96];
+    snprintf(said, sizeof(said), "Too many: %zu: must have at most %lld item%s", has,
+             (long long)max, max == 1 ? "" : "s");
+    tell(r, at, "FieldValueTooMany", slice_from_text(said), NULL);
+}
+
+static void check_array(struct run *r, const struct schema *s, const struct json_node *value,
+                        const struct place *at)
+{
+    char text[96];
+    size_t index = 0;
+    for (const struct json_node *item = value->first; s->items && item && !r->gave_up;
+         item = item->next) {
+        struct place place = {.up = at, .index = index, .is_item = true};
+        validate(r, s->items, item, &place);
+        index++;
+    }
+    if ((int64_t)value->count < s->more->min_items) {
+        snprintf(text, sizeof(text), "should have at least %lld items",
+                 (long long)s->more->min_items);
+        tell_count(r, at, value->count, text);
+    }
+    if (s->more->max_items >= 0 && (int64_t)value->count > s->more->max_items)
+        tell_too_many(r, at, value->count, s->more->max_items);
+    r->matches++;
+}
+
+static void check_required(struct run *r, const struct schema *s, const struct json_node *object,
+                           const struct place *at)
+{
+    r->steps -= (int64_t)s->required.count;
+    for (size_t i = 0; i < s->required.count && r->steps > 0; i++) {
+        struct place place = {.up = at, .key = s->required.names[i]};
+        if (!json_node_member(object, s->required.names[i]))
+            tell(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"), NULL);
+    }
+}
+
+static void tell_forbidden(struct run *r, const struct json_node *member, const struct place *at)
+{
+    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf field = {0};
+    AUTO(buf_fini) struct buf key = {0};
+    if (is_one_too_many(r))
+        return;
+    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
+        go_quote(member->key, &key) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
+                        "Invalid value: %.*s: %.*s.%.*s in body is a forbidden property",
+                        SLICE_ARGS(buf_slice(&key)), SLICE_ARGS(buf_slice(&place)),
+                        SLICE_ARGS(member->key));
+}
+
+static void check_members(struct run *r, const struct schema *s, const struct json_node *object,
+                          const struct place *at)
+{
+    for (const struct json_node *member = object->first; member && !r->gave_up;
+         member = member->next) {
+        struct place place = {
+            .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
+        const struct schema *property = schema_property(s, member->key);
+        r->steps--;
+        if (property)
+            validate(r, property, member, &place);
+        else if (s->additional)
+            validate(r, s->additional, member, &place);
+        else if (s->additional_given && !s->additional_allowed)
+            tell_forbidden(r, member, at);
+    }
+}
+
+static void check_object(struct run *r, const struct schema *s, const struct json_node *value,
+                         const struct place *at)
+{
+    char text[96];
+    if ((int64_t)value->count < s->more->min_properties) {
+        snprintf(text, sizeof(text), "should have at least %lld properties",
+                 (long long)s->more->min_properties);
+        tell_count(r, at, value->count, text);
+    }
+    if (s->more->max_properties >= 0 && (int64_t)value->count > s->more->max_properties)
+        tell_too_many(r, at, value->count, s->more->max_properties);
+    check_members(r, s, value, at);
+    check_required(r, s, value, at);
+}
+
+static enum status append_supported(struct run *r, const struct schema *s,
+                                    const struct json_node *value, struct buf *to)
+{
+    TRY(buf_append_text(to, "Unsupported value: "));
+    TRY(go_value_append(value, r->arena, to));
+    TRY(buf_append_text(to, ": supported values: "));
+    for (const struct json_node *item = s->more->values->first; item; item = item->next) {
+        AUTO(buf_fini) struct buf text = {0};
+        struct slice plain;
+        TRY(buf_append_text(to, item->prev ? ", " : ""));
+        TRY(json_node_text(item, r->arena, &plain));
+        if (item->type != JSON_TYPE_STRING) {
+            TRY(json_tree_write(item, &text));
+            plain = buf_slice(&text);
+        }
+        TRY(go_quote(plain, to));
+    }
+    return ST_OK;
+}
+
+static void check_enum(struct run *r, const struct schema *s, const struct json_node *value,
+                       const struct place *at)
+{
+    AUTO(buf_fini) struct buf said = {0};
+    r->steps -= (int64_t)s->more->values->count;
+    if (r->steps <= 0)
+        return; /* it is told at the end */
+    for (const struct json_node *item = s->more->values->first; item; item = item->next)
+        if (json_node_equal(item, value))
+            return;
+    if (is_one_too_many(r))
+        return;
+    if (append_supported(r, s, value, &said) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        tell(r, at, "FieldValueNotSupported", buf_slice(&said), NULL);
+}
+
+/* -- The whole -- */
+
+static void check_text(struct run *r, const struct schema *s, const struct json_node *value,
+                       const struct place *at)
+{
+    struct slice text;
+    if (json_node_text(value, r->arena, &text) != ST_OK) {
+        r->faults->no_memory = true;
+        return;
+    }
+    check_string(r, s, value, text, at);
+    if (s->more->format.len)
+        check_format(r, s, text, at);
+}
+
+static void validate(struct run *r, const struct schema *s, const struct json_node *value,
+                     const struct place *at)
+{
+    if (--r->steps <= 0)
+        r->gave_up = true;
+    if (r->gave_up)
+        return;
+    if (at->old && json_node_equal(at->old, value)) {
+        r->matches++;
+        return;
+    }
+    if (s->types || s->more->format.len)
+        check_type(r, s, value, at);
+    if (value->type != JSON_TYPE_NULL) {
+        check_composites(r, s, value, at);
+        if (value->type == JSON_TYPE_STRING)
+            check_text(r, s, value, at);
+        else if (value->type == JSON_TYPE_NUMBER)
+            check_number(r, s, value, at);
+        else if (value->type == JSON_TYPE_ARRAY)
+            check_array(r, s, value, at);
+    }
+    bool enumerates = s->more->values && (value->type != JSON_TYPE_NULL || !s->nullable);
+    if (enumerates)
+        check_enum(r, s, value, at);
+    if (value->type == JSON_TYPE_OBJECT)
+        check_object(r, s, value, at);
+    r->matches++;
+}
+
+void schema_validate_within(const struct schema *schema, const struct json_node *value,
+                            const struct json_node *old, struct slice path, struct arena *arena,
+                            int64_t *steps, struct kube_faults *faults)
+{
+    struct run r = {.arena = arena, .root = path, .faults = faults, .steps = *steps};
+    r.scratch.arena = arena;
+    const struct place root = {.old = old};
+    validate(&r, schema, value, &root);
+    *steps = r.steps;
+    if (r.gave_up || r.steps <= 0) /* its last check may have been cut short */
+        kube_faults_add(faults, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
+                        "Invalid value: \"\": it takes too long to check against the schema of "
+                        "its definition");
+}
+
+void schema_validate(const struct schema *schema, const struct json_node *value,
+                     const struct json_node *old, struct slice path, struct arena *arena,
+                     struct kube_faults *faults)
+{
+    int64_t steps = SCHEMA_STEPS_MAX;
+    schema_validate_within(schema, value, old, path, arena, &steps, faults);
+}

@@ -1,0 +1,188 @@
+/* Lists that are sets or maps, and resources within resources. */
+#include "kube/custom/schema/go_text.h"
+#include "kube/custom/schema/structural.h"
+
+#include <stdlib.h>
+
+struct place {
+    const struct place *up;
+    struct slice key;
+    size_t index;
+    enum { PLACE_MEMBER, PLACE_ENTRY /* of a map */, PLACE_ITEM } kind;
+};
+
+struct run {
+    struct arena *arena;
+    struct kube_faults *faults;
+};
+
+static void walk(struct run *r, const struct schema *s, const struct json_node *value,
+                 const struct place *at);
+
+static enum status append_place(const struct place *at, struct buf *to)
+{
+    if (!at)
+        return ST_OK;
+    TRY(append_place(at->up, to));
+    if (at->kind == PLACE_ITEM)
+        return buf_append_format(to, "[%zu]", at->index);
+    if (at->kind == PLACE_ENTRY)
+        return buf_append_format(to, "[%.*s]", SLICE_ARGS(at->key));
+    return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
+}
+
+static void tell(struct run *r, const struct place *at, const char *reason, struct slice message)
+{
+    AUTO(buf_fini) struct buf place = {0};
+    if (append_place(at, &place) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        kube_faults_add(r->faults, reason, buf_slice(&place), "%.*s", SLICE_ARGS(message));
+}
+
+/* -- Sets and maps -- */
+
+struct entry {
+    struct slice key;
+    size_t at;
+};
+
+static int entry_order(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int order = slice_compare(x->key, y->key);
+    return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+static int place_order(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* {"name":"a","port":80}: of the keys that it has. */
+static enum status append_keys(const struct schema *s, const struct json_node *item, struct buf *to)
+{
+    bool first = true;
+    TRY(buf_append_text(to, "{"));
+    for (size_t i = 0; i < s->more->list_keys.count; i++) {
+        const struct json_node *key = json_node_member(item, s->more->list_keys.names[i]);
+        if (!key)
+            continue;
+        TRY(buf_append_format(to, "%s\"%.*s\":", first ? "" : ",",
+                              SLICE_ARGS(s->more->list_keys.names[i])));
+        TRY(json_tree_write(key, to));
+        first = false;
+    }
+    return buf_append_text(to, "}");
+}
+
+/* What tells an item from others, as it is shown. */
+static enum status make_key(struct run *r, const struct schema *s, const struct json_node *item,
+                            struct slice *ret_key)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    if (s->list_type == SCHEMA_LIST_MAP && item->type == JSON_TYPE_OBJECT)
+        TRY(append_keys(s, item, &text));
+    else if (s->list_type == SCHEMA_LIST_MAP)
+        TRY(buf_append_text(&text, "{}"));
+    else
+        TRY(json_tree_write(item, &text));
+    return arena_dup(r->arena, buf_slice(&text), ret_key);
+}
+
+static void tell_twice(struct run *r, const struct place *at, const struct entry *entry)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    struct place place = {.up = at, .index = entry->at, .kind = PLACE_ITEM};
+    if (buf_append_format(&message, "Duplicate value: %.*s",
+                          (int)size_min(entry->key.len, GO_SHOWN_BYTES_MAX),
+                          (const char *)entry->key.ptr) != ST_OK)
+        r->faults->no_memory = true;
+    else
+        tell(r, &place, "FieldValueDuplicate", buf_slice(&message));
+}
+
+/* Of each that comes more than once the second is told, in the order of the list. */
+static void check_unique(struct run *r, const struct schema *s, const struct json_node *array,
+                         const struct place *at)
+{
+    struct entry *entries = arena_calloc(r->arena, array->count, sizeof(*entries));
+    size_t count = 0, twice = 0;
+    for (const struct json_node *item = array->first; entries && item; item = item->next, count++) {
+        entries[count].at = count;
+        if (make_key(r, s, item, &entries[count].key) != ST_OK)
+            entries = NULL;
+    }
+    if (!entries) {
+        r->faults->no_memory = true;
+        return;
+    }
+    qsort(entries, count, sizeof(*entries), entry_order);
+    for (size_t i = 1; i < count; i++) {
+        bool third = i > 1 && slice_equal(entries[i].key, entries[i - 2].key);
+        if (!third && slice_equal(entries[i].key, entries[i - 1].key))
+            entries[twice++] = entries[i];
+    }
+    qsort(entries, twice, sizeof(*entries), place_order);
+    for (size_t i = 0; i < twice; i++)
+        tell_twice(r, at, &entries[i]);
+}
+
+/* -- Resources within resources -- */
+
+static void check_embedded(struct run *r, const struct json_node *object, const struct place *at)
+{
+    static const char *const names[] = {"apiVersion", "kind"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct place place = {.up = at, .key = slice_from_text(names[i])};
+        const struct json_node *member = json_node_named(object, names[i]);
+        if (!member)
+            tell(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"));
+        else if (member->type == JSON_TYPE_STRING && !member->text.len)
+            tell(r, &place, "FieldValueInvalid",
+                 SLICE_LITERAL("Invalid value: \"\": must not be empty"));
+    }
+}
+
+/* -- The tree -- */
+
+static void walk_object(struct run *r, const struct schema *s, const struct json_node *object,
+                        const struct place *at)
+{
+    if (s->embedded)
+        check_embedded(r, object, at);
+    for (const struct json_node *member = object->first; member; member = member->next) {
+        struct place place = {.up = at, .key = member->key};
+        const struct schema *property = schema_property(s, member->key);
+        place.kind = property ? PLACE_MEMBER : PLACE_ENTRY;
+        if (!property)
+            property = s->additional;
+        if (property)
+            walk(r, property, member, &place);
+    }
+}
+
+static void walk(struct run *r, const struct schema *s, const struct json_node *value,
+                 const struct place *at)
+{
+    size_t index = 0;
+    if (value->type == JSON_TYPE_OBJECT)
+        walk_object(r, s, value, at);
+    if (value->type != JSON_TYPE_ARRAY)
+        return;
+    if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
+        check_unique(r, s, value, at);
+    for (const struct json_node *item = value->first; s->items && item; item = item->next) {
+        struct place place = {.up = at, .index = index, .kind = PLACE_ITEM};
+        walk(r, s->items, item, &place);
+        index++;
+    }
+}
+
+void schema_validate_lists(const struct schema *schema, const struct json_node *value,
+                           struct arena *arena, struct kube_faults *faults)
+{
+    struct run r = {.arena = arena, .faults = faults};
+    walk(&r, schema, value, NULL);
+}

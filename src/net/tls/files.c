@@ -1,0 +1,152 @@
+#include "net/tls/files.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <unistd.h>
+
+/* More than the coarsest time stamp of a file system. */
+#define FRESH_NS (2 * NS_PER_S)
+
+const char *tls_file_path(const struct tls_options *options, enum tls_file file)
+{
+    const char *const paths[] = {
+        [TLS_FILE_CERT] = options->cert_file,
+        [TLS_FILE_KEY] = options->key_file,
+        [TLS_FILE_CA] = options->trusted_ca_file,
+        [TLS_FILE_CRL] = options->crl_file,
+    };
+    return paths[file];
+}
+
+void tls_files_look(const struct tls_options *options, struct tls_files_mark *ret_mark)
+{
+    memset(ret_mark, 0, sizeof(*ret_mark));
+    for (int i = 0; i < TLS_FILE_COUNT; i++) {
+        struct stat found;
+        const char *path = tls_file_path(options, (enum tls_file)i);
+        if (!*path || stat(path, &found) != 0)
+            continue;
+        ret_mark->of[i].device = found.st_dev;
+        ret_mark->of[i].inode = found.st_ino;
+        ret_mark->of[i].size = found.st_size;
+        ret_mark->of[i].modified = found.st_mtim;
+        ret_mark->of[i].changed = found.st_ctim;
+    }
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool tls_files_same(const struct tls_files_mark *a, const struct tls_files_mark *b)
+{
+    for (int i = 0; i < TLS_FILE_COUNT; i++)
+        if (a->of[i].device != b->of[i].device || a->of[i].inode != b->of[i].inode ||
+            a->of[i].size != b->of[i].size || !same_time(a->of[i].modified, b->of[i].modified) ||
+            !same_time(a->of[i].changed, b->of[i].changed))
+            return false;
+    return true;
+}
+
+bool tls_files_fresh(const struct tls_files_mark *mark)
+{
+    int64_t now = clock_real_ns(clock_system()); /* the file system knows no other */
+    for (int i = 0; i < TLS_FILE_COUNT; i++) {
+        struct timespec at = mark->of[i].changed;
+        int64_t age = now - (at.tv_sec * NS_PER_S + at.tv_nsec);
+        /* One from the future, of a clock that was set back, shows every change. */
+        if (at.tv_sec != 0 && age > -FRESH_NS && age < FRESH_NS)
+            return true;
+    }
+    return false;
+}
+
+static enum status fail(const char *path, struct error *error)
+{
+    enum status status = status_from_errno(errno);
+    return error_set(error, status, "open %.300s: %s", path, strerror(errno));
+}
+
+static void closep(const int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static enum status read_all(int fd, const char *path, struct buf *into, struct error *error)
+{
+    enum { PIECE_BYTES = 16 * 1024 };
+    for (;;) {
+        if (into->len >= TLS_FILE_BYTES_MAX)
+            return error_set(error, ST_LIMIT, "%.300s: longer than %d bytes", path,
+                             TLS_FILE_BYTES_MAX);
+        if (buf_reserve(into, PIECE_BYTES) != ST_OK)
+            return error_set(error, ST_NOMEM, "%.300s: out of memory", path);
+        ssize_t n = read(fd, into->ptr + into->len, PIECE_BYTES);
+        if (n == 0)
+            return ST_OK;
+        if (n < 0 && errno != EINTR)
+            return fail(path, error);
+        into->len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static enum status read_file(const char *path, struct buf *into, struct error *error)
+{
+    /* Without waiting: a pipe put in its place must not stop an I/O thread. */
+    AUTO(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat found;
+    if (fd < 0 || fstat(fd, &found) != 0)
+        return fail(path, error);
+    if (!S_ISREG(found.st_mode))
+        return error_set(error, ST_INVALID, "open %.300s: not a file", path);
+    return read_all(fd, path, into, error);
+}
+
+static enum status digest(struct tls_files *files)
+{
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
+    for (int i = 0; ok && i < TLS_FILE_COUNT; i++) {
+        uint64_t len = files->bytes[i].len; /* so that bytes cannot wander between files */
+        ok = EVP_DigestUpdate(md, &len, sizeof(len)) == 1 &&
+             EVP_DigestUpdate(md, files->bytes[i].ptr, files->bytes[i].len) == 1;
+    }
+    ok = ok && EVP_DigestFinal_ex(md, files->digest, NULL) == 1;
+    EVP_MD_CTX_free(md);
+    return ok ? ST_OK : ST_NOMEM;
+}
+
+enum status tls_files_read(const struct tls_options *options, struct tls_files *ret_files,
+                           struct error *error)
+{
+    struct tls_files files = {{{0}}, {0}};
+    enum status status = ST_OK;
+    for (int i = 0; status == ST_OK && i < TLS_FILE_COUNT; i++) {
+        const char *path = tls_file_path(options, (enum tls_file)i);
+        if (*path)
+            status = read_file(path, &files.bytes[i], error);
+    }
+    if (status == ST_OK && digest(&files) != ST_OK)
+        status = error_set(error, ST_NOMEM, "out of memory");
+    if (status != ST_OK) {
+        tls_files_fini(&files);
+        return status;
+    }
+    *ret_files = files;
+    return ST_OK;
+}
+
+void tls_files_fini(struct tls_files *files)
+{
+    if (files->bytes[TLS_FILE_KEY].ptr)
+        OPENSSL_cleanse(files->bytes[TLS_FILE_KEY].ptr, files->bytes[TLS_FILE_KEY].capacity);
+    for (int i = 0; i < TLS_FILE_COUNT; i++)
+        buf_fini(&files->bytes[i]);
+}

@@ -1,0 +1,44 @@
+/*
+ * Who a client's certificate lets in, beyond being signed by a trusted authority: the names that
+ * are allowed, and the serial numbers that were revoked. Immutable once made; any thread.
+ */
+#ifndef VIGIL_NET_TLS_NAMES_H
+#define VIGIL_NET_TLS_NAMES_H
+
+#include "base/slice.h"
+#include "net/tls/options.h"
+
+struct http_certificate;
+struct x509_st;
+
+struct tls_names;
+
+/* crl: the file's bytes, DER or PEM; empty for none. The options' texts are borrowed. */
+MUST_CHECK
+enum status tls_names_new(const struct tls_options *options, struct slice crl,
+                          struct tls_names **ret_names, struct error *error);
+void tls_names_free(struct tls_names *names);
+DEFINE_CLEANUP(struct tls_names *, tls_names_free)
+
+/* As etcd does it: by the serial number alone, whoever revoked it. */
+bool tls_names_revoked(const struct tls_names *names, struct x509_st *certificate);
+/* True also when every name is allowed. */
+bool tls_names_allowed(const struct tls_names *names, struct x509_st *certificate);
+
+/* The common name of the subject, which the caller frees; NULL when there is none, it is longer
+ * than a user's name may be, or it has a NUL in it. */
+enum { TLS_COMMON_NAME_BYTES_MAX = 1024 };
+char *tls_common_name(const struct x509_st *certificate);
+
+/* What else it says of its owner, which the caller frees; NULL: no memory. */
+struct http_certificate *tls_certificate_read(const struct x509_st *certificate);
+
+/* For the log: the names a certificate is for, with commas; cut at the end of text. */
+enum { TLS_NAMES_TEXT_BYTES = 512 };
+void tls_names_format_dns(const struct x509_st *certificate, char text[TLS_NAMES_TEXT_BYTES]);
+void tls_names_format_ips(const struct x509_st *certificate, char text[TLS_NAMES_TEXT_BYTES]);
+/* Its serial number, in hex without zeros in front, as etcd writes it. */
+enum { TLS_SERIAL_TEXT_BYTES = 64 };
+void tls_serial_format(const struct x509_st *certificate, char text[TLS_SERIAL_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,126 @@
+#include "net/tls/self_signed.h"
+
+#include "net/tls/source.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+struct fixture {
+    char base[32], directory[64];
+    struct address address;
+    struct tls_auto result;
+    struct error error;
+};
+
+static void fixture_init(struct fixture *f)
+{
+    *f = (struct fixture){.base = "/tmp/vigil-auto-XXXXXX"};
+    assert_non_null(mkdtemp(f->base));
+    snprintf(f->directory, sizeof(f->directory), "%s/fixtures/client", f->base);
+    assert_int_equal(address_from_host(SLICE_LITERAL("192.0.2.7"), 1, &f->address), ST_OK);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    char path[64];
+    unlink(f->result.cert_file);
+    unlink(f->result.key_file);
+    rmdir(f->directory);
+    snprintf(path, sizeof(path), "%s/fixtures", f->base);
+    rmdir(path);
+    assert_int_equal(rmdir(f->base), 0); /* nothing else was left there */
+}
+
+static enum status open_auto(struct fixture *f, int64_t years)
+{
+    return tls_auto_open(f->directory, &f->address, 1, 1700000000, years, &f->result, &f->error);
+}
+
+static X509 *read_certificate(const struct fixture *f)
+{
+    FILE *file = fopen(f->result.cert_file, "r");
+    assert_non_null(file);
+    X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    assert_non_null(certificate);
+    return certificate;
+}
+
+static void certificate_is_made_once_for_names_addresses_and_years(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    assert_int_equal(open_auto(&f, 2), ST_OK);
+    assert_true(f.result.made);
+    struct stat key;
+    assert_int_equal(stat(f.result.key_file, &key), 0);
+    assert_int_equal(key.st_mode & 0777, 0600);
+    X509 *first = read_certificate(&f);
+    assert_int_equal(X509_check_host(first, "localhost", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_ip_asc(first, "192.0.2.7", 0), 1);
+    assert_int_equal(X509_check_ip_asc(first, "::1", 0), 1);
+    assert_int_equal(X509_check_host(first, "example.com", 0, 0, NULL), 0);
+    time_t end = 1700000000 + 2 * 365 * 24 * 3600;
+    assert_int_equal(X509_cmp_time(X509_get0_notAfter(first), &end),
+                     -1); /* equal counts as before */
+    end--;
+    assert_int_equal(X509_cmp_time(X509_get0_notAfter(first), &end), 1);
+    assert_int_equal(open_auto(&f, 5), ST_OK);
+    assert_false(f.result.made);
+    X509 *second = read_certificate(&f);
+    assert_int_equal(X509_cmp(first, second), 0);
+    X509_free(first);
+    X509_free(second);
+    fixture_fini(&f);
+}
+
+static void what_is_made_can_be_served_with(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    assert_int_equal(open_auto(&f, 1), ST_OK);
+    struct tls_options options = TLS_OPTIONS_NONE;
+    options.cert_file = f.result.cert_file;
+    options.key_file = f.result.key_file;
+    struct tls_source *source;
+    assert_int_equal(tls_source_new(&options, (struct tls_source_hooks){0}, &source, &f.error),
+                     ST_OK);
+    tls_source_free(source);
+    fixture_fini(&f);
+}
+
+static void no_years_and_no_place_are_refused_in_a_sentence(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    assert_int_equal(open_auto(&f, 0), ST_INVALID);
+    assert_string_equal(f.error.text,
+                        "selfSignedCertValidity is invalid,it should be greater than 0");
+    snprintf(f.directory, sizeof(f.directory), "/dev/null/x");
+    assert_int_not_equal(open_auto(&f, 1), ST_OK);
+    assert_non_null(strstr(f.error.text, "/dev/null"));
+    assert_int_equal(rmdir(f.base), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(certificate_is_made_once_for_names_addresses_and_years),
+        cmocka_unit_test(what_is_made_can_be_served_with),
+        cmocka_unit_test(no_years_and_no_place_are_refused_in_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#include "net/tls/source.h"
+
+#include "base/lock.h"
+
+#include <stdlib.h>
+
+struct tls_source {
+    const struct tls_options *options;
+    struct tls_source_hooks hooks;
+
+    struct lock lock;            /* guards what follows */
+    struct tls_context *context; /* owned; never NULL once made */
+    struct tls_files_mark mark;  /* of the files as they were last read, also in vain */
+    bool fresh;                  /* … which may have changed without a sign: read them again */
+    uint8_t digest[TLS_DIGEST_BYTES]; /* of what was last read */
+    struct error failure;             /* the last one told */
+    uint64_t reloads, failures;
+};
+
+static enum status load(struct tls_source *s, struct error *error)
+{
+    struct tls_files files;
+    struct tls_context *context;
+    TRY(tls_files_read(s->options, &files, error));
+    bool known = s->context && memcmp(s->digest, files.digest, sizeof(s->digest)) == 0;
+    memcpy(s->digest, files.digest, sizeof(s->digest));
+    enum status status = known ? ST_EXISTS : tls_context_new(s->options, &files, &context, error);
+    tls_files_fini(&files);
+    TRY(status);
+    tls_context_unref(s->context);
+    s->context = context;
+    return ST_OK;
+}
+
+/* The mark is taken before reading, so that a change meanwhile shows the next time. */
+static void look(struct tls_source *s)
+{
+    assert(lock_held(&s->lock));
+    struct tls_files_mark mark;
+    struct error error;
+    tls_files_look(s->options, &mark);
+    if (tls_files_same(&mark, &s->mark) && !s->fresh)
+        return;
+    s->mark = mark;
+    s->fresh = tls_files_fresh(&mark);
+    enum status status = load(s, &error);
+    if (status == ST_EXISTS)
+        return;
+    if (status == ST_OK) {
+        s->failure.text[0] = 0;
+        s->reloads++;
+        if (s->hooks.on_reload)
+            s->hooks.on_reload(s->hooks.ctx);
+    } else if (strcmp(s->failure.text, error.text) != 0) {
+        s->failure = error;
+        s->failures++;
+        if (s->hooks.on_failure)
+            s->hooks.on_failure(s->hooks.ctx, error.text);
+    }
+}
+
+enum status tls_source_new(const struct tls_options *options, struct tls_source_hooks hooks,
+                           struct tls_source **ret_source, struct error *error)
+{
+    TRY(tls_options_check(options, error));
+    AUTO(tls_source_freep) struct tls_source *s = calloc(1, sizeof(*s));
+    if (!s)
+        return error_set(error, ST_NOMEM, "out of memory");
+    s->options = options;
+    s->hooks = hooks;
+    lock_init(&s->lock);
+    tls_files_look(options, &s->mark);
+    s->fresh = tls_files_fresh(&s->mark);
+    TRY(load(s, error));
+    *ret_source = TAKE(s);
+    return ST_OK;
+}
+
+void tls_source_free(struct tls_source *s)
+{
+    if (!s)
+        return;
+    tls_context_unref(s->context);
+    lock_fini(&s->lock);
+    free(s);
+}
+
+struct tls_context *tls_source_get(struct tls_source *s)
+{
+    LOCK_SCOPE(&s->lock);
+    look(s);
+    return tls_context_ref(s->context);
+}
+
+struct tls_stats tls_source_stats(struct tls_source *s)
+{
+    LOCK_SCOPE(&s->lock);
+    return (struct tls_stats){.reloads = s->reloads,
+                              .reload_failures = s->failures,
+                              .expires_s = tls_context_expiry(s->context)};
+}

@@ -1,0 +1,31 @@
+/* The inside of net/tls/tls.h: what its two files know of each other. Not for others. */
+#ifndef VIGIL_NET_TLS_TLS_PRIVATE_H
+#define VIGIL_NET_TLS_TLS_PRIVATE_H
+
+#include "base/container/list.h"
+#include "net/tls/tls.h"
+
+struct tls_connection;
+
+/* What the connections of one listener on one shard share. Owned by the shard. */
+struct tls_shard {
+    const struct net_tls *tls;
+    void *inner;                  /* the inner kind's */
+    struct bio_method_st *method; /* owned: bytes of a tls_connection under an SSL */
+    uint8_t *scratch;             /* opened bytes on their way in or out; TLS_SCRATCH_BYTES */
+    uint32_t handshakes;          /* under way: places taken */
+    struct list waiting;          /* tls_connection.in_waiting: with first bytes, without a place */
+    size_t waiting_bytes;
+};
+
+enum { TLS_SCRATCH_BYTES = 64 * 1024 };
+
+MUST_CHECK
+enum status tls_connection_new(struct tls_shard *shard, struct protocol_hooks hooks, int64_t now_ns,
+                               struct tls_connection **ret_connection);
+
+struct bio_method_st *tls_bytes_method_new(void);
+
+extern const struct protocol_ops tls_connection_ops;
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * What a kind of backend provides. The part in front (backend.c) keeps the meta numbers in memory
+ * and checks that changes happen inside a transaction; the kinds need not.
+ */
+#ifndef VIGIL_STORE_BACKEND_BACKEND_PRIVATE_H
+#define VIGIL_STORE_BACKEND_BACKEND_PRIVATE_H
+
+#include "base/buf.h"
+#include "store/backend/backend.h"
+
+struct backend_ops {
+    void (*close)(struct backend *backend);
+    enum status (*begin)(struct backend *backend);
+    enum status (*commit)(struct backend *backend); /* ends the transaction in any case */
+    void (*abort)(struct backend *backend);
+    enum status (*meta_put)(struct backend *backend, enum backend_meta name, int64_t value);
+    enum status (*version_get)(struct backend *backend, struct backend_version_id id,
+                               struct backend_version *ret_version);
+    enum status (*version_put)(struct backend *backend, const struct backend_version *version);
+    enum status (*version_delete)(struct backend *backend, struct backend_version_id id);
+    enum status (*versions_scan)(struct backend *backend, struct backend_version_id from,
+                                 backend_version_fn fn, void *ctx);
+    enum status (*segment_put)(struct backend *backend, const struct backend_segment *segment);
+    enum status (*segment_delete)(struct backend *backend, uint64_t id);
+    enum status (*segments_scan)(struct backend *backend, backend_segment_fn fn, void *ctx);
+    enum status (*row_put)(struct backend *backend, const struct row *row);
+    /* ST_NOT_FOUND. The value lies in the backend until the next change. */
+    enum status (*row_get)(struct backend *backend, const struct row *row, struct slice *ret_value);
+    /* No version after this one is there. Inside a transaction. */
+    struct backend_version_id (*version_bound)(struct backend *backend);
+    enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
+};
+
+#define BACKEND_ADVICE                                                                           \
+    "nothing was changed: look at the disk, then restore the data directory from a backup or a " \
+    "snapshot"
+
+struct backend_numbers {
+    int64_t values[BACKEND_META_COUNT];
+    bool present[BACKEND_META_COUNT];
+};
+
+struct backend {
+    const struct backend_ops *ops;
+    struct backend_numbers numbers;   /* with the changes of the transaction under way */
+    struct backend_numbers committed; /* to go back to; filled at open */
+    bool changing;                    /* between begin and commit or abort */
+    struct buf encoded;               /* a version, to be summed up */
+    char error_text[256];
+};
+
+/* Versions in their stored form: small numbers take few bytes, and revisions are distances. */
+MUST_CHECK
+enum status backend_version_encode(const struct backend_version *version, struct buf *to);
+/* ST_DAMAGED for bytes that are none. The key lies in bytes. */
+MUST_CHECK
+enum status backend_version_decode(struct backend_version_id id, struct slice bytes,
+                                   struct backend_version *ret_version);
+
+#endif

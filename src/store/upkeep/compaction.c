@@ -1,0 +1,361 @@
+#include "store/upkeep/compaction.h"
+
+#include "store/change.h"
+#include "store/range_walk.h"
+
+enum { WORK_BYTES = 4096 }; /* read for one unit of work */
+
+void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed)
+{
+    *compaction = (struct compaction){.apply = apply, .trimmed = trimmed, .target = trimmed};
+}
+
+static bool trimmed_all(const struct compaction *compaction)
+{
+    return compaction->trimmed >= compaction->apply->compact_revision;
+}
+
+void compaction_want_release(struct compaction *compaction)
+{
+    int64_t target = compaction->apply->compact_revision;
+    compaction->wants_release = target > 0 && compaction->released != target;
+}
+
+bool compaction_done(const struct compaction *compaction)
+{
+    int64_t target = compaction->apply->compact_revision;
+    return trimmed_all(compaction) &&
+           (target <= 0 || (compaction->counted == target && !compaction->wants_release));
+}
+
+static bool version_before(const struct change_head *a, const struct change_head *b)
+{
+    return a->revision < b->revision || (a->revision == b->revision && a->sub < b->sub);
+}
+
+/* What the change has replaced: how many of the key's versions, or all of it, and their bytes. */
+struct replaced {
+    struct slice key;
+    uint32_t drop;
+    bool whole;
+    int64_t bytes;
+};
+
+/*
+ * How many of the item's versions are older than the change, and their bytes. One that cannot be
+ * read is, if one after it is: they are in order. Otherwise it waits for the next compaction.
+ */
+static uint32_t count_before(const struct apply *apply, const struct index_item *item,
+                             const struct change_head *change, int64_t *ret_bytes)
+{
+    const uint64_t *older = index_item_older(item);
+    uint32_t count = 0;
+    *ret_bytes = 0;
+    for (uint32_t at = 0; at < item->older_count; at++) {
+        const struct change_head *version;
+        if (change_get(apply->log, older[at], &version) != ST_OK)
+            continue;
+        if (!version_before(version, change))
+            break;
+        *ret_bytes += apply_db_bytes(version->field_bytes);
+        count = at + 1;
+    }
+    return count;
+}
+
+/* Whether the version at that place is the change itself. */
+static bool is_itself(const struct apply *apply, const struct index_item *item, uint32_t place,
+                      const struct change_head *change)
+{
+    const struct change_head *version;
+    return place < item->older_count &&
+           change_get(apply->log, index_item_older(item)[place], &version) == ST_OK &&
+           !version_before(change, version);
+}
+
+static struct replaced replaced_by(const struct compaction *compaction,
+                                   const struct change_head *change)
+{
+    struct apply *apply = compaction->apply;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_find(apply->index, kv.key);
+    if (!item)
+        return (struct replaced){0};
+    int64_t freed_bytes;
+    uint32_t drop = count_before(apply, item, change, &freed_bytes);
+    if (change_is_tombstone(change) && is_itself(apply, item, drop, change)) {
+        drop++; /* the tombstone itself */
+        freed_bytes += apply_db_bytes(change->field_bytes);
+    }
+    bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
+                 item->newest.sub_revision == change->sub;
+    freed_bytes += whole ? apply_db_bytes(change->field_bytes) : 0;
+    return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
+}
+
+/* How many of the key's older versions nobody needs once it is compacted, or all of the item. */
+struct excess {
+    uint32_t drop;
+    bool whole;
+};
+
+static struct excess item_excess(const struct compaction *compaction, const struct index_item *item)
+{
+    const struct index_version *newest = &item->newest;
+    if (newest->mod_revision < compaction->target)
+        return (struct excess){.drop = item->older_count, .whole = !index_item_live(item)};
+    uint32_t place;
+    const struct change_head *kept;
+    /* What cannot be read waits for the next compaction of the key. */
+    if (item->older_count == 0 || range_older_at(compaction->apply->log, item,
+                                                 compaction->target - 1, &place, &kept) != ST_OK)
+        return (struct excess){0};
+    return (struct excess){.drop = place + (change_is_tombstone(kept) ? 1 : 0)};
+}
+
+static void spend(unsigned *work, size_t bytes)
+{
+    size_t cost = 1 + bytes / WORK_BYTES;
+    *work -= cost < *work ? (unsigned)cost : *work;
+}
+
+/* Counts the bytes of the item's oldest versions until the work is done, at least of one: a single
+ * long change may take all of a step's work. Returns of how many. */
+static uint32_t oldest_bytes(const struct compaction *compaction, const struct index_item *item,
+                             uint32_t count, unsigned *work, int64_t *ret_bytes)
+{
+    const uint64_t *older = index_item_older(item);
+    uint32_t at = 0;
+    *ret_bytes = 0;
+    for (; at < count && (*work || at == 0); at++) {
+        const struct change_head *version;
+        bool known = change_get(compaction->apply->log, older[at], &version) == ST_OK;
+        *ret_bytes += known ? apply_db_bytes(version->field_bytes) : 0;
+        spend(work, known ? version->field_bytes : 0);
+    }
+    return at;
+}
+
+/* The index does not know how long a tombstone is. */
+static int64_t tombstone_bytes(const struct compaction *compaction, const struct index_item *item)
+{
+    const struct change_head *version;
+    bool known = change_get(compaction->apply->log, item->newest.loc, &version) == ST_OK;
+    return known ? apply_db_bytes(version->field_bytes) : 0;
+}
+
+/* False: the work is done, and the key has more to lose. */
+static bool change_trim(struct compaction *compaction, const struct change_head *change,
+                        unsigned *work)
+{
+    struct apply *apply = compaction->apply;
+    if (change->revision == compaction->counted && !compaction->resumes)
+        apply->db_bytes_held -= replaced_by(compaction, change).bytes;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_find(apply->index, kv.key);
+    struct excess excess = item ? item_excess(compaction, item) : (struct excess){0};
+    int64_t freed_bytes = 0;
+    uint32_t drop = 0;
+    if (excess.drop)
+        drop = oldest_bytes(compaction, item, excess.drop, work, &freed_bytes);
+    bool whole = excess.whole && drop == excess.drop;
+    freed_bytes += whole ? tombstone_bytes(compaction, item) : 0;
+    if (drop || whole)
+        index_trim(apply->index, kv.key, drop, whole);
+    apply->db_bytes_in_use -= freed_bytes;
+    return drop == excess.drop;
+}
+
+/* Only what the change has replaced goes: a watch from here on is still told of the change. */
+static void change_release(struct compaction *compaction, const struct change_head *change)
+{
+    struct apply *apply = compaction->apply;
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    const struct index_item *item = index_find(apply->index, kv.key);
+    if (!item)
+        return;
+    int64_t freed_bytes;
+    uint32_t drop = count_before(apply, item, change, &freed_bytes);
+    index_trim(apply->index, kv.key, drop, false);
+    apply->db_bytes_in_use -= freed_bytes;
+}
+
+static void change_count(struct compaction *compaction, const struct change_head *change)
+{
+    if (compaction->releasing)
+        change_release(compaction, change);
+    compaction->held_bytes += replaced_by(compaction, change).bytes;
+}
+
+void compaction_let_go(struct compaction *compaction)
+{
+    compaction->reading = false;
+    compaction->left = 0;
+}
+
+/* False: the next step goes on with the same change. */
+static bool change_visit(struct compaction *compaction, const struct change_head *change,
+                         unsigned *work)
+{
+    if (!compaction->resumes)
+        spend(work, change->field_bytes);
+    if (!compaction->counting)
+        return change_trim(compaction, change, work);
+    change_count(compaction, change);
+    return true;
+}
+
+/* Passes over the changes before the next one. If that is gone, nothing of it is left to trim. */
+static enum status walk_to_next(struct compaction *compaction, struct change_walk *walk)
+{
+    for (;;) {
+        struct change_walk ahead = *walk;
+        const struct change_head *change;
+        size_t offset;
+        TRY(change_walk_next(&ahead, &change, &offset));
+        if (!change || change->sub >= compaction->next_sub) {
+            compaction->resumes &= change && change->sub == compaction->next_sub;
+            return ST_OK;
+        }
+        *walk = ahead;
+    }
+}
+
+/* Begins where the last step stopped in the record, or with its first change. */
+static enum status walk_begin(struct compaction *compaction, struct change_walk *walk)
+{
+    TRY(change_walk_init(walk, compaction->record.body));
+    if (compaction->left) {
+        walk->offset = compaction->offset;
+        walk->left = compaction->left;
+        return ST_OK;
+    }
+    if (compaction->next_revision == compaction->record.revision)
+        return walk_to_next(compaction, walk);
+    compaction->resumes = false;
+    return ST_OK;
+}
+
+/* Trims, or counts, what the record has replaced, from where the last step stopped in it. */
+static enum status record_trim(struct compaction *compaction, unsigned *work)
+{
+    int64_t revision = compaction->record.revision;
+    struct change_walk walk;
+    TRY(walk_begin(compaction, &walk));
+    compaction->next_revision = revision;
+    while (*work) {
+        compaction->offset = walk.offset;
+        compaction->left = walk.left;
+        const struct change_head *change;
+        size_t offset;
+        if (change_walk_next(&walk, &change, &offset) != ST_OK) {
+            /* Damaged since the last step: what is left waits for the next compaction. */
+            compaction->left = walk.left = 0;
+            break;
+        }
+        if (!change)
+            break;
+        compaction->next_sub = change->sub;
+        compaction->resumes = !change_visit(compaction, change, work);
+        if (compaction->resumes)
+            return ST_OK;
+        compaction->next_sub = change->sub + 1;
+        compaction->offset = walk.offset;
+        compaction->left = walk.left;
+    }
+    if (!walk.left)
+        compaction->next_revision = 0;
+    if (!compaction->counting)
+        compaction->trimmed = walk.left ? revision : revision + 1;
+    return ST_OK;
+}
+
+/* The next record that changed keys, or the one with changes left. ST_END when there is none up to
+ * revision_max. */
+static enum status record_next(struct compaction *compaction, uint64_t last_index,
+                               int64_t revision_max)
+{
+    if (compaction->reading && compaction->left)
+        return ST_OK;
+    if (!compaction->reading)
+        log_reader_seek_revision(&compaction->reader, compaction->apply->log, compaction->trimmed);
+    compaction->reading = true;
+    enum status status;
+    /* What a record that cannot be read has replaced stays until the key is compacted again. */
+    while ((status = change_record_next(&compaction->reader, last_index, &compaction->record)) ==
+           ST_DAMAGED)
+        log_reader_pass_damage(&compaction->reader);
+    TRY(status);
+    return compaction->record.revision <= revision_max ? ST_OK : ST_END;
+}
+
+/* Also for what was read so far: the next step finds its place again. */
+static void stop_reading(struct compaction *compaction)
+{
+    compaction->reading = false;
+    compaction->left = 0;
+    compaction->next_revision = 0;
+    compaction->resumes = false;
+}
+
+static enum status trim_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
+{
+    if (compaction->trimmed >= compaction->target)
+        compaction->target = compaction->apply->compact_revision;
+    enum status status = record_next(compaction, last_index, compaction->target - 1);
+    if (status == ST_END) {
+        compaction->trimmed = compaction->target;
+        stop_reading(compaction);
+        return ST_OK;
+    }
+    TRY(status);
+    return record_trim(compaction, work);
+}
+
+static void count_end(struct compaction *compaction)
+{
+    compaction->counted = compaction->counting;
+    compaction->apply->db_bytes_held = compaction->held_bytes;
+    apply_settle_size(compaction->apply);
+    if (compaction->releasing) {
+        compaction->released = compaction->counting;
+        compaction->wants_release = false;
+    }
+    compaction->counting = 0;
+    stop_reading(compaction);
+}
+
+/* Goes through the one record at the compact revision, if there is one, as trimming will. */
+static enum status count_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
+{
+    int64_t target = compaction->apply->compact_revision;
+    if (!compaction->counting) {
+        compaction->counting = target;
+        compaction->releasing = compaction->wants_release;
+        compaction->held_bytes = 0;
+    }
+    enum status status = record_next(compaction, last_index, target);
+    if (status == ST_OK)
+        TRY(record_trim(compaction, work));
+    else if (status != ST_END)
+        return status;
+    if (status == ST_END || compaction->left == 0)
+        count_end(compaction);
+    return ST_OK;
+}
+
+enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max)
+{
+    if (compaction->counting && compaction->counting != compaction->apply->compact_revision) {
+        compaction->counting = 0; /* overtaken by the next: what was counted is trimmed now */
+        stop_reading(compaction);
+    }
+    while (work_max && !trimmed_all(compaction))
+        TRY(trim_step(compaction, last_index, &work_max));
+    while (work_max && !compaction_done(compaction))
+        TRY(count_step(compaction, last_index, &work_max));
+    return ST_OK;
+}

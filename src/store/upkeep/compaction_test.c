@@ -1,0 +1,691 @@
+/* Trimming after a compaction: what goes, what stays and for how long, and in which steps. */
+#include "store/upkeep/compaction.h"
+
+#include "store/change.h"
+#include "store/fixture_test.h"
+
+/* The stored versions of a key, newest last, as "mod" or "modt" for tombstones; "-" for no item. */
+static const char *versions(struct fixture *f, const char *key)
+{
+    struct range_state state = fixture_state(f);
+    const struct index_item *item = index_root_find(&state.root, slice_from_text(key));
+    if (!item)
+        return "-";
+    char text[256] = "";
+    size_t len = 0;
+    for (uint32_t i = 0; i < item->older_count; i++) {
+        const struct change_head *head = change_at(log_at(state.log, index_item_older(item)[i]));
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%lld%s ",
+                                (long long)head->revision, change_is_tombstone(head) ? "t" : "");
+    }
+    snprintf(text + len, sizeof(text) - len, "%lld%s", (long long)item->newest.mod_revision,
+             index_item_live(item) ? "" : "t");
+    struct slice copy;
+    assert_int_equal(arena_dup(&f->arena, slice_of(text, sizeof(text)), &copy), ST_OK);
+    return (const char *)copy.ptr;
+}
+
+static enum status scan_count(void *ctx, const struct backend_version *version)
+{
+    (void)version;
+    ++*(unsigned *)ctx;
+    return ST_OK;
+}
+
+static unsigned checkpointed(struct fixture *f)
+{
+    unsigned count = 0;
+    assert_int_equal(backend_versions_scan(store_backend(f->store), (struct backend_version_id){0},
+                                           scan_count, &count),
+                     ST_OK);
+    return count;
+}
+
+/*
+ *        2    3    4    5    6    7    8
+ *   a   put       put       put
+ *   b        put       del            put
+ *   c                            put        (7, and deleted at 9)
+ */
+static int setup(void **state)
+{
+    fixture_setup(state);
+    struct fixture *f = *state;
+    fixture_put(f, "a", "1");
+    fixture_put(f, "b", "1");
+    fixture_put(f, "a", "2");
+    fixture_delete(f, "b", "");
+    fixture_put(f, "a", "3");
+    fixture_put(f, "c", "1");
+    fixture_put(f, "b", "2");
+    assert_int_equal(fixture_delete(f, "c", ""), 9);
+    return 0;
+}
+
+static void replaced_versions_go_and_those_before_the_last_change_wait(void **state)
+{
+    struct fixture *f = *state;
+    assert_string_equal(versions(f, "a"), "2 4 6");
+    fixture_compact(f, 4);
+    fixture_settle(f);
+    /* The version before the change at 4 stays: a watch from 4 on may ask for it. */
+    assert_string_equal(versions(f, "a"), "2 4 6");
+    fixture_compact(f, 5);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "4 6");
+    assert_string_equal(versions(f, "b"), "3 5t 8"); /* a tombstone at exactly 5 stays */
+    assert_int_equal(checkpointed(f), 7);
+    fixture_compact(f, 6);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "b"), "8"); /* and then goes */
+    assert_string_equal(versions(f, "a"), "4 6");
+    fixture_compact(f, 7);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "6");
+    assert_int_equal(checkpointed(f), 4);
+}
+
+static void deleted_key_goes_altogether_once_its_tombstone_is_passed(void **state)
+{
+    struct fixture *f = *state;
+    fixture_compact(f, 9);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "7 9t");
+    fixture_put(f, "d", "");
+    fixture_compact(f, 10);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_int_equal(checkpointed(f), 3); /* a, b, d */
+    fixture_restart(f);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_string_equal(versions(f, "a"), "6");
+}
+
+static void fill_disk(struct fixture *f)
+{
+    fs_sim_set_space(f->sim, 0);
+    for (int i = 0; i < 100 && !log_is_short(store_log(f->store)); i++) {
+        fixture_put(f, "filler", "some bytes that nobody needs, and some more of them");
+        fixture_commit(f);
+    }
+    assert_true(log_is_short(store_log(f->store)));
+}
+
+/* With every key deleted, no delete is left that would make the next revision to compact to. */
+static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void **state)
+{
+    struct fixture *f = *state;
+    fill_disk(f);
+    int64_t deleted = fixture_delete(f, "a", "z");
+    fixture_compact(f, deleted);
+    fixture_settle(f);
+    char only[32];
+    snprintf(only, sizeof(only), "%lldt", (long long)deleted);
+    assert_string_equal(versions(f, "a"), only); /* for who watches from here on */
+    assert_string_equal(versions(f, "filler"), only);
+    assert_string_equal(versions(f, "c"), "-");
+    assert_int_equal(checkpointed(f), 3); /* of a, b and filler */
+    struct apply *apply = store_apply(f->store);
+    int64_t in_use = apply->db_bytes_in_use, held = apply->db_bytes_held;
+    assert_int_equal(in_use, held); /* the tombstones wait for the next compaction */
+    fixture_restart(f);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), only);
+    assert_int_equal(store_apply(f->store)->db_bytes_in_use, in_use);
+
+    fs_sim_set_space(f->sim, UINT64_MAX);
+    fixture_put(f, "d", "");
+    fixture_compact(f, deleted + 1);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "a"), "-");
+    assert_int_equal(checkpointed(f), 1);
+}
+
+/* The disk may fill up after the compaction as well. */
+static void disk_that_fills_up_later_gets_it_back_too(void **state)
+{
+    struct fixture *f = *state;
+    fixture_compact(f, 9);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "7 9t");
+    assert_string_equal(versions(f, "b"), "8");
+    fill_disk(f);
+    fixture_settle(f);
+    assert_string_equal(versions(f, "c"), "9t");
+    assert_string_equal(versions(f, "b"), "8");
+    assert_true(store_compaction_done(f->store));
+}
+
+static void compaction_must_go_forward_and_not_into_the_future(void **state)
+{
+    struct fixture *f = *state;
+    struct apply *apply = store_apply(f->store);
+    assert_int_equal(apply_compact(apply, -1), ST_COMPACTED);
+    assert_int_equal(apply_compact(apply, 10), ST_FUTURE_REV);
+    assert_int_equal(apply_compact(apply, 0), ST_OK); /* as etcd, whose first revision is -1 */
+    assert_int_equal(apply_compact(apply, 0), ST_COMPACTED);
+    assert_int_equal(apply_compact(apply, 9), ST_OK);
+    assert_int_equal(apply_compact(apply, 9), ST_COMPACTED);
+    fixture_settle(f);
+    assert_int_equal(store_view(f->store)->compact_revision, 9);
+    assert_true(store_compaction_done(f->store));
+}
+
+/* Also when the stop comes in the middle, with a checkpoint of half of it or none. */
+static void trimming_goes_on_after_a_restart(void **state)
+{
+    for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
+        struct fixture *f = *state;
+        for (int i = 0; i <= 3000; i++) {
+            char key[32];
+            snprintf(key, sizeof(key), "k%02d", i % 50);
+            if (i % 30 == 29)
+                fixture_delete(f, key, "");
+            else
+                fixture_put(f, key, "value");
+            fixture_commit(f);
+        }
+        int64_t newest = store_view(f->store)->revision;
+        fixture_compact(f, newest);
+        fixture_commit(f);
+        assert_int_equal(store_work(f->store), ST_OK);
+        assert_false(store_compaction_done(f->store));
+        if (checkpoint)
+            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+        fixture_restart(f);
+        assert_false(store_compaction_done(f->store));
+        fixture_settle(f);
+        assert_true(store_compaction_done(f->store));
+        assert_int_equal(store_view(f->store)->compact_revision, newest);
+        struct range_state view = fixture_state(f);
+        /* One version a key, and the one before the last change. */
+        assert_int_equal(checkpointed(f), view.root.live_keys + 1);
+    }
+}
+
+/* So many puts of so many keys, one after the other. Returns the newest revision. */
+static int64_t overwrite(struct fixture *f, int puts, int keys)
+{
+    int64_t revision = 0;
+    for (int i = 0; i < puts; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "o%05d", (int)((unsigned)i * 7919u % (unsigned)keys));
+        revision = fixture_put(f, key, "value");
+        if (i % 64 == 63)
+            fixture_commit(f);
+    }
+    fixture_commit(f);
+    return revision;
+}
+
+/* What a reader may still see is kept for it, but not without a bound: trimming waits. */
+static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
+{
+    enum { RETIRED_BYTES_MAX = 5 << 20 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, 48000, 8000);
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
+    uint64_t pinned = epoch_pin(slot);
+    while (store_has_work(f->store) && !store_work_waits(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_true(store_work_waits(f->store));
+    assert_true(store_bytes_retired(f->store) < RETIRED_BYTES_MAX);
+    size_t retired = store_bytes_retired(f->store);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_int_equal(store_bytes_retired(f->store), retired);
+    assert_true(store_view(f->store)->trimmed < newest);
+    fixture_put(f, "put", "goes on");
+    fixture_commit(f);
+    epoch_unpin(slot, pinned);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_true(store_compaction_done(f->store));
+}
+
+/* However many versions a key has, a step drops a few; and one that was trimmed is passed by. */
+static void step_is_small_whatever_the_history_of_a_key_is(void **state)
+{
+    enum { PUTS = 20000, WORK_PER_STEP = 16, STEPS_PER_PUBLISH = 32 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, PUTS, 1);
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct slice key = SLICE_LITERAL("o00000");
+    uint32_t before = PUTS - 1;
+    int steps = 0;
+    while (store_has_work(f->store)) {
+        assert_int_equal(store_work(f->store), ST_OK);
+        steps++;
+        struct range_state view = fixture_state(f);
+        uint32_t now = index_root_find(&view.root, key)->older_count;
+        assert_true(before - now <= WORK_PER_STEP * STEPS_PER_PUBLISH);
+        before = now;
+    }
+    assert_int_equal(before, 1); /* for a watch from the newest revision on */
+    assert_in_range(steps, PUTS / WORK_PER_STEP, 3 * PUTS / WORK_PER_STEP);
+}
+
+/* A second compaction while the first is being trimmed: one after the other, and all of both. */
+static void compaction_during_another_is_trimmed_after_it(void **state)
+{
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, 4000, 100);
+    fixture_compact(f, newest - 1000);
+    fixture_commit(f);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_false(store_compaction_done(f->store));
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_int_equal(store_view(f->store)->compact_revision, newest);
+    assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
+    uint32_t hash;
+    /* What the first one has left can still be told. */
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
+    fixture_settle(f);
+    assert_int_equal(store_view(f->store)->trim_target, newest);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_COMPACTED);
+    assert_int_equal(checkpointed(f), fixture_state(f).root.live_keys + 1);
+}
+
+/* The checkpoint lets go of versions in transactions of bounded size, and a stop after any of them
+ * leaves something to go on from. */
+static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(void **state)
+{
+    enum { PUTS = 3000, KEYS = 300, TRANSACTION = 16 << 10 };
+    struct fixture *f = *state;
+    int64_t newest = overwrite(f, PUTS, KEYS);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    uint32_t expected, found;
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &expected), ST_OK);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    unsigned before = checkpointed(f), steps = 0;
+    for (bool done = false; !done; steps++) {
+        keeper_limit_steps(f->keeper, TRANSACTION, 500);
+        keeper_checkpoint_begin(f->keeper);
+        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        unsigned now = checkpointed(f);
+        assert_true(before - now <= TRANSACTION / 64 + 1);
+        before = now;
+        fixture_restart(f);
+        while (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        fixture_commit(f);
+    }
+    assert_true(steps > PUTS / (TRANSACTION / 64));
+    assert_int_equal(before, fixture_state(f).root.live_keys + 1);
+    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &found), ST_OK);
+    assert_int_equal(found, expected);
+}
+
+/* -- What is let go of on a full disk, when something comes between -- */
+
+enum { RELEASED_KEYS = 100 };
+
+/* All keys are deleted at one revision, up to which is compacted, and then the disk fills up. The
+ * checkpoint is to let go of what was deleted, and begins. */
+static void begin_release(struct fixture *f)
+{
+    overwrite(f, RELEASED_KEYS, RELEASED_KEYS);
+    fixture_compact(f, fixture_delete(f, "a", "z"));
+    fixture_commit(f);
+    fill_disk(f);
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    keeper_checkpoint_begin(f->keeper);
+    bool done = false;
+    while (keeper_checkpoint_lags(f->keeper))
+        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+    keeper_limit_steps(f->keeper, 512, 20); /* so that the rest takes many transactions */
+}
+
+static void start_anew(void **state)
+{
+    fixture_teardown(state);
+    setup(state);
+}
+
+/* Whichever of its transactions cannot be written: nothing is passed over when it is tried again.
+ */
+static void checkpoint_that_failed_lets_go_of_everything_later(void **state)
+{
+    unsigned expected = 0;
+    bool done = false;
+    for (uint64_t failing = 0; failing < 2 || !done; failing++) { /* first, none */
+        struct fixture *f = *state;
+        begin_release(f);
+        backend_disk_fail_commit(f->disk, failing, ST_DISK_FULL, false);
+        enum status status = ST_OK;
+        for (done = false; !done && status == ST_OK;)
+            status = keeper_checkpoint_step(f->keeper, &done);
+        backend_disk_fail_commit(f->disk, 0, ST_OK, false);
+        assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+        expected = expected ? expected : checkpointed(f);
+        assert_int_equal(checkpointed(f), expected);
+        assert_true(failing < 1000);
+        start_anew(state);
+    }
+}
+
+/* There is room again, and a later compaction, before all of it is gone. */
+static void compaction_during_a_release_drops_the_tombstones_too(void **state)
+{
+    bool over = false;
+    for (unsigned steps = 1; !over; steps++) {
+        struct fixture *f = *state;
+        begin_release(f);
+        for (unsigned i = 0; i < steps && !over; i++)
+            assert_int_equal(keeper_checkpoint_step(f->keeper, &over), ST_OK);
+        fs_sim_set_space(f->sim, UINT64_MAX);
+        fixture_compact(f, fixture_put(f, "d", ""));
+        fixture_settle(f);
+        assert_int_equal(checkpointed(f), 2); /* d and filler */
+        assert_true(steps < 1000);
+        start_anew(state);
+    }
+}
+
+/* A transaction larger than a step is trimmed over several, and a step is never more. */
+static void large_record_is_trimmed_in_steps(void **state)
+{
+    enum { KEYS = 2000 };
+    struct fixture *f = *state;
+    for (int i = 0; i < KEYS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "m%d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_delete(f, "m", "n");
+    int64_t revision = fixture_put(f, "d", "");
+    fixture_compact(f, revision);
+    fixture_commit(f);
+    uint64_t before = KEYS + 10;
+    int steps = 0;
+    while (store_has_work(f->store)) {
+        assert_int_equal(store_work(f->store), ST_OK);
+        steps++;
+        if (steps ==
+            5) /* in the middle of the deletion: the checkpoint takes no more than it may */
+            assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    }
+    assert_true(steps >= (int)(before + KEYS) / 512);
+    assert_string_equal(versions(f, "m0"), "-");
+    assert_string_equal(versions(f, "m1999"), "-");
+    fixture_settle(f);
+    assert_int_equal(checkpointed(f), 3);
+    fixture_restart(f);
+    assert_int_equal(fixture_state(f).root.live_keys, 3);
+}
+
+/* The size in use comes to what a new store of the same keys would have. */
+static void size_in_use_follows_and_size_does_not(void **state)
+{
+    struct fixture *f = *state;
+    fixture_commit(f);
+    int64_t grown = store_view(f->store)->db_bytes;
+    assert_int_equal(store_view(f->store)->db_bytes_in_use, grown);
+    fixture_put(f, "d", "");
+    fixture_compact(f, 10);
+    fixture_settle(f);
+    const struct store_view *view = store_view(f->store);
+    assert_true(view->db_bytes > grown);
+    assert_int_equal(view->db_bytes_in_use, (int64_t)view->root.live_bytes + 3 * apply_db_bytes(0));
+    int64_t in_use = view->db_bytes_in_use, size = view->db_bytes;
+    fixture_restart(f);
+    assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
+    assert_int_equal(store_view(f->store)->db_bytes, size);
+}
+
+static void clean_one(struct fixture *f)
+{
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_non_null(relocation);
+    assert_true(relocation->new_segment);
+    uint64_t old = relocation->old_segment;
+    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+    store_forget_segment(f->store, old);
+    fixture_commit(f);
+}
+
+/* One revision in which all these keys change. */
+static int64_t put_together(struct fixture *f, unsigned count)
+{
+    struct pb_put_request puts[64];
+    struct pb_request_op ops[64];
+    char keys[64][16];
+    assert_true(count <= COUNT_OF(puts));
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "t%02u", i);
+        puts[i] = (struct pb_put_request){.key = slice_from_text(keys[i])};
+        ops[i] = fixture_op_put(&puts[i]);
+    }
+    struct pb_txn_request request = {.success = ops, .success_count = count};
+    struct kv_answer answer;
+    assert_int_equal(apply_txn(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    return answer.revision;
+}
+
+static void clean_all(struct fixture *f)
+{
+    for (struct relocation *relocation;;) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return;
+        uint64_t old = relocation->old_segment;
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+        store_forget_segment(f->store, old);
+        fixture_commit(f);
+    }
+}
+
+/*
+ * A stop in the middle of a checkpoint leaves changes in the log that the checkpoint has dropped
+ * and that trimming has still to pass. The cleaner copies their records without them while a step
+ * of trimming stands inside.
+ */
+static void record_loses_changes_while_a_step_of_trimming_stands_in_it(void **state)
+{
+    enum { REVISIONS = 60, KEYS = 60 };
+    struct fixture *f = *state;
+    int64_t newest = 0;
+    for (int i = 0; i < REVISIONS; i++)
+        newest = put_together(f, KEYS);
+    fixture_put(f, "after", "");
+    fixture_compact(f, newest);
+    fixture_commit(f);
+    struct keeper_hash expected, found;
+    assert_int_equal(keeper_hash_at(f->keeper, newest, &expected), ST_OK);
+    for (bool done = false; !done;) {
+        while (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        keeper_limit_steps(f->keeper, 4 << 10, KEYS * REVISIONS);
+        keeper_checkpoint_begin(f->keeper);
+        for (int i = 0; i < 8 && !done; i++)
+            assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        fixture_restart(f);
+        if (store_has_work(f->store))
+            assert_int_equal(store_work(f->store), ST_OK);
+        clean_all(f);
+    }
+    fixture_settle(f);
+    assert_int_equal(keeper_hash_at(f->keeper, newest, &found), ST_OK);
+    assert_int_equal(found.hash, expected.hash);
+}
+
+static uint64_t newest_loc(struct fixture *f, const char *key)
+{
+    struct range_state state = fixture_state(f);
+    return index_root_find(&state.root, slice_from_text(key))->newest.loc;
+}
+
+/* A long record is damaged in the middle of being trimmed. With `forgets` a segment goes as well,
+ * and the record has to be read again. */
+static void damage_between_steps(struct fixture *f, bool forgets)
+{
+    enum { KEYS = 2000 };
+    overwrite(f, 500, 5);
+    for (int i = 0; i < KEYS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "m%04d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_put(f, "next", "1");
+    fixture_compact(f, fixture_put(f, "e", "0"));
+    fixture_settle(f);
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_non_null(relocation);
+    fixture_delete(f, "m", "n");
+    fixture_put(f, "next", "2");
+    fixture_compact(f, fixture_put(f, "e", "1"));
+    fixture_commit(f);
+    uint64_t last = newest_loc(f, "m1999");
+    while (strcmp(versions(f, "m0500"), "-") != 0)
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_string_not_equal(versions(f, "m1999"), "-");
+
+    uint64_t old = relocation->old_segment;
+    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+    if (forgets)
+        store_forget_segment(f->store, old);
+    fixture_commit(f);
+    fixture_write(f, last, offsetof(struct change_head, field_bytes), &(uint32_t){0},
+                  sizeof(uint32_t));
+    while (store_has_work(f->store))
+        assert_int_equal(store_work(f->store), ST_OK);
+    assert_string_not_equal(versions(f, "m1999"), "-");
+    assert_true(store_compaction_done(f->store));
+    struct range_state view = fixture_state(f);
+    const struct index_item *item = index_root_find(&view.root, SLICE_LITERAL("next"));
+    assert_int_equal(item->older_count, 0);
+}
+
+/* The trimming goes on with the next record, and from its beginning. */
+static void record_that_is_damaged_between_steps_is_left(void **state)
+{
+    damage_between_steps(*state, false);
+    start_anew(state);
+    damage_between_steps(*state, true);
+}
+
+/* A copy that no checkpoint lists is left over from a crash, unless there is no checkpoint. */
+static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 200; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "stays%d", i);
+        fixture_put(f, i % 10 ? "k" : key, "0123456789012345678901234567890123456789");
+    }
+    fixture_compact(f, 150);
+    fixture_settle(f);
+    clean_one(f);
+    fixture_stop(f);
+
+    struct backend_disk *other = backend_disk_new();
+    struct store *store = NULL;
+    for (int again = 0; again < 2; again++) {
+        struct error error;
+        enum status status =
+            store_open(&(struct store_options){.fs = fs_sim_fs(f->sim),
+                                               .dir = "/data",
+                                               .segment_bytes_first = 4096,
+                                               .segment_bytes_max = 16 << 10,
+                                               .readers_max = 1,
+                                               .backend = backend_memory_open(other)},
+                       &store, &error);
+        assert_int_equal(status, ST_DAMAGED);
+        assert_non_null(strstr(error.text, "checkpoint"));
+    }
+    backend_disk_free(other);
+    fixture_start(f);
+    assert_int_equal(fixture_state(f).root.live_keys, 20 + 3); /* and a, b, k */
+}
+
+/* Short records are mostly heads: a segment full of living ones must not look half dead. */
+static void segment_all_alive_is_not_cleaned(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "%d", i);
+        fixture_put(f, key, "");
+    }
+    fixture_settle(f);
+    struct relocation *relocation;
+    assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+    assert_null(relocation);
+    /* And what was cleaned once is left in peace. */
+    for (int i = 0; i < 300; i += 3) {
+        char key[32];
+        snprintf(key, sizeof(key), "%d", i % 60);
+        fixture_put(f, key, "");
+    }
+    fixture_compact(f, store_apply(f->store)->revision);
+    fixture_settle(f);
+    for (int cleaned = 0; cleaned < 20; cleaned++) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return;
+        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
+    }
+    fail_msg("cleaning does not end");
+}
+
+/* One change of it takes more work than a step has: each step drops something all the same. */
+static void long_values_are_trimmed_too(void **state)
+{
+    struct fixture *f = *state;
+    enum { VALUE_BYTES = 200000, VERSIONS = 5, STEPS_MAX = 1000 };
+    char *value = malloc(VALUE_BYTES + 1);
+    assert_non_null(value);
+    memset(value, 'v', VALUE_BYTES);
+    value[VALUE_BYTES] = '\0';
+    for (int i = 0; i < VERSIONS; i++)
+        fixture_put(f, "long", value);
+    free(value);
+    fixture_compact(f, fixture_put(f, "after", ""));
+    assert_int_equal(store_commit(f->store), ST_OK);
+    for (int steps = 0; store_has_work(f->store); steps++) {
+        assert_true(steps < STEPS_MAX);
+        assert_int_equal(store_work(f->store), ST_OK);
+    }
+    assert_string_equal(versions(f, "long"), "14");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(replaced_versions_go_and_those_before_the_last_change_wait),
+        TEST(deleted_key_goes_altogether_once_its_tombstone_is_passed),
+        TEST(full_disk_gets_back_what_was_deleted_at_the_compacted_revision),
+        TEST(disk_that_fills_up_later_gets_it_back_too),
+        TEST(compaction_must_go_forward_and_not_into_the_future),
+        TEST(trimming_goes_on_after_a_restart),
+        TEST(trimming_waits_for_a_reader_instead_of_taking_memory),
+        TEST(step_is_small_whatever_the_history_of_a_key_is),
+        TEST(compaction_during_another_is_trimmed_after_it),
+        TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
+        TEST(checkpoint_that_failed_lets_go_of_everything_later),
+        TEST(compaction_during_a_release_drops_the_tombstones_too),
+        TEST(record_that_is_damaged_between_steps_is_left),
+        TEST(large_record_is_trimmed_in_steps),
+        TEST(long_values_are_trimmed_too),
+        TEST(size_in_use_follows_and_size_does_not),
+        TEST(record_loses_changes_while_a_step_of_trimming_stands_in_it),
+        TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
+        TEST(segment_all_alive_is_not_cleaned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,705 @@
+#include "store/upkeep/keeper.h"
+
+#include "base/xalloc.h"
+#include "store/change.h"
+#include "store/log/mark.h"
+#include "store/upkeep/cleaner.h"
+#include "store/upkeep/hash.h"
+#include "store/upkeep/segments.h"
+
+#include <stdlib.h>
+
+enum {
+    /* Pages of the checkpoint that one transaction changes, as far as can be told from outside:
+     * they are in memory until it is committed, and written at once. */
+    TRANSACTION_BYTES_MAX = 1 << 20,
+    PAGE_BYTES = 4096,
+    /* Versions read to find the ones they have replaced, which are then dropped in their order: so
+     * that each page is written a few times and not once for each version in it. */
+    TRIM_VERSIONS_MAX = 1 << 17,
+};
+
+/* How long the copy of a segment may be, as a part of it, for copying to be worth it: so one that
+ * was just copied never is. */
+static const double CLEAN_PART_MAX = 0.5, DEFRAGMENT_PART_MAX = 0.95;
+
+struct keeper {
+    struct store *store;
+    struct log *log;
+    struct backend *backend;
+    struct epoch_slot *slot;
+    uint64_t held; /* epoch pinned */
+    /* What the checkpoint will say: as of `index`, and committed with it. */
+    uint64_t index;
+    int64_t revision;
+    int64_t compact_revision;
+    int64_t trimmed;
+    int64_t released; /* not in the checkpoint: a start on a full disk releases anew */
+    int64_t db_bytes;
+    int64_t db_bytes_in_use;
+    struct segments segments;
+    /* What reading the checkpoint back came to: unless ST_OK, nothing above can be trusted, and
+     * nothing is written any more. The log has everything. */
+    enum status broken;
+    /*
+     * The record that is being taken over, which may take many transactions. What it adds counts
+     * when it is whole: a start drops the versions of one that is not, and replays it. `inside`
+     * says that there is one.
+     */
+    struct keeper_taking {
+        bool inside;
+        struct log_record record;
+        struct change_walk walk; /* where the next change is */
+        int64_t db_bytes;
+        uint64_t live_bytes;
+    } taking;
+    /* What the checkpoint under way is to come to: some view's numbers. */
+    struct keeper_goal {
+        uint64_t log_index;
+        int64_t trimmed, released, db_bytes;
+    } goal;
+    /* Versions to drop, in order, and how far that is; `after` is where the search for more goes on
+     * once they all are gone. Those of a release are not those of a trimming: a new goal may call
+     * for the one in the middle of the other. */
+    struct keeper_victims {
+        struct buf ids; /* struct backend_version_id */
+        size_t dropped;
+        bool found;
+        bool of_release;
+        struct backend_version_id after;
+    } victims;
+    struct backend_version_id trim_from; /* of revision `trimmed` */
+    size_t transaction_bytes;
+    unsigned trim_versions;
+    uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
+};
+
+/* The next search begins anew. */
+static void victims_forget(struct keeper_victims *victims)
+{
+    victims->found = false;
+    victims->after = (struct backend_version_id){0};
+}
+
+/* Takes what was last committed: at the start, and after a transaction was given up. */
+static void keeper_reload(struct keeper *keeper)
+{
+    struct backend *backend = keeper->backend;
+    keeper->index = (uint64_t)backend_meta_get(backend, BACKEND_INDEX, 0);
+    keeper->revision = backend_meta_get(backend, BACKEND_REVISION, 1);
+    keeper->compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
+    keeper->trimmed = backend_meta_get(backend, BACKEND_TRIMMED, 0);
+    keeper->db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
+    keeper->db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    keeper->trim_from = (struct backend_version_id){keeper->trimmed, 0};
+    keeper->taking.inside = false;
+    victims_forget(&keeper->victims);
+    segments_fini(&keeper->segments);
+    keeper->broken = segments_init(&keeper->segments, backend);
+}
+
+static void give_up(struct keeper *keeper)
+{
+    backend_abort(keeper->backend);
+    keeper_reload(keeper);
+}
+
+struct keeper *keeper_new(struct store *store)
+{
+    struct keeper *keeper = xcalloc(1, sizeof(*keeper));
+    keeper->store = store;
+    keeper->log = store_log_of_keeper(store);
+    keeper->backend = store_backend(store);
+    keeper_limit_steps(keeper, TRANSACTION_BYTES_MAX, TRIM_VERSIONS_MAX);
+    keeper_reload(keeper);
+    return keeper;
+}
+
+void keeper_limit_steps(struct keeper *keeper, size_t transaction_bytes, unsigned trim_versions)
+{
+    keeper->transaction_bytes = transaction_bytes;
+    keeper->trim_versions = trim_versions;
+}
+
+void keeper_free(struct keeper *keeper)
+{
+    if (!keeper)
+        return;
+    segments_fini(&keeper->segments);
+    buf_fini(&keeper->victims.ids);
+    free(keeper);
+}
+
+void keeper_join(struct keeper *keeper)
+{
+    keeper->slot = epoch_slot_add(store_epoch(keeper->store));
+}
+
+static const struct store_view *keeper_hold_view(struct keeper *keeper)
+{
+    keeper->held = epoch_pin(keeper->slot);
+    return store_view(keeper->store);
+}
+
+static void keeper_let_go(struct keeper *keeper)
+{
+    epoch_unpin(keeper->slot, keeper->held);
+}
+
+const char *keeper_error_text(const struct keeper *keeper)
+{
+    return backend_error_text(keeper->backend);
+}
+
+bool keeper_is_broken(const struct keeper *keeper)
+{
+    return keeper->broken != ST_OK;
+}
+
+enum status keeper_prepare(struct keeper *keeper)
+{
+    return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;
+}
+
+enum status keeper_mark(struct keeper *keeper)
+{
+    return log_mark(keeper->log);
+}
+
+bool keeper_is_marked(const struct keeper *keeper)
+{
+    return log_is_marked(keeper->log);
+}
+
+bool keeper_is_held_back(const struct keeper *keeper)
+{
+    return log_is_held_back(keeper->log);
+}
+
+/* -- Taking over from the log -- */
+
+static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc,
+                               size_t *bytes)
+{
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    keeper->taking.db_bytes += apply_db_bytes(change->field_bytes);
+    keeper->taking.live_bytes += segments_live_bytes(change->field_bytes);
+    *bytes += backend_page_bytes(kv.key.len, 1);
+    return backend_version_put(keeper->backend,
+                               &(struct backend_version){
+                                   .id = {change->revision, change->sub},
+                                   .prev = {change->prev_revision, change->prev_sub},
+                                   .create_revision = kv.create_revision,
+                                   .version = kv.version,
+                                   .lease = kv.lease,
+                                   .loc = loc,
+                                   .field_bytes = change->field_bytes,
+                                   .key = kv.key,
+                               });
+}
+
+/* From here on the log's own bytes of them are dead. */
+static enum status rows_add(struct keeper *keeper, const struct log_record *record, size_t *bytes)
+{
+    struct row_walk walk;
+    TRY(row_walk_init(&walk, record->body));
+    struct row row;
+    enum status status;
+    while ((status = row_walk_next(&walk, &row)) == ST_OK) {
+        TRY(backend_row_put(keeper->backend, &row));
+        *bytes += PAGE_BYTES;
+    }
+    return status == ST_END ? ST_OK : status;
+}
+
+/* All its changes are in: now it counts. */
+static enum status record_finish(struct keeper *keeper, size_t *bytes)
+{
+    struct keeper_taking *taking = &keeper->taking;
+    const struct log_record *record = &taking->record;
+    TRY(rows_add(keeper, record, bytes));
+    keeper->index = record->index;
+    if (record->type == LOG_RECORD_KV)
+        keeper->revision = record->revision;
+    keeper->db_bytes_in_use += taking->db_bytes;
+    if (taking->live_bytes)
+        segments_add_live(&keeper->segments, record->body_loc, taking->live_bytes);
+    taking->inside = false;
+    return ST_OK;
+}
+
+/* Changes of the record under way, until it is whole or the transaction has enough. */
+static enum status record_go_on(struct keeper *keeper, size_t *bytes)
+{
+    struct keeper_taking *taking = &keeper->taking;
+    while (*bytes < keeper->transaction_bytes) {
+        const struct change_head *change;
+        size_t offset;
+        TRY(change_walk_next(&taking->walk, &change, &offset));
+        if (!change)
+            return record_finish(keeper, bytes);
+        TRY(version_add(keeper, change, taking->record.body_loc + offset, bytes));
+    }
+    return ST_OK;
+}
+
+static enum status record_begin(struct keeper *keeper, const struct log_record *record)
+{
+    if (record->type == LOG_RECORD_COMPACT) {
+        keeper->index = record->index;
+        memcpy(&keeper->compact_revision, record->body.ptr, sizeof(keeper->compact_revision));
+        return ST_OK;
+    }
+    struct keeper_taking *taking = &keeper->taking;
+    *taking = (struct keeper_taking){.record = *record};
+    TRY(change_walk_init(&taking->walk, record->body));
+    taking->inside = true;
+    return ST_OK;
+}
+
+static enum status checkpoint_commit(struct keeper *keeper)
+{
+    struct backend *backend = keeper->backend;
+    TRY(backend_meta_put(backend, BACKEND_INDEX, (int64_t)keeper->index));
+    TRY(backend_meta_put(backend, BACKEND_REVISION, keeper->revision));
+    TRY(backend_meta_put(backend, BACKEND_COMPACT_REVISION, keeper->compact_revision));
+    TRY(backend_meta_put(backend, BACKEND_TRIMMED, keeper->trimmed));
+    TRY(backend_meta_put(backend, BACKEND_DB_BYTES, keeper->db_bytes));
+    TRY(backend_meta_put(backend, BACKEND_DB_BYTES_IN_USE, keeper->db_bytes_in_use));
+    TRY(backend_meta_put(backend, BACKEND_MOVED_FROM, (int64_t)keeper->segments.moved_from));
+    TRY(backend_meta_put(backend, BACKEND_MOVED_TO, (int64_t)keeper->segments.moved_to));
+    TRY(segments_write(&keeper->segments, keeper->log, keeper->index, keeper->copy));
+    return backend_commit(backend);
+}
+
+/* One transaction's worth of records, or of a part of one. */
+static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
+{
+    size_t bytes = 0;
+    if (keeper->taking.inside)
+        TRY(record_go_on(keeper, &bytes));
+    struct log_reader reader;
+    log_reader_init(&reader, keeper->log, keeper->index + 1);
+    while (bytes < keeper->transaction_bytes) {
+        struct log_record record;
+        enum status status = log_reader_next(&reader, last_index, &record);
+        if (status == ST_END)
+            break;
+        TRY(status);
+        TRY(record_begin(keeper, &record));
+        if (keeper->taking.inside)
+            TRY(record_go_on(keeper, &bytes));
+    }
+    return checkpoint_commit(keeper);
+}
+
+/* -- Letting go of what compaction has replaced -- */
+
+/* Versions met in their order, and what they have replaced. */
+struct trim_scan {
+    struct buf *ids;
+    int64_t end; /* revision */
+    bool tombstones;
+    unsigned versions_left;
+    struct backend_version_id reached; /* revision `end`: all were met */
+};
+
+static enum status note_victim(struct buf *ids, struct backend_version_id id)
+{
+    return id.revision ? buf_append(ids, slice_of(&id, sizeof(id))) : ST_OK;
+}
+
+static enum status note_replaced(void *ctx, const struct backend_version *version)
+{
+    struct trim_scan *scan = ctx;
+    if (version->id.revision >= scan->end)
+        return ST_END;
+    if (scan->versions_left-- == 0) {
+        scan->reached = version->id;
+        return ST_END;
+    }
+    TRY(note_victim(scan->ids, version->prev));
+    bool tombstone = version->create_revision == 0;
+    return scan->tombstones && tombstone ? note_victim(scan->ids, version->id) : ST_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct backend_version_id *x = a, *y = b;
+    if (x->revision != y->revision)
+        return x->revision < y->revision ? -1 : 1;
+    return (x->sub > y->sub) - (x->sub < y->sub);
+}
+
+/*
+ * Looks for what the versions from `from` on have replaced, up to revision `end`. It is dropped in
+ * the order of ids, over as many transactions as it takes. A stop between them does no harm: of a
+ * version that is gone, those it had replaced are gone too, so that searching again from the same
+ * place finds the rest.
+ */
+static enum status victims_find(struct keeper *keeper, struct backend_version_id from, int64_t end,
+                                bool tombstones)
+{
+    struct keeper_victims *victims = &keeper->victims;
+    buf_reset(&victims->ids, SIZE_MAX);
+    struct trim_scan scan = {
+        .ids = &victims->ids,
+        .end = end,
+        .tombstones = tombstones,
+        .versions_left = keeper->trim_versions,
+        .reached = {.revision = end},
+    };
+    TRY(backend_versions_scan(keeper->backend, from, note_replaced, &scan));
+    size_t count = victims->ids.len / sizeof(struct backend_version_id);
+    if (count)
+        qsort(victims->ids.ptr, count, sizeof(struct backend_version_id), compare_ids);
+    victims->dropped = 0;
+    victims->after = scan.reached;
+    victims->found = true;
+    victims->of_release = !tombstones;
+    return ST_OK;
+}
+
+/* Adds to `bytes` what the page of the version comes to, unless the one before lies in it too. */
+static enum status version_drop(struct keeper *keeper, struct backend_version_id id,
+                                int64_t distance, size_t *bytes)
+{
+    struct backend_version version;
+    enum status status = backend_version_get(keeper->backend, id, &version);
+    if (status == ST_NOT_FOUND)
+        return ST_OK; /* dropped before */
+    TRY(status);
+    keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
+    segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
+    *bytes += backend_page_bytes(version.key.len, distance);
+    return backend_version_delete(keeper->backend, id);
+}
+
+/* One transaction's worth. True: all of them are gone. */
+static enum status victims_drop(struct keeper *keeper, bool *ret_all)
+{
+    struct keeper_victims *victims = &keeper->victims;
+    const struct backend_version_id *ids = (const void *)victims->ids.ptr;
+    size_t count = victims->ids.len / sizeof(*ids);
+    int64_t before = -PAGE_BYTES;
+    for (size_t bytes = 0; victims->dropped < count && bytes < keeper->transaction_bytes;) {
+        struct backend_version_id id = ids[victims->dropped++];
+        TRY(version_drop(keeper, id, id.revision - before + 1, &bytes));
+        before = id.revision;
+    }
+    *ret_all = victims->dropped == count;
+    return ST_OK;
+}
+
+static enum status trim_some(struct keeper *keeper)
+{
+    if (!keeper->victims.found || keeper->victims.of_release)
+        TRY(victims_find(keeper, keeper->trim_from, keeper->goal.trimmed, true));
+    bool all;
+    TRY(victims_drop(keeper, &all));
+    if (all) {
+        keeper->trim_from = keeper->victims.after;
+        keeper->trimmed = keeper->trim_from.revision;
+        keeper->victims.found = false;
+    }
+    return checkpoint_commit(keeper);
+}
+
+/* What the changes of that revision have replaced goes, they themselves stay. */
+static enum status release_some(struct keeper *keeper, int64_t revision)
+{
+    struct keeper_victims *victims = &keeper->victims;
+    struct backend_version_id from = {revision, 0};
+    if (!victims->found && victims->of_release && victims->after.revision == revision)
+        from = victims->after; /* a revision of very many changes */
+    if (!victims->found || !victims->of_release)
+        TRY(victims_find(keeper, from, revision + 1, false));
+    bool all;
+    TRY(victims_drop(keeper, &all));
+    victims->found = !all;
+    TRY(checkpoint_commit(keeper));
+    if (all && victims->after.revision > revision)
+        keeper->released = revision;
+    return ST_OK;
+}
+
+uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
+{
+    return segments_bytes_after(&keeper->segments, keeper->log);
+}
+
+void keeper_checkpoint_begin(struct keeper *keeper)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    keeper->goal = (struct keeper_goal){
+        .log_index = view->log_index,
+        .trimmed = view->trimmed,
+        .released = view->released,
+        .db_bytes = view->db_bytes,
+    };
+    keeper_let_go(keeper);
+}
+
+/*
+ * No view is pinned meanwhile: the segments that are read here are cleaned only later, and by this
+ * thread. The index is trimmed first: as long as it knows a version, the log must keep it.
+ */
+static enum status checkpoint_step(struct keeper *keeper, bool *ret_done)
+{
+    const struct keeper_goal *goal = &keeper->goal;
+    bool over = keeper->index >= goal->log_index, trimmed = keeper->trimmed >= goal->trimmed;
+    bool released = keeper->released >= goal->released;
+    bool sized = goal->db_bytes == backend_meta_get(keeper->backend, BACKEND_DB_BYTES, 0);
+    *ret_done = over && trimmed && released && sized;
+    if (*ret_done)
+        return ST_OK;
+    keeper->db_bytes = goal->db_bytes;
+    TRY(backend_begin(keeper->backend));
+    if (!over)
+        return take_over_some(keeper, goal->log_index);
+    if (!trimmed)
+        return trim_some(keeper);
+    return released ? checkpoint_commit(keeper) : release_some(keeper, goal->released);
+}
+
+enum status keeper_checkpoint_step(struct keeper *keeper, bool *ret_done)
+{
+    TRY(keeper->broken);
+    bool done = false;
+    enum status status = checkpoint_step(keeper, &done);
+    if (status != ST_OK) {
+        give_up(keeper);
+        return status;
+    }
+    if (done)
+        buf_reset(&keeper->victims.ids, 1 << 16);
+    *ret_done = done;
+    return ST_OK;
+}
+
+bool keeper_checkpoint_lags(const struct keeper *keeper)
+{
+    return keeper->index < keeper->goal.log_index;
+}
+
+enum status keeper_checkpoint(struct keeper *keeper)
+{
+    keeper_checkpoint_begin(keeper);
+    bool done = false;
+    while (!done)
+        TRY(keeper_checkpoint_step(keeper, &done));
+    return ST_OK;
+}
+
+/* -- Cleaning -- */
+
+static enum status copy_most_dead(struct keeper *keeper, const struct segments_choice *choice,
+                                  struct relocation **ret_relocation)
+{
+    *ret_relocation = NULL;
+    TRY(keeper->broken);
+    struct segments *segments = &keeper->segments;
+    if (segments->moved_from) { /* a stop came in between: the start has told the index */
+        *ret_relocation = relocation_new(segments->moved_from, segments->moved_to);
+        return ST_OK;
+    }
+    uint64_t segment = segments_most_dead(&keeper->segments, keeper->log, choice);
+    if (segment == 0)
+        return ST_OK;
+    enum status status = cleaner_copy(keeper->log, keeper->backend, segment,
+                                      segments_live(&keeper->segments, segment), ret_relocation);
+    if (status == ST_AGAIN)
+        return ST_OK; /* the writer has only just left it */
+    if (status == ST_DAMAGED)
+        segments_set_damaged(&keeper->segments, segment);
+    TRY(status);
+    struct relocation *relocation = *ret_relocation;
+    keeper->copy = relocation->new_segment;
+    relocation->moves_max = size_min(RELOCATION_MOVES_MAX, keeper->trim_versions);
+    enum status found = cleaner_find_moves(relocation);
+    (void)found; /* the next call says the same */
+    return ST_OK;
+}
+
+enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_relocation)
+{
+    return copy_most_dead(keeper,
+                          &(struct segments_choice){
+                              .index_max = keeper->index,
+                              .id_end = UINT64_MAX,
+                              .part_max = CLEAN_PART_MAX,
+                          },
+                          ret_relocation);
+}
+
+uint64_t keeper_defragment_end(struct keeper *keeper)
+{
+    segments_forgive(&keeper->segments);
+    return segments_id_end(keeper->log);
+}
+
+enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
+                                   struct relocation **ret_relocation)
+{
+    return copy_most_dead(keeper,
+                          &(struct segments_choice){
+                              .index_max = keeper->index,
+                              .id_end = id_end,
+                              .part_max = DEFRAGMENT_PART_MAX,
+                              .heals = true,
+                          },
+                          ret_relocation);
+}
+
+/* The first transaction lists the new segment, the last one forgets that there was another. */
+static enum status record_some(struct keeper *keeper, struct relocation *relocation, bool *ret_all)
+{
+    *ret_all = true;
+    if (!keeper->segments.moved_from)
+        TRY(segments_replace(&keeper->segments, relocation->old_segment, relocation->new_segment));
+    if (relocation->new_segment)
+        TRY(cleaner_record(keeper->log, keeper->backend, relocation, keeper->transaction_bytes,
+                           ret_all));
+    if (*ret_all)
+        segments_settle(&keeper->segments);
+    return checkpoint_commit(keeper);
+}
+
+static enum status record_step(struct keeper *keeper, struct relocation *relocation, bool *ret_all)
+{
+    keeper->copy = 0;
+    enum status status = backend_begin(keeper->backend);
+    if (status == ST_OK)
+        status = record_some(keeper, relocation, ret_all);
+    if (status == ST_OK)
+        return ST_OK;
+    give_up(keeper);
+    relocation->recording = false;
+    keeper->copy = keeper->segments.moved_from ? 0 : relocation->new_segment;
+    return status;
+}
+
+enum status keeper_clean_step(struct keeper *keeper, struct relocation *relocation, bool *ret_done)
+{
+    TRY(keeper->broken);
+    bool all = false;
+    TRY(cleaner_find_moves(relocation));
+    if (relocation->count == 0)
+        TRY(record_step(keeper, relocation, &all));
+    if (all)
+        relocation_free(relocation);
+    *ret_done = all;
+    return ST_OK;
+}
+
+/* -- Snapshots -- */
+
+static enum status log_rows_scan(const struct keeper *keeper, uint64_t last_index, row_fn row_seen,
+                                 void *ctx)
+{
+    struct log_reader reader;
+    log_reader_init(&reader, keeper->log, keeper->index + 1);
+    struct log_record record;
+    enum status status;
+    while ((status = log_reader_next(&reader, last_index, &record)) == ST_OK) {
+        if (record.type == LOG_RECORD_COMPACT)
+            continue;
+        struct row_walk walk;
+        TRY(row_walk_init(&walk, record.body));
+        struct row row;
+        while ((status = row_walk_next(&walk, &row)) == ST_OK)
+            TRY(row_seen(ctx, &row));
+        if (status != ST_END)
+            return status;
+    }
+    return status == ST_END ? ST_OK : status;
+}
+
+enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
+                             struct keeper_base *ret_base)
+{
+    TRY(keeper->broken);
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = backend_rows_scan(keeper->backend, row_seen, ctx);
+    if (status == ST_OK)
+        status = log_rows_scan(keeper, view->log_index, row_seen, ctx);
+    if (status == ST_OK)
+        *ret_base = (struct keeper_base){
+            .hold = log_hold_new(keeper->log, view->log_index),
+            .revision = view->revision,
+            .log_index = view->log_index,
+        };
+    keeper_let_go(keeper);
+    return status;
+}
+
+/* -- Checking -- */
+
+enum status keeper_check_step(struct keeper *keeper, struct store_check *check, size_t bytes)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = store_check_step(check, view, keeper->log, bytes);
+    keeper_let_go(keeper);
+    return status;
+}
+
+/* -- Hashes -- */
+
+int64_t keeper_revision(struct keeper *keeper)
+{
+    int64_t revision = keeper_hold_view(keeper)->revision;
+    keeper_let_go(keeper);
+    return revision;
+}
+
+enum status keeper_hash_begin(struct keeper *keeper, int64_t at, struct store_hash *hash,
+                              struct keeper_hash *ret_hash)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    *ret_hash = (struct keeper_hash){
+        .revision = at ? at : view->revision,
+        .compact_revision = view->compact_revision,
+        .newest = view->revision,
+    };
+    enum status status = ST_OK;
+    if (at > 0 && at < view->compact_revision)
+        status = ST_COMPACTED;
+    else if (at > view->revision)
+        status = ST_FUTURE_REV;
+    else
+        store_hash_begin(hash, view, keeper->log, ret_hash->revision);
+    keeper_let_go(keeper);
+    return status;
+}
+
+void keeper_hash_begin_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                  struct store_hash *hash)
+{
+    store_hash_begin_compaction(hash, keeper_hold_view(keeper), keeper->log, before, revision);
+    keeper_let_go(keeper);
+}
+
+enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, size_t bytes,
+                             uint32_t *ret_hash)
+{
+    const struct store_view *view = keeper_hold_view(keeper);
+    enum status status = store_hash_step(hash, view, bytes, ret_hash);
+    keeper_let_go(keeper);
+    return status;
+}
+
+enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash)
+{
+    struct store_hash hash;
+    TRY(keeper_hash_begin(keeper, at, &hash, ret_hash));
+    return keeper_hash_step(keeper, &hash, SIZE_MAX, &ret_hash->hash);
+}
+
+enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
+                                   uint32_t *ret_hash)
+{
+    struct store_hash hash;
+    keeper_hash_begin_compaction(keeper, before, revision, &hash);
+    return keeper_hash_step(keeper, &hash, SIZE_MAX, ret_hash);
+}

@@ -1,0 +1,473 @@
+#include "wire/http/http1/endpoint.h"
+
+#include "wire/arrival_timeout.h"
+#include "wire/http/http1/endpoint_private.h"
+#include "wire/http/http1/parser.h"
+
+#include <stdlib.h>
+
+enum {
+    IN_KEPT = 0,                  /* an idle connection holds no buffers */
+    OUT_PIPELINE_MAX = 64 * 1024, /* queued answers: the next request waits */
+    CHUNK_LINE_MAX = 1024,        /* a chunk size with its extensions */
+    ARENA_MAX = 256 * 1024,
+    DROPPED_BODY_MAX = 256 * 1024, /* of a request that was turned away; as in Go */
+};
+
+static struct http_exchange fresh_exchange(struct account *account)
+{
+    return (struct http_exchange){.ops = &http1_exchange_ops, .account = account};
+}
+
+enum status http1_endpoint_new(const struct http1_server *server, struct http1_hooks hooks,
+                               int64_t now_ns, struct http1_endpoint **ret_endpoint)
+{
+    struct http1_endpoint *e = calloc(1, sizeof(*e));
+    if (!e)
+        return ST_NOMEM;
+    *e = (struct http1_endpoint){.server = server,
+                                 .hooks = hooks,
+                                 .reason = "",
+                                 .now_ns = now_ns,
+                                 .since_ns = now_ns,
+                                 .exchange = fresh_exchange(hooks.account)};
+    *ret_endpoint = e;
+    return ST_OK;
+}
+
+/* -- Input: what was understood goes all at once when pump ends, for a peer chooses how small the
+ * pieces are -- */
+
+static size_t unread_len(const struct http1_endpoint *e)
+{
+    return e->in.len - e->in_at;
+}
+
+static struct slice unread(const struct http1_endpoint *e)
+{
+    size_t len = unread_len(e);
+    return len ? slice_of(e->in.ptr + e->in_at, len) : SLICE_EMPTY;
+}
+
+static void take(struct http1_endpoint *e, size_t n)
+{
+    assert(n <= unread_len(e));
+    e->in_at += n;
+}
+
+static void drop_taken(struct http1_endpoint *e)
+{
+    if (e->reading == HTTP1_LEAVING)
+        account_buf_fini(e->hooks.account, &e->in);
+    else if (unread_len(e) == 0)
+        account_buf_reset(e->hooks.account, &e->in, IN_KEPT);
+    else if (e->in_at)
+        buf_consume(&e->in, e->in_at);
+    e->in_at = 0;
+}
+
+/* The handler hears the end; nothing of the exchange is used afterwards. */
+static void exchange_end(struct http1_endpoint *e)
+{
+    http_exchange_end(&e->exchange);
+    http_exchange_fini(&e->exchange);
+    arena_fini(&e->arena);
+    e->exchange = fresh_exchange(e->hooks.account);
+}
+
+void http1_endpoint_free(struct http1_endpoint *e)
+{
+    if (!e)
+        return;
+    e->inside++;
+    exchange_end(e);
+    account_buf_fini(e->hooks.account, &e->in);
+    account_buf_fini(e->hooks.account, &e->out);
+    free(e);
+}
+
+static void refuse(struct http1_endpoint *e, unsigned status, const char *reason)
+{
+    e->reason = reason;
+    e->reading = HTTP1_ANSWERING;
+    e->last = true;
+    http_answer_plain(&e->exchange, status);
+}
+
+static void refuse_for_memory(struct http1_endpoint *e)
+{
+    account_buf_fini(e->exchange.account, &e->exchange.body);
+    refuse(e, 429, "clients hold too much memory");
+}
+
+static void call_handler(struct http1_endpoint *e)
+{
+    e->reading = HTTP1_ANSWERING;
+    if (!e->drops)
+        http_exchange_dispatch(&e->exchange, e->server->routes);
+}
+
+/* The head moves to the exchange's own memory, so that the input may go on. */
+static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_head *head)
+{
+    struct http_exchange *x = &e->exchange;
+    struct slice bytes;
+    arena_init(&e->arena, NULL, 0, ARENA_MAX);
+    arena_charge(&e->arena, e->hooks.account);
+    x->bodiless = slice_has_prefix(unread(e), SLICE_LITERAL("HEAD "));
+    if (arena_dup(&e->arena, slice_sub(unread(e), 0, head_len), &bytes) != ST_OK) {
+        refuse_for_memory(e);
+        return false;
+    }
+    unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
+    x->request = head->request;
+    x->request.secure = e->hooks.secure;
+    x->request.guarded = e->hooks.guarded;
+    x->request.peer_name = e->hooks.peer_name;
+    x->request.certificate = e->hooks.certificate;
+    x->request.peer = e->hooks.peer;
+    x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
+    x->request.fields = NULL;
+    x->request.field_count = 0;
+    if (fault) {
+        refuse(e, fault, "bad request head");
+        return false;
+    }
+    struct slice fields = slice_of(head->fields, head->request.field_count * sizeof(*head->fields));
+    if (arena_dup(&e->arena, fields, &fields) != ST_OK) {
+        refuse_for_memory(e);
+        return false;
+    }
+    x->request.fields = (const struct http_field *)(const void *)fields.ptr;
+    x->request.field_count = head->request.field_count;
+    return true;
+}
+
+/*
+ * By its head alone. One that is turned away has its answer: of its body a short rest is dropped as
+ * it comes, so that the connection stays; behind any other the connection ends.
+ */
+static bool admit(struct http1_endpoint *e, const struct http1_head *head)
+{
+    bool has_body = head->chunked || head->content_length;
+    bool short_body =
+        !head->chunked && !head->expects_continue && head->content_length <= DROPPED_BODY_MAX;
+    bool last = e->last || !head->request.keep_alive;
+    e->last = last || (has_body && !short_body); /* the answer says so, if there is one now */
+    if (http_exchange_admit(&e->exchange, e->server->routes)) {
+        e->last = last;
+        return true;
+    }
+    if (e->reading == HTTP1_LEAVING)
+        return false;
+    e->drops = has_body && !e->last;
+    e->body_left = head->content_length;
+    e->reading = e->drops ? HTTP1_BODY : HTTP1_ANSWERING;
+    return false;
+}
+
+static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
+{
+    e->trailer_bytes = 0;
+    e->drops = false;
+    if (!admit(e, head))
+        return;
+    e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
+    if (head->content_length > e->body_max) {
+        refuse(e, 413, "body too large");
+        return;
+    }
+    bool has_body = head->chunked || head->content_length;
+    if (has_body && head->expects_continue && unread_len(e) == 0 &&
+        http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
+        return;
+    e->body_left = head->content_length;
+    if (head->chunked)
+        e->reading = HTTP1_CHUNK_SIZE;
+    else if (head->content_length)
+        e->reading = HTTP1_BODY;
+    else
+        call_handler(e);
+}
+
+static bool read_head(struct http1_endpoint *e)
+{
+    size_t len = http1_head_length(unread(e), &e->head_seen);
+    if (len > e->server->limits->head_bytes_max ||
+        (!len && unread_len(e) > e->server->limits->head_bytes_max)) {
+        refuse(e, 431, "request head too large");
+        return true;
+    }
+    if (!len)
+        return false;
+    struct http1_head head;
+    e->head_seen = 0;
+    if (keep_head(e, len, &head)) {
+        take(e, len);
+        body_begin(e, &head);
+    }
+    return true;
+}
+
+/* Moves input into the body; true when there is nothing left of what was expected. */
+static bool take_body(struct http1_endpoint *e)
+{
+    struct http_exchange *x = &e->exchange;
+    size_t n = size_min(unread_len(e), e->body_left);
+    if (!e->drops && x->body.len + n > e->body_max) {
+        refuse(e, 413, "body too large");
+        return false;
+    }
+    if (!e->drops && account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
+        refuse_for_memory(e);
+        return false;
+    }
+    take(e, n);
+    e->body_left -= n;
+    return e->body_left == 0;
+}
+
+/* A line without its CRLF, or false when it is not there yet. */
+static bool peek_line(struct http1_endpoint *e, struct slice *ret_line)
+{
+    struct slice in = unread(e);
+    size_t most = size_min(in.len, CHUNK_LINE_MAX + 2);
+    const uint8_t *end = most ? memmem(in.ptr, most, "\r\n", 2) : NULL;
+    if (!end) {
+        if (most > CHUNK_LINE_MAX)
+            refuse(e, 400, "chunk line too long");
+        return false;
+    }
+    *ret_line = slice_of(in.ptr, (size_t)(end - in.ptr));
+    return true;
+}
+
+static bool read_chunk_size(struct http1_endpoint *e)
+{
+    struct slice line;
+    if (!peek_line(e, &line))
+        return e->reading != HTTP1_CHUNK_SIZE;
+    if (!http1_chunk_size(line, &e->body_left)) {
+        refuse(e, 400, "bad chunk size");
+        return true;
+    }
+    if (e->body_left > e->body_max) {
+        refuse(e, 413, "body too large");
+        return true;
+    }
+    e->reading = e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS;
+    take(e, line.len + 2);
+    return true;
+}
+
+static bool read_chunk_end(struct http1_endpoint *e)
+{
+    struct slice in = unread(e);
+    if (in.len < 2)
+        return false;
+    if (memcmp(in.ptr, "\r\n", 2) != 0) {
+        refuse(e, 400, "chunk longer than it said");
+        return true;
+    }
+    take(e, 2);
+    e->reading = HTTP1_CHUNK_SIZE;
+    return true;
+}
+
+static bool read_trailer(struct http1_endpoint *e)
+{
+    struct slice line;
+    if (!peek_line(e, &line))
+        return e->reading != HTTP1_TRAILERS;
+    e->trailer_bytes += line.len + 2;
+    if (e->trailer_bytes > e->server->limits->head_bytes_max) {
+        refuse(e, 431, "trailers too large");
+        return true;
+    }
+    bool last = line.len == 0;
+    take(e, line.len + 2);
+    if (last)
+        call_handler(e);
+    return true;
+}
+
+/* One step of reading; false when it waits for something. */
+static bool step(struct http1_endpoint *e)
+{
+    switch (e->reading) {
+    case HTTP1_HEAD:
+        return unread_len(e) && read_head(e);
+    case HTTP1_BODY:
+        if (take_body(e))
+            call_handler(e);
+        return e->reading != HTTP1_BODY;
+    case HTTP1_CHUNK_SIZE:
+        return read_chunk_size(e);
+    case HTTP1_CHUNK_DATA:
+        if (take_body(e))
+            e->reading = HTTP1_CHUNK_END;
+        return e->reading != HTTP1_CHUNK_DATA;
+    case HTTP1_CHUNK_END:
+        return read_chunk_end(e);
+    case HTTP1_TRAILERS:
+        return read_trailer(e);
+    case HTTP1_ANSWERING:
+        if (!e->exchange.complete || http1_queued(e) > OUT_PIPELINE_MAX)
+            return false;
+        exchange_end(e);
+        e->reading = e->last ? HTTP1_LEAVING : HTTP1_HEAD;
+        e->since_ns = e->now_ns;
+        return true;
+    case HTTP1_LEAVING:
+        return false;
+    }
+    return false;
+}
+
+/* It may wait for ever, and its peer's end must be seen: what comes behind it is read, up to what a
+ * head may have. */
+static bool waits_parked(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_ANSWERING && e->exchange.parks && !e->exchange.complete;
+}
+
+static void pump(struct http1_endpoint *e, int64_t now_ns)
+{
+    e->now_ns = now_ns;
+    e->inside++;
+    while (step(e))
+        continue;
+    drop_taken(e);
+    if (e->input_ended && waits_parked(e))
+        http1_die(e, "closed by the client");
+    if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
+        http1_die(e, "too much behind an answer that waits");
+    /* Whoever will send no more cannot finish what it began. */
+    if (e->input_ended && e->reading != HTTP1_ANSWERING)
+        e->reading = HTTP1_LEAVING;
+    e->inside--;
+}
+
+void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t now_ns)
+{
+    if (e->reading == HTTP1_LEAVING)
+        return;
+    if (e->reading == HTTP1_HEAD && e->in.len == 0)
+        e->since_ns = now_ns; /* of the whole request */
+    if (account_append(e->hooks.account, &e->in, bytes) != ST_OK) {
+        e->inside++;
+        if (e->reading == HTTP1_ANSWERING)
+            http1_die(e, "clients hold too much memory");
+        else
+            refuse_for_memory(e);
+        e->inside--;
+    }
+    pump(e, now_ns);
+}
+
+void http1_endpoint_feed_end(struct http1_endpoint *e, int64_t now_ns)
+{
+    e->input_ended = true;
+    e->last = true;
+    pump(e, now_ns);
+}
+
+size_t http1_endpoint_fill(struct http1_endpoint *e, uint8_t *dst, size_t room, int64_t now_ns)
+{
+    e->now_ns = now_ns;
+    e->inside++;
+    size_t n = http1_take(e, dst, room);
+    if (n)
+        e->since_ns = now_ns;
+    e->inside--;
+    pump(e, now_ns);
+    return n;
+}
+
+bool http1_endpoint_wants_read(const struct http1_endpoint *e)
+{
+    if (e->reading == HTTP1_LEAVING || e->input_ended)
+        return false;
+    return e->reading != HTTP1_ANSWERING || e->in.len == 0 || waits_parked(e);
+}
+
+bool http1_endpoint_wants_write(const struct http1_endpoint *e)
+{
+    if (http1_queued(e))
+        return true;
+    /* An answer finished from outside still has to be followed by the next request. */
+    return e->reading == HTTP1_ANSWERING &&
+           (e->exchange.complete || http_exchange_flows(&e->exchange));
+}
+
+bool http1_endpoint_over(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_LEAVING && http1_queued(e) == 0;
+}
+
+const char *http1_endpoint_reason(const struct http1_endpoint *e)
+{
+    return e->reason;
+}
+
+bool http1_endpoint_idle(const struct http1_endpoint *e)
+{
+    return e->reading == HTTP1_HEAD && e->in.len == 0 && http1_queued(e) == 0;
+}
+
+void http1_endpoint_shutdown(struct http1_endpoint *e, int64_t now_ns)
+{
+    e->last = true;
+    if (e->reading == HTTP1_HEAD && e->in.len == 0)
+        e->reading = HTTP1_LEAVING;
+    if (e->reading == HTTP1_ANSWERING)
+        e->now_ns = e->since_ns = now_ns;
+    http_exchange_leave(&e->exchange);
+}
+
+/* How long the present wait may last; 0: as long as it likes. */
+static int64_t patience(const struct http1_endpoint *e)
+{
+    switch (e->reading) {
+    case HTTP1_HEAD:
+        if (http1_queued(e))
+            return e->server->http->stall_ns;
+        return e->in.len ? e->server->limits->head_ns : e->server->limits->idle_ns;
+    case HTTP1_ANSWERING:
+        if (e->exchange.parks)
+            return 0;
+        return http1_endpoint_wants_write(e) ? e->server->http->stall_ns : 0;
+    default:
+        return wire_message_by_ns(0, e->server->http->message_ns, e->exchange.body.len);
+    }
+}
+
+static int64_t patience_ends(const struct http1_endpoint *e)
+{
+    int64_t wait = http1_endpoint_over(e) ? 0 : patience(e);
+    return wait ? e->since_ns + wait : INT64_MAX;
+}
+
+int64_t http1_endpoint_timeout(const struct http1_endpoint *e)
+{
+    int64_t at = patience_ends(e), deadline = http_exchange_deadline(&e->exchange);
+    return at < deadline ? at : deadline;
+}
+
+void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
+{
+    if (now_ns < http1_endpoint_timeout(e))
+        return;
+    e->now_ns = now_ns;
+    e->inside++;
+    if (now_ns < patience_ends(e))
+        http_exchange_tick(&e->exchange, now_ns);
+    else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
+        refuse(e, 408, "request head too slow");
+    else if (e->reading > HTTP1_HEAD && e->reading < HTTP1_ANSWERING)
+        refuse(e, 408, "request body too slow");
+    else
+        http1_die(e, "nothing moved");
+    pump(e, now_ns);
+    e->inside--;
+}

@@ -1,0 +1,185 @@
+/* The answering half of an exchange: status line, fields, chunks. */
+#include "wire/http/http1/endpoint_private.h"
+
+#include <stdio.h>
+
+enum {
+    CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
+    CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
+    CHUNK_BYTES_MAX = 0xffff,
+    HEAD_BYTES = 512,    /* of an answer, about: without its own fields */
+    PULL_ROOM_MIN = 256, /* less room is not worth asking the source */
+};
+
+void http1_die(struct http1_endpoint *e, const char *reason)
+{
+    e->reading = HTTP1_LEAVING;
+    e->reason = reason;
+    e->last = true;
+    e->exchange.complete = true;
+    e->exchange.source = NULL;
+    account_buf_fini(e->hooks.account, &e->out);
+    e->out_sent = 0;
+}
+
+static void notify(struct http1_endpoint *e)
+{
+    if (!e->inside && e->hooks.on_output)
+        e->hooks.on_output(e->hooks.owner);
+}
+
+enum status http1_put(struct http1_endpoint *e, struct slice bytes)
+{
+    bool was_empty = e->out.len == 0;
+    if (e->out_sent > e->out.len / 2) { /* what is gone makes room first */
+        buf_consume(&e->out, e->out_sent);
+        e->out_sent = 0;
+    }
+    if (http_exchange_append(&e->exchange, &e->out, bytes) != ST_OK) {
+        http1_die(e, "out of memory");
+        notify(e);
+        return ST_NOMEM;
+    }
+    if (was_empty) {
+        e->since_ns = e->now_ns;
+        notify(e);
+    }
+    return ST_OK;
+}
+
+static enum status put_framing(struct http1_endpoint *e, const size_t *length)
+{
+    char line[64];
+    if (length) {
+        int n = snprintf(line, sizeof(line), "Content-Length: %zu\r\n", *length);
+        TRY(http1_put(e, slice_of(line, (size_t)n)));
+    } else if (e->chunked) {
+        TRY(http1_put(e, SLICE_LITERAL("Transfer-Encoding: chunked\r\n")));
+    }
+    if (e->last)
+        return http1_put(e, SLICE_LITERAL("Connection: close\r\n"));
+    if (e->exchange.request.minor == 0)
+        return http1_put(e, SLICE_LITERAL("Connection: keep-alive\r\n"));
+    return ST_OK;
+}
+
+static enum status begin(struct http_exchange *x, unsigned status, struct slice type,
+                         const size_t *length)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    bool bare = status == 204 || status == 304;
+    bool streams = !length && !bare;
+    e->chunked = streams && x->request.minor == 1;
+    if (streams && !e->chunked)
+        e->last = true; /* its end is the end of the connection */
+    char line[160];
+    int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_status_text(status));
+    TRY(http1_put(e, slice_of(line, (size_t)n)));
+    if (type.len) {
+        TRY(http1_put(e, SLICE_LITERAL("Content-Type: ")));
+        TRY(http1_put(e, type));
+        TRY(http1_put(e, SLICE_LITERAL("\r\n")));
+    }
+    TRY(put_framing(e, length));
+    TRY(http1_put(e, buf_slice(&x->fields)));
+    return http1_put(e, SLICE_LITERAL("\r\n"));
+}
+
+static enum status reserve(struct http_exchange *x, size_t bytes)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    return account_reserve(x->account, &e->out, HEAD_BYTES + x->fields.len + bytes);
+}
+
+static enum status put_chunk(struct http_exchange *x, struct slice bytes)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    if (!e->chunked)
+        return http1_put(e, bytes);
+    char size[24];
+    int n = snprintf(size, sizeof(size), "%zx\r\n", bytes.len);
+    TRY(http1_put(e, slice_of(size, (size_t)n)));
+    TRY(http1_put(e, bytes));
+    return http1_put(e, SLICE_LITERAL("\r\n"));
+}
+
+static void end(struct http_exchange *x)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    if (e->chunked && !x->bodiless && http1_put(e, SLICE_LITERAL("0\r\n\r\n")) != ST_OK)
+        return;
+    if (http1_queued(e) == 0)
+        notify(e);
+}
+
+static void abort_answer(struct http_exchange *x)
+{
+    struct http1_endpoint *e = http1_endpoint_of(x);
+    http1_die(e, "the answer was broken off");
+    notify(e);
+}
+
+static void wake(struct http_exchange *x)
+{
+    notify(http1_endpoint_of(x));
+}
+
+static int64_t now(const struct http_exchange *x)
+{
+    return http1_endpoint_of(x)->now_ns;
+}
+
+const struct http_exchange_ops http1_exchange_ops = {
+    .begin = begin,
+    .reserve = reserve,
+    .write = put_chunk,
+    .end = end,
+    .abort = abort_answer,
+    .wake = wake,
+    .now = now,
+};
+
+static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, http1_queued(e));
+    if (n == 0)
+        return 0;
+    slice_copy(dst, slice_of(e->out.ptr + e->out_sent, n));
+    e->out_sent += n;
+    if (e->out_sent == e->out.len) {
+        account_buf_fini(e->hooks.account, &e->out);
+        e->out_sent = 0;
+    }
+    return n;
+}
+
+/* One chunk straight from the source. */
+static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    if (!http_exchange_flows(&e->exchange) || room < PULL_ROOM_MIN)
+        return 0;
+    if (!e->chunked)
+        return http_exchange_fill(&e->exchange, dst, room);
+    size_t most = size_min(room - CHUNK_FRAME_BYTES, CHUNK_BYTES_MAX);
+    size_t n = http_exchange_fill(&e->exchange, dst + CHUNK_HEAD_BYTES, most);
+    if (n == 0)
+        return 0;
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 4; i++)
+        dst[i] = (uint8_t)digits[(n >> (12 - 4 * i)) & 15];
+    slice_copy(dst + 4, SLICE_LITERAL("\r\n"));
+    slice_copy(dst + CHUNK_HEAD_BYTES + n, SLICE_LITERAL("\r\n"));
+    return n + CHUNK_FRAME_BYTES;
+}
+
+size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room)
+{
+    size_t len = 0, before;
+    do {
+        before = len;
+        len += take_queued(e, dst + len, room - len);
+        if (http1_queued(e) == 0)
+            len += take_pulled(e, dst + len, room - len);
+    } while ((len > before || http1_queued(e)) && len < room);
+    return len;
+}

@@ -1,0 +1,135 @@
+#include "wire/http/http2/endpoint.h"
+
+#include "wire/arrival_timeout.h"
+#include "wire/http/http2/endpoint_private.h"
+
+#include <stdlib.h>
+
+enum status http2_endpoint_new(const struct http2_server *server, struct http2_hooks hooks,
+                               struct h2_session *session, struct http2_endpoint **ret_endpoint)
+{
+    struct http2_endpoint *endpoint = calloc(1, sizeof(*endpoint));
+    if (!endpoint)
+        return ST_NOMEM;
+    *endpoint = (struct http2_endpoint){
+        .server = server, .hooks = hooks, .session = session, .check_at_ns = INT64_MAX};
+    list_init(&endpoint->exchanges);
+    list_init(&endpoint->broken);
+    list_init(&endpoint->waiting);
+    *ret_endpoint = endpoint;
+    return ST_OK;
+}
+
+void http2_endpoint_free(struct http2_endpoint *endpoint)
+{
+    if (!endpoint)
+        return;
+    assert(list_empty(&endpoint->exchanges));
+    assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
+    assert(endpoint->queued_bytes == 0);
+    free(endpoint);
+}
+
+static int64_t give_up_at(const struct http2_exchange *h)
+{
+    const struct http_limits *limits = h->endpoint->server->limits;
+    if (!h->complete)
+        return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
+    return h->progress_ns + limits->stall_ns;
+}
+
+struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2_headers *headers,
+                                      int64_t now_ns)
+{
+    endpoint->now_ns = now_ns;
+    struct http2_exchange *h = http2_exchange_new(endpoint, headers);
+    if (!h)
+        return NULL;
+    int64_t at = give_up_at(h);
+    if (at < endpoint->check_at_ns)
+        endpoint->check_at_ns = at;
+    return &h->stream;
+}
+
+static bool next_may_go(const struct http2_endpoint *endpoint)
+{
+    return !list_empty(&endpoint->waiting) && endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT;
+}
+
+void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
+{
+    endpoint->now_ns = now_ns;
+    while (!list_empty(&endpoint->broken)) {
+        struct http2_exchange *h =
+            LIST_ENTRY(endpoint->broken.next, struct http2_exchange, in_broken);
+        list_remove(&h->in_broken);
+        h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
+    }
+    for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && next_may_go(endpoint); n++) {
+        struct http2_exchange *h =
+            LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
+        list_remove(&h->in_waiting);
+        h->progress_ns = now_ns;
+        http_exchange_dispatch(&h->exchange, endpoint->server->routes);
+    }
+}
+
+bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
+{
+    return !list_empty(&endpoint->broken) || next_may_go(endpoint);
+}
+
+/* Answers that wait for window must not stop us: the window comes by reading. */
+bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint)
+{
+    return endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT ||
+           !h2_session_wants_write(endpoint->session);
+}
+
+void http2_endpoint_shutdown(struct http2_endpoint *endpoint, int64_t now_ns)
+{
+    struct http2_exchange *h;
+    endpoint->now_ns = now_ns;
+    endpoint->leaving = true;
+    LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
+        http_exchange_leave(&h->exchange);
+        h->progress_ns = now_ns;
+    }
+    int64_t at = now_ns + endpoint->server->limits->stall_ns;
+    if (at < endpoint->check_at_ns && !list_empty(&endpoint->exchanges))
+        endpoint->check_at_ns = at;
+}
+
+int64_t http2_endpoint_timeout(const struct http2_endpoint *endpoint)
+{
+    if (next_may_go(endpoint))
+        return endpoint->now_ns;
+    return list_empty(&endpoint->exchanges) ? INT64_MAX : endpoint->check_at_ns;
+}
+
+/* One that parks may come to wait later; it is looked at again after the longest patience. */
+void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
+{
+    int64_t stall_ns = endpoint->server->limits->stall_ns;
+    struct http2_exchange *h, *following;
+    endpoint->now_ns = now_ns;
+    if (now_ns < endpoint->check_at_ns)
+        return;
+    int64_t next = now_ns + stall_ns;
+    LIST_FOREACH_SAFE (h, following, &endpoint->exchanges, in_exchanges) {
+        http_exchange_tick(&h->exchange, now_ns);
+        int64_t deadline = http_exchange_deadline(&h->exchange);
+        next = deadline < next ? deadline : next;
+        if (!http2_exchange_waits(h))
+            continue;
+        int64_t at = give_up_at(h);
+        if (now_ns < at) {
+            next = at < next ? at : next;
+            continue;
+        }
+        h2_stream_reset(&h->stream, H2_CANCEL);
+        if (h2_session_failed(endpoint->session))
+            return;
+    }
+    endpoint->check_at_ns = next;
+}

@@ -1,0 +1,650 @@
+#include "wire/http/http2/endpoint.h"
+
+#include "wire/connection.h"
+#include "wire/h2/client_test.h"
+#include "wire/h2/hpack.h"
+#include "wire/http/routes_test.h"
+#include "wire/memory_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define SECOND INT64_C(1000000000)
+
+struct fixture {
+    struct wire_limits limits;
+    struct grpc_services *services;
+    struct http_routes *routes;
+    struct wire_server *server;
+    struct wire_connection *connection;
+    struct test_site site;
+    struct test_memory memory; /* without a limit, unless the test sets one before it feeds */
+    struct buf in, out;
+    struct hpack_decoder hpack; /* of the answers' heads */
+    int64_t now;
+    size_t outputs;
+};
+
+static void on_output(void *owner)
+{
+    ((struct fixture *)owner)->outputs++;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->limits = WIRE_LIMITS_DEFAULT;
+    f->now = SECOND;
+    hpack_decoder_init(&f->hpack);
+    assert_int_equal(grpc_services_new(&f->services), ST_OK);
+    assert_int_equal(http_routes_new(&f->routes), ST_OK);
+    assert_int_equal(http_routes_add(f->routes, test_routes, COUNT_OF(test_routes), &f->site),
+                     ST_OK);
+    test_hello(&f->in);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    wire_connection_free(f->connection);
+    wire_server_free(f->server);
+    grpc_services_free(f->services);
+    http_routes_free(f->routes);
+    test_memory_fini(&f->memory);
+    hpack_decoder_fini(&f->hpack);
+    assert_int_equal(f->site.requests, f->site.ends);
+    buf_fini(&f->in);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+static void feed(struct fixture *f)
+{
+    if (!f->server) {
+        struct wire_hooks hooks = {
+            .on_output = on_output, .owner = f, .account = f->memory.account};
+        assert_int_equal(wire_server_new(f->services, f->routes, &f->limits, &f->server), ST_OK);
+        assert_int_equal(wire_connection_new(f->server, hooks, f->now, &f->connection), ST_OK);
+    }
+    wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
+    f->in.len = 0;
+}
+
+static void drain(struct fixture *f)
+{
+    uint8_t room[WIRE_FILL_ROOM_MIN];
+    while (wire_connection_wants_write(f->connection)) {
+        size_t n = wire_connection_fill(f->connection, room, sizeof(room), f->now);
+        test_put(&f->out, slice_of(room, n));
+    }
+}
+
+static void pump(struct fixture *f)
+{
+    feed(f);
+    drain(f);
+}
+
+/* A request's head; more: further fields as name, value, …, NULL. */
+static void ask(struct fixture *f, uint32_t id, bool ends, const char *method, const char *path,
+                const char *const *more)
+{
+    uint8_t block[4096], *end = block;
+    const char *const fixed[] = {":method", method,       ":scheme", "http", ":path",
+                                 path,      ":authority", "x:1",     NULL};
+    for (size_t i = 0; fixed[i]; i += 2)
+        end = hpack_put_literal(end, slice_from_text(fixed[i]), slice_from_text(fixed[i + 1]));
+    for (size_t i = 0; more && more[i]; i += 2)
+        end = hpack_put_literal(end, slice_from_text(more[i]), slice_from_text(more[i + 1]));
+    test_headers(&f->in, id, ends ? H2_FLAG_END_STREAM : 0, slice_of(block, (size_t)(end - block)));
+}
+
+static void get(struct fixture *f, uint32_t id, const char *path)
+{
+    ask(f, id, true, "GET", path, NULL);
+}
+
+/* The value of a field of the stream's answer, in a buffer of its own; "" when there is none. */
+static const char *answer_field(struct fixture *f, uint32_t id, const char *name)
+{
+    static char text[256];
+    struct h2_frame frame;
+    struct slice block, value = SLICE_EMPTY;
+    struct hpack_limits limits = {16384, 100};
+    assert_true(test_find(buf_slice(&f->out), H2_HEADERS, id, 0, &frame, &block));
+    AUTO(h2_headers_unrefp) struct h2_headers *headers = NULL;
+    assert_int_equal(hpack_decode(&f->hpack, block, true, &limits, &headers), ST_OK);
+    (void)h2_headers_get(headers, slice_from_text(name), &value);
+    snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(value));
+    return text;
+}
+
+static const char *answer_body(struct fixture *f, uint32_t id)
+{
+    static char text[512];
+    struct h2_frame frame;
+    struct slice payload, bytes = buf_slice(&f->out);
+    size_t len = 0;
+    while (test_next(&bytes, &frame, &payload)) {
+        if (frame.type != H2_DATA || frame.stream_id != id)
+            continue;
+        size_t n = size_min(payload.len, sizeof(text) - 1 - len);
+        slice_copy((uint8_t *)text + len, slice_sub(payload, 0, n));
+        len += n;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+/* Whether the last frame of the stream says that it is. */
+static bool answer_ended(struct fixture *f, uint32_t id)
+{
+    struct h2_frame frame;
+    struct slice payload, bytes = buf_slice(&f->out);
+    bool ended = false;
+    while (test_next(&bytes, &frame, &payload)) {
+        if (frame.stream_id != id || (frame.type != H2_DATA && frame.type != H2_HEADERS))
+            continue;
+        assert_false(ended);
+        ended = frame.flags & H2_FLAG_END_STREAM;
+    }
+    return ended;
+}
+
+static void expect_answer(struct fixture *f, uint32_t id, const char *status, const char *body)
+{
+    assert_string_equal(answer_field(f, id, ":status"), status);
+    assert_string_equal(answer_body(f, id), body);
+    assert_true(answer_ended(f, id));
+}
+
+static void window_of_all(struct fixture *f, uint32_t bytes)
+{
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, bytes);
+    test_window(&f->in, 0, bytes);
+}
+
+static void requests_find_the_same_routes_as_http1(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/health?x=y");
+    get(f, 3, "/nope");
+    ask(f, 5, false, "POST", "/chunks/a", NULL);
+    test_frame(&f->in, H2_DATA, 0, 5, SLICE_LITERAL("hel"));
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 5, SLICE_LITERAL("lo"));
+    pump(f);
+    expect_answer(f, 1, "200", "{\"health\":\"true\"}");
+    assert_string_equal(answer_field(f, 1, "content-type"), "application/json");
+    assert_string_equal(answer_field(f, 1, "content-length"), "17");
+    expect_answer(f, 3, "404", "404 page not found\n");
+    assert_string_equal(answer_field(f, 3, "x-content-type-options"), "nosniff");
+    expect_answer(f, 5, "200", "<hello>");
+    assert_string_equal(answer_field(f, 5, "content-length"), "");
+    assert_int_equal(f->site.ends, 2);
+    assert_int_equal(test_error(buf_slice(&f->out), 0), -1);
+}
+
+static void grpc_is_told_apart_by_its_content_type(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/grpc", NULL});
+    ask(f, 3, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/json", NULL});
+    pump(f);
+    assert_string_equal(answer_field(f, 1, "grpc-status"), "12");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+}
+
+static void without_services_everything_is_http(void **state)
+{
+    struct fixture *f = *state;
+    grpc_services_free(f->services);
+    f->services = NULL;
+    ask(f, 1, true, "POST", "/health",
+        (const char *const[]){"content-type", "application/grpc", NULL});
+    pump(f);
+    expect_answer(f, 1, "200", "{\"health\":\"true\"}");
+}
+
+static void head_gets_fields_only(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, true, "HEAD", "/health", NULL);
+    ask(f, 3, true, "HEAD", "/pull", NULL);
+    f->site.big_bytes = 10;
+    pump(f);
+    for (uint32_t id = 1; id <= 3; id += 2)
+        expect_answer(f, id, "200", "");
+    assert_string_equal(answer_field(f, 1, "content-length"), "17");
+}
+
+static void many_streams_are_answered_side_by_side(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/later");
+    for (uint32_t id = 3; id < 2003; id += 2)
+        get(f, id, "/health");
+    pump(f);
+    for (uint32_t id = 3; id < 2003; id += 2)
+        assert_true(answer_ended(f, id));
+    assert_int_equal(f->outputs, 0);
+    http_respond(f->site.later, 201, SLICE_EMPTY, SLICE_LITERAL("late"));
+    assert_int_equal(f->outputs, 1);
+    drain(f);
+    expect_answer(f, 1, "201", "late");
+    assert_true(wire_connection_idle(f->connection));
+}
+
+static void source_is_pulled_as_the_window_opens(void **state)
+{
+    struct fixture *f = *state;
+    test_memory_init(&f->memory, 20000); /* nothing but heads is ever queued */
+    f->site.big_bytes = 1000000;
+    get(f, 1, "/pull");
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
+    window_of_all(f, 100000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 100000);
+    test_window(&f->in, 0, 1000000);
+    test_window(&f->in, 1, 1000000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 1000000);
+    assert_true(answer_ended(f, 1));
+    assert_int_equal(f->site.ends, 1);
+}
+
+static void reset_stream_ends_its_exchange_once(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->site.big_bytes = 1000000;
+    static const char *const paths[] = {"/later", "/watch", "/pull", "/big"};
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++)
+        get(f, 1 + 2 * i, paths[i]);
+    pump(f);
+    assert_int_equal(f->site.requests, 4);
+    for (uint32_t i = 0; i < COUNT_OF(paths); i++)
+        test_frame(&f->in, H2_RST_STREAM, 0, 1 + 2 * i, slice_of(cancel, 4));
+    pump(f);
+    assert_int_equal(f->site.ends, 4);
+    assert_null(f->site.later);
+    assert_true(wire_connection_idle(f->connection));
+}
+
+static void resets_of_requests_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->limits.h2.reset_burst = 50;
+    for (uint32_t id = 1; id < 201; id += 2) {
+        get(f, id, "/later");
+        test_frame(&f->in, H2_RST_STREAM, 0, id, slice_of(cancel, 4));
+    }
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 0), H2_ENHANCE_YOUR_CALM);
+    assert_int_equal(f->site.requests, 0); /* none was begun */
+}
+
+static void requests_are_begun_some_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    for (uint32_t id = 1; id < 201; id += 2)
+        get(f, id, "/later"); /* which sends nothing */
+    feed(f);
+    size_t first = f->site.requests;
+    assert_in_range(first, 1, 50);
+    assert_int_equal(wire_connection_timeout(f->connection), f->now); /* it wants to go on */
+    for (size_t turns = 0; turns < 100; turns++)
+        wire_connection_tick(f->connection, f->now);
+    assert_int_equal(f->site.requests, 100);
+    assert_true(wire_connection_timeout(f->connection) > f->now);
+}
+
+static void body_past_the_limit_is_refused_early(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[2000];
+    f->limits.http.body_bytes_max = 1000;
+    ask(f, 1, false, "POST", "/chunks/", (const char *const[]){"content-length", "1001", NULL});
+    ask(f, 3, false, "POST", "/chunks/", NULL);
+    test_frame(&f->in, H2_DATA, 0, 3, slice_of(much, 1001));
+    ask(f, 5, false, "POST", "/small", NULL);
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 5, slice_of(much, 11));
+    ask(f, 7, false, "POST", "/small", NULL);
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, 10));
+    pump(f);
+    for (uint32_t id = 1; id <= 5; id += 2)
+        expect_answer(f, id, "413", "413 Request Entity Too Large");
+    assert_string_equal(answer_field(f, 7, ":status"), "200");
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_NO_ERROR);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_NO_ERROR);
+    assert_int_equal(test_error(buf_slice(&f->out), 5), -1); /* it had sent everything */
+    assert_int_equal(f->site.requests, 1);
+}
+
+static void bodies_of_a_connection_are_charged_together(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[16000];
+    test_memory_init(&f->memory, 40000);
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        ask(f, id, false, "POST", "/later", NULL);
+        test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, id, slice_of(much, sizeof(much)));
+    }
+    pump(f);
+    expect_answer(f, 5, "429",
+                  "429 Too Many Requests: clients hold too much memory, see "
+                  "--max-client-bytes\n");
+    assert_int_equal(f->site.requests, 2);
+    http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_EMPTY);
+    drain(f);
+    ask(f, 7, false, "POST", "/later", NULL); /* the answered one has made room */
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, sizeof(much)));
+    pump(f);
+    assert_int_equal(f->site.requests, 3);
+}
+
+static void who_does_not_read_is_not_answered_more(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
+    f->site.big_bytes = 400000;
+    for (uint32_t id = 1; id < 201; id += 2)
+        get(f, id, "/big");
+    pump(f);
+    assert_int_equal(f->site.requests, 3); /* a megabyte and what was under way */
+    test_frame(&f->in, H2_RST_STREAM, 0, 5, slice_of(cancel, 4));
+    test_frame(&f->in, H2_RST_STREAM, 0, 9, slice_of(cancel, 4)); /* it had to wait */
+    pump(f);
+    assert_int_equal(f->site.requests, 4);
+    test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 1000000);
+    test_window(&f->in, 0, 100000000);
+    pump(f);
+    assert_int_equal(f->site.requests, 99);
+    for (uint32_t id = 11; id < 201; id += 2)
+        assert_int_equal(test_data_bytes(buf_slice(&f->out), id), 401408); /* whole blocks */
+    assert_true(wire_connection_idle(f->connection));
+}
+
+static void writing_without_memory_breaks_the_stream_off(void **state)
+{
+    struct fixture *f = *state;
+    test_memory_init(&f->memory, 100000);
+    f->site.big_bytes = 1000000;
+    get(f, 1, "/big");
+    get(f, 3, "/later");
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_INTERNAL_ERROR);
+    assert_int_equal(f->site.ends, 1);
+    struct http_exchange *later = f->site.later;
+    http_abort(later);
+    assert_ptr_equal(f->site.later, later); /* its end is not heard within the call */
+    assert_true(wire_connection_wants_write(f->connection));
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_INTERNAL_ERROR);
+    assert_int_equal(f->site.ends, 2);
+}
+
+static void source_may_break_off_while_it_is_asked(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 20000;
+    f->site.abort_pulls = true;
+    get(f, 1, "/pull");
+    pump(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_INTERNAL_ERROR);
+    assert_false(answer_ended(f, 1));
+    assert_int_equal(f->site.ends, 1);
+}
+
+static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 1000000;
+    ask(f, 1, false, "POST", "/chunks/", NULL);
+    get(f, 3, "/pull");
+    get(f, 5, "/watch");
+    get(f, 7, "/later");
+    pump(f);
+    test_site_watch_more(f->site.watch, 5); /* but /pull has taken the connection's window */
+    drain(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 5), 0);
+    assert_int_equal(wire_connection_timeout(f->connection), f->now + f->limits.http.stall_ns);
+    f->now += f->limits.http.stall_ns - 1;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    f->now += 1;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+    assert_int_equal(test_error(buf_slice(&f->out), 3), H2_CANCEL);
+    assert_non_null(f->site.watch);
+    assert_non_null(f->site.later);
+}
+
+static void body_that_trickles_in_is_reset(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, 1, false, "POST", "/later", NULL);
+    pump(f);
+    for (int i = 0; i < 59; i++) {
+        f->now += f->limits.http.message_ns / 60;
+        test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("x"));
+        pump(f);
+        wire_connection_tick(f->connection, f->now);
+    }
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    f->now += f->limits.http.message_ns / 60;
+    wire_connection_tick(f->connection, f->now);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
+}
+
+static void bulk_leaves_window_to_others(void **state)
+{
+    struct fixture *f = *state;
+    f->site.big_bytes = 1000000;
+    f->site.bulk_pulls = true;
+    get(f, 1, "/pull");
+    get(f, 3, "/watch");
+    pump(f);
+    size_t sent = test_data_bytes(buf_slice(&f->out), 1);
+    assert_in_range(sent, 1, 65535 - 10000);
+    test_site_watch_more(f->site.watch, 5000);
+    drain(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 3), 5000);
+    window_of_all(f, 2000000);
+    pump(f);
+    assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 1000000);
+    assert_true(answer_ended(f, 1));
+}
+
+static void parked_answers_flow_and_are_told_of_the_shutdown(void **state)
+{
+    struct fixture *f = *state;
+    get(f, 1, "/watch");
+    pump(f);
+    assert_false(wire_connection_wants_write(f->connection));
+    test_site_watch_more(f->site.watch, 5);
+    drain(f);
+    assert_string_equal(answer_body(f, 1), "ppppp");
+    wire_connection_shutdown(f->connection, f->now);
+    get(f, 3, "/watch"); /* it had not heard yet */
+    get(f, 5, "/health");
+    pump(f);
+    expect_answer(f, 1, "200", "ppppp");
+    expect_answer(f, 3, "200", "");
+    expect_answer(f, 5, "200", "{\"health\":\"true\"}");
+    assert_int_equal(f->site.leaves, 2);
+    test_frame(&f->in, H2_PING, H2_FLAG_ACK, 0, SLICE_LITERAL("vigilbye"));
+    pump(f);
+    assert_true(wire_connection_should_close(f->connection));
+}
+
+static bool refuse_x(struct http_exchange *exchange, void *ctx, const struct http_request *request)
+{
+    (*(size_t *)ctx)++;
+    if (http_add_field(exchange, SLICE_LITERAL("Access-Control-Allow-Origin"), request->host) !=
+        ST_OK)
+        return true;
+    if (!slice_equal(request->path, SLICE_LITERAL("/later")))
+        return true;
+    http_respond(exchange, 421, SLICE_EMPTY, SLICE_LITERAL("no"));
+    return false;
+}
+
+static void gate_sees_every_request_first(void **state)
+{
+    struct fixture *f = *state;
+    size_t seen = 0;
+    http_routes_set_gate(f->routes, refuse_x, &seen);
+    get(f, 1, "/later");
+    get(f, 3, "/health");
+    pump(f);
+    expect_answer(f, 1, "421", "no");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+    assert_string_equal(answer_field(f, 3, "access-control-allow-origin"), "x:1");
+    assert_int_equal(seen, 2);
+    assert_int_equal(f->site.requests, 1);
+}
+
+static bool wants_token(struct http_exchange *x, void *ctx, const struct http_request *request)
+{
+    struct slice token;
+    (*(size_t *)ctx)++;
+    if (http_request_get(request, SLICE_LITERAL("x-token"), &token))
+        return true;
+    http_respond(x, 401, SLICE_EMPTY, SLICE_LITERAL("who are you?"));
+    return false;
+}
+
+static void caller_is_refused_before_its_body_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t much[16000];
+    size_t asked = 0;
+    test_memory_init(&f->memory, 1 << 20);
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    ask(f, 1, false, "POST", "/chunks/a", NULL);
+    pump(f);
+    assert_int_equal(asked, 0); /* it may be reset before it has said anything */
+    size_t before = account_held_bytes(f->memory.account);
+    test_frame(&f->in, H2_DATA, 0, 1, slice_of(much, sizeof(much)));
+    feed(f);
+    assert_true(account_held_bytes(f->memory.account) < before + 1024); /* the answer */
+    drain(f);
+    expect_answer(f, 1, "401", "who are you?");
+    assert_int_equal(test_error(buf_slice(&f->out), 1), H2_NO_ERROR);
+    ask(f, 3, false, "POST", "/chunks/a",
+        (const char *const[]){"content-length", "1000000000", NULL});
+    pump(f);
+    expect_answer(f, 3, "401", "who are you?"); /* not 413 */
+    assert_int_equal(asked, 2);
+    assert_int_equal(f->site.requests, 0);
+}
+
+static void admitted_caller_is_asked_once(void **state)
+{
+    struct fixture *f = *state;
+    size_t asked = 0;
+    const char *const token[] = {"x-token", "1", NULL};
+    http_routes_set_gate(f->routes, wants_token, &asked);
+    ask(f, 1, false, "POST", "/chunks/a", token);
+    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("hel"));
+    test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 1, SLICE_LITERAL("lo"));
+    ask(f, 3, true, "GET", "/health", token);
+    pump(f);
+    expect_answer(f, 1, "200", "<hello>");
+    expect_answer(f, 3, "200", "{\"health\":\"true\"}");
+    assert_int_equal(asked, 2);
+}
+
+static void respond_whole(struct http_exchange *x, void *service,
+                          const struct http_request *request)
+{
+    static const uint8_t page[100000];
+    struct test_site *site = service;
+    (void)request;
+    site->requests++;
+    assert_int_equal(
+        http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("identity")), ST_OK);
+    http_respond(x, 200, SLICE_LITERAL("text/plain"), slice_of(page, sizeof(page)));
+}
+
+/* A write may have been done: nothing may invite its client to repeat it. */
+static void answer_without_room_is_said_in_few_words(void **state)
+{
+    struct fixture *f = *state;
+    static const struct http_route route = {
+        .path = "/whole", .on_request = respond_whole, .on_end = test_site_end};
+    assert_int_equal(http_routes_add(f->routes, &route, 1, &f->site), ST_OK);
+    test_memory_init(&f->memory, 50000);
+    get(f, 1, "/whole");
+    ask(f, 3, true, "POST", "/whole", NULL);
+    pump(f);
+    assert_string_equal(answer_field(f, 1, ":status"), "429");
+    assert_string_equal(answer_field(f, 1, "retry-after"), "1");
+    assert_string_equal(answer_field(f, 1, "content-encoding"), ""); /* it has none */
+    assert_string_equal(answer_field(f, 3, ":status"), "500");
+    assert_true(answer_ended(f, 1) && answer_ended(f, 3));
+    assert_int_equal(f->site.requests, 2);
+}
+
+static void fields_of_an_answer_have_a_limit_and_fit_a_block(void **state)
+{
+    struct fixture *f = *state;
+    char value[1001];
+    memset(value, 'v', sizeof(value));
+    get(f, 1, "/later");
+    pump(f);
+    struct http_exchange *x = f->site.later;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(http_add_field(x, SLICE_LITERAL("X-Long"), slice_of(value, 1001)), ST_OK);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("X-Long"), slice_of(value, 1001)), ST_LIMIT);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("X:y"), SLICE_EMPTY), ST_INVALID);
+    assert_int_equal(http_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\nc")), ST_INVALID);
+    http_respond(x, 200, SLICE_LITERAL("text/plain"), SLICE_LITERAL("done"));
+    drain(f);
+    expect_answer(f, 1, "200", "done");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(requests_find_the_same_routes_as_http1),
+        TEST(grpc_is_told_apart_by_its_content_type),
+        TEST(without_services_everything_is_http),
+        TEST(head_gets_fields_only),
+        TEST(many_streams_are_answered_side_by_side),
+        TEST(source_is_pulled_as_the_window_opens),
+        TEST(reset_stream_ends_its_exchange_once),
+        TEST(resets_of_requests_are_counted),
+        TEST(requests_are_begun_some_at_a_time),
+        TEST(body_past_the_limit_is_refused_early),
+        TEST(bodies_of_a_connection_are_charged_together),
+        TEST(who_does_not_read_is_not_answered_more),
+        TEST(writing_without_memory_breaks_the_stream_off),
+        TEST(source_may_break_off_while_it_is_asked),
+        TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
+        TEST(body_that_trickles_in_is_reset),
+        TEST(bulk_leaves_window_to_others),
+        TEST(parked_answers_flow_and_are_told_of_the_shutdown),
+        TEST(gate_sees_every_request_first),
+        TEST(caller_is_refused_before_its_body_is_kept),
+        TEST(admitted_caller_is_asked_once),
+        TEST(answer_without_room_is_said_in_few_words),
+        TEST(fields_of_an_answer_have_a_limit_and_fit_a_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

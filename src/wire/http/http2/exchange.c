@@ -1,0 +1,326 @@
+/* One stream that is an HTTP request: its body comes in, its answer is pulled out. */
+#include "wire/h2/hpack.h"
+#include "wire/http/http2/endpoint_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TYPE_BYTES_MAX = 256,
+    BLOCK_FIXED_BYTES = 128, /* status, the names and numbers of our own fields */
+    OUT_KEPT_BYTES = 1024,   /* of an answer that has sent everything so far */
+};
+
+static size_t queued(const struct http_exchange *x)
+{
+    const struct http2_exchange *h = http2_of(x);
+    return h->out.len - h->out_sent;
+}
+
+/* ---- the answer, as the handler makes it ---- */
+
+/* The exchange is over but for the reset, which must not come from within a call on it. */
+static void break_off(struct http_exchange *x)
+{
+    struct http2_exchange *h = http2_of(x);
+    x->complete = true;
+    x->source = NULL;
+    if (list_empty(&h->in_broken))
+        list_push_back(&h->endpoint->broken, &h->in_broken);
+    if (h->endpoint->hooks.on_output)
+        h->endpoint->hooks.on_output(h->endpoint->hooks.owner);
+}
+
+static uint8_t *put_field(uint8_t *dst, const struct http_field *field)
+{
+    uint8_t name[HTTP_FIELDS_BYTES_MAX];
+    for (size_t i = 0; i < field->name.len; i++) {
+        uint8_t c = field->name.ptr[i];
+        name[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
+    }
+    return hpack_put_literal(dst, slice_of(name, field->name.len), field->value);
+}
+
+static enum status build_head(struct http2_exchange *h, unsigned status, struct slice type,
+                              const size_t *length)
+{
+    assert(type.len <= TYPE_BYTES_MAX);
+    struct slice rest = buf_slice(&h->exchange.fields);
+    struct http_field field;
+    size_t need = BLOCK_FIXED_BYTES + type.len;
+    while (http_fields_next(&rest, &field))
+        need += hpack_literal_bytes(field.name, field.value);
+    TRY(account_reserve_anyway(h->exchange.account, &h->head, need));
+    uint8_t *end = hpack_put_status(h->head.ptr, status);
+    if (type.len)
+        end = hpack_put_literal(end, SLICE_LITERAL("content-type"), type);
+    if (length) {
+        char digits[24];
+        int n = snprintf(digits, sizeof(digits), "%zu", *length);
+        end = hpack_put_literal(end, SLICE_LITERAL("content-length"), slice_of(digits, (size_t)n));
+    }
+    rest = buf_slice(&h->exchange.fields);
+    while (http_fields_next(&rest, &field))
+        end = put_field(end, &field);
+    h->head.len = (size_t)(end - h->head.ptr);
+    assert(h->head.len <= need && h->head.len <= H2_BLOCK_BYTES_MAX);
+    return ST_OK;
+}
+
+static void ready(struct http2_exchange *h)
+{
+    h->progress_ns = h->endpoint->now_ns;
+    h2_stream_ready(&h->stream);
+}
+
+static enum status begin(struct http_exchange *x, unsigned status, struct slice type,
+                         const size_t *length)
+{
+    struct http2_exchange *h = http2_of(x);
+    if (build_head(h, status, type, length) != ST_OK) {
+        break_off(x);
+        return ST_NOMEM;
+    }
+    ready(h);
+    return ST_OK;
+}
+
+static enum status reserve(struct http_exchange *x, size_t bytes)
+{
+    return account_reserve(x->account, &http2_of(x)->out, bytes);
+}
+
+static enum status append(struct http_exchange *x, struct slice bytes)
+{
+    struct http2_exchange *h = http2_of(x);
+    struct http2_endpoint *endpoint = h->endpoint;
+    if (h->out_sent > h->out.len / 2) { /* what is gone makes room first */
+        buf_consume(&h->out, h->out_sent);
+        h->out_sent = 0;
+    }
+    enum status status = http_exchange_append(x, &h->out, bytes);
+    if (status != ST_OK) {
+        break_off(x);
+        return status;
+    }
+    endpoint->queued_bytes += bytes.len;
+    if (queued(x) == bytes.len)
+        ready(h);
+    return ST_OK;
+}
+
+static void make_ready(struct http_exchange *x)
+{
+    ready(http2_of(x));
+}
+
+static void make_bulk(struct http_exchange *x)
+{
+    h2_stream_make_bulk(&http2_of(x)->stream);
+}
+
+static int64_t now(const struct http_exchange *x)
+{
+    return http2_of(x)->endpoint->now_ns;
+}
+
+static void timed(struct http_exchange *x)
+{
+    struct http2_endpoint *endpoint = http2_of(x)->endpoint;
+    if (endpoint && x->deadline_ns < endpoint->check_at_ns)
+        endpoint->check_at_ns = x->deadline_ns;
+}
+
+static const struct http_exchange_ops exchange_ops = {
+    .begin = begin,
+    .reserve = reserve,
+    .write = append,
+    .end = make_ready,
+    .abort = break_off,
+    .wake = make_ready,
+    .make_bulk = make_bulk,
+    .timed = timed,
+    .now = now,
+};
+
+/* ---- the answer, as the session takes it ---- */
+
+static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    if (room < h->head.len)
+        return 0;
+    size_t len = h->head.len;
+    memcpy(dst, h->head.ptr, len);
+    account_buf_fini(h->exchange.account, &h->head);
+    stream->head_only = h->exchange.complete && queued(&h->exchange) == 0;
+    h->progress_ns = h->endpoint->now_ns;
+    return len;
+}
+
+static size_t take_queued(struct http2_exchange *h, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, queued(&h->exchange));
+    if (n == 0)
+        return 0;
+    slice_copy(dst, slice_of(h->out.ptr + h->out_sent, n));
+    h->out_sent += n;
+    h->endpoint->queued_bytes -= n;
+    if (h->out_sent == h->out.len) {
+        account_buf_reset(h->exchange.account, &h->out, OUT_KEPT_BYTES);
+        h->out_sent = 0;
+    }
+    return n;
+}
+
+static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    struct http_exchange *x = &h->exchange;
+    size_t len = take_queued(h, dst, room);
+    if (len < room)
+        len += http_exchange_fill(x, dst + len, room - len);
+    if (len)
+        h->progress_ns = h->endpoint->now_ns;
+    *ret_len = len;
+    if (!list_empty(&h->in_broken))
+        return H2_FILL_PARKED;
+    if (queued(x) || http_exchange_flows(x))
+        return H2_FILL_MORE;
+    return x->complete ? H2_FILL_END : H2_FILL_PARKED;
+}
+
+/* ---- the request ---- */
+
+static void refuse(struct http2_exchange *h, unsigned status)
+{
+    h->complete = true;
+    account_buf_fini(h->exchange.account, &h->exchange.body);
+    http_answer_plain(&h->exchange, status);
+}
+
+static bool is_longer(const struct http2_exchange *h, size_t limit)
+{
+    int64_t length = h->headers->content_length;
+    return length > 0 && (uint64_t)length > limit;
+}
+
+/* Before the first byte of the body is kept. A request without a body is admitted when its turn
+ * comes, so that one that is reset before costs nothing. */
+static void admit(struct http2_exchange *h)
+{
+    const struct http2_server *server = h->endpoint->server;
+    if (!http_exchange_admit(&h->exchange, server->routes)) {
+        h->complete = true;
+        return;
+    }
+    h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
+    if (is_longer(h, h->body_max))
+        refuse(h, 413);
+}
+
+static void on_data(struct h2_stream *stream, struct slice bytes)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    struct buf *body = &h->exchange.body;
+    h2_stream_consumed(stream, bytes.len);
+    if (!h->complete && !h->exchange.asked && bytes.len)
+        admit(h);
+    if (h->complete || !bytes.len)
+        return;
+    if (body->len + bytes.len > h->body_max)
+        refuse(h, 413);
+    else if (account_append(h->exchange.account, body, bytes) != ST_OK)
+        refuse(h, 429);
+}
+
+static void on_request_end(struct h2_stream *stream)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    if (h->complete)
+        return;
+    h->complete = true;
+    list_push_back(&h->endpoint->waiting, &h->in_waiting);
+}
+
+static void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    (void)code;
+    list_remove(&h->in_exchanges);
+    list_remove(&h->in_broken);
+    list_remove(&h->in_waiting);
+    h->endpoint->queued_bytes -= queued(&h->exchange);
+    http_exchange_end(&h->exchange);
+    http_exchange_fini(&h->exchange);
+    account_buf_fini(h->exchange.account, &h->head);
+    account_buf_fini(h->exchange.account, &h->out);
+    h2_headers_unref(h->headers);
+    free(h);
+}
+
+static const struct h2_stream_ops stream_ops = {
+    .on_data = on_data,
+    .on_end = on_request_end,
+    .on_close = on_close,
+    .head = on_head,
+    .data = on_fill,
+};
+
+static struct http_request request_of(const struct h2_headers *headers,
+                                      const struct http2_hooks *hooks)
+{
+    struct http_request request = {
+        .method = headers->method,
+        .target = headers->path,
+        .host = headers->authority,
+        .fields = headers->fields,
+        .field_count = headers->count,
+        .major = 2,
+        .keep_alive = true,
+        .secure = hooks->secure,
+        .guarded = hooks->guarded,
+        .peer_name = hooks->peer_name,
+        .certificate = hooks->certificate,
+        .peer = hooks->peer,
+    };
+    http_split_target(headers->path, &request);
+    if (!request.host.ptr)
+        (void)h2_headers_get(headers, SLICE_LITERAL("host"), &request.host);
+    return request;
+}
+
+struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
+                                          struct h2_headers *headers)
+{
+    const struct http2_server *server = endpoint->server;
+    struct http2_exchange *h = calloc(1, sizeof(*h));
+    if (!h)
+        return NULL;
+    h->stream.ops = &stream_ops;
+    h->exchange.ops = &exchange_ops;
+    h->exchange.request = request_of(headers, &endpoint->hooks);
+    h->exchange.bodiless = slice_equal(headers->method, SLICE_LITERAL("HEAD"));
+    h->exchange.leaving = endpoint->leaving;
+    h->exchange.account = endpoint->hooks.account;
+    h->endpoint = endpoint;
+    h->headers = headers;
+    h->progress_ns = endpoint->now_ns;
+    h2_headers_ref(headers);
+    list_init(&h->in_broken);
+    list_init(&h->in_waiting);
+    list_push_back(&endpoint->exchanges, &h->in_exchanges);
+    if (is_longer(h, server->limits->body_bytes_max))
+        admit(h);
+    return h;
+}
+
+bool http2_exchange_waits(const struct http2_exchange *h)
+{
+    const struct http_exchange *x = &h->exchange;
+    if (!h->complete)
+        return true;
+    if (x->parks && !x->complete)
+        return false;
+    return x->complete || queued(x) || http_exchange_flows(x);
+}
