@@ -1,5 +1,5 @@
 /* The checks of each change and the rows it makes, in etcd's order (server/auth/store.go). */
-#include "auth/rights.h"
+#include "auth/grants.h"
 #include "auth/store_private.h"
 
 /* The rows of a change, as they come together. */

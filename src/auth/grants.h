@@ -9,7 +9,8 @@
 #ifndef VIGIL_AUTH_GRANTS_H
 #define VIGIL_AUTH_GRANTS_H
 
-#include "auth/rights.h"
+#include "auth/access.h"
+#include "base/slice.h"
 #include "codec/pb/auth.pb.h"
 
 struct auth_grants;
@@ -18,6 +19,9 @@ struct auth_grants;
 struct auth_grants *auth_grants_new(const struct pb_role *const *roles, size_t role_count);
 struct auth_grants *auth_grants_ref(struct auth_grants *grants);
 void auth_grants_unref(struct auth_grants *grants); /* accepts NULL */
+
+/* What a role can be granted: a key that is not empty, and an end that comes after it or "\0". */
+bool auth_range_is_valid(struct slice key, struct slice range_end);
 
 /* A range as requests have it: see auth_rights_check. */
 bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,

@@ -10,6 +10,7 @@
 #ifndef VIGIL_AUTH_RIGHTS_H
 #define VIGIL_AUTH_RIGHTS_H
 
+#include "auth/access.h"
 #include "base/slice.h"
 #include "base/status.h"
 
@@ -25,8 +26,6 @@ struct auth_principal {
     uint64_t revision; /* of the store when the credentials were made; 0: none were given */
     bool is_server;    /* the server itself, which may everything; set by our own code only */
 };
-
-enum auth_access { AUTH_READ, AUTH_WRITE, AUTH_ACCESSES };
 
 /* With one reference. Aborts without memory. */
 struct auth_rights *auth_rights_new(const struct auth_store *store);
@@ -80,9 +79,6 @@ enum status auth_rights_check_user_get(const struct auth_rights *rights,
 MUST_CHECK
 enum status auth_rights_check_role_get(const struct auth_rights *rights,
                                        const struct auth_principal *principal, struct slice role);
-
-/* What a role can be granted: a key that is not empty, and an end that comes after it or "\0". */
-bool auth_range_is_valid(struct slice key, struct slice range_end);
 
 /* Of memory. */
 size_t auth_rights_bytes(const struct auth_rights *rights);

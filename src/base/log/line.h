@@ -3,7 +3,7 @@
 #ifndef VIGIL_BASE_LOG_LINE_H
 #define VIGIL_BASE_LOG_LINE_H
 
-#include "base/log/log.h"
+#include "base/log/field.h"
 
 struct log_line {
     size_t len;

@@ -19,69 +19,20 @@
 #define VIGIL_BASE_LOG_LOG_H
 
 #include "base/error.h"
-#include "base/slice.h"
+#include "base/log/field.h"
+#include "base/log/rotation.h"
 
 #include <stdatomic.h>
 
 struct clock;
 
 enum {
-    LOG_LINE_BYTES = 4096,
-    LOG_TEXT_BYTES = 1024,
     LOG_OUTPUTS_MAX = 8,
     LOG_QUEUE_BYTES = 1 << 20,
     LOG_READER_WAIT_MS = 500,
 };
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_FATAL };
-
 enum log_format { LOG_JSON, LOG_CONSOLE };
-
-struct log_field {
-    const char *key; /* NULL: nothing */
-    enum {
-        FIELD_I64,
-        FIELD_U64,
-        FIELD_F64,
-        FIELD_BOOL,
-        FIELD_TEXT,
-        FIELD_LIST,
-        FIELD_SLICES,
-        FIELD_HEX,
-        FIELD_TIME,
-    } kind;
-    union {
-        int64_t i64;
-        uint64_t u64;
-        double f64;
-        struct slice text;
-        struct {
-            const struct slice *items;
-            size_t count;
-        } slices;
-    } as;
-};
-
-#define LOG_I64(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_I64, .as.i64 = (v)})
-#define LOG_U64(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_U64, .as.u64 = (v)})
-#define LOG_F64(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_F64, .as.f64 = (v)})
-#define LOG_BOOL(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_BOOL, .as.u64 = !!(v)})
-/* An id, as etcd writes them: "8e9e05c52164694d". */
-#define LOG_HEX(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_HEX, .as.u64 = (v)})
-/* Nanoseconds of the real clock, written as the line's own time is. */
-#define LOG_TIME(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TIME, .as.i64 = (v)})
-#define LOG_SLICE(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TEXT, .as.text = (v)})
-#define LOG_TEXT(key_, v) LOG_SLICE(key_, slice_from_text(v))
-/* A comma-separated text becomes an array. */
-#define LOG_LIST(key_, v) \
-    ((struct log_field){.key = (key_), .kind = FIELD_LIST, .as.text = slice_from_text(v)})
-#define LOG_SLICES(key_, items_, n) \
-    ((struct log_field){.key = (key_), .kind = FIELD_SLICES, .as.slices = {(items_), (n)}})
-/* Nanoseconds, as Go writes durations: "1m30s". */
-struct log_field log_duration_field(const char *key, int64_t ns, char *scratch);
-#define LOG_DURATION(key_, ns) log_duration_field(key_, ns, (char[32]){0})
-/* The name and the text of a status, as "error". */
-#define LOG_STATUS(status) LOG_TEXT("error", status_text(status))
 
 extern _Atomic int log_level_now; /* use log_enabled and log_set_level */
 
@@ -91,14 +42,6 @@ static inline bool log_enabled(enum log_level level)
 }
 
 void log_set_level(enum log_level level);
-
-/* When a log file is begun anew, and which old ones are kept. */
-struct log_rotation {
-    int64_t file_bytes_max; /* 0: never */
-    unsigned backups_max;   /* 0: all */
-    unsigned age_days_max;  /* 0: any age */
-    bool local_time;        /* in the names of old files */
-};
 
 struct logger_options {
     /* "default" and "stderr", "stdout", "systemd/journal", or a file's path; several with commas */

@@ -5,7 +5,9 @@
 #ifndef VIGIL_BASE_LOG_OUTPUT_H
 #define VIGIL_BASE_LOG_OUTPUT_H
 
-#include "base/log/log.h"
+#include "base/error.h"
+#include "base/log/field.h"
+#include "base/log/rotation.h"
 
 struct log_output {
     enum { LOG_TO_DESCRIPTOR, LOG_TO_FILE, LOG_TO_JOURNAL } kind;

@@ -21,7 +21,7 @@
 #include "kube/api/revision_wait.h"
 #include "kube/api/scope.h"
 #include "kube/api/shape.h"
-#include "kube/api/watch_internal.h"
+#include "kube/api/watch_private.h"
 
 enum {
     REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */

@@ -1,5 +1,5 @@
 #include "base/log/log.h"
-#include "kube/api/watch_internal.h"
+#include "kube/api/watch_private.h"
 #include "wire/http/exchange.h"
 
 bool kube_watch_is_plain(const struct kube_watch *w)

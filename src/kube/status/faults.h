@@ -11,12 +11,6 @@
 /* More are not told. */
 enum { KUBE_FAULTS_MAX = 64 };
 
-struct kube_fault {
-    struct kube_fault *next;
-    const char *reason;
-    struct slice field, message;
-};
-
 struct kube_faults {
     struct arena *arena;
     struct kube_fault *first, *last;

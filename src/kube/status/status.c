@@ -1,7 +1,6 @@
 #include "kube/status/status.h"
 
 #include "codec/json/writer.h"
-#include "kube/status/faults.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -41,7 +41,12 @@ struct kube_cause {
     char field[128];
 };
 
-struct kube_fault; /* kube/status/faults.h */
+/* A further cause, one of a list (kube/status/faults.h). */
+struct kube_fault {
+    struct kube_fault *next;
+    const char *reason;
+    struct slice field, message;
+};
 
 /* A zeroed one is success. */
 struct kube_status {

@@ -2,8 +2,8 @@
  * A watch as its two files know it: watch.c, which says when what is sent, and watch_show.c, which
  * makes what is not sent as it is stored.
  */
-#ifndef VIGIL_KUBE_API_WATCH_INTERNAL_H
-#define VIGIL_KUBE_API_WATCH_INTERNAL_H
+#ifndef VIGIL_KUBE_API_WATCH_PRIVATE_H
+#define VIGIL_KUBE_API_WATCH_PRIVATE_H
 
 #include "kube/api/converted_event.h"
 
