@@ -13,7 +13,8 @@
 
 #include <stdint.h>
 
-/* ST_NOT_FOUND: there is no file, or no environment in it. *ret_page is the page of which ST_DAMAGED is said. */
+/* ST_NOT_FOUND: there is no file, or no environment in it. *ret_page is the page of which
+ * ST_DAMAGED is said. */
 MUST_CHECK
 enum status lmdb_pages_check(const char *dir, uint64_t *ret_page);
 
