@@ -138,7 +138,7 @@ static void console_lines_have_columns_and_no_colour_in_a_file(void **state)
     log_error("it\nbroke", LOG_I64("code", 3));
     log_info("plain");
     char *text = close_log();
-    assert_non_null(strstr(text, "2026-11-15T00:15:10.229359Z\terror\tbase/log_test.c:"));
+    assert_non_null(strstr(text, "2026-11-15T00:15:10.229359Z\terror\tbase/log/log_test.c:"));
     assert_non_null(strstr(text, "\tit\\nbroke\t{\"code\":3}\n"));
     assert_non_null(strstr(text, "\tplain\n"));
     assert_null(strchr(text, '\033'));
