@@ -13,7 +13,7 @@
 
 enum { ARENA_BYTES_MAX = 64 << 20, TEXTS = 3 };
 
-static bool version_known(const struct apply *apply, struct slice api_version)
+static bool version_known(const struct apply_request *apply, struct slice api_version)
 {
     (void)apply;
     return api_version.len;
@@ -32,7 +32,7 @@ static void check_again(struct arena *arena, const struct managed *managed)
     }
 }
 
-static void run(struct arena *arena, struct atom_type type, struct json_node *const texts[TEXTS],
+static void run(struct arena *arena, struct apply_type type, struct json_node *const texts[TEXTS],
                 bool force)
 {
     struct managed managed = {.arena = arena}, updated = {.arena = arena};
@@ -40,9 +40,9 @@ static void run(struct arena *arena, struct atom_type type, struct json_node *co
     struct apply_conflicts conflicts;
     struct kube_status status = {0};
     struct json_node *object;
-    AUTO(buf_fini) struct buf faults = {0};
+    AUTO(buf_fini) struct buf errors = {0};
     size_t count;
-    struct apply apply = {
+    struct apply_request apply = {
         .typed = {.arena = arena, .why = &why},
         .type = type,
         .who = {.manager = SLICE_LITERAL("m"), .api_version = SLICE_LITERAL("v1"), .applied = true},
@@ -51,7 +51,7 @@ static void run(struct arena *arena, struct atom_type type, struct json_node *co
         .version_known = version_known,
     };
     if (managed_read(&managed, texts[0]) != ST_OK || managed_read(&updated, texts[0]) != ST_OK ||
-        typed_validate(arena, type, texts[2], &faults, &count) != ST_OK)
+        typed_validate(arena, type, texts[2], &errors, &count) != ST_OK)
         return;
     check_again(arena, &managed);
     enum status applied = apply_config(&apply, texts[1], texts[2], &managed, &object, &conflicts);
@@ -72,9 +72,9 @@ FUZZ_INPUT()
     size_t found = 0;
     if (!size)
         return 0;
-    struct atom_type type = {.kind = ATOM_DEDUCED};
+    struct apply_type type = {.kind = APPLY_TYPE_DEDUCED};
     if (data[0] & 1) {
-        type.kind = ATOM_MESSAGE;
+        type.kind = APPLY_TYPE_MESSAGE;
         type.of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"));
     }
     /* A copy of its own, so that a read past its end is seen. */

@@ -5,6 +5,7 @@
  */
 #include "cost.h"
 
+#include "kube/custom/definition_check.h"
 #include "kube/custom/jsonpath.h"
 #include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/check.h"
@@ -16,7 +17,7 @@ enum { ARENA_BYTES_MAX = 64 << 20 };
 
 static void use(struct arena *arena, const struct schema *schema, struct json_node *value)
 {
-    struct kube_faults faults = {.arena = arena};
+    struct kube_field_errors errors = {.arena = arena};
     if (schema_prune(schema, value, true, NULL) != ST_OK ||
         schema_default(arena, schema, value) != ST_OK)
         return;
@@ -24,20 +25,20 @@ static void use(struct arena *arena, const struct schema *schema, struct json_no
     if (copy && schema_prune(schema, copy, true, NULL) == ST_OK &&
         schema_default(arena, schema, copy) == ST_OK)
         (void)json_node_equal(copy, value); /* a default may have what the schema has not */
-    schema_validate(schema, value, copy, SLICE_EMPTY, arena, &faults);
-    schema_validate(schema, value, NULL, SLICE_LITERAL("status"), arena, &faults);
-    schema_validate_lists(schema, value, arena, &faults);
+    schema_validate(schema, value, copy, SLICE_EMPTY, arena, &errors);
+    schema_validate(schema, value, NULL, SLICE_LITERAL("status"), arena, &errors);
+    schema_validate_lists(schema, value, arena, &errors);
 }
 
 static void check(struct arena *arena, struct json_node *schema)
 {
-    struct kube_faults faults = {.arena = arena};
-    struct check walk = {.arena = arena, .faults = &faults, .steps = SCHEMA_STEPS_MAX};
+    struct kube_field_errors errors = {.arena = arena};
+    struct definition_check walk = {.arena = arena, .errors = &errors, .steps = SCHEMA_STEPS_MAX};
     AUTO(buf_fini) struct buf warning = {0};
     patterns_init(&walk.patterns, arena);
     check_schema(&walk, schema, true, &warning);
-    kube_definition_check(arena, schema, NULL, &faults, &warning);
-    kube_definition_check(arena, schema, schema, &faults, &warning);
+    kube_definition_check(arena, schema, NULL, &errors, &warning);
+    kube_definition_check(arena, schema, schema, &errors, &warning);
     patterns_fini(&walk.patterns);
     buf_fini(&walk.path);
 }

@@ -94,7 +94,7 @@ def flags(group, version, resource, names):
     elif plural not in NO_GENERATION:
         found.append("KUBE_HAS_GENERATION")
     if (group, version, plural) in TWINS:
-        found.append("KUBE_TWIN")
+        found.append("KUBE_STORED_CONVERTED")
     return " | ".join(found) or "0"
 
 

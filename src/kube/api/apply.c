@@ -6,7 +6,7 @@
 #include "kube/apply/apply.h"
 #include "kube/apply/conflict.h"
 #include "kube/apply/fields_v1.h"
-#include "kube/object/strategy.h"
+#include "kube/object/kind_rules.h"
 #include "kube/schema/strict.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { VERSION_BYTES = 512, MANAGER_BYTES_MAX = 128 };
 
 /* One apply or update under way. */
 struct job {
-    struct apply apply;
+    struct apply_request apply;
     struct kube_call *call;
     const struct kube_meta *meta;
     struct managed managed;
@@ -44,7 +44,7 @@ static bool no_memory(struct job *job)
 
 /* -- What there is to know of a request -- */
 
-static bool version_known(const struct apply *apply, struct slice api_version)
+static bool version_known(const struct apply_request *apply, struct slice api_version)
 {
     const struct job *job = apply->ctx;
     const struct kube_kind *kind = job->call->kind;
@@ -65,20 +65,20 @@ static bool find_type(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
     struct kube_custom *custom = kube_custom_of(kind);
-    struct atom_type *type = &job->apply.type;
+    struct apply_type *type = &job->apply.type;
     if (custom) {
-        *type = (struct atom_type){.kind = ATOM_RESOURCE, .of = kube_custom_schema(custom)};
+        *type = (struct apply_type){.kind = APPLY_TYPE_RESOURCE, .of = kube_custom_schema(custom)};
         if (type->of)
             return true;
         return kube_fail(&job->call->status, KUBE_INTERNAL_ERROR,
                          "Internal error occurred: the schema of %s.%s cannot be used",
                          kind->plural, kind->group);
     }
-    *type = (struct atom_type){
-        .kind = ATOM_MESSAGE,
+    *type = (struct apply_type){
+        .kind = APPLY_TYPE_MESSAGE,
         .of = kube_type_find(slice_from_text(job->api_version), slice_from_text(kind->kind))};
     if (!type->of)
-        type->kind = ATOM_DEDUCED;
+        type->kind = APPLY_TYPE_DEDUCED;
     return true;
 }
 
@@ -95,7 +95,7 @@ static enum status add_reset(struct job *job, const char *a, const char *b)
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
-    unsigned flags = kube_strategy(kind);
+    unsigned flags = kube_kind_rules(kind);
     if (!kube_is_status(job->call))
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len
                    ? add_reset(job, "status", NULL)
@@ -134,7 +134,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
     snprintf(job->api_version, sizeof(job->api_version), "%s%s%s", kind->group,
              kind->group[0] ? "/" : "", kind->version);
     kube_time_text(meta->now_s, job->now);
-    job->apply = (struct apply){
+    job->apply = (struct apply_request){
         .typed = {.arena = meta->arena, .why = &job->why},
         .who = {.api_version = slice_from_text(job->api_version),
                 .subresource = call->path.subresource},
@@ -177,8 +177,8 @@ static bool zero_object(struct job *job, struct json_node **ret_zero)
 {
     struct arena *arena = job->meta->arena;
     *ret_zero = json_node_new(arena, JSON_TYPE_OBJECT);
-    if (job->apply.type.kind == ATOM_MESSAGE &&
-        atom_zero(arena, job->apply.type.of, ret_zero) != ST_OK)
+    if (job->apply.type.kind == APPLY_TYPE_MESSAGE &&
+        apply_type_zero(arena, job->apply.type.of, ret_zero) != ST_OK)
         return no_memory(job);
     return *ret_zero || no_memory(job);
 }
@@ -405,31 +405,31 @@ static bool is_zero(const struct json_node *node)
 
 /* Go's types lose it: a null, and what is zero and left out then, unless a pointer tells them
  * apart. */
-static bool is_lost(struct atom_type type, const struct json_node *node)
+static bool is_lost(struct apply_type type, const struct json_node *node)
 {
     const struct kube_field *field = type.of;
     if (node->type == JSON_TYPE_NULL)
         return true;
-    if (type.kind != ATOM_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) || !is_zero(node))
+    if (type.kind != APPLY_TYPE_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) || !is_zero(node))
         return false;
     return field->shape != KUBE_SHAPE_ONE ||
            (!(field->flags & KUBE_FIELD_POINTER) && field->value < KUBE_VALUE_MESSAGE);
 }
 
-static void drop_lost(struct atom_type type, struct json_node *value)
+static void drop_lost(struct apply_type type, struct json_node *value)
 {
-    struct atom atom = atom_of(type);
+    struct apply_rules rules = apply_rules_of(type);
     struct json_node *next;
     bool named;
-    if (type.kind == ATOM_UNTYPED || type.kind == ATOM_DEDUCED)
+    if (type.kind == APPLY_TYPE_UNTYPED || type.kind == APPLY_TYPE_DEDUCED)
         return;
     if (value->type == JSON_TYPE_ARRAY)
         for (struct json_node *item = json_node_first(value); item; item = json_node_next(item))
-            drop_lost(atom.item, item);
+            drop_lost(rules.item, item);
     if (value->type != JSON_TYPE_OBJECT)
         return;
     for (struct json_node *node = json_node_first(value); node; node = next) {
-        struct atom_type member = atom_member(type, &atom, node->key, &named);
+        struct apply_type member = apply_rules_member(type, &rules, node->key, &named);
         next = json_node_next(node);
         if (is_lost(member, node))
             json_node_remove(value, node);
@@ -443,7 +443,7 @@ static bool check_go(struct job *job, const struct json_node *config, struct jso
 {
     AUTO(buf_fini) struct buf unknown = {0};
     char shown[VERSION_BYTES];
-    if (job->apply.type.kind != ATOM_MESSAGE)
+    if (job->apply.type.kind != APPLY_TYPE_MESSAGE)
         return true;
     enum status status = kube_strict(job->apply.type.of, object, &unknown, &job->why);
     if (status == ST_OK)
@@ -568,7 +568,7 @@ static bool set_annotation(struct job *job, const struct json_node *config,
 /* What is there and is nobody's belongs to whoever came before the first apply. */
 static enum status own_before(struct job *job, struct json_node *live)
 {
-    struct apply before = job->apply;
+    struct apply_request before = job->apply;
     struct json_node *zero;
     before.who.manager = SLICE_LITERAL("before-first-apply");
     before.who.applied = false;

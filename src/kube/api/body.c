@@ -184,7 +184,7 @@ bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct j
     struct slice key = SLICE_LITERAL("status");
     struct json_node *zero;
     if (!schema || !schema->zero_status || !(call->kind->flags & KUBE_HAS_STATUS) ||
-        call->kind->flags & (KUBE_CUSTOM | KUBE_TWIN) || json_node_member(object, key))
+        call->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED) || json_node_member(object, key))
         return true;
     enum status status = schema->zero_status(arena, call->kind, &zero);
     if (status == ST_OK && zero)

@@ -1,5 +1,5 @@
 #include "kube/api/schema.h"
-#include "kube/apply/atom.h"
+#include "kube/apply/apply_type.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
@@ -105,7 +105,7 @@ static enum status zero_status(struct arena *arena, const struct kube_kind *kind
     const struct kube_type *type =
         kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
     *ret_status = NULL;
-    return type ? atom_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
+    return type ? apply_type_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
 }
 
 const struct kube_schema kube_builtin_schema = {

@@ -1,6 +1,6 @@
 #include "kube/api/custom.h"
 
-#include "kube/object/twin.h"
+#include "kube/object/conversion.h"
 #include "kube/patch/print.h"
 
 #include <stdio.h>
@@ -64,17 +64,17 @@ bool kube_custom_default(struct kube_call *call, struct arena *arena, struct jso
 }
 
 static void tell_access(const char *field, const struct json_node *node, const char *wanted,
-                        struct kube_faults *faults)
+                        struct kube_field_errors *faults)
 {
     char shown[PRINT_BYTES];
-    kube_faults_add(faults, "FieldValueInvalid", slice_from_text(field),
-                    "Invalid value: 0: %s accessor error: %s is of the type %s, expected %s", field,
-                    print_go(node, shown), print_go_type(node), wanted);
+    kube_field_errors_add(faults, "FieldValueInvalid", slice_from_text(field),
+                          "Invalid value: 0: %s accessor error: %s is of the type %s, expected %s",
+                          field, print_go(node, shown), print_go_type(node), wanted);
 }
 
 /* A number that scale reads must be one. */
 static void check_replicas(const struct json_node *object, const char *path,
-                           struct kube_faults *faults)
+                           struct kube_field_errors *faults)
 {
     char field[512];
     int64_t replicas;
@@ -93,18 +93,18 @@ static void check_replicas(const struct json_node *object, const char *path,
         return;
     }
     if (replicas < 0)
-        kube_faults_add(faults, "FieldValueInvalid", slice_from_text(field),
-                        "Invalid value: %lld: should be a non-negative integer",
-                        (long long)replicas);
+        kube_field_errors_add(faults, "FieldValueInvalid", slice_from_text(field),
+                              "Invalid value: %lld: should be a non-negative integer",
+                              (long long)replicas);
     else if (replicas > INT32_MAX)
-        kube_faults_add(faults, "FieldValueInvalid", slice_from_text(field),
-                        "Invalid value: %lld: should be less than or equal to 2147483647",
-                        (long long)replicas);
+        kube_field_errors_add(faults, "FieldValueInvalid", slice_from_text(field),
+                              "Invalid value: %lld: should be less than or equal to 2147483647",
+                              (long long)replicas);
 }
 
 static void check_all(const struct kube_custom *custom, const struct schema *schema,
                       struct arena *arena, const struct json_node *object,
-                      const struct json_node *old, struct kube_faults *faults)
+                      const struct json_node *old, struct kube_field_errors *faults)
 {
     schema_validate(schema, object, old, SLICE_EMPTY, arena, faults);
     check_replicas(object, custom->replicas_path, faults);
@@ -115,7 +115,7 @@ static void check_all(const struct kube_custom *custom, const struct schema *sch
 /* Only status is written: what else may be wrong is nobody's fault now. */
 static void check_status(const struct kube_custom *custom, const struct schema *schema,
                          struct arena *arena, const struct json_node *object,
-                         const struct json_node *old, struct kube_faults *faults)
+                         const struct json_node *old, struct kube_field_errors *faults)
 {
     const struct schema *of = schema_property(schema, SLICE_LITERAL("status"));
     const struct json_node *status = json_node_named(object, "status");
@@ -156,7 +156,7 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena,
                           struct slice name)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
-    struct kube_faults faults = {.arena = &call->arena};
+    struct kube_field_errors faults = {.arena = &call->arena};
     if (!custom)
         return true;
     const struct schema *schema = kube_custom_schema(custom);
@@ -168,15 +168,15 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena,
         warn_of_finalizers(call, object, old);
         return true;
     }
-    return kube_fail_faults(&call->status, &faults, slice_from_text(call->kind->group),
-                            slice_from_text(call->kind->kind), name);
+    return kube_fail_field_errors(&call->status, &faults, slice_from_text(call->kind->group),
+                                  slice_from_text(call->kind->kind), name);
 }
 
 bool kube_custom_store(struct kube_call *call, struct arena *arena, struct json_node *object)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
-    if (call->kind->flags & KUBE_TWIN)
-        return kube_twin_store(call->kind, arena, object) == ST_OK ||
+    if (call->kind->flags & KUBE_STORED_CONVERTED)
+        return kube_convert_to_stored(call->kind, arena, object) == ST_OK ||
                kube_fail_engine(&call->status, ST_NOMEM);
     if (!custom || is_foreign(call->kind, object))
         return true;
@@ -217,7 +217,7 @@ bool kube_custom_is_plain(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
-    if (kind->flags & KUBE_TWIN)
+    if (kind->flags & KUBE_STORED_CONVERTED)
         return false;
     return !custom || (!is_old(custom, revision) &&
                        strcmp(api_version(kind, version), custom->definition->api_version) == 0);
@@ -228,8 +228,8 @@ static enum status show(const struct kube_kind *kind, struct arena *arena, struc
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[API_VERSION_BYTES];
-    if (kind->flags & KUBE_TWIN)
-        return kube_twin_show(kind, arena, object);
+    if (kind->flags & KUBE_STORED_CONVERTED)
+        return kube_convert_from_stored(kind, arena, object);
     if (!custom)
         return ST_OK;
     if (object->type != JSON_TYPE_OBJECT)
@@ -285,7 +285,7 @@ enum status kube_custom_convert(const struct kube_kind *kind, struct slice json,
     struct kube_object object;
     char version[API_VERSION_BYTES];
     *ret_json = json;
-    if (!custom && !(kind->flags & KUBE_TWIN))
+    if (!custom && !(kind->flags & KUBE_STORED_CONVERTED))
         return ST_OK;
     buf_reset(to, SIZE_MAX);
     if (!custom || is_old(custom, revision)) {
@@ -308,7 +308,7 @@ bool kube_custom_see(struct kube_call *call, struct slice json, int64_t revision
     AUTO(buf_fini) struct buf to = {0};
     struct slice made;
     *ret_json = json;
-    if (!(call->kind->flags & (KUBE_CUSTOM | KUBE_TWIN)))
+    if (!(call->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
         return true;
     enum status status = kube_custom_convert(call->kind, json, revision, &to, &made);
     if (status == ST_OK && to.len)

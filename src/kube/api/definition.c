@@ -1,7 +1,7 @@
 #include "kube/api/definition.h"
 
 #include "kube/api/body.h"
-#include "kube/custom/schema/check.h"
+#include "kube/custom/definition_check.h"
 #include "kube/object/condition.h"
 
 #include <stdio.h>
@@ -245,13 +245,13 @@ static bool check(struct kube_call *call, const struct json_node *object,
 {
     struct arena arena;
     AUTO(buf_fini) struct buf warning = {0};
-    struct kube_faults faults = {.arena = &call->arena};
+    struct kube_field_errors faults = {.arena = &call->arena};
     arena_init(&arena, NULL, 0, CHECK_BYTES_MAX);
     kube_definition_check(&arena, object, old, &faults, &warning);
     arena_fini(&arena);
     if (faults.count || faults.no_memory)
-        return kube_fail_faults(&call->status, &faults, slice_from_text(call->kind->group),
-                                slice_from_text(call->kind->kind), name);
+        return kube_fail_field_errors(&call->status, &faults, slice_from_text(call->kind->group),
+                                      slice_from_text(call->kind->kind), name);
     if (warning.len)
         kube_body_warn(call, buf_slice(&warning));
     return true;

@@ -4,6 +4,7 @@
 #include "kube/api/definition.h"
 #include "kube/api/purge.h"
 #include "kube/api/write.h"
+#include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 
 #include <stdio.h>
@@ -253,7 +254,7 @@ static enum kube_decision remove_now(struct kube_change *change, struct json_nod
                                      struct json_node **ret_object)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
-    if (!(kube_strategy(change->call->kind) & KUBE_HAS_GRACE))
+    if (!(kube_kind_rules(change->call->kind) & KUBE_HAS_GRACE))
         return KUBE_DECIDE_DELETE;
     bool marked = kube_meta_is_deleting(object)
                       ? kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", 0)
@@ -348,7 +349,7 @@ static void respond_success(struct kube_change *change)
 static void done(struct kube_change *change)
 {
     if (change->decision == KUBE_DECIDE_DELETE &&
-        !(kube_strategy(change->call->kind) & KUBE_RETURNS_DELETED))
+        !(kube_kind_rules(change->call->kind) & KUBE_RETURNS_DELETED))
         respond_success(change);
     else
         kube_change_respond(change, 200);

@@ -8,6 +8,7 @@
 #include "kube/api/definition.h"
 #include "kube/api/keeper.h"
 #include "kube/api/namespace_conditions.h"
+#include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 
 enum {
@@ -265,7 +266,7 @@ static enum status find_grace(struct kube_purge *purge, struct slice json, int64
 {
     struct json_node *object;
     *ret_grace_s = 0;
-    if (!(kube_strategy(purge->page_kind) & KUBE_HAS_GRACE))
+    if (!(kube_kind_rules(purge->page_kind) & KUBE_HAS_GRACE))
         return ST_OK;
     enum status status = read_tree(purge, json, &object);
     if (status == ST_OK)

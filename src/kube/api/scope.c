@@ -128,7 +128,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
 {
     const struct kube_selection *selection = scope->selection;
     struct slice json = kv.value;
-    if (scope->kind->flags & (KUBE_CUSTOM | KUBE_TWIN)) {
+    if (scope->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)) {
         struct buf *to = &scope->converted[scope->convert_at++ % 2];
         TRY(kube_custom_convert(scope->kind, json, kv.mod_revision, to, &json));
     }

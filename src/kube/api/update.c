@@ -10,7 +10,7 @@
 #include "kube/api/revision_wait.h"
 #include "kube/api/schema.h"
 #include "kube/api/write.h"
-#include "kube/object/content.h"
+#include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"
 
@@ -164,7 +164,7 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
                    {"finalizers", KUBE_STATUS_ONLY},
                    {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
     unsigned flags =
-        kube_is_status(change->call) ? kube_strategy(change->call->kind) : KUBE_STATUS_ONLY;
+        kube_is_status(change->call) ? kube_kind_rules(change->call->kind) : KUBE_STATUS_ONLY;
     struct json_node *object = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(object, "metadata");
     if (!metadata)
@@ -265,7 +265,7 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
     struct json_node *version = json_node_path(wanted, "metadata.resourceVersion");
     bool given = version && version->type == JSON_TYPE_STRING && !is_zero(version->text);
     if (given || applies(update) || kube_is_scale(call) ||
-        !(kube_strategy(call->kind) & KUBE_NEEDS_VERSION))
+        !(kube_kind_rules(call->kind) & KUBE_NEEDS_VERSION))
         return true;
     if (!kube_meta_named(&update->change.meta, wanted))
         return false;
@@ -364,7 +364,7 @@ static bool put_new(struct update *update, struct json_node **ret_object)
         return no_memory(change);
     if (!kube_meta_named(&change->meta, object))
         return false;
-    if (call->path.subresource.len || !(kube_strategy(call->kind) & KUBE_CREATES_ON_PUT))
+    if (call->path.subresource.len || !(kube_kind_rules(call->kind) & KUBE_CREATES_ON_PUT))
         return not_found(call);
     kube_apply_disown(object);
     *ret_object = object;
@@ -400,7 +400,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         !kube_strategy_update(&change->meta, *ret_object) ||
         !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
-        !kube_content_keeps(&change->meta, stored, *ret_object) ||
+        !kube_strategy_check_update(&change->meta, stored, *ret_object) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !keep_owners(update, stored, wanted, *ret_object) ||

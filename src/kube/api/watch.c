@@ -258,7 +258,7 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
                          int64_t revision)
 {
     const struct kube_kind *kind = w->shaping.kind;
-    if (!(kind->flags & (KUBE_CUSTOM | KUBE_TWIN)))
+    if (!(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
         return true;
     struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
     return kube_custom_is_plain(kind, revision) &&

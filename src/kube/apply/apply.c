@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static enum status combine(const struct apply *apply, enum field_operation operation,
+static enum status combine(const struct apply_request *apply, enum field_operation operation,
                            const struct field_set *a, const struct field_set *b,
                            const struct field_set **ret_set)
 {
@@ -25,7 +25,7 @@ static const char *const identity[][2] = {
     {"metadata", "resourceVersion"},
 };
 
-static enum status strip(const struct apply *apply, const struct field_set *set,
+static enum status strip(const struct apply_request *apply, const struct field_set *set,
                          const struct field_set **ret_set)
 {
     const struct field_set *path, *all = NULL;
@@ -36,7 +36,7 @@ static enum status strip(const struct apply *apply, const struct field_set *set,
     return combine(apply, FIELD_DIFFERENCE, set, all, ret_set);
 }
 
-static enum status filter(const struct apply *apply, const struct field_set *set,
+static enum status filter(const struct apply_request *apply, const struct field_set *set,
                           const struct field_set **ret_set)
 {
     return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
@@ -44,14 +44,14 @@ static enum status filter(const struct apply *apply, const struct field_set *set
 
 /* Definitions change: versions go, and lists and maps become atomic. And clients say what they
  * like. */
-static enum status settle_managers(const struct apply *apply, struct managed *managed)
+static enum status reconcile_managers(const struct apply_request *apply, struct managed *managed)
 {
     for (size_t i = managed->count; i; i--) {
         struct managed_entry *entry = &managed->entries[i - 1];
         if (!apply->version_known(apply, entry->who.api_version))
             managed_drop(managed, entry);
         else
-            TRY(typed_settled(&apply->typed, apply->type, entry->set, &entry->set));
+            TRY(typed_reconcile(&apply->typed, apply->type, entry->set, &entry->set));
     }
     return ST_OK;
 }
@@ -63,7 +63,7 @@ struct difference {
     const struct field_set *removed; /* not there any more */
 };
 
-static enum status find_difference(const struct apply *apply, const struct json_node *live,
+static enum status find_difference(const struct apply_request *apply, const struct json_node *live,
                                    const struct json_node *object,
                                    struct difference *ret_difference)
 {
@@ -89,7 +89,7 @@ static int conflict_order(const void *a, const void *b)
                          ((const struct apply_conflict *)b)->id);
 }
 
-static enum status find_conflicts(const struct apply *apply, const struct managed *managed,
+static enum status find_conflicts(const struct apply_request *apply, const struct managed *managed,
                                   struct slice self, const struct difference *difference,
                                   struct apply_conflicts *conflicts)
 {
@@ -114,7 +114,7 @@ static enum status find_conflicts(const struct apply *apply, const struct manage
     return ST_OK;
 }
 
-static enum status take_from_others(const struct apply *apply, struct managed *managed,
+static enum status take_from_others(const struct apply_request *apply, struct managed *managed,
                                     struct slice self, const struct difference *difference)
 {
     for (size_t i = managed->count; i; i--) {
@@ -131,14 +131,14 @@ static enum status take_from_others(const struct apply *apply, struct managed *m
 
 /* -- Updating -- */
 
-enum status apply_update(const struct apply *apply, const struct json_node *live,
+enum status apply_update(const struct apply_request *apply, const struct json_node *live,
                          const struct json_node *object, struct managed *managed)
 {
     struct difference difference;
     struct managed_entry *entry;
     const struct field_set *set;
     struct slice id;
-    TRY(settle_managers(apply, managed));
+    TRY(reconcile_managers(apply, managed));
     TRY(find_difference(apply, live, object, &difference));
     TRY(take_from_others(apply, managed, SLICE_EMPTY, &difference));
     TRY(strip(apply, difference.set, &set));
@@ -156,12 +156,12 @@ enum status apply_update(const struct apply *apply, const struct json_node *live
 /* -- Applying -- */
 
 struct pruning {
-    const struct apply *apply;
+    const struct apply_request *apply;
     const struct json_node *merged;
     const struct field_set *merged_fields; /* with those of types that lead to others */
 };
 
-static enum status named(const struct apply *apply, const struct field_set *set,
+static enum status named(const struct apply_request *apply, const struct field_set *set,
                          const struct field_set **ret_set)
 {
     return typed_with_named(&apply->typed, apply->type, set, ret_set);
@@ -187,7 +187,7 @@ static enum status without(const struct pruning *p, const struct field_set *set,
  * Takes out what the manager applied the last time and does not now; what others own stays, and
  * what hangs on what goes without having been the manager's comes back.
  */
-static enum status prune(const struct apply *apply, const struct json_node *merged,
+static enum status prune(const struct apply_request *apply, const struct json_node *merged,
                          const struct managed *managed, const struct field_set *last,
                          struct json_node **ret_object)
 {
@@ -213,7 +213,7 @@ static enum status prune(const struct apply *apply, const struct json_node *merg
  * Nothing would go: what the manager said the last time is still its, and all else is somebody's.
  * Then what pruning takes out it puts back, for much more memory.
  */
-static enum status nothing_goes(const struct apply *apply, const struct json_node *merged,
+static enum status nothing_goes(const struct apply_request *apply, const struct json_node *merged,
                                 const struct managed *managed, const struct field_set *last,
                                 const struct field_set *now, bool *ret_nothing)
 {
@@ -232,7 +232,7 @@ static enum status nothing_goes(const struct apply *apply, const struct json_nod
     return ST_OK;
 }
 
-static enum status merge(const struct apply *apply, const struct json_node *live,
+static enum status merge(const struct apply_request *apply, const struct json_node *live,
                          const struct json_node *config, struct managed *managed, struct slice id,
                          struct json_node **ret_object)
 {
@@ -251,7 +251,7 @@ static enum status merge(const struct apply *apply, const struct json_node *live
     return prune(apply, *ret_object, managed, last, ret_object);
 }
 
-enum status apply_config(const struct apply *apply, const struct json_node *live,
+enum status apply_config(const struct apply_request *apply, const struct json_node *live,
                          const struct json_node *config, struct managed *managed,
                          struct json_node **ret_object, struct apply_conflicts *ret_conflicts)
 {
@@ -260,7 +260,7 @@ enum status apply_config(const struct apply *apply, const struct json_node *live
     struct json_node *object;
     const struct field_set *set;
     struct slice id;
-    TRY(settle_managers(apply, managed));
+    TRY(reconcile_managers(apply, managed));
     TRY(managed_id(apply->typed.arena, &apply->who, &id));
     TRY(merge(apply, live, config, managed, id, &object));
     TRY(find_difference(apply, live, object, &difference));

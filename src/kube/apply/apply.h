@@ -12,15 +12,15 @@
 #include "kube/apply/managed.h"
 #include "kube/apply/typed.h"
 
-struct apply {
+struct apply_request {
     struct typed typed;
-    struct atom_type type;
+    struct apply_type type;
     struct managed_who who;
     struct slice now;              /* as entries have it */
     const struct field_set *reset; /* what this path cannot change, and so nobody owns by it */
     bool force;
     /* Whether a version of managers is one of this kind; entries of others go. */
-    bool (*version_known)(const struct apply *apply, struct slice api_version);
+    bool (*version_known)(const struct apply_request *apply, struct slice api_version);
     const void *ctx;
 };
 
@@ -43,13 +43,13 @@ struct apply_conflicts {
  * ST_LIMIT, ST_NOMEM.
  */
 MUST_CHECK
-enum status apply_config(const struct apply *apply, const struct json_node *live,
+enum status apply_config(const struct apply_request *apply, const struct json_node *live,
                          const struct json_node *config, struct managed *managed,
                          struct json_node **ret_object, struct apply_conflicts *ret_conflicts);
 
 /* live NULL: it is new. */
 MUST_CHECK
-enum status apply_update(const struct apply *apply, const struct json_node *live,
+enum status apply_update(const struct apply_request *apply, const struct json_node *live,
                          const struct json_node *object, struct managed *managed);
 
 #endif

@@ -3,17 +3,17 @@
 #include "kube/apply/conflict.h"
 #include "kube/apply/fixture_test.h"
 
-static bool version_known(const struct apply *apply, struct slice api_version)
+static bool version_known(const struct apply_request *apply, struct slice api_version)
 {
     (void)apply;
     return slice_equal(api_version, SLICE_LITERAL("v1"));
 }
 
-static struct apply apply_of(struct fixture *f, const char *manager, bool applied)
+static struct apply_request apply_of(struct fixture *f, const char *manager, bool applied)
 {
-    return (struct apply){
+    return (struct apply_request){
         .typed = {.arena = &f->arena, .why = &f->error},
-        .type = {.kind = ATOM_MESSAGE,
+        .type = {.kind = APPLY_TYPE_MESSAGE,
                  .of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("ConfigMap"))},
         .who = {.manager = slice_from_text(manager),
                 .api_version = SLICE_LITERAL("v1"),
@@ -28,7 +28,7 @@ static enum status apply_as(struct fixture *f, const char *manager, struct json_
                             const char *config, struct managed *managed,
                             struct apply_conflicts *conflicts)
 {
-    struct apply apply = apply_of(f, manager, true);
+    struct apply_request apply = apply_of(f, manager, true);
     struct json_node *object = NULL;
     enum status status = apply_config(&apply, *live, tree(f, config), managed, &object, conflicts);
     if (status == ST_OK && object)
@@ -86,7 +86,7 @@ static void force_takes_them(void **state)
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
     struct apply_conflicts conflicts;
-    struct apply apply = apply_of(f, "b", true);
+    struct apply_request apply = apply_of(f, "b", true);
     struct json_node *live = tree(f, "{}"), *object;
     assert_int_equal(apply_as(f, "a", &live, "{\"data\":{\"k\":\"1\"}}", &managed, &conflicts),
                      ST_OK);
@@ -104,7 +104,7 @@ static void an_update_owns_what_it_changes(void **state)
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
     struct apply_conflicts conflicts;
-    struct apply update = apply_of(f, "u", false);
+    struct apply_request update = apply_of(f, "u", false);
     struct json_node *live = tree(f, "{}");
     assert_int_equal(
         apply_as(f, "a", &live, "{\"data\":{\"k\":\"1\",\"l\":\"1\"}}", &managed, &conflicts),
@@ -122,7 +122,7 @@ static void applying_the_same_again_changes_nothing(void **state)
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
     struct apply_conflicts conflicts;
-    struct apply apply = apply_of(f, "a", true);
+    struct apply_request apply = apply_of(f, "a", true);
     struct json_node *live = tree(f, "{}"), *object;
     const char *config = "{\"data\":{\"k\":\"1\"}}";
     assert_int_equal(apply_as(f, "a", &live, config, &managed, &conflicts), ST_OK);
@@ -139,7 +139,7 @@ static void managers_of_versions_that_are_gone_are_forgotten(void **state)
     struct managed managed = {.arena = &f->arena};
     struct managed_who who = {.manager = SLICE_LITERAL("old"), .api_version = SLICE_LITERAL("v0")};
     struct managed_entry *entry;
-    struct apply update = apply_of(f, "u", false);
+    struct apply_request update = apply_of(f, "u", false);
     assert_int_equal(managed_set(&managed, &who, set_of(f, "{\"f:data\":{}}"), &entry), ST_OK);
     assert_int_equal(apply_update(&update, tree(f, "{}"), tree(f, "{}"), &managed), ST_OK);
     assert_int_equal(managed.count, 0);

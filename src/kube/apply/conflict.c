@@ -2,7 +2,7 @@
 
 #include "kube/apply/fields_v1.h"
 #include "kube/custom/schema/go_text.h"
-#include "kube/status/faults.h"
+#include "kube/status/field_errors.h"
 
 static size_t count_members(const struct field_set *set)
 {
@@ -31,12 +31,12 @@ enum status apply_conflicts_without(struct arena *arena, struct apply_conflicts 
 
 /* -- Telling -- */
 
-struct telling {
+struct conflict_writer {
     struct arena *arena;
     struct buf message, path;
     struct slice who; /* `"a" using v1` */
     bool alone;       /* there is but one field */
-    struct kube_fault *first, *last;
+    struct kube_field_error *first, *last;
     size_t told;
 };
 
@@ -54,10 +54,10 @@ static enum status describe(const struct managed_who *who, struct arena *arena,
     return arena_dup(arena, buf_slice(&text), ret_text);
 }
 
-static enum status tell(struct telling *t)
+static enum status write_field(struct conflict_writer *t)
 {
     AUTO(buf_fini) struct buf text = {0};
-    struct kube_fault *fault;
+    struct kube_field_error *fault;
     if (t->told++ >= APPLY_CONFLICTS_TOLD_MAX)
         return ST_OK;
     if (!t->alone)
@@ -79,7 +79,7 @@ static enum status tell(struct telling *t)
 }
 
 /* The members of a level before what is below any of them. */
-static enum status tell_set(struct telling *t, const struct field_set *set)
+static enum status write_set(struct conflict_writer *t, const struct field_set *set)
 {
     size_t len = t->path.len;
     for (size_t round = 0; round < 2; round++) {
@@ -88,14 +88,14 @@ static enum status tell_set(struct telling *t, const struct field_set *set)
             if (round ? !entry->below : !entry->marks)
                 continue;
             TRY(field_element_append(&entry->element, t->arena, &t->path));
-            TRY(round ? tell_set(t, entry->below) : tell(t));
+            TRY(round ? write_set(t, entry->below) : write_field(t));
             t->path.len = len;
         }
     }
     return ST_OK;
 }
 
-static enum status tell_all(struct telling *t, const struct apply_conflicts *conflicts)
+static enum status write_all(struct conflict_writer *t, const struct apply_conflicts *conflicts)
 {
     t->alone = conflicts->fields == 1;
     TRY(buf_append_format(&t->message, "Apply failed with %zu conflict%s: ", conflicts->fields,
@@ -106,7 +106,7 @@ static enum status tell_all(struct telling *t, const struct apply_conflicts *con
         TRY(buf_append_format(&t->message, "%s%s %.*s:%s", i ? "\n" : "",
                               t->alone ? "conflict with" : "conflicts with", SLICE_ARGS(t->who),
                               t->alone ? " " : ""));
-        TRY(tell_set(t, conflict->set));
+        TRY(write_set(t, conflict->set));
     }
     return ST_OK;
 }
@@ -114,9 +114,9 @@ static enum status tell_all(struct telling *t, const struct apply_conflicts *con
 bool kube_fail_apply_conflict(struct kube_status *status, struct arena *arena,
                               const struct apply_conflicts *conflicts)
 {
-    struct telling t = {.arena = arena};
+    struct conflict_writer t = {.arena = arena};
     struct slice message;
-    enum status told = tell_all(&t, conflicts);
+    enum status told = write_all(&t, conflicts);
     if (told == ST_OK)
         told = arena_dup(arena, buf_slice(&t.message), &message);
     buf_fini(&t.message);
@@ -125,6 +125,6 @@ bool kube_fail_apply_conflict(struct kube_status *status, struct arena *arena,
         return kube_fail_engine(status, told);
     status->reason = KUBE_CONFLICT;
     status->long_message = message;
-    status->faults = t.first;
+    status->errors = t.first;
     return false;
 }

@@ -2,23 +2,23 @@
 
 /* -- Which fields there are -- */
 
-struct found {
+struct found_fields {
     bool member;
     const struct field_set *below;
 };
 
-static enum status fields_of(const struct typed *typed, struct atom_type type,
-                             const struct json_node *value, struct found *found);
+static enum status fields_of(const struct typed *typed, struct apply_type type,
+                             const struct json_node *value, struct found_fields *found);
 
-static enum status fields_of_map(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, const struct json_node *map,
+static enum status fields_of_map(const struct typed *typed, struct apply_type type,
+                                 const struct apply_rules *rules, const struct json_node *map,
                                  const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     for (const struct json_node *node = map->first; node; node = node->next) {
-        struct found found = {0};
+        struct found_fields found = {0};
         bool named;
-        struct atom_type member = atom_member(type, atom, node->key, &named);
+        struct apply_type member = apply_rules_member(type, rules, node->key, &named);
         TRY(fields_of(typed, member, node, &found));
         bool empty =
             node->type == JSON_TYPE_NULL || (node->type == JSON_TYPE_OBJECT && !node->first);
@@ -30,48 +30,48 @@ static enum status fields_of_map(const struct typed *typed, struct atom_type typ
 
 /* An item that is there more than once is owned as a whole. One that is no item of such a list is
  * what pruning has left of one: it is nobody's, but the list is there. */
-static enum status fields_of_list(const struct typed *typed, struct atom_type type,
-                                  const struct atom *atom, const struct json_node *list,
+static enum status fields_of_list(const struct typed *typed, struct apply_type type,
+                                  const struct apply_rules *rules, const struct json_node *list,
                                   const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     struct typed_item *items, *sorted;
     size_t count;
-    TRY(typed_items(typed, type, atom, list, false, &items, &count));
+    TRY(typed_items(typed, type, rules, list, false, &items, &count));
     TRY(typed_sort(typed->arena, items, count, &sorted));
     for (size_t i = 0, next; i < count; i = next) {
-        struct found found = {0};
+        struct found_fields found = {0};
         for (next = i + 1; next < count; next++)
             if (field_element_compare(&sorted[i].element, &sorted[next].element))
                 break;
         if (next == i + 1)
-            TRY(fields_of(typed, atom->item, sorted[i].node, &found));
+            TRY(fields_of(typed, rules->item, sorted[i].node, &found));
         TRY(field_builder_add(&builder, sorted[i].element, FIELD_MEMBER, found.below));
     }
     return field_builder_finish(&builder, ret_set);
 }
 
-static enum status fields_of(const struct typed *typed, struct atom_type type,
-                             const struct json_node *value, struct found *found)
+static enum status fields_of(const struct typed *typed, struct apply_type type,
+                             const struct json_node *value, struct found_fields *found)
 {
-    struct atom atom = atom_of(type);
-    unsigned forms = atom_forms(&atom, value);
-    if (forms & ATOM_MAP) {
-        found->member = atom.map_atomic;
-        if (!atom.map_atomic && value->type == JSON_TYPE_OBJECT)
-            return fields_of_map(typed, type, &atom, value, &found->below);
+    struct apply_rules rules = apply_rules_of(type);
+    unsigned forms = apply_rules_forms(&rules, value);
+    if (forms & APPLY_TYPE_MAP) {
+        found->member = rules.map_atomic;
+        if (!rules.map_atomic && value->type == JSON_TYPE_OBJECT)
+            return fields_of_map(typed, type, &rules, value, &found->below);
         return ST_OK;
     }
-    found->member = forms & ATOM_SCALAR || atom.list_atomic;
-    if (forms & ATOM_LIST && !found->member && value->type == JSON_TYPE_ARRAY)
-        return fields_of_list(typed, type, &atom, value, &found->below);
+    found->member = forms & APPLY_TYPE_SCALAR || rules.list_atomic;
+    if (forms & APPLY_TYPE_LIST && !found->member && value->type == JSON_TYPE_ARRAY)
+        return fields_of_list(typed, type, &rules, value, &found->below);
     return ST_OK;
 }
 
-enum status typed_fields(const struct typed *typed, struct atom_type type,
+enum status typed_fields(const struct typed *typed, struct apply_type type,
                          const struct json_node *value, const struct field_set **ret_set)
 {
-    struct found found = {0};
+    struct found_fields found = {0};
     TRY(fields_of(typed, type, value, &found));
     *ret_set = found.below;
     return ST_OK;
@@ -85,7 +85,7 @@ struct compared {
     bool leaf; /* its marks were made as those of a whole */
 };
 
-static enum status compare(const struct typed *typed, struct atom_type type,
+static enum status compare(const struct typed *typed, struct apply_type type,
                            const struct json_node *before, const struct json_node *after,
                            struct compared *ret_compared);
 
@@ -103,70 +103,70 @@ static void compare_leaf(const struct json_node *before, const struct json_node 
         out->marks |= FIELD_MODIFIED;
 }
 
-static enum status compare_member(const struct typed *typed, struct atom_type type,
-                                  const struct atom *atom, const struct json_node *before,
+static enum status compare_member(const struct typed *typed, struct apply_type type,
+                                  const struct apply_rules *rules, const struct json_node *before,
                                   const struct json_node *after, struct field_builder *builder)
 {
     struct compared compared = {0};
     struct slice key = before ? before->key : after->key;
     bool named;
-    struct atom_type member = atom_member(type, atom, key, &named);
+    struct apply_type member = apply_rules_member(type, rules, key, &named);
     TRY(compare(typed, member, before, after, &compared));
     return field_builder_add(builder, field_name(key), compared.marks, compared.below);
 }
 
-static enum status compare_maps(const struct typed *typed, struct atom_type type,
-                                const struct atom *atom, const struct json_node *before,
+static enum status compare_maps(const struct typed *typed, struct apply_type type,
+                                const struct apply_rules *rules, const struct json_node *before,
                                 const struct json_node *after, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     bool was = typed_has(before, JSON_TYPE_OBJECT), is = typed_has(after, JSON_TYPE_OBJECT);
     for (const struct json_node *node = was ? before->first : NULL; node; node = node->next) {
         const struct json_node *other = is ? json_node_member(after, node->key) : NULL;
-        TRY(compare_member(typed, type, atom, node, other, &builder));
+        TRY(compare_member(typed, type, rules, node, other, &builder));
     }
     for (const struct json_node *node = is ? after->first : NULL; node; node = node->next) {
         if (!was || !json_node_member(before, node->key))
-            TRY(compare_member(typed, type, atom, NULL, node, &builder));
+            TRY(compare_member(typed, type, rules, NULL, node, &builder));
     }
     return field_builder_finish(&builder, ret_set);
 }
 
 /* Items that have the same element, in two lists. */
-struct twins {
+struct same_items {
     const struct typed_item *before, *after;
     size_t before_count, after_count;
 };
 
-static bool twins_equal(const struct twins *twins)
+static bool same_items_equal(const struct same_items *same)
 {
-    if (twins->before_count != twins->after_count)
+    if (same->before_count != same->after_count)
         return false;
-    for (size_t i = 0; i < twins->before_count; i++)
-        if (!json_node_equal(twins->before[i].node, twins->after[i].node))
+    for (size_t i = 0; i < same->before_count; i++)
+        if (!json_node_equal(same->before[i].node, same->after[i].node))
             return false;
     return true;
 }
 
-static enum status compare_twins(const struct typed *typed, const struct atom *atom,
-                                 const struct twins *twins, struct field_builder *builder)
+static enum status compare_same_items(const struct typed *typed, const struct apply_rules *rules,
+                                      const struct same_items *same, struct field_builder *builder)
 {
     struct compared compared = {0};
     const struct field_element *element =
-        twins->before_count ? &twins->before->element : &twins->after->element;
-    const struct json_node *before = twins->before_count ? twins->before->node : NULL;
-    const struct json_node *after = twins->after_count ? twins->after->node : NULL;
-    if (twins->before_count <= 1 && twins->after_count <= 1) {
-        TRY(compare(typed, atom->item, before, after, &compared));
-    } else if (twins->before_count > 1 && twins->after_count > 1) {
-        compared.marks = twins_equal(twins) ? 0 : FIELD_MODIFIED;
-    } else if (twins->before_count > 1) {
+        same->before_count ? &same->before->element : &same->after->element;
+    const struct json_node *before = same->before_count ? same->before->node : NULL;
+    const struct json_node *after = same->after_count ? same->after->node : NULL;
+    if (same->before_count <= 1 && same->after_count <= 1) {
+        TRY(compare(typed, rules->item, before, after, &compared));
+    } else if (same->before_count > 1 && same->after_count > 1) {
+        compared.marks = same_items_equal(same) ? 0 : FIELD_MODIFIED;
+    } else if (same->before_count > 1) {
         if (after)
-            TRY(compare(typed, atom->item, NULL, after, &compared));
+            TRY(compare(typed, rules->item, NULL, after, &compared));
         compared.marks |= FIELD_REMOVED;
     } else {
         if (before)
-            TRY(compare(typed, atom->item, before, NULL, &compared));
+            TRY(compare(typed, rules->item, before, NULL, &compared));
         compared.marks |= FIELD_ADDED;
     }
     return field_builder_add(builder, *element, compared.marks, compared.below);
@@ -180,68 +180,68 @@ static size_t same_from(const struct typed_item *sorted, size_t count, size_t fr
     return to - from;
 }
 
-static enum status compare_lists(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, const struct json_node *before,
+static enum status compare_lists(const struct typed *typed, struct apply_type type,
+                                 const struct apply_rules *rules, const struct json_node *before,
                                  const struct json_node *after, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
     struct typed_item *items, *was, *is;
     size_t was_count, is_count, i = 0, j = 0;
-    TRY(typed_items(typed, type, atom, before, true, &items, &was_count));
+    TRY(typed_items(typed, type, rules, before, true, &items, &was_count));
     TRY(typed_sort(typed->arena, items, was_count, &was));
-    TRY(typed_items(typed, type, atom, after, true, &items, &is_count));
+    TRY(typed_items(typed, type, rules, after, true, &items, &is_count));
     TRY(typed_sort(typed->arena, items, is_count, &is));
     while (i < was_count || j < is_count) {
-        struct twins twins = {0};
+        struct same_items same = {0};
         int order = i == was_count  ? 1
                     : j == is_count ? -1
                                     : field_element_compare(&was[i].element, &is[j].element);
         if (order <= 0) {
-            twins.before = &was[i];
-            i += twins.before_count = same_from(was, was_count, i);
+            same.before = &was[i];
+            i += same.before_count = same_from(was, was_count, i);
         }
         if (order >= 0) {
-            twins.after = &is[j];
-            j += twins.after_count = same_from(is, is_count, j);
+            same.after = &is[j];
+            j += same.after_count = same_from(is, is_count, j);
         }
-        TRY(compare_twins(typed, atom, &twins, &builder));
+        TRY(compare_same_items(typed, rules, &same, &builder));
     }
     return field_builder_finish(&builder, ret_set);
 }
 
-static enum status compare_as(const struct typed *typed, struct atom_type type,
-                              const struct atom *atom, unsigned forms,
+static enum status compare_as(const struct typed *typed, struct apply_type type,
+                              const struct apply_rules *rules, unsigned forms,
                               const struct json_node *before, const struct json_node *after,
                               struct compared *out)
 {
     const struct field_set *below = NULL;
-    bool map = forms & ATOM_MAP, scalar = !map && forms & ATOM_SCALAR;
+    bool map = forms & APPLY_TYPE_MAP, scalar = !map && forms & APPLY_TYPE_SCALAR;
     enum json_type container = map ? JSON_TYPE_OBJECT : JSON_TYPE_ARRAY;
     bool empty = !typed_has(before, container) && !typed_has(after, container);
-    if (scalar || empty || (map ? atom->map_atomic : atom->list_atomic)) {
+    if (scalar || empty || (map ? rules->map_atomic : rules->list_atomic)) {
         compare_leaf(before, after, out);
         return ST_OK;
     }
     if (map)
-        TRY(compare_maps(typed, type, atom, before, after, &below));
+        TRY(compare_maps(typed, type, rules, before, after, &below));
     else
-        TRY(compare_lists(typed, type, atom, before, after, &below));
+        TRY(compare_lists(typed, type, rules, before, after, &below));
     return field_set_combine(typed->arena, FIELD_UNION, out->below, below, &out->below);
 }
 
 /* A value that changes its form is compared as what it was and as what it is. */
-static enum status compare(const struct typed *typed, struct atom_type type,
+static enum status compare(const struct typed *typed, struct apply_type type,
                            const struct json_node *before, const struct json_node *after,
                            struct compared *ret_compared)
 {
-    struct atom atom = atom_of(type);
-    unsigned was = atom_forms(&atom, before), is = atom_forms(&atom, after);
+    struct apply_rules rules = apply_rules_of(type);
+    unsigned was = apply_rules_forms(&rules, before), is = apply_rules_forms(&rules, after);
     struct compared out = {0};
     if (before && after && was != is) {
-        TRY(compare_as(typed, type, &atom, was, before, after, &out));
+        TRY(compare_as(typed, type, &rules, was, before, after, &out));
         out.leaf = false;
     }
-    TRY(compare_as(typed, type, &atom, after ? is : was, before, after, &out));
+    TRY(compare_as(typed, type, &rules, after ? is : was, before, after, &out));
     if (!out.leaf && !before)
         out.marks |= FIELD_ADDED;
     else if (!out.leaf && !after)
@@ -250,7 +250,7 @@ static enum status compare(const struct typed *typed, struct atom_type type,
     return ST_OK;
 }
 
-enum status typed_compare(const struct typed *typed, struct atom_type type,
+enum status typed_compare(const struct typed *typed, struct apply_type type,
                           const struct json_node *before, const struct json_node *after,
                           const struct field_set **ret_marked)
 {
@@ -262,51 +262,51 @@ enum status typed_compare(const struct typed *typed, struct atom_type type,
 
 /* -- Sets by types -- */
 
-static struct atom_type type_below(struct atom_type type, const struct atom *atom,
-                                   const struct field_element *element, bool *ret_named)
+static struct apply_type type_below(struct apply_type type, const struct apply_rules *rules,
+                                    const struct field_element *element, bool *ret_named)
 {
     *ret_named = false;
-    if (element->step == FIELD_NAME && atom->forms & ATOM_MAP)
-        return atom_member(type, atom, element->name, ret_named);
-    if (element->step == FIELD_KEY && atom->forms & ATOM_LIST)
-        return atom->item;
-    return (struct atom_type){.kind = ATOM_NOTHING};
+    if (element->step == FIELD_NAME && rules->forms & APPLY_TYPE_MAP)
+        return apply_rules_member(type, rules, element->name, ret_named);
+    if (element->step == FIELD_KEY && rules->forms & APPLY_TYPE_LIST)
+        return rules->item;
+    return (struct apply_type){.kind = APPLY_TYPE_NOTHING};
 }
 
-enum status typed_with_named(const struct typed *typed, struct atom_type type,
+enum status typed_with_named(const struct typed *typed, struct apply_type type,
                              const struct field_set *set, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
-    struct atom atom = atom_of(type);
+    struct apply_rules rules = apply_rules_of(type);
     for (size_t i = 0; set && i < set->count; i++) {
         const struct field_entry *entry = &set->entries[i];
         const struct field_set *below;
         bool named;
-        struct atom_type next = type_below(type, &atom, &entry->element, &named);
+        struct apply_type next = type_below(type, &rules, &entry->element, &named);
         TRY(typed_with_named(typed, next, entry->below, &below));
         TRY(field_builder_add(&builder, entry->element, entry->marks || (named && below), below));
     }
     return field_builder_finish(&builder, ret_set);
 }
 
-enum status typed_settled(const struct typed *typed, struct atom_type type,
-                          const struct field_set *set, const struct field_set **ret_set)
+enum status typed_reconcile(const struct typed *typed, struct apply_type type,
+                            const struct field_set *set, const struct field_set **ret_set)
 {
     struct field_builder builder = {.arena = typed->arena};
-    struct atom atom = atom_of(type);
+    struct apply_rules rules = apply_rules_of(type);
     for (size_t i = 0; set && i < set->count; i++) {
         const struct field_entry *entry = &set->entries[i];
         const struct field_set *below = entry->below;
         bool named;
-        struct atom_type next = type_below(type, &atom, &entry->element, &named);
-        struct atom of = atom_of(next);
-        bool whole =
-            below && next.kind != ATOM_NOTHING &&
-            (of.forms & ATOM_MAP ? of.map_atomic : of.forms == ATOM_LIST && of.list_atomic);
+        struct apply_type next = type_below(type, &rules, &entry->element, &named);
+        struct apply_rules of = apply_rules_of(next);
+        bool whole = below && next.kind != APPLY_TYPE_NOTHING &&
+                     (of.forms & APPLY_TYPE_MAP ? of.map_atomic
+                                                : of.forms == APPLY_TYPE_LIST && of.list_atomic);
         if (whole)
             below = NULL;
         else
-            TRY(typed_settled(typed, next, below, &below));
+            TRY(typed_reconcile(typed, next, below, &below));
         TRY(field_builder_add(&builder, entry->element, whole ? FIELD_MEMBER : entry->marks,
                               below));
     }

@@ -9,11 +9,11 @@ static enum status invalid(struct error *why, const char *text)
 }
 
 /* The keys of a list as Go prints them: ["name" "port"]. */
-static enum status omits_keys(struct atom_type list, struct error *why)
+static enum status omits_keys(struct apply_type list, struct error *why)
 {
     AUTO(buf_fini) struct buf names = {0};
-    struct atom_key key;
-    for (size_t at = 0; atom_key(list, &at, &key);)
+    struct apply_type_key key;
+    for (size_t at = 0; apply_type_key(list, &at, &key);)
         TRY(buf_append_format(&names, "%s\"%.*s\"", names.len ? " " : "", SLICE_ARGS(key.name)));
     return error_set(why, ST_INVALID,
                      "associative list with keys has an element that omits all key fields [%.*s] "
@@ -21,7 +21,7 @@ static enum status omits_keys(struct atom_type list, struct error *why)
                      SLICE_ARGS(buf_slice(&names)));
 }
 
-static enum status key_value(struct arena *arena, const struct atom_key *key,
+static enum status key_value(struct arena *arena, const struct apply_type_key *key,
                              const struct json_node *item, struct json_node **ret_value)
 {
     struct error error;
@@ -62,18 +62,18 @@ static enum status put_key(struct arena *arena, struct json_node *to, struct sli
     return ST_OK;
 }
 
-static enum status keyed(struct arena *arena, struct atom_type list, const struct json_node *item,
+static enum status keyed(struct arena *arena, struct apply_type list, const struct json_node *item,
                          struct field_element *ret_element, struct error *why)
 {
     struct json_node *keys = json_node_new(arena, JSON_TYPE_OBJECT);
-    struct atom_key key;
+    struct apply_type_key key;
     if (item->type == JSON_TYPE_NULL)
         return invalid(why, "associative list with keys may not have a null element");
     if (item->type != JSON_TYPE_OBJECT)
         return invalid(why, "associative list with keys may not have non-map elements");
     if (!keys)
         return ST_NOMEM;
-    for (size_t at = 0; atom_key(list, &at, &key);) {
+    for (size_t at = 0; apply_type_key(list, &at, &key);) {
         struct json_node *value;
         enum status status = key_value(arena, &key, item, &value);
         if (status == ST_INVALID)
@@ -88,11 +88,11 @@ static enum status keyed(struct arena *arena, struct atom_type list, const struc
     return ST_OK;
 }
 
-enum status typed_element(struct arena *arena, struct atom_type list, const struct atom *atom,
-                          const struct json_node *item, struct field_element *ret_element,
-                          struct error *why)
+enum status typed_element(struct arena *arena, struct apply_type list,
+                          const struct apply_rules *rules, const struct json_node *item,
+                          struct field_element *ret_element, struct error *why)
 {
-    if (atom->list_keyed)
+    if (rules->list_keyed)
         return keyed(arena, list, item, ret_element, why);
     switch (item->type) {
     case JSON_TYPE_OBJECT:
@@ -108,9 +108,9 @@ enum status typed_element(struct arena *arena, struct atom_type list, const stru
     }
 }
 
-enum status typed_items(const struct typed *typed, struct atom_type type, const struct atom *atom,
-                        const struct json_node *list, bool told, struct typed_item **ret_items,
-                        size_t *ret_count)
+enum status typed_items(const struct typed *typed, struct apply_type type,
+                        const struct apply_rules *rules, const struct json_node *list, bool told,
+                        struct typed_item **ret_items, size_t *ret_count)
 {
     *ret_items = NULL;
     *ret_count = 0;
@@ -123,7 +123,7 @@ enum status typed_items(const struct typed *typed, struct atom_type type, const 
     for (const struct json_node *node = list->first; node; node = node->next, at++) {
         struct error why = {0};
         struct typed_item *item = &items[at];
-        enum status status = typed_element(typed->arena, type, atom, node, &item->element, &why);
+        enum status status = typed_element(typed->arena, type, rules, node, &item->element, &why);
         if (status == ST_INVALID && told)
             return error_set(typed->why, status, "element %zu: %s", at, why.text);
         if (status == ST_INVALID)

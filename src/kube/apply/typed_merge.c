@@ -3,7 +3,7 @@
 
 /* -- Merging -- */
 
-static enum status merge(const struct typed *typed, struct atom_type type,
+static enum status merge(const struct typed *typed, struct apply_type type,
                          const struct json_node *live, const struct json_node *config,
                          struct json_node **ret_out);
 
@@ -14,19 +14,19 @@ static enum status copy(const struct typed *typed, const struct json_node *node,
     return *ret_copy ? ST_OK : ST_NOMEM;
 }
 
-static enum status merge_member(const struct typed *typed, struct atom_type type,
-                                const struct atom *atom, const struct json_node *live,
+static enum status merge_member(const struct typed *typed, struct apply_type type,
+                                const struct apply_rules *rules, const struct json_node *live,
                                 const struct json_node *config, struct json_node *out)
 {
     struct slice key = live ? live->key : config->key;
     struct json_node *merged = NULL;
     bool named;
-    TRY(merge(typed, atom_member(type, atom, key, &named), live, config, &merged));
+    TRY(merge(typed, apply_rules_member(type, rules, key, &named), live, config, &merged));
     return merged ? json_node_set(typed->arena, out, key, merged) : ST_OK;
 }
 
-static enum status merge_maps(const struct typed *typed, struct atom_type type,
-                              const struct atom *atom, const struct json_node *live,
+static enum status merge_maps(const struct typed *typed, struct apply_type type,
+                              const struct apply_rules *rules, const struct json_node *live,
                               const struct json_node *config, struct json_node **ret_out)
 {
     bool has = typed_has(live, JSON_TYPE_OBJECT), says = typed_has(config, JSON_TYPE_OBJECT);
@@ -35,11 +35,11 @@ static enum status merge_maps(const struct typed *typed, struct atom_type type,
         return ST_NOMEM;
     for (const struct json_node *node = has ? live->first : NULL; node; node = node->next) {
         const struct json_node *other = says ? json_node_member(config, node->key) : NULL;
-        TRY(merge_member(typed, type, atom, node, other, out));
+        TRY(merge_member(typed, type, rules, node, other, out));
     }
     for (const struct json_node *node = says ? config->first : NULL; node; node = node->next) {
         if (!has || !json_node_member(live, node->key))
-            TRY(merge_member(typed, type, atom, NULL, node, out));
+            TRY(merge_member(typed, type, rules, NULL, node, out));
     }
     *ret_out = out->first ? out : NULL;
     return ST_OK;
@@ -51,7 +51,7 @@ enum { NONE = -1 };
 
 struct list_merge {
     const struct typed *typed;
-    const struct atom *atom;
+    const struct apply_rules *rules;
     struct typed_item *live, *config;
     size_t live_count, config_count;
     int64_t *of_live;   /* for each live item, its number in config */
@@ -103,7 +103,7 @@ static enum status put(struct list_merge *m, const struct json_node *live,
                        const struct json_node *config)
 {
     struct json_node *merged = NULL;
-    TRY(merge(m->typed, m->atom->item, live, config, &merged));
+    TRY(merge(m->typed, m->rules->item, live, config, &merged));
     return merged ? json_node_insert(m->out, NULL, merged) : ST_OK;
 }
 
@@ -152,13 +152,13 @@ static enum status merge_in_order(struct list_merge *m)
     return ST_OK;
 }
 
-static enum status merge_lists(const struct typed *typed, struct atom_type type,
-                               const struct atom *atom, const struct json_node *live,
+static enum status merge_lists(const struct typed *typed, struct apply_type type,
+                               const struct apply_rules *rules, const struct json_node *live,
                                const struct json_node *config, struct json_node **ret_out)
 {
-    struct list_merge m = {.typed = typed, .atom = atom};
-    TRY(typed_items(typed, type, atom, config, true, &m.config, &m.config_count));
-    TRY(typed_items(typed, type, atom, live, true, &m.live, &m.live_count));
+    struct list_merge m = {.typed = typed, .rules = rules};
+    TRY(typed_items(typed, type, rules, config, true, &m.config, &m.config_count));
+    TRY(typed_items(typed, type, rules, live, true, &m.live, &m.live_count));
     m.of_live = arena_calloc(typed->arena, m.live_count + 1, sizeof(*m.of_live));
     m.of_config = arena_calloc(typed->arena, m.config_count + 1, sizeof(*m.of_config));
     m.twice = arena_calloc(typed->arena, m.config_count + 1, sizeof(*m.twice));
@@ -172,21 +172,21 @@ static enum status merge_lists(const struct typed *typed, struct atom_type type,
     return ST_OK;
 }
 
-static enum status merge(const struct typed *typed, struct atom_type type,
+static enum status merge(const struct typed *typed, struct apply_type type,
                          const struct json_node *live, const struct json_node *config,
                          struct json_node **ret_out)
 {
-    struct atom atom = atom_of(type);
-    unsigned forms = atom_forms(&atom, config ? config : live);
-    bool map = forms & ATOM_MAP, scalar = !map && forms & ATOM_SCALAR;
+    struct apply_rules rules = apply_rules_of(type);
+    unsigned forms = apply_rules_forms(&rules, config ? config : live);
+    bool map = forms & APPLY_TYPE_MAP, scalar = !map && forms & APPLY_TYPE_SCALAR;
     enum json_type container = map ? JSON_TYPE_OBJECT : JSON_TYPE_ARRAY;
     bool empty = !typed_has(live, container) && !typed_has(config, container);
-    if (scalar || empty || (map ? atom.map_atomic : atom.list_atomic))
+    if (scalar || empty || (map ? rules.map_atomic : rules.list_atomic))
         return copy(typed, config ? config : live, ret_out);
-    return (map ? merge_maps : merge_lists)(typed, type, &atom, live, config, ret_out);
+    return (map ? merge_maps : merge_lists)(typed, type, &rules, live, config, ret_out);
 }
 
-enum status typed_merge(const struct typed *typed, struct atom_type type,
+enum status typed_merge(const struct typed *typed, struct apply_type type,
                         const struct json_node *live, const struct json_node *config,
                         struct json_node **ret_merged)
 {
@@ -195,8 +195,8 @@ enum status typed_merge(const struct typed *typed, struct atom_type type,
 
 /* -- Removing -- */
 
-static enum status without_items(const struct typed *typed, struct atom_type type,
-                                 const struct atom *atom, const struct json_node *list,
+static enum status without_items(const struct typed *typed, struct apply_type type,
+                                 const struct apply_rules *rules, const struct json_node *list,
                                  const struct field_set *fields, struct json_node **ret_value)
 {
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_ARRAY), *kept;
@@ -204,13 +204,13 @@ static enum status without_items(const struct typed *typed, struct atom_type typ
     size_t count;
     if (!out)
         return ST_NOMEM;
-    TRY(typed_items(typed, type, atom, list, true, &items, &count));
+    TRY(typed_items(typed, type, rules, list, true, &items, &count));
     for (size_t i = 0; i < count; i++) {
         const struct field_entry *entry = field_set_find(fields, &items[i].element);
         if (entry && entry->marks)
             continue;
         if (entry)
-            TRY(typed_without(typed, atom->item, items[i].node, entry->below, &kept));
+            TRY(typed_without(typed, rules->item, items[i].node, entry->below, &kept));
         else
             TRY(copy(typed, items[i].node, &kept));
         TRY(json_node_insert(out, NULL, kept));
@@ -220,8 +220,8 @@ static enum status without_items(const struct typed *typed, struct atom_type typ
     return ST_OK;
 }
 
-static enum status without_members(const struct typed *typed, struct atom_type type,
-                                   const struct atom *atom, const struct json_node *map,
+static enum status without_members(const struct typed *typed, struct apply_type type,
+                                   const struct apply_rules *rules, const struct json_node *map,
                                    const struct field_set *fields, struct json_node **ret_value)
 {
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_OBJECT), *kept;
@@ -234,8 +234,8 @@ static enum status without_members(const struct typed *typed, struct atom_type t
         if (entry && entry->marks)
             continue;
         if (entry)
-            TRY(typed_without(typed, atom_member(type, atom, node->key, &named), node, entry->below,
-                              &kept));
+            TRY(typed_without(typed, apply_rules_member(type, rules, node->key, &named), node,
+                              entry->below, &kept));
         else
             TRY(copy(typed, node, &kept));
         TRY(json_node_set(typed->arena, out, node->key, kept));
@@ -245,20 +245,20 @@ static enum status without_members(const struct typed *typed, struct atom_type t
     return ST_OK;
 }
 
-enum status typed_without(const struct typed *typed, struct atom_type type,
+enum status typed_without(const struct typed *typed, struct apply_type type,
                           const struct json_node *value, const struct field_set *fields,
                           struct json_node **ret_value)
 {
-    struct atom atom = atom_of(type);
-    unsigned forms = atom_forms(&atom, value);
-    if (!(forms & ATOM_MAP) && forms & ATOM_SCALAR)
+    struct apply_rules rules = apply_rules_of(type);
+    unsigned forms = apply_rules_forms(&rules, value);
+    if (!(forms & APPLY_TYPE_MAP) && forms & APPLY_TYPE_SCALAR)
         return copy(typed, value, ret_value);
     *ret_value = json_node_new(typed->arena, JSON_TYPE_NULL);
     if (!*ret_value)
         return ST_NOMEM;
-    if (forms & ATOM_MAP && typed_has(value, JSON_TYPE_OBJECT) && !atom.map_atomic)
-        return without_members(typed, type, &atom, value, fields, ret_value);
-    if (!(forms & ATOM_MAP) && typed_has(value, JSON_TYPE_ARRAY) && !atom.list_atomic)
-        return without_items(typed, type, &atom, value, fields, ret_value);
+    if (forms & APPLY_TYPE_MAP && typed_has(value, JSON_TYPE_OBJECT) && !rules.map_atomic)
+        return without_members(typed, type, &rules, value, fields, ret_value);
+    if (!(forms & APPLY_TYPE_MAP) && typed_has(value, JSON_TYPE_ARRAY) && !rules.list_atomic)
+        return without_items(typed, type, &rules, value, fields, ret_value);
     return ST_OK;
 }

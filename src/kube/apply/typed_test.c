@@ -2,10 +2,10 @@
 
 #include "kube/apply/fixture_test.h"
 
-static struct atom_type pod(void)
+static struct apply_type pod(void)
 {
-    return (struct atom_type){.kind = ATOM_MESSAGE,
-                              .of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"))};
+    return (struct apply_type){.kind = APPLY_TYPE_MESSAGE,
+                               .of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"))};
 }
 
 static struct typed typed_of(struct fixture *f)
@@ -155,56 +155,56 @@ static void what_became_atomic_is_owned_as_a_whole(void **state)
         set_of(f, "{\"f:metadata\":{\"f:labels\":{\"f:a\":{}}},\"f:spec\":{\"f:containers\":{"
                   "\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:args\":{\"v:\\\"x\\\"\":{}}}},"
                   "\"f:nodeSelector\":{\"f:n\":{}}}}");
-    assert_int_equal(typed_settled(&typed, pod(), set, &set), ST_OK);
+    assert_int_equal(typed_reconcile(&typed, pod(), set, &set), ST_OK);
     assert_set(f, set,
                "{\"f:metadata\":{\"f:labels\":{\"f:a\":{}}},\"f:spec\":{\"f:containers\":{"
                "\"k:{\\\"name\\\":\\\"a\\\"}\":{\"f:args\":{}}},\"f:nodeSelector\":{}}}");
 }
 
-static void assert_faults(struct fixture *f, const char *value, size_t count, const char *expected)
+static void assert_errors(struct fixture *f, const char *value, size_t count, const char *expected)
 {
-    struct buf faults = {0};
+    struct buf errors = {0};
     size_t found;
-    assert_int_equal(typed_validate(&f->arena, pod(), tree(f, value), &faults, &found), ST_OK);
+    assert_int_equal(typed_validate(&f->arena, pod(), tree(f, value), &errors, &found), ST_OK);
     assert_int_equal(found, count);
-    assert_int_equal(buf_append(&faults, slice_of("", 1)), ST_OK);
-    assert_string_equal((const char *)faults.ptr, expected);
-    buf_fini(&faults);
+    assert_int_equal(buf_append(&errors, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)errors.ptr, expected);
+    buf_fini(&errors);
 }
 
 static void what_is_not_as_its_type_says_is_told(void **state)
 {
     struct fixture *f = *state;
-    assert_faults(f, CONTAINERS("{\"name\":\"a\"}"), 0, "");
-    assert_faults(f, "{\"spec\":{\"x\":1}}", 1, ".spec.x: field not declared in schema");
-    assert_faults(f, CONTAINERS("{\"name\":\"a\",\"image\":[]}"), 1,
+    assert_errors(f, CONTAINERS("{\"name\":\"a\"}"), 0, "");
+    assert_errors(f, "{\"spec\":{\"x\":1}}", 1, ".spec.x: field not declared in schema");
+    assert_errors(f, CONTAINERS("{\"name\":\"a\",\"image\":[]}"), 1,
                   ".spec.containers[name=\"a\"].image: expected string, got "
                   "&value.valueUnstructured{Value:[]interface {}{[]}}");
-    assert_faults(f, CONTAINERS("{\"name\":\"a\"},{\"name\":\"a\"}"), 1,
+    assert_errors(f, CONTAINERS("{\"name\":\"a\"},{\"name\":\"a\"}"), 1,
                   ".spec.containers: duplicate entries for key [name=\"a\"]");
-    assert_faults(f, CONTAINERS("1"), 1,
+    assert_errors(f, CONTAINERS("1"), 1,
                   ".spec.containers: element 0: associative list with keys may not have non-map "
                   "elements");
-    assert_faults(f, "{\"spec\":[]}", 1, ".spec: expected map, got &{[]}");
+    assert_errors(f, "{\"spec\":[]}", 1, ".spec: expected map, got &{[]}");
 }
 
 static void no_more_faults_than_the_bound_are_told(void **state)
 {
     struct fixture *f = *state;
-    struct buf text = {0}, faults = {0};
+    struct buf text = {0}, errors = {0};
     size_t count, lines = 1;
     assert_int_equal(buf_append_text(&text, "{\"metadata\":{\"labels\":{"), ST_OK);
-    for (size_t i = 0; i < TYPED_FAULTS_MAX + 10; i++)
+    for (size_t i = 0; i < TYPED_ERRORS_MAX + 10; i++)
         assert_int_equal(buf_append_format(&text, "%s\"l%zu\":1", i ? "," : "", i), ST_OK);
     assert_int_equal(buf_append(&text, slice_of("}}}", 4)), ST_OK);
     assert_int_equal(
-        typed_validate(&f->arena, pod(), tree(f, (const char *)text.ptr), &faults, &count), ST_OK);
-    for (size_t i = 0; i < faults.len; i++)
-        lines += faults.ptr[i] == '\n';
-    assert_int_equal(count, TYPED_FAULTS_MAX + 10);
-    assert_int_equal(lines, TYPED_FAULTS_MAX);
+        typed_validate(&f->arena, pod(), tree(f, (const char *)text.ptr), &errors, &count), ST_OK);
+    for (size_t i = 0; i < errors.len; i++)
+        lines += errors.ptr[i] == '\n';
+    assert_int_equal(count, TYPED_ERRORS_MAX + 10);
+    assert_int_equal(lines, TYPED_ERRORS_MAX);
     buf_fini(&text);
-    buf_fini(&faults);
+    buf_fini(&errors);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* What is made from a tree that is not kept. */
-struct maker {
+struct definition_builder {
     struct kube_definition *definition;
     struct schema_pool *pool;
     struct arena *scratch; /* the tree's */
@@ -16,14 +16,14 @@ struct maker {
 
 /* -- Small parts -- */
 
-static void *make(struct maker *m, size_t count, size_t bytes_each)
+static void *make(struct definition_builder *m, size_t count, size_t bytes_each)
 {
     void *made = count ? arena_calloc(&m->definition->arena, count, bytes_each) : NULL;
     m->no_memory |= count && !made;
     return made;
 }
 
-static const char *make_text(struct maker *m, struct slice text)
+static const char *make_text(struct definition_builder *m, struct slice text)
 {
     char *copy = make(m, text.len + 1, 1);
     if (copy)
@@ -32,14 +32,16 @@ static const char *make_text(struct maker *m, struct slice text)
 }
 
 /* "" where there is no text. */
-static const char *get_text(struct maker *m, const struct json_node *node, const char *key)
+static const char *get_text(struct definition_builder *m, const struct json_node *node,
+                            const char *key)
 {
     struct slice text = SLICE_EMPTY;
     m->no_memory |= json_node_text(json_node_named(node, key), m->scratch, &text) != ST_OK;
     return make_text(m, text);
 }
 
-static const char *get_optional(struct maker *m, const struct json_node *node, const char *key)
+static const char *get_optional(struct definition_builder *m, const struct json_node *node,
+                                const char *key)
 {
     const char *text = get_text(m, node, key);
     return text[0] ? text : NULL;
@@ -57,7 +59,8 @@ static const struct json_node *get_array(const struct json_node *node, const cha
     return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
 }
 
-static struct kube_names get_names(struct maker *m, const struct json_node *node, const char *key)
+static struct kube_names get_names(struct definition_builder *m, const struct json_node *node,
+                                   const char *key)
 {
     const struct json_node *list = get_array(node, key);
     size_t count = 0, all = list ? size_min(list->count, KUBE_NAMES_MAX) : 0;
@@ -129,7 +132,7 @@ static int version_order(const void *a, const void *b)
     return kube_version_before(x, y) ? -1 : kube_version_before(y, x);
 }
 
-static const char *column_description(struct maker *m, const char *path)
+static const char *column_description(struct definition_builder *m, const char *path)
 {
     char text[512];
     snprintf(text, sizeof(text), "Custom resource definition column (in JSONPath format): %s",
@@ -138,7 +141,7 @@ static const char *column_description(struct maker *m, const char *path)
 }
 
 /* Of definitions without columns. */
-static void set_age(struct maker *m, struct kube_custom_column *column)
+static void set_age(struct definition_builder *m, struct kube_custom_column *column)
 {
     static const char path[] = ".metadata.creationTimestamp";
     *column = (struct kube_custom_column){.name = "Age", .type = "date", .format = ""};
@@ -147,7 +150,7 @@ static void set_age(struct maker *m, struct kube_custom_column *column)
         jsonpath_parse(&m->definition->arena, slice_from_text(path), &column->path) == ST_NOMEM;
 }
 
-static void set_columns(struct maker *m, struct kube_custom *custom,
+static void set_columns(struct definition_builder *m, struct kube_custom *custom,
                         const struct json_node *version)
 {
     const struct json_node *list = get_array(version, "additionalPrinterColumns");
@@ -174,7 +177,8 @@ static void set_columns(struct maker *m, struct kube_custom *custom,
 }
 
 /* ".spec.color" is selected by as "spec.color". */
-static void set_fields(struct maker *m, struct kube_custom *custom, const struct json_node *version)
+static void set_fields(struct definition_builder *m, struct kube_custom *custom,
+                       const struct json_node *version)
 {
     const struct json_node *list = get_array(version, "selectableFields");
     size_t count = list ? size_min(list->count, KUBE_SELECTABLE_MAX) : 0;
@@ -187,13 +191,14 @@ static void set_fields(struct maker *m, struct kube_custom *custom, const struct
     custom->kind.fields = (struct kube_names){names, names ? count : 0};
 }
 
-static const char *scale_path(struct maker *m, const struct json_node *scale, const char *key)
+static const char *scale_path(struct definition_builder *m, const struct json_node *scale,
+                              const char *key)
 {
     const char *path = get_optional(m, scale, key);
     return path && path[0] == '.' ? path + 1 : path;
 }
 
-static void set_subresources(struct maker *m, struct kube_custom *custom,
+static void set_subresources(struct definition_builder *m, struct kube_custom *custom,
                              const struct json_node *version)
 {
     const struct json_node *all = json_node_named(version, "subresources");
@@ -209,7 +214,7 @@ static void set_subresources(struct maker *m, struct kube_custom *custom,
     custom->selector_path = scale_path(m, scale, "labelSelectorPath");
 }
 
-static void set_warning(struct maker *m, struct kube_custom *custom,
+static void set_warning(struct definition_builder *m, struct kube_custom *custom,
                         const struct json_node *version)
 {
     const struct kube_definition *d = m->definition;
@@ -225,7 +230,8 @@ static void set_warning(struct maker *m, struct kube_custom *custom,
 }
 
 /* It is taken out of the version, so that what is left is the rest. */
-static void set_schema(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_schema(struct definition_builder *m, struct kube_custom *custom,
+                       struct json_node *version)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct json_node *parent = json_node_named(version, "schema");
@@ -237,7 +243,8 @@ static void set_schema(struct maker *m, struct kube_custom *custom, struct json_
         json_node_remove(parent, schema);
 }
 
-static void set_version(struct maker *m, struct kube_custom *custom, struct json_node *version)
+static void set_version(struct definition_builder *m, struct kube_custom *custom,
+                        struct json_node *version)
 {
     struct kube_definition *d = m->definition;
     char prefix[1024];
@@ -264,7 +271,7 @@ static void set_version(struct maker *m, struct kube_custom *custom, struct json
     set_schema(m, custom, version);
 }
 
-static enum status set_versions(struct maker *m, struct json_node *spec)
+static enum status set_versions(struct definition_builder *m, struct json_node *spec)
 {
     struct kube_definition *d = m->definition;
     struct json_node *list = json_node_named(spec, "versions");
@@ -301,7 +308,7 @@ static bool is_builtin_group(const char *group)
     return false;
 }
 
-static void set_names(struct maker *m, const struct json_node *object)
+static void set_names(struct definition_builder *m, const struct json_node *object)
 {
     struct kube_definition *d = m->definition;
     const struct json_node *spec = json_node_named(object, "spec");
@@ -324,7 +331,7 @@ static void set_names(struct maker *m, const struct json_node *object)
     d->established = has_condition(object, "Established") && d->names.kind[0];
 }
 
-static enum status fill(struct maker *m, struct json_node *object)
+static enum status fill(struct definition_builder *m, struct json_node *object)
 {
     AUTO(buf_fini) struct buf rest = {0};
     struct kube_definition *d = m->definition;
@@ -351,7 +358,7 @@ enum status kube_definition_new(struct schema_pool *pool, struct slice text, int
     d->revision = d->spec_revision = revision;
     arena_init(&d->arena, NULL, 0, KUBE_DEFINITION_BYTES_MAX);
     arena_init(&scratch, NULL, 0, SCHEMA_BYTES_MAX);
-    struct maker m = {.definition = d, .pool = pool, .scratch = &scratch};
+    struct definition_builder m = {.definition = d, .pool = pool, .scratch = &scratch};
     enum status status = json_tree_read(&scratch, text, &object, &error);
     if (status == ST_OK)
         status = fill(&m, object);

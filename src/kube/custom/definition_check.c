@@ -1,9 +1,10 @@
+#include "kube/custom/definition_check.h"
+
 #include "kube/custom/definition.h"
 #include "kube/custom/schema/check.h"
 #include "kube/custom/schema/go_text.h"
 #include "kube/object/name.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #define LABEL_RULE                                                                               \
@@ -11,122 +12,13 @@
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "         \
     "'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
-/* -- The walk -- */
-
-size_t check_enter(struct check *c, const char *format, ...)
-{
-    size_t before = c->path.len;
-    char step[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(step, sizeof(step), format, arguments);
-    va_end(arguments);
-    if (buf_append_text(&c->path, step + (!before && step[0] == '.')) != ST_OK)
-        c->faults->no_memory = true;
-    return before;
-}
-
-/* The step that is taken for every field of a schema. */
-size_t check_enter_property(struct check *c, struct slice name)
-{
-    size_t before = c->path.len;
-    if (buf_append_text(&c->path, ".properties[") != ST_OK || buf_append(&c->path, name) != ST_OK ||
-        buf_append_text(&c->path, "]") != ST_OK)
-        c->faults->no_memory = true;
-    return before;
-}
-
-void check_leave(struct check *c, size_t before)
-{
-    c->path.len = before;
-}
-
-static void add(struct check *c, const char *reason, const char *child, const char *what,
-                struct slice value, const char *why)
-{
-    AUTO(buf_fini) struct buf field = {0};
-    if (buf_append(&field, buf_slice(&c->path)) != ST_OK ||
-        buf_append_format(&field, "%s%s", child[0] && field.len ? "." : "", child) != ST_OK) {
-        c->faults->no_memory = true;
-        return;
-    }
-    kube_faults_add(c->faults, reason, buf_slice(&field), "%s%s%.*s%s%s", what,
-                    value.len ? ": " : "", SLICE_ARGS(value), why[0] ? ": " : "", why);
-}
-
-void check_required(struct check *c, const char *child, const char *why)
-{
-    add(c, "FieldValueRequired", child, "Required value", SLICE_EMPTY, why);
-}
-
-void check_forbidden(struct check *c, const char *child, const char *why)
-{
-    add(c, "FieldValueForbidden", child, "Forbidden", SLICE_EMPTY, why);
-}
-
-static void add_value(struct check *c, const char *reason, const char *child, const char *what,
-                      const struct json_node *value, const char *why)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    if (c->faults->count >= KUBE_FAULTS_MAX)
-        return; /* a value is shown whole, and may be the same each time */
-    enum status status =
-        value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
-    if (status != ST_OK)
-        c->faults->no_memory = true;
-    else
-        add(c, reason, child, what, buf_slice(&text), why);
-}
-
-void check_invalid(struct check *c, const char *child, const struct json_node *value,
-                   const char *why)
-{
-    add_value(c, "FieldValueInvalid", child, "Invalid value", value, why);
-}
-
-void check_unsupported(struct check *c, const char *child, const struct json_node *value,
-                       const char *supported)
-{
-    char why[256];
-    snprintf(why, sizeof(why), "supported values: %s", supported);
-    add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
-}
-
-bool check_few(struct check *c, const char *child, const struct json_node *list, size_t max)
-{
-    char why[96];
-    if (list->count <= max)
-        return true;
-    snprintf(why, sizeof(why), "Too many: %zu: must have at most %zu items", list->count, max);
-    add(c, "FieldValueTooMany", child, why, SLICE_EMPTY, "");
-    return false;
-}
-
-bool check_is_true(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type == JSON_TYPE_BOOL && member->truth;
-}
-
-const struct json_node *check_array(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
-}
-
-bool check_has(const struct json_node *node, const char *key)
-{
-    const struct json_node *member = json_node_named(node, key);
-    return member && member->type != JSON_TYPE_NULL;
-}
-
 /* -- Names -- */
 
-static struct slice text_of(struct check *c, const struct json_node *node)
+static struct slice text_of(struct definition_check *c, const struct json_node *node)
 {
     struct slice text = SLICE_EMPTY;
     if (json_node_text(node, c->arena, &text) != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
     return text;
 }
 
@@ -149,7 +41,7 @@ static const char *label_fault(struct slice text)
     return text.len > 63 ? "must be no more than 63 characters" : LABEL_RULE;
 }
 
-static void check_label(struct check *c, const char *child, const struct json_node *node,
+static void check_label(struct definition_check *c, const char *child, const struct json_node *node,
                         bool any_case)
 {
     struct slice text = text_of(c, node);
@@ -162,7 +54,8 @@ static void check_label(struct check *c, const char *child, const struct json_no
     check_invalid(c, child, node, why);
 }
 
-static void check_label_list(struct check *c, const struct json_node *names, const char *key)
+static void check_label_list(struct definition_check *c, const struct json_node *names,
+                             const char *key)
 {
     const struct json_node *list = check_array(names, key);
     char child[64];
@@ -175,7 +68,7 @@ static void check_label_list(struct check *c, const struct json_node *names, con
     }
 }
 
-static void check_names(struct check *c, const struct json_node *names)
+static void check_names(struct definition_check *c, const struct json_node *names)
 {
     static const char *const keys[] = {"plural", "singular", "kind", "listKind"};
     size_t before = check_enter(c, ".names");
@@ -194,11 +87,11 @@ static void check_names(struct check *c, const struct json_node *names)
     check_leave(c, before);
 }
 
-static void check_group(struct check *c, const struct json_node *spec)
+static void check_group(struct definition_check *c, const struct json_node *spec)
 {
     const struct json_node *node = json_node_named(spec, "group");
     struct slice group = text_of(c, node);
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     if (!group.len)
         check_required(c, "group", "");
     else if (!subdomain_valid(group, why))
@@ -207,7 +100,7 @@ static void check_group(struct check *c, const struct json_node *spec)
         check_invalid(c, "group", node, "should be a domain with at least one dot");
 }
 
-static void check_scope(struct check *c, const struct json_node *spec)
+static void check_scope(struct definition_check *c, const struct json_node *spec)
 {
     const struct json_node *scope = json_node_named(spec, "scope");
     if (!text_of(c, scope).len)
@@ -232,7 +125,7 @@ static bool is_shared(const struct json_node *versions, const char *key)
     return true;
 }
 
-static void check_path(struct check *c, const char *child, const struct json_node *node,
+static void check_path(struct definition_check *c, const char *child, const struct json_node *node,
                        const char *under, const char *or_under, const char *why)
 {
     struct slice path = text_of(c, node);
@@ -244,7 +137,7 @@ static void check_path(struct check *c, const char *child, const struct json_nod
         check_invalid(c, child, node, why);
 }
 
-static void check_scale(struct check *c, const struct json_node *scale)
+static void check_scale(struct definition_check *c, const struct json_node *scale)
 {
     static const struct {
         const char *key, *under, *or_under, *why;
@@ -274,7 +167,7 @@ static bool is_among(const struct json_node *node, const char *const *texts, siz
     return false;
 }
 
-static void check_columns(struct check *c, const struct json_node *columns)
+static void check_columns(struct definition_check *c, const struct json_node *columns)
 {
     static const char *const types[] = {"boolean", "date", "integer", "number", "string"};
     static const char *const formats[] = {"byte",  "date",  "date-time", "double",
@@ -317,7 +210,7 @@ static const struct json_node *schema_at(const struct json_node *schema, struct 
     return schema;
 }
 
-static void check_selectable(struct check *c, const struct json_node *list,
+static void check_selectable(struct definition_check *c, const struct json_node *list,
                              const struct json_node *schema)
 {
     static const char *const types[] = {"string", "boolean", "integer"};
@@ -345,7 +238,7 @@ static void check_selectable(struct check *c, const struct json_node *list,
 }
 
 /* Each part of a version; only: that is shared with the others, or is not. */
-static void check_parts(struct check *c, const struct json_node *versions,
+static void check_parts(struct definition_check *c, const struct json_node *versions,
                         const struct json_node *version, bool shared, struct buf *warning)
 {
     const struct json_node *schema = json_node_path(version, "schema.openAPIV3Schema");
@@ -370,7 +263,7 @@ static void check_parts(struct check *c, const struct json_node *versions,
         check_selectable(c, fields, schema);
 }
 
-static void check_version(struct check *c, const struct json_node *versions,
+static void check_version(struct definition_check *c, const struct json_node *versions,
                           const struct json_node *version, size_t at, struct buf *warning)
 {
     size_t before = check_enter(c, ".versions[%zu]", at);
@@ -383,7 +276,8 @@ static void check_version(struct check *c, const struct json_node *versions,
 }
 
 /* The list as Go shows it. */
-static void tell_versions(struct check *c, const struct json_node *versions, const char *why)
+static void report_versions(struct definition_check *c, const struct json_node *versions,
+                            const char *why)
 {
     AUTO(buf_fini) struct buf text = {0};
     bool made = buf_append_text(&text, "[") == ST_OK;
@@ -398,12 +292,13 @@ static void tell_versions(struct check *c, const struct json_node *versions, con
                    check_is_true(v, "storage") ? "true" : "false",
                    check_is_true(v, "deprecated") ? "true" : "false") == ST_OK;
     if (made && buf_append_text(&text, "]") == ST_OK)
-        add(c, "FieldValueInvalid", "versions", "Invalid value", buf_slice(&text), why);
+        check_invalid_shown(c, "versions", buf_slice(&text), why);
     else
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
 }
 
-static void check_versions(struct check *c, const struct json_node *versions, struct buf *warning)
+static void check_versions(struct definition_check *c, const struct json_node *versions,
+                           struct buf *warning)
 {
     size_t at = 0, stored = 0;
     bool unique = true;
@@ -426,9 +321,9 @@ static void check_versions(struct check *c, const struct json_node *versions, st
     if (versions->count > KUBE_VERSIONS_MAX)
         check_forbidden(c, "versions", "there are more than 32");
     if (!unique)
-        tell_versions(c, versions, "must contain unique version names");
+        report_versions(c, versions, "must contain unique version names");
     if (stored != 1)
-        tell_versions(c, versions, "must have exactly one version marked as storage version");
+        report_versions(c, versions, "must have exactly one version marked as storage version");
     /* What was "version" is the first of them. */
     const struct json_node *first =
         versions->first ? json_node_named(versions->first, "name") : NULL;
@@ -446,7 +341,7 @@ static const struct json_node *stored_version(const struct json_node *spec)
 
 /* Only the version that is stored is served (definition.c); it may not become another one, since
  * nobody would convert what there is. */
-static void check_webhook(struct check *c, const struct json_node *spec,
+static void check_webhook(struct definition_check *c, const struct json_node *spec,
                           const struct json_node *old, struct buf *warning)
 {
     const struct json_node *now = stored_version(spec), *then = stored_version(old);
@@ -458,11 +353,11 @@ static void check_webhook(struct check *c, const struct json_node *spec,
                           "%sconversion by webhooks is not done here: only the version "
                           "that is stored is served",
                           warning->len ? "; " : "") != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
 }
 
 /* old NULL: it is new. */
-static void check_conversion(struct check *c, const struct json_node *spec,
+static void check_conversion(struct definition_check *c, const struct json_node *spec,
                              const struct json_node *old, struct buf *warning)
 {
     const struct json_node *conversion = json_node_named(spec, "conversion");
@@ -481,16 +376,16 @@ static void check_conversion(struct check *c, const struct json_node *spec,
 
 /* -- Against what was -- */
 
-static void check_same(struct check *c, const struct json_node *spec, const struct json_node *old,
-                       const char *path)
+static void check_same(struct definition_check *c, const struct json_node *spec,
+                       const struct json_node *old, const char *path)
 {
     const struct json_node *now = json_node_path(spec, path), *then = json_node_path(old, path);
     if (!now || !then || !json_node_equal(now, then))
         check_invalid(c, path, now, "field is immutable");
 }
 
-static void check_update(struct check *c, const struct json_node *spec, const struct json_node *old,
-                         bool established)
+static void check_update(struct definition_check *c, const struct json_node *spec,
+                         const struct json_node *old, bool established)
 {
     if (established) {
         check_same(c, spec, old, "scope");
@@ -501,7 +396,7 @@ static void check_update(struct check *c, const struct json_node *spec, const st
 }
 
 /* Go takes a version off its list when it comes, so that the second of the same name is missing. */
-static void check_is_stored(struct check *c, const struct json_node *version,
+static void check_is_stored(struct definition_check *c, const struct json_node *version,
                             const struct json_node *stored)
 {
     const struct json_node *name = json_node_named(version, "name"), *item = stored->first;
@@ -520,15 +415,15 @@ static void check_is_stored(struct check *c, const struct json_node *version,
         check_invalid(c, "status.storedVersions", stored, why);
 }
 
-static void check_stored(struct check *c, const struct json_node *object,
+static void check_stored(struct definition_check *c, const struct json_node *object,
                          const struct json_node *versions)
 {
     const struct json_node *stored =
         check_array(json_node_named(object, "status"), "storedVersions");
     size_t at = 0;
     if (!stored || !stored->first)
-        add(c, "FieldValueInvalid", "status.storedVersions", "Invalid value", SLICE_LITERAL("null"),
-            "must have at least one stored version");
+        check_invalid_shown(c, "status.storedVersions", SLICE_LITERAL("null"),
+                            "must have at least one stored version");
     for (const struct json_node *v = stored && stored->first ? versions->first : NULL; v;
          v = v->next)
         check_is_stored(c, v, stored);
@@ -563,7 +458,7 @@ static bool is_established(const struct json_node *object)
 
 /* -- The whole -- */
 
-static void check_own_name(struct check *c, const struct json_node *object,
+static void check_own_name(struct definition_check *c, const struct json_node *object,
                            const struct json_node *spec)
 {
     AUTO(buf_fini) struct buf wanted = {0};
@@ -571,13 +466,14 @@ static void check_own_name(struct check *c, const struct json_node *object,
     if (buf_append(&wanted, text_of(c, json_node_path(spec, "names.plural"))) != ST_OK ||
         buf_append_text(&wanted, ".") != ST_OK ||
         buf_append(&wanted, text_of(c, json_node_named(spec, "group"))) != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
     else if (!slice_equal(text_of(c, name), buf_slice(&wanted)))
         check_invalid(c, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
 }
 
 /* Groups of Kubernetes' own are for what it has agreed to. */
-static void check_approval(struct check *c, const struct json_node *object, struct slice group)
+static void check_approval(struct definition_check *c, const struct json_node *object,
+                           struct slice group)
 {
     static const char key[] = "api-approved.kubernetes.io";
     static const char *const domains[] = {".k8s.io", ".kubernetes.io"};
@@ -596,8 +492,9 @@ static void check_approval(struct check *c, const struct json_node *object, stru
                        "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
-static void check_spec(struct check *c, const struct json_node *spec, const struct json_node *old,
-                       const struct json_node *versions, struct buf *warning)
+static void check_spec(struct definition_check *c, const struct json_node *spec,
+                       const struct json_node *old, const struct json_node *versions,
+                       struct buf *warning)
 {
     check_group(c, spec);
     check_scope(c, spec);
@@ -613,10 +510,10 @@ static void check_spec(struct check *c, const struct json_node *spec, const stru
 }
 
 void kube_definition_check(struct arena *arena, const struct json_node *object,
-                           const struct json_node *old, struct kube_faults *faults,
+                           const struct json_node *old, struct kube_field_errors *errors,
                            struct buf *warning)
 {
-    struct check c = {.arena = arena, .faults = faults, .steps = SCHEMA_STEPS_MAX};
+    struct definition_check c = {.arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX};
     struct json_node none = {.type = JSON_TYPE_ARRAY};
     const struct json_node *spec = json_node_named(object, "spec");
     const struct json_node *versions = check_array(spec, "versions");

@@ -2,7 +2,7 @@
 
 enum step_kind { STEP_MEMBER, STEP_ITEM, STEP_ALL, STEP_FILTER };
 
-struct step {
+struct jsonpath_step {
     enum step_kind kind;
     struct slice key;   /* of a member */
     int64_t index;      /* of an item; negative: from the end */
@@ -12,28 +12,28 @@ struct step {
 };
 
 struct jsonpath {
-    struct step steps[JSONPATH_STEPS_MAX];
+    struct jsonpath_step steps[JSONPATH_STEPS_MAX];
     size_t count; /* of the path itself; those of filters stand behind `all` */
-    struct step inner[JSONPATH_STEPS_MAX];
+    struct jsonpath_step inner[JSONPATH_STEPS_MAX];
     size_t inner_count;
 };
 
-struct parser {
+struct jsonpath_parser {
     struct arena *arena;
     struct slice rest;
 };
 
-static bool is_next(const struct parser *p, const char *text)
+static bool is_next(const struct jsonpath_parser *p, const char *text)
 {
     return slice_has_prefix(p->rest, slice_from_text(text));
 }
 
-static void skip(struct parser *p, size_t n)
+static void skip(struct jsonpath_parser *p, size_t n)
 {
     p->rest = slice_sub(p->rest, n, p->rest.len - n);
 }
 
-static bool accept(struct parser *p, const char *text)
+static bool accept(struct jsonpath_parser *p, const char *text)
 {
     if (!is_next(p, text))
         return false;
@@ -41,14 +41,14 @@ static bool accept(struct parser *p, const char *text)
     return true;
 }
 
-static void skip_blanks(struct parser *p)
+static void skip_blanks(struct jsonpath_parser *p)
 {
     while (accept(p, " "))
         ;
 }
 
 /* A name up to what ends it; a backslash takes the next byte as it is. */
-static enum status take_name(struct parser *p, const char *ends, struct slice *ret_name)
+static enum status take_name(struct jsonpath_parser *p, const char *ends, struct slice *ret_name)
 {
     uint8_t *to = arena_alloc(p->arena, p->rest.len + 1);
     size_t len = 0;
@@ -64,7 +64,7 @@ static enum status take_name(struct parser *p, const char *ends, struct slice *r
     return len ? ST_OK : ST_INVALID;
 }
 
-static enum status take_quoted(struct parser *p, struct slice *ret_text)
+static enum status take_quoted(struct jsonpath_parser *p, struct slice *ret_text)
 {
     const char *quote = is_next(p, "'") ? "'" : "\"";
     if (!accept(p, quote))
@@ -77,7 +77,7 @@ static enum status take_quoted(struct parser *p, struct slice *ret_text)
     return accept(p, quote) ? ST_OK : ST_INVALID;
 }
 
-static bool take_index(struct parser *p, int64_t *ret_index)
+static bool take_index(struct jsonpath_parser *p, int64_t *ret_index)
 {
     bool negative = accept(p, "-");
     int64_t index = 0;
@@ -91,17 +91,18 @@ static bool take_index(struct parser *p, int64_t *ret_index)
     return digits > 0;
 }
 
-static enum status add_member(struct parser *p, struct step *steps, size_t *count)
+static enum status add_member(struct jsonpath_parser *p, struct jsonpath_step *steps, size_t *count)
 {
     if (*count == JSONPATH_STEPS_MAX)
         return ST_LIMIT;
-    struct step *step = &steps[(*count)++];
-    *step = (struct step){.kind = STEP_MEMBER};
+    struct jsonpath_step *step = &steps[(*count)++];
+    *step = (struct jsonpath_step){.kind = STEP_MEMBER};
     return take_name(p, ".[]()=!<> ", &step->key);
 }
 
 /* ?(@.type=="Ready") */
-static enum status parse_filter(struct parser *p, struct jsonpath *path, struct step *step)
+static enum status parse_filter(struct jsonpath_parser *p, struct jsonpath *path,
+                                struct jsonpath_step *step)
 {
     step->kind = STEP_FILTER;
     step->from = path->inner_count;
@@ -125,12 +126,12 @@ static enum status parse_filter(struct parser *p, struct jsonpath *path, struct 
     return accept(p, ")") ? ST_OK : ST_INVALID;
 }
 
-static enum status parse_bracket(struct parser *p, struct jsonpath *path)
+static enum status parse_bracket(struct jsonpath_parser *p, struct jsonpath *path)
 {
     if (path->count == JSONPATH_STEPS_MAX)
         return ST_LIMIT;
-    struct step *step = &path->steps[path->count++];
-    *step = (struct step){0};
+    struct jsonpath_step *step = &path->steps[path->count++];
+    *step = (struct jsonpath_step){0};
     if (accept(p, "*"))
         step->kind = STEP_ALL;
     else if (accept(p, "?("))
@@ -146,7 +147,7 @@ static enum status parse_bracket(struct parser *p, struct jsonpath *path)
 
 enum status jsonpath_parse(struct arena *arena, struct slice text, const struct jsonpath **ret_path)
 {
-    struct parser p = {.arena = arena, .rest = text};
+    struct jsonpath_parser p = {.arena = arena, .rest = text};
     if (text.len > JSONPATH_BYTES_MAX)
         return ST_LIMIT;
     struct jsonpath *path = arena_calloc(arena, 1, sizeof(*path));
@@ -171,7 +172,7 @@ enum status jsonpath_parse(struct arena *arena, struct slice text, const struct 
 static const struct json_node *find(const struct jsonpath *path, size_t at,
                                     const struct json_node *node);
 
-static bool passes(const struct jsonpath *path, const struct step *filter,
+static bool passes(const struct jsonpath *path, const struct jsonpath_step *filter,
                    const struct json_node *item)
 {
     for (size_t i = 0; i < filter->count; i++)
@@ -190,7 +191,8 @@ static bool passes(const struct jsonpath *path, const struct step *filter,
 }
 
 static const struct json_node *find_among(const struct jsonpath *path, size_t at,
-                                          const struct json_node *node, const struct step *step)
+                                          const struct json_node *node,
+                                          const struct jsonpath_step *step)
 {
     bool many = node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT;
     for (const struct json_node *item = many ? node->first : NULL; item; item = item->next) {
@@ -208,7 +210,7 @@ static const struct json_node *find(const struct jsonpath *path, size_t at,
 {
     if (!node || at == path->count)
         return node;
-    const struct step *step = &path->steps[at];
+    const struct jsonpath_step *step = &path->steps[at];
     switch (step->kind) {
     case STEP_MEMBER:
         return find(path, at + 1, json_node_member(node, step->key));

@@ -1,6 +1,6 @@
 #include "kube/object/meta.h"
 
-#include "kube/object/strategy.h"
+#include "kube/object/kind_rules.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -171,7 +171,7 @@ static bool set_time(const struct kube_meta *meta, struct json_node *metadata, c
 }
 
 /* The namespace of the path is put in; another one is refused. */
-static bool settle_namespace(const struct kube_meta *meta, struct json_node *metadata)
+static bool fill_namespace(const struct kube_meta *meta, struct json_node *metadata)
 {
     struct slice given;
     if (!get_text(meta, metadata, "namespace", &given))
@@ -190,7 +190,7 @@ static bool settle_namespace(const struct kube_meta *meta, struct json_node *met
     return kube_meta_set_text(meta, metadata, "namespace", meta->namespace);
 }
 
-static bool settle_name(const struct kube_meta *meta, struct json_node *metadata)
+static bool fill_name(const struct kube_meta *meta, struct json_node *metadata)
 {
     struct slice name, base;
     if (!get_text(meta, metadata, "name", &name) ||
@@ -200,7 +200,7 @@ static bool settle_name(const struct kube_meta *meta, struct json_node *metadata
 }
 
 /* Where no generation is counted the client's stays, as in Kubernetes; 0 is none. */
-static bool settle_generation(const struct kube_meta *meta, struct json_node *metadata)
+static bool fill_generation(const struct kube_meta *meta, struct json_node *metadata)
 {
     int64_t given = 0;
     const struct json_node *node = json_node_named(metadata, "generation");
@@ -227,15 +227,15 @@ bool kube_meta_create(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *metadata = metadata_of(object);
     struct slice version;
-    if (!get_text(meta, metadata, "resourceVersion", &version) ||
-        !settle_namespace(meta, metadata) || !settle_name(meta, metadata))
+    if (!get_text(meta, metadata, "resourceVersion", &version) || !fill_namespace(meta, metadata) ||
+        !fill_name(meta, metadata))
         return false;
     if (kube_meta_is_revision(version) && !meta->dry_run)
         return kube_fail(meta->status, KUBE_UNKNOWN,
                          "resourceVersion should not be set on objects to be created");
     drop(metadata, "deletionTimestamp");
     drop(metadata, "deletionGracePeriodSeconds");
-    return settle_generation(meta, metadata) && set_uid(meta, metadata) &&
+    return fill_generation(meta, metadata) && set_uid(meta, metadata) &&
            set_time(meta, metadata, "creationTimestamp", meta->now_s) &&
            kube_meta_validate(meta, object, NULL);
 }
@@ -292,7 +292,7 @@ static bool differs_from(const struct kube_meta *meta, const char *what, struct 
                               slice_from_text(meta->kind->kind), meta->name, why);
 }
 
-static bool is_said(const struct json_node *object, const char *key)
+static bool is_given(const struct json_node *object, const char *key)
 {
     const struct json_node *node = json_node_named(object, key);
     return node && node->type != JSON_TYPE_NULL;
@@ -307,10 +307,10 @@ bool kube_meta_preconditions(const struct kube_meta *meta, const struct json_nod
         !get_text(meta, preconditions, "resourceVersion", &version) ||
         !get_text(meta, metadata_of(old), "uid", &has))
         return false;
-    if (is_said(preconditions, "uid") && !slice_equal(uid, has))
+    if (is_given(preconditions, "uid") && !slice_equal(uid, has))
         return differs_from(meta, "UID", uid, has, "deleted and then recreated");
     snprintf(now, sizeof(now), "%lld", (long long)revision);
-    if (!is_said(preconditions, "resourceVersion") || slice_equal(version, slice_from_text(now)))
+    if (!is_given(preconditions, "resourceVersion") || slice_equal(version, slice_from_text(now)))
         return true;
     return differs_from(meta, "ResourceVersion", version, slice_from_text(now), "modified");
 }
@@ -344,7 +344,7 @@ static bool check_identity(const struct kube_meta *meta, struct json_node *metad
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                          SLICE_ARGS(name), SLICE_ARGS(meta->name));
-    return settle_namespace(meta, metadata);
+    return fill_namespace(meta, metadata);
 }
 
 static bool check_version(const struct kube_meta *meta, struct json_node *metadata,
@@ -400,7 +400,7 @@ static bool count_generation(const struct kube_meta *meta, const struct json_nod
         return true;
     bool changed =
         differs(meta->kind, old, object) ||
-        (kube_strategy(meta->kind) & KUBE_COUNTS_ANNOTATIONS && annotations_differ(old, object));
+        (kube_kind_rules(meta->kind) & KUBE_COUNTS_ANNOTATIONS && annotations_differ(old, object));
     if (!changed)
         return true;
     if (!json_node_int(json_node_path(old, "metadata.generation"), &generation) ||

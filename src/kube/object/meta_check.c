@@ -1,8 +1,8 @@
 /* What may stand in metadata: types first, as Go's decoder would find them wrong, then values. */
 #include "kube/object/meta.h"
 
+#include "kube/object/kind_rules.h"
 #include "kube/object/name.h"
-#include "kube/object/strategy.h"
 
 #include <stdio.h>
 
@@ -258,7 +258,7 @@ static void invalid(const struct kube_meta *meta, const char *field, struct slic
 static bool validate_name(const struct kube_meta *meta, const struct json_node *metadata)
 {
     struct slice name, base;
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     if (json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK ||
         json_node_text(json_node_named(metadata, "generateName"), meta->arena, &base) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
@@ -278,7 +278,7 @@ static bool validate_name(const struct kube_meta *meta, const struct json_node *
 
 static bool validate_labels(const struct kube_meta *meta, const struct json_node *labels)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     const struct json_node *label = labels ? labels->first : NULL;
     for (; label; label = label->next) {
         struct slice value;
@@ -293,7 +293,7 @@ static bool validate_labels(const struct kube_meta *meta, const struct json_node
 }
 
 /* As a label's, but that upper case may stand in its prefix too. */
-static bool annotation_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
+static bool annotation_key_valid(struct slice key, char why[NAME_ERROR_BYTES])
 {
     uint8_t lower[512];
     if (key.len > sizeof(lower)) /* which is wrong anyhow */
@@ -305,7 +305,7 @@ static bool annotation_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
 
 static void validate_annotations(const struct kube_meta *meta, const struct json_node *annotations)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     size_t bytes = 0;
     const struct json_node *annotation = annotations ? annotations->first : NULL;
     for (; annotation; annotation = annotation->next) {
@@ -329,7 +329,7 @@ static bool is_of_extensions(const struct kube_kind *kind)
 static void validate_finalizer(const struct kube_meta *meta, struct slice name, size_t at)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
-    char why[NAME_FAULT_BYTES], field[64];
+    char why[NAME_ERROR_BYTES], field[64];
     bool known = name.len && memchr(name.ptr, '/', name.len);
     for (size_t i = 0; i < COUNT_OF(standard); i++)
         known = known || slice_equal(name, slice_from_text(standard[i]));

@@ -58,14 +58,14 @@ static bool is_subdomain(struct slice text)
 }
 
 /* Puts what is wrong behind what was wrong already. */
-static void add(char why[NAME_FAULT_BYTES], const char *part, const char *text)
+static void add(char why[NAME_ERROR_BYTES], const char *part, const char *text)
 {
     size_t len = strlen(why);
-    snprintf(why + len, NAME_FAULT_BYTES - len, "%s%s%s", len ? "; " : "", part, text);
+    snprintf(why + len, NAME_ERROR_BYTES - len, "%s%s%s", len ? "; " : "", part, text);
 }
 
 /* Kubernetes counts names in characters and labels in bytes; it means bytes. */
-static void add_too_long(char why[NAME_FAULT_BYTES], const char *part, struct slice text, int max,
+static void add_too_long(char why[NAME_ERROR_BYTES], const char *part, struct slice text, int max,
                          const char *unit)
 {
     char rule[64];
@@ -75,14 +75,14 @@ static void add_too_long(char why[NAME_FAULT_BYTES], const char *part, struct sl
     add(why, part, rule);
 }
 
-static void check_subdomain(struct slice name, const char *part, char why[NAME_FAULT_BYTES])
+static void check_subdomain(struct slice name, const char *part, char why[NAME_ERROR_BYTES])
 {
     add_too_long(why, part, name, SUBDOMAIN_BYTES_MAX, *part ? "bytes" : "characters");
     if (!is_subdomain(name))
         add(why, part, SUBDOMAIN_RULE);
 }
 
-bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES])
+bool subdomain_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
     check_subdomain(name, "", why);
@@ -91,20 +91,20 @@ bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES])
 
 /* -- Addresses -- */
 
-struct address {
+struct ip_text {
     char given[INET6_ADDRSTRLEN], canonical[INET6_ADDRSTRLEN];
     struct in6_addr bytes; /* or struct in_addr */
     int family;
 };
 
-static bool address_parse(struct address *a, const char *text)
+static bool address_parse(struct ip_text *a, const char *text)
 {
     a->family = strchr(text, ':') ? AF_INET6 : AF_INET;
     return inet_pton(a->family, text, &a->bytes) == 1;
 }
 
 /* Numbers with dots between them may begin with zeros in what Kubernetes calls legacy fields. */
-static bool address_parse_padded(struct address *a)
+static bool address_parse_padded(struct ip_text *a)
 {
     char text[INET6_ADDRSTRLEN];
     const char *from = strrchr(a->given, ':');
@@ -122,7 +122,7 @@ static bool address_parse_padded(struct address *a)
 }
 
 /* As Go prints it: without dots where there is a colon. */
-static void address_print(struct address *a)
+static void address_print(struct ip_text *a)
 {
     const uint8_t *b = a->bytes.s6_addr;
     inet_ntop(a->family, &a->bytes, a->canonical, sizeof(a->canonical));
@@ -131,9 +131,9 @@ static void address_print(struct address *a)
                  b[14] << 8 | b[15]);
 }
 
-bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES])
+bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
-    struct address a = {0};
+    struct ip_text a = {0};
     why[0] = '\0';
     if (name.len < sizeof(a.given))
         slice_copy(a.given, name);
@@ -147,11 +147,11 @@ bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES])
     else
         address_print(&a);
     if (!why[0] && strcmp(a.canonical, a.given) != 0)
-        snprintf(why, NAME_FAULT_BYTES, "must be in canonical form (\"%s\")", a.canonical);
+        snprintf(why, NAME_ERROR_BYTES, "must be in canonical form (\"%s\")", a.canonical);
     return !why[0];
 }
 
-bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES])
+bool dns_label_valid(struct slice name, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
     add_too_long(why, "", name, LABEL_BYTES_MAX, "characters");
@@ -160,7 +160,7 @@ bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES])
     return !why[0];
 }
 
-static void check_name_part(struct slice name, char why[NAME_FAULT_BYTES])
+static void check_name_part(struct slice name, char why[NAME_ERROR_BYTES])
 {
     if (!name.len)
         add(why, "name part ", "must be non-empty");
@@ -169,7 +169,7 @@ static void check_name_part(struct slice name, char why[NAME_FAULT_BYTES])
         add(why, "name part ", LABEL_RULE);
 }
 
-bool label_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
+bool label_key_valid(struct slice key, char why[NAME_ERROR_BYTES])
 {
     const uint8_t *slash = key.len ? memchr(key.ptr, '/', key.len) : NULL;
     why[0] = '\0';
@@ -193,7 +193,7 @@ bool label_key_valid(struct slice key, char why[NAME_FAULT_BYTES])
     return !why[0];
 }
 
-bool label_value_valid(struct slice value, char why[NAME_FAULT_BYTES])
+bool label_value_valid(struct slice value, char why[NAME_ERROR_BYTES])
 {
     why[0] = '\0';
     add_too_long(why, "", value, LABEL_BYTES_MAX, "bytes");

@@ -7,16 +7,16 @@
 
 #include "base/slice.h"
 
-enum { NAME_FAULT_BYTES = 448 };
+enum { NAME_ERROR_BYTES = 448 };
 
 /* "app", "example.com/app" */
-bool label_key_valid(struct slice key, char why[NAME_FAULT_BYTES]);
-bool label_value_valid(struct slice value, char why[NAME_FAULT_BYTES]);
+bool label_key_valid(struct slice key, char why[NAME_ERROR_BYTES]);
+bool label_value_valid(struct slice value, char why[NAME_ERROR_BYTES]);
 /* RFC 1123: what most objects are called. */
-bool subdomain_valid(struct slice name, char why[NAME_FAULT_BYTES]);
+bool subdomain_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 /* An address of IP, as Go would print it. */
-bool ip_name_valid(struct slice name, char why[NAME_FAULT_BYTES]);
+bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 /* Without dots and 63 bytes at most: namespaces. */
-bool dns_label_valid(struct slice name, char why[NAME_FAULT_BYTES]);
+bool dns_label_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 
 #endif

@@ -46,7 +46,7 @@ static bool take_labels(struct json_scanner *s, struct slice *ret_labels)
 }
 
 /* Behind the key "metadata". */
-static bool look_at_metadata(struct json_scanner *s, struct kube_object *o)
+static bool read_metadata(struct json_scanner *s, struct kube_object *o)
 {
     enum json_token token = json_next(s);
     if (token != JSON_OBJECT)
@@ -102,7 +102,7 @@ enum status kube_object_look(struct slice json, struct kube_object *ret_object)
         else if (is_key(&s, "apiVersion"))
             fine = take_string(&s, &o->api_version);
         else if (is_key(&s, "metadata"))
-            fine = look_at_metadata(&s, o);
+            fine = read_metadata(&s, o);
         else
             fine = json_skip(&s, JSON_KEY);
         if (!fine)
@@ -214,7 +214,7 @@ bool kube_object_field(const struct kube_object *object, struct slice path, stru
 /* -- The wire -- */
 
 /* The bytes before, between and after: the wire has them one behind the other. */
-struct parts {
+struct object_parts {
     struct slice part[4];
     char version[VERSION_BYTES_MAX];
 };
@@ -238,7 +238,8 @@ static size_t write_version(char *to, int64_t revision, bool comma)
     return len + comma;
 }
 
-static void parts_of(const struct kube_object *o, int64_t revision, bool item, struct parts *parts)
+static void parts_of(const struct kube_object *o, int64_t revision, bool item,
+                     struct object_parts *parts)
 {
     bool skips = item && o->leading && o->at_rest <= o->at_version;
     size_t from = skips ? o->at_rest : 0;
@@ -251,7 +252,7 @@ static void parts_of(const struct kube_object *o, int64_t revision, bool item, s
 
 size_t kube_object_size(const struct kube_object *object, int64_t revision, bool item)
 {
-    struct parts parts;
+    struct object_parts parts;
     size_t size = 0;
     parts_of(object, revision, item, &parts);
     for (size_t i = 0; i < COUNT_OF(parts.part); i++)
@@ -262,7 +263,7 @@ size_t kube_object_size(const struct kube_object *object, int64_t revision, bool
 size_t kube_object_copy(const struct kube_object *object, int64_t revision, bool item, size_t from,
                         uint8_t *dst, size_t room)
 {
-    struct parts parts;
+    struct object_parts parts;
     size_t copied = 0;
     parts_of(object, revision, item, &parts);
     for (size_t i = 0; i < COUNT_OF(parts.part); i++) {

@@ -1,87 +1,82 @@
 #include "kube/object/strategy.h"
 
-#include "kube/object/content.h"
+#include "codec/base64.h"
+#include "kube/object/kind_rules.h"
 
 #include <stdio.h>
 
-static const struct {
-    const char *group, *plural; /* plural NULL: the whole group */
-    unsigned flags;
-} exceptions[] = {
-    {"", "endpoints", KUBE_CREATES_ON_PUT},
-    {"", "events", KUBE_CREATES_ON_PUT},
-    {"", "limitranges", KUBE_CREATES_ON_PUT},
-    {"", "namespaces", KUBE_NAME_DNS_LABEL | KUBE_RETURNS_DELETED},
-    {"", "nodes", KUBE_KEEPS_STATUS},
-    {"", "persistentvolumeclaims", KUBE_RETURNS_DELETED},
-    {"", "persistentvolumes", KUBE_RETURNS_DELETED},
-    {"", "pods", KUBE_RETURNS_DELETED | KUBE_STATUS_NO_OWNERS | KUBE_HAS_GRACE},
-    {"", "podtemplates", KUBE_RETURNS_DELETED},
-    {"", "resourcequotas", KUBE_RETURNS_DELETED},
-    {"", "serviceaccounts", KUBE_RETURNS_DELETED},
-    {"", "services", KUBE_RETURNS_DELETED | KUBE_CREATES_ON_PUT | KUBE_NAME_DNS_LABEL},
-    {"admissionregistration.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
-    {"apiextensions.k8s.io", NULL, KUBE_NEEDS_VERSION},
-    {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
-    {"apps", "deployments", KUBE_COUNTS_ANNOTATIONS | KUBE_STATUS_NO_LABELS},
-    {"coordination.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
-    {"events.k8s.io", NULL, KUBE_CREATES_ON_PUT},
-    {"flowcontrol.apiserver.k8s.io", NULL, KUBE_STATUS_ONLY},
-    {"node.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
-    {"policy", NULL, KUBE_NEEDS_VERSION},
-    {"rbac.authorization.k8s.io", NULL, KUBE_CREATES_ON_PUT | KUBE_NAME_PATH_SEGMENT},
-    {"networking.k8s.io", "ipaddresses", KUBE_NAME_IP},
-    {"networking.k8s.io", "servicecidrs", KUBE_STATUS_ONLY},
-    {"resource.k8s.io", NULL, KUBE_RETURNS_DELETED | KUBE_STATUS_ONLY},
-    {"storage.k8s.io", "csidrivers", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
-    {"storage.k8s.io", "csinodes", KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION},
-    {"storage.k8s.io", "csistoragecapacities", KUBE_NEEDS_VERSION},
-    {"storage.k8s.io", "storageclasses", KUBE_RETURNS_DELETED},
-    {"storage.k8s.io", "volumeattachments",
-     KUBE_RETURNS_DELETED | KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
-    {"storage.k8s.io", "volumeattributesclasses", KUBE_RETURNS_DELETED},
-};
-
-unsigned kube_strategy(const struct kube_kind *kind)
+static bool is(const struct kube_kind *kind, const char *group, const char *plural)
 {
-    if (kind->flags & KUBE_CUSTOM)
-        return KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY;
-    for (size_t i = 0; i < COUNT_OF(exceptions); i++) {
-        if (strcmp(exceptions[i].group, kind->group) == 0 &&
-            (!exceptions[i].plural || strcmp(exceptions[i].plural, kind->plural) == 0))
-            return exceptions[i].flags;
-    }
-    return 0;
-}
-
-static bool path_segment_valid(struct slice name, char why[NAME_FAULT_BYTES])
-{
-    why[0] = '\0';
-    if (slice_equal(name, SLICE_LITERAL(".")) || slice_equal(name, SLICE_LITERAL("..")))
-        snprintf(why, NAME_FAULT_BYTES, "may not be '%.*s'", SLICE_ARGS(name));
-    else if (memchr(name.ptr, '/', name.len))
-        snprintf(why, NAME_FAULT_BYTES, "may not contain '/'");
-    else if (memchr(name.ptr, '%', name.len))
-        snprintf(why, NAME_FAULT_BYTES, "may not contain '%%'");
-    return !why[0];
-}
-
-bool kube_name_valid(const struct kube_kind *kind, struct slice name, char why[NAME_FAULT_BYTES])
-{
-    unsigned flags = kube_strategy(kind);
-    if (flags & KUBE_NAME_DNS_LABEL)
-        return dns_label_valid(name, why);
-    if (flags & KUBE_NAME_IP)
-        return ip_name_valid(name, why);
-    if (flags & KUBE_NAME_PATH_SEGMENT)
-        return path_segment_valid(name, why);
-    return subdomain_valid(name, why);
+    return strcmp(kind->group, group) == 0 && strcmp(kind->plural, plural) == 0;
 }
 
 static bool is_core(const struct kube_kind *kind, const char *plural)
 {
-    return !kind->group[0] && strcmp(kind->plural, plural) == 0;
+    return is(kind, "", plural);
 }
+
+/* -- Content of secrets and config maps -- */
+
+static bool put_text(const struct kube_meta *meta, struct json_node *data,
+                     const struct json_node *text)
+{
+    struct slice bytes;
+    if (json_node_text(text, meta->arena, &bytes) != ST_OK)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    size_t len = base64_encoded_len(bytes.len);
+    uint8_t *encoded = arena_alloc(meta->arena, len + 1);
+    if (!encoded)
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    base64_encode(bytes, encoded);
+    struct json_node *value = json_node_new_text(meta->arena, slice_of(encoded, len));
+    if (value && json_node_set(meta->arena, data, text->key, value) == ST_OK)
+        return true;
+    return kube_fail_engine(meta->status, ST_NOMEM);
+}
+
+/* Null, or a map without members: as if it were not said. */
+static void drop_empty(struct json_node *object, const char *key)
+{
+    struct json_node *node = json_node_named(object, key);
+    if (node && !node->first && (node->type == JSON_TYPE_NULL || node->type == JSON_TYPE_OBJECT))
+        json_node_remove(object, node);
+}
+
+static bool normalize_secret(const struct kube_meta *meta, struct json_node *object)
+{
+    struct json_node *data, *type, *texts;
+    type = json_node_named(object, "type");
+    if ((!type || type->type != JSON_TYPE_STRING || !type->text.len) &&
+        !kube_meta_set_text(meta, object, "type", SLICE_LITERAL("Opaque")))
+        return false;
+    texts = json_node_named(object, "stringData");
+    if (!texts)
+        return true;
+    if (texts->type == JSON_TYPE_OBJECT && texts->first) {
+        if (!kube_meta_object(meta, object, "data", &data))
+            return false;
+        for (const struct json_node *text = texts->first; text; text = text->next) {
+            if (!put_text(meta, data, text))
+                return false;
+        }
+    }
+    json_node_remove(object, texts);
+    return true;
+}
+
+static bool normalize_content(const struct kube_meta *meta, struct json_node *object)
+{
+    bool secret = is(meta->kind, "", "secrets");
+    if (!secret && !is(meta->kind, "", "configmaps"))
+        return true;
+    if (secret && !normalize_secret(meta, object))
+        return false;
+    drop_empty(object, "data");
+    drop_empty(object, "binaryData");
+    return true;
+}
+
+/* -- Creating and updating -- */
 
 static bool set_phase(const struct kube_meta *meta, struct json_node *object, const char *phase)
 {
@@ -102,7 +97,7 @@ static bool set_name_label(const struct kube_meta *meta, struct json_node *objec
 
 bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object)
 {
-    return kube_content_settle(meta, object) &&
+    return normalize_content(meta, object) &&
            (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
 }
 
@@ -131,18 +126,117 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
 {
     struct json_node *status = json_node_named(object, "status");
     if (status && meta->kind->flags & KUBE_HAS_STATUS &&
-        !(kube_strategy(meta->kind) & KUBE_KEEPS_STATUS))
+        !(kube_kind_rules(meta->kind) & KUBE_KEEPS_STATUS))
         json_node_remove(object, status);
     if (is_core(meta->kind, "namespaces"))
         return create_namespace(meta, object);
     if (is_core(meta->kind, "pods") || is_core(meta->kind, "persistentvolumes") ||
         is_core(meta->kind, "persistentvolumeclaims"))
         return set_phase(meta, object, "Pending");
-    return kube_content_settle(meta, object);
+    return normalize_content(meta, object);
 }
 
+/* -- Fields that do not change -- */
+
+/* Nothing said, null and nothing in it are the same. */
+static bool same(const struct json_node *a, const struct json_node *b)
+{
+    a = a && a->type != JSON_TYPE_NULL ? a : NULL;
+    b = b && b->type != JSON_TYPE_NULL ? b : NULL;
+    return a && b ? json_node_equal(a, b) : a == b;
+}
+
+static bool is_true(const struct json_node *object, const char *key)
+{
+    const struct json_node *node = json_node_named(object, key);
+    return node && node->type == JSON_TYPE_BOOL && node->truth;
+}
+
+/* A config map or secret that has said so. */
+static void check_immutable(const struct kube_meta *meta, const struct json_node *old,
+                            const struct json_node *object)
+{
+    static const char *const members[] = {"data", "binaryData"};
+    static const char *const why = "Forbidden: field is immutable when `immutable` is set";
+    if (!is_true(old, "immutable"))
+        return;
+    if (!is_true(object, "immutable"))
+        kube_status_cause(meta->status, "FieldValueForbidden", "immutable", why);
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (!same(json_node_named(old, members[i]), json_node_named(object, members[i])))
+            kube_status_cause(meta->status, "FieldValueForbidden", members[i], why);
+    }
+}
+
+static const struct {
+    const char *group, *plural, *path, *why;
+} fixed[] = {
+    {"", "secrets", "type", "field is immutable"},
+    {"apps", "daemonsets", "spec.selector", "field is immutable"},
+    {"apps", "deployments", "spec.selector", "field is immutable"},
+    {"apps", "replicasets", "spec.selector", "field is immutable"},
+    {"rbac.authorization.k8s.io", "clusterrolebindings", "roleRef", "cannot change roleRef"},
+    {"rbac.authorization.k8s.io", "rolebindings", "roleRef", "cannot change roleRef"},
+    {"storage.k8s.io", "storageclasses", "provisioner", "field is immutable"},
+};
+
+static bool changed(const struct kube_meta *meta, const char *path, const char *why,
+                    const struct json_node *node)
+{
+    AUTO(buf_fini) struct buf value = {0};
+    char message[640];
+    if ((node && json_tree_write(node, &value) != ST_OK) ||
+        (!node && buf_append_text(&value, "null") != ST_OK))
+        return kube_fail_engine(meta->status, ST_NOMEM);
+    snprintf(message, sizeof(message), "Invalid value: %.*s: %s", (int)size_min(value.len, 480),
+             (const char *)value.ptr, why);
+    kube_status_cause(meta->status, "FieldValueInvalid", path, message);
+    return true;
+}
+
+/* Whether a namespace goes is said by a delete, and its phase says the same. */
+static void check_phase(const struct kube_meta *meta, const struct json_node *old,
+                        const struct json_node *object)
+{
+    const struct json_node *phase = json_node_path(object, "status.phase");
+    bool deleting = kube_meta_is_deleting(old);
+    const char *wanted = deleting ? "Terminating" : "Active";
+    char message[192];
+    if (!phase || phase->type != JSON_TYPE_STRING || json_node_is_text(phase, wanted))
+        return;
+    snprintf(message, sizeof(message),
+             "Invalid value: \"%.*s\": may only be '%s' if `deletionTimestamp` is %sempty",
+             (int)size_min(phase->text.len, 64), (const char *)phase->text.ptr, wanted,
+             deleting ? "not " : "");
+    kube_status_cause(meta->status, "FieldValueInvalid", "status.Phase", message);
+}
+
+bool kube_strategy_check_update(const struct kube_meta *meta, const struct json_node *old,
+                                const struct json_node *object)
+{
+    meta->status->cause_count = 0;
+    for (size_t i = 0; i < COUNT_OF(fixed); i++) {
+        const struct json_node *node;
+        if (!is(meta->kind, fixed[i].group, fixed[i].plural))
+            continue;
+        node = json_node_path(object, fixed[i].path);
+        if (!same(json_node_path(old, fixed[i].path), node) &&
+            !changed(meta, fixed[i].path, fixed[i].why, node))
+            return false;
+    }
+    if (is(meta->kind, "", "configmaps") || is(meta->kind, "", "secrets"))
+        check_immutable(meta, old, object);
+    if (meta->of_status && is(meta->kind, "", "namespaces"))
+        check_phase(meta, old, object);
+    return !meta->status->cause_count ||
+           kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
+                             slice_from_text(meta->kind->kind), meta->name);
+}
+
+/* -- Deleting -- */
+
 int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_node *object,
-                              int64_t asked_s)
+                              int64_t requested_s)
 {
     const struct json_node *node = json_node_path(object, "spec.nodeName");
     const struct json_node *phase = json_node_path(object, "status.phase");
@@ -150,8 +244,8 @@ int64_t kube_strategy_grace_s(const struct kube_kind *kind, const struct json_no
     if (!is_core(kind, "pods") || !node || node->type != JSON_TYPE_STRING || !node->text.len ||
         json_node_is_text(phase, "Failed") || json_node_is_text(phase, "Succeeded"))
         return 0;
-    if (asked_s >= 0)
-        return asked_s;
+    if (requested_s >= 0)
+        return requested_s;
     if (!json_node_int(json_node_path(object, "spec.terminationGracePeriodSeconds"), &grace_s) ||
         grace_s < 0)
         grace_s = 30;

@@ -13,7 +13,7 @@ struct patching {
 };
 
 /* Where a path leads: the object or array, and the last step. */
-struct place {
+struct patch_position {
     struct json_node *parent; /* NULL: the root itself */
     struct slice key;
     size_t index;           /* of the node, if the parent is an array */
@@ -52,7 +52,7 @@ static bool read_index(struct slice step, size_t end, size_t *ret_index)
 }
 
 /* One step down, to a node that may not be there. */
-static enum status step_down(struct arena *arena, struct place *place, struct slice step)
+static enum status step_down(struct arena *arena, struct patch_position *place, struct slice step)
 {
     struct json_node *parent = place->node;
     place->parent = parent;
@@ -72,11 +72,11 @@ static enum status missing(const struct patching *p, const char *op, struct slic
 }
 
 static enum status find(const struct patching *p, const char *op, struct slice path,
-                        struct place *ret_place)
+                        struct patch_position *ret_place)
 {
     uint8_t room[TOKEN_BYTES_MAX];
     struct slice rest = path, step;
-    *ret_place = (struct place){.node = p->root, .path = path};
+    *ret_place = (struct patch_position){.node = p->root, .path = path};
     while (rest.len) {
         struct json_node *parent = ret_place->node;
         if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)
@@ -103,7 +103,7 @@ static enum status put_in(const struct patching *p, enum status status)
                      JSON_TREE_DEPTH_MAX);
 }
 
-static enum status add_item(const struct patching *p, const struct place *place,
+static enum status add_item(const struct patching *p, const struct patch_position *place,
                             struct json_node *value)
 {
     struct json_node *array = place->parent;
@@ -123,7 +123,7 @@ static enum status add_item(const struct patching *p, const struct place *place,
 static enum status add_at(struct patching *p, const char *op, struct slice path,
                           struct json_node *value)
 {
-    struct place place;
+    struct patch_position place;
     if (!path.len) {
         p->root = value;
         return ST_OK;
@@ -137,7 +137,7 @@ static enum status add_at(struct patching *p, const char *op, struct slice path,
 static enum status remove_at(struct patching *p, const char *op, struct slice path,
                              struct json_node **ret_removed)
 {
-    struct place place;
+    struct patch_position place;
     TRY(find(p, op, path, &place));
     if (!place.node || !place.parent)
         return missing(p, op, path);
@@ -148,14 +148,14 @@ static enum status remove_at(struct patching *p, const char *op, struct slice pa
     return ST_OK;
 }
 
-static bool is_absent_member(const struct place *place)
+static bool is_absent_member(const struct patch_position *place)
 {
     return !place->node && place->parent && place->parent->type == JSON_TYPE_OBJECT;
 }
 
 static enum status replace_at(struct patching *p, struct slice path, struct json_node *value)
 {
-    struct place place;
+    struct patch_position place;
     TRY(find(p, "replace", path, &place));
     /* Kubernetes' library replaces a member that is not there by adding it. */
     if (!place.node && !is_absent_member(&place))
@@ -187,7 +187,7 @@ static enum status move(struct patching *p, struct slice from, struct slice path
 
 static enum status copy(struct patching *p, struct slice from, struct slice path)
 {
-    struct place place;
+    struct patch_position place;
     TRY(find(p, "copy", from, &place));
     if (!place.node && !is_absent_member(&place))
         return missing(p, "copy", from);
@@ -199,7 +199,7 @@ static enum status copy(struct patching *p, struct slice from, struct slice path
 static enum status test(const struct patching *p, struct slice path,
                         const struct json_node *expected)
 {
-    struct place place;
+    struct patch_position place;
     TRY(find(p, "test", path, &place));
     bool null = !expected || expected->type == JSON_TYPE_NULL;
     if (!place.node && null)
@@ -218,7 +218,7 @@ static enum status value_of(const struct patching *p, const struct json_node *op
     return *ret_value ? ST_OK : ST_NOMEM;
 }
 
-static enum status apply(struct patching *p, const struct json_node *operation)
+static enum status run_operation(struct patching *p, const struct json_node *operation)
 {
     struct slice op, path, from;
     struct json_node *value;
@@ -254,7 +254,7 @@ enum status patch_json(struct arena *arena, struct json_node *object, const stru
     for (const struct json_node *operation = patch->first; operation; operation = operation->next) {
         if (operation->type != JSON_TYPE_OBJECT)
             return error_set(error, ST_MALFORMED, "an operation of a JSON patch is an object");
-        TRY(apply(&p, operation));
+        TRY(run_operation(&p, operation));
     }
     *ret_object = p.root;
     return ST_OK;

@@ -82,7 +82,7 @@ struct merge_item *merge_list_find(const struct merge_list *list, struct slice k
 /* -- Order -- */
 
 /* An item to be sorted: where its key stands in the list that orders it, and on the server. */
-struct place {
+struct merge_position {
     struct json_node *node;
     size_t at, server_at; /* SIZE_MAX: nowhere */
     size_t was;           /* keeps the order of equals */
@@ -90,7 +90,7 @@ struct place {
 
 static int compare(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct merge_position *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
     return (x->was > y->was) - (x->was < y->was);
@@ -103,8 +103,9 @@ static size_t at_of(const struct merge_list *list, struct slice key)
 }
 
 /* The server's items go in before the first ordered one that stands behind them on the server. */
-static enum status interleave(struct json_node *array, const struct place *left, size_t left_count,
-                              const struct place *right, size_t right_count)
+static enum status interleave(struct json_node *array, const struct merge_position *left,
+                              size_t left_count, const struct merge_position *right,
+                              size_t right_count)
 {
     size_t i = 0, j = 0;
     while (i < left_count || j < right_count) {
@@ -123,16 +124,16 @@ enum status merge_list_sort(struct arena *arena, struct json_node *array, struct
 {
     AUTO(merge_list_fini) struct merge_list all = {0};
     TRY(merge_list_make(arena, array, key, &all));
-    struct place *left = arena_calloc(arena, all.count + 1, sizeof(*left));
-    struct place *right = arena_calloc(arena, all.count + 1, sizeof(*right));
+    struct merge_position *left = arena_calloc(arena, all.count + 1, sizeof(*left));
+    struct merge_position *right = arena_calloc(arena, all.count + 1, sizeof(*right));
     size_t left_count = 0, right_count = 0;
     if (!left || !right)
         return ST_NOMEM;
     for (size_t i = 0; i < all.count; i++) {
-        struct place place = {.node = all.items[i].node,
-                              .at = at_of(order, all.items[i].key),
-                              .server_at = at_of(server, all.items[i].key),
-                              .was = i};
+        struct merge_position place = {.node = all.items[i].node,
+                                       .at = at_of(order, all.items[i].key),
+                                       .server_at = at_of(server, all.items[i].key),
+                                       .was = i};
         if (place.at != SIZE_MAX) {
             right[right_count++] = place;
             continue;

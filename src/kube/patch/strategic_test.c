@@ -13,7 +13,7 @@ static int setup(void **state)
     return 0;
 }
 
-static enum status apply(struct fixture *f, struct slice object, struct slice patch,
+static enum status merge(struct fixture *f, struct slice object, struct slice patch,
                          struct json_node **ret_object)
 {
     struct json_node *tree, *change;
@@ -55,7 +55,7 @@ static void errors_are_in_the_words_of_kubernetes(void **state)
         struct fixture *f = *state;
         struct json_node *object;
         assert_int_equal(
-            apply(f, slice_from_text(cases[i].object), slice_from_text(cases[i].patch), &object),
+            merge(f, slice_from_text(cases[i].object), slice_from_text(cases[i].patch), &object),
             cases[i].status);
         assert_string_equal(f->error.text, cases[i].text);
     }
@@ -84,7 +84,7 @@ static void a_hundred_thousand_items_are_merged_at_once(void **state)
     append_containers(&patch, MANY / 2, MANY);
     assert_int_equal(buf_append_text(&patch, "}}"), ST_OK);
     clock_t begun = clock();
-    assert_int_equal(apply(f, buf_slice(&object), buf_slice(&patch), &merged), ST_OK);
+    assert_int_equal(merge(f, buf_slice(&object), buf_slice(&patch), &merged), ST_OK);
     /* Some 0.3 s of a slow machine with sanitizers; in steps of each with each it would be minutes.
      */
     assert_true(clock() - begun < 20 * CLOCKS_PER_SEC);

@@ -24,13 +24,13 @@ const struct kube_kind *kube_builtin_kinds(size_t *ret_count)
     return kinds;
 }
 
-struct wanted {
+struct kind_query {
     struct slice group, version, plural;
 };
 
 static int compare(const void *key, const void *row)
 {
-    const struct wanted *wanted = key;
+    const struct kind_query *wanted = key;
     const struct kube_kind *kind = row;
     int order = slice_compare(wanted->group, slice_from_text(kind->group));
     if (!order)
@@ -41,6 +41,6 @@ static int compare(const void *key, const void *row)
 const struct kube_kind *kube_builtin_find(struct slice group, struct slice version,
                                           struct slice plural)
 {
-    struct wanted wanted = {group, version, plural};
+    struct kind_query wanted = {group, version, plural};
     return bsearch(&wanted, kinds, COUNT_OF(kinds), sizeof(kinds[0]), compare);
 }

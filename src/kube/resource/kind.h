@@ -16,7 +16,8 @@ enum kube_kind_flag {
     KUBE_HAS_GENERATION = 1 << 3, /* metadata.generation counts changes of what is not status */
     KUBE_CREATE_ONLY = 1 << 4,    /* a question with an answer, nothing is stored: access reviews */
     KUBE_CUSTOM = 1 << 5,
-    KUBE_TWIN = 1 << 6, /* stored in the form of another built-in kind (kube/object/twin.h) */
+    KUBE_STORED_CONVERTED =
+        1 << 6, /* stored in the form of another built-in kind (kube/object/conversion.h) */
 };
 
 struct kube_names {

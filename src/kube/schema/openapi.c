@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 256, PATH_BYTES = 512 };
 
-enum phase {
+enum openapi_phase {
     PHASE_HEAD,
     PHASE_PATHS,
     PHASE_OTHER_PATHS,
@@ -26,7 +26,7 @@ enum phase {
 
 struct kube_openapi {
     char api_version[128];
-    enum phase phase;
+    enum openapi_phase phase;
     size_t at;        /* the kind or type that comes next */
     struct buf piece; /* made and not yet read */
     size_t read;

@@ -11,7 +11,7 @@
 
 static const struct slice magic = {(const uint8_t *)"k8s\0", 4};
 
-struct decoder {
+struct protobuf_decoder {
     struct arena *arena;
     struct error *error;
     unsigned depth;
@@ -25,19 +25,19 @@ struct wire_field {
     struct slice bytes; /* PB_WIRE_LEN */
 };
 
-static enum status malformed(struct decoder *d, const char *what)
+static enum status malformed(struct protobuf_decoder *d, const char *what)
 {
     return error_set(d->error, ST_MALFORMED, "proto: %s", what);
 }
 
-static enum status no_memory(struct decoder *d)
+static enum status no_memory(struct protobuf_decoder *d)
 {
     return error_set(d->error, ST_NOMEM, "too large to be taken apart");
 }
 
 /* -- The wire -- */
 
-static enum status read_fixed(struct decoder *d, struct slice *bytes, size_t width,
+static enum status read_fixed(struct protobuf_decoder *d, struct slice *bytes, size_t width,
                               struct wire_field *ret_field)
 {
     if (bytes->len < width)
@@ -49,7 +49,8 @@ static enum status read_fixed(struct decoder *d, struct slice *bytes, size_t wid
 }
 
 /* Takes one field off the bytes. Groups are not used by Kubernetes and refused. */
-static enum status read_field(struct decoder *d, struct slice *bytes, struct wire_field *ret_field)
+static enum status read_field(struct protobuf_decoder *d, struct slice *bytes,
+                              struct wire_field *ret_field)
 {
     const uint8_t *p = bytes->ptr, *end = p + bytes->len;
     uint64_t tag;
@@ -94,17 +95,19 @@ static enum pb_wire wire_of(enum kube_value value)
 
 /* -- Values -- */
 
-static enum status message(struct decoder *d, const struct kube_type *type, struct slice bytes,
-                           struct json_node **ret_node);
+static enum status message(struct protobuf_decoder *d, const struct kube_type *type,
+                           struct slice bytes, struct json_node **ret_node);
 
-static enum status made(struct decoder *d, struct json_node *node, struct json_node **ret_node)
+static enum status made(struct protobuf_decoder *d, struct json_node *node,
+                        struct json_node **ret_node)
 {
     *ret_node = node;
     return node ? ST_OK : no_memory(d);
 }
 
 /* Lies where it was read. */
-static enum status text_node(struct decoder *d, struct slice text, struct json_node **ret_node)
+static enum status text_node(struct protobuf_decoder *d, struct slice text,
+                             struct json_node **ret_node)
 {
     struct json_node *node = json_node_new(d->arena, JSON_TYPE_STRING);
     if (node)
@@ -112,12 +115,12 @@ static enum status text_node(struct decoder *d, struct slice text, struct json_n
     return made(d, node, ret_node);
 }
 
-static enum status null_node(struct decoder *d, struct json_node **ret_node)
+static enum status null_node(struct protobuf_decoder *d, struct json_node **ret_node)
 {
     return made(d, json_node_new(d->arena, JSON_TYPE_NULL), ret_node);
 }
 
-static enum status bool_node(struct decoder *d, bool truth, struct json_node **ret_node)
+static enum status bool_node(struct protobuf_decoder *d, bool truth, struct json_node **ret_node)
 {
     struct json_node *node = json_node_new(d->arena, JSON_TYPE_BOOL);
     if (node)
@@ -125,7 +128,8 @@ static enum status bool_node(struct decoder *d, bool truth, struct json_node **r
     return made(d, node, ret_node);
 }
 
-static enum status double_node(struct decoder *d, uint64_t bits, struct json_node **ret_node)
+static enum status double_node(struct protobuf_decoder *d, uint64_t bits,
+                               struct json_node **ret_node)
 {
     double number;
     char digits[32];
@@ -144,7 +148,8 @@ static enum status double_node(struct decoder *d, uint64_t bits, struct json_nod
     return made(d, node, ret_node);
 }
 
-static enum status bytes_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+static enum status bytes_node(struct protobuf_decoder *d, struct slice bytes,
+                              struct json_node **ret_node)
 {
     size_t len = base64_encoded_len(bytes.len);
     uint8_t *text = arena_alloc(d->arena, len + 1);
@@ -156,7 +161,7 @@ static enum status bytes_node(struct decoder *d, struct slice bytes, struct json
 
 /* The fields of a small message of numbers and texts, by number. */
 enum { SMALL_FIELDS = 4 };
-static enum status read_small(struct decoder *d, struct slice bytes,
+static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
                               struct wire_field fields[SMALL_FIELDS])
 {
     memset(fields, 0, SMALL_FIELDS * sizeof(fields[0]));
@@ -169,7 +174,7 @@ static enum status read_small(struct decoder *d, struct slice bytes,
     return ST_OK;
 }
 
-static enum status time_node(struct decoder *d, struct slice bytes, bool micro,
+static enum status time_node(struct protobuf_decoder *d, struct slice bytes, bool micro,
                              struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
@@ -184,7 +189,8 @@ static enum status time_node(struct decoder *d, struct slice bytes, bool micro,
     return made(d, json_node_new_text(d->arena, slice_from_text(text)), ret_node);
 }
 
-static enum status quantity_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+static enum status quantity_node(struct protobuf_decoder *d, struct slice bytes,
+                                 struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
     TRY(read_small(d, bytes, fields));
@@ -194,7 +200,7 @@ static enum status quantity_node(struct decoder *d, struct slice bytes, struct j
     return text_node(d, text, ret_node);
 }
 
-static enum status int_or_string_node(struct decoder *d, struct slice bytes,
+static enum status int_or_string_node(struct protobuf_decoder *d, struct slice bytes,
                                       struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
@@ -206,7 +212,8 @@ static enum status int_or_string_node(struct decoder *d, struct slice bytes,
     return made(d, json_node_new_int(d->arena, (int32_t)fields[2].varint), ret_node);
 }
 
-static enum status raw_node(struct decoder *d, struct slice bytes, struct json_node **ret_node)
+static enum status raw_node(struct protobuf_decoder *d, struct slice bytes,
+                            struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
     TRY(read_small(d, bytes, fields));
@@ -218,8 +225,8 @@ static enum status raw_node(struct decoder *d, struct slice bytes, struct json_n
 }
 
 /* JSONSchemaPropsOrArray, OrBool, OrStringArray: one or the other. */
-static enum status schema_node(struct decoder *d, const struct kube_field *of, struct slice bytes,
-                               struct json_node **ret_node)
+static enum status schema_node(struct protobuf_decoder *d, const struct kube_field *of,
+                               struct slice bytes, struct json_node **ret_node)
 {
     bool or_bool = of->value == KUBE_VALUE_SCHEMA_OR_BOOL;
     struct json_node *schema = NULL, *item, *list = json_node_new(d->arena, JSON_TYPE_ARRAY);
@@ -248,7 +255,7 @@ static enum status schema_node(struct decoder *d, const struct kube_field *of, s
     return or_bool ? bool_node(d, allows, ret_node) : null_node(d, ret_node);
 }
 
-static enum status value_node(struct decoder *d, const struct kube_field *of,
+static enum status value_node(struct protobuf_decoder *d, const struct kube_field *of,
                               const struct wire_field *field, struct json_node **ret_node)
 {
     if (field->wire != wire_of((enum kube_value)of->value))
@@ -287,8 +294,8 @@ static enum status value_node(struct decoder *d, const struct kube_field *of,
 }
 
 /* A list in a message of its own: its items are field 1. */
-static enum status wrapped_list(struct decoder *d, const struct kube_field *of, struct slice bytes,
-                                struct json_node **ret_node)
+static enum status wrapped_list(struct protobuf_decoder *d, const struct kube_field *of,
+                                struct slice bytes, struct json_node **ret_node)
 {
     TRY(made(d, json_node_new(d->arena, JSON_TYPE_ARRAY), ret_node));
     while (bytes.len) {
@@ -303,8 +310,8 @@ static enum status wrapped_list(struct decoder *d, const struct kube_field *of, 
     return ST_OK;
 }
 
-static enum status map_entry(struct decoder *d, const struct kube_field *of, struct slice bytes,
-                             struct json_node *map)
+static enum status map_entry(struct protobuf_decoder *d, const struct kube_field *of,
+                             struct slice bytes, struct json_node *map)
 {
     struct wire_field key = {0}, value = {.wire = wire_of((enum kube_value)of->value)}, field;
     struct json_node *node;
@@ -324,7 +331,7 @@ static enum status map_entry(struct decoder *d, const struct kube_field *of, str
 
 /* -- Messages -- */
 
-static enum status add_value(struct decoder *d, const struct kube_field *of,
+static enum status add_value(struct protobuf_decoder *d, const struct kube_field *of,
                              const struct wire_field *field, struct json_node **node)
 {
     struct json_node *item;
@@ -347,7 +354,7 @@ static bool is_struct(const struct kube_field *field)
 }
 
 /* Go's zero value of a field that was not sent. */
-static enum status zero_node(struct decoder *d, const struct kube_field *of,
+static enum status zero_node(struct protobuf_decoder *d, const struct kube_field *of,
                              struct json_node **ret_node)
 {
     struct wire_field zero = {.wire = wire_of((enum kube_value)of->value)};
@@ -376,7 +383,8 @@ static bool is_empty(const struct kube_field *of, const struct json_node *node)
     }
 }
 
-static enum status move_members(struct decoder *d, struct json_node *from, struct json_node *to)
+static enum status move_members(struct protobuf_decoder *d, struct json_node *from,
+                                struct json_node *to)
 {
     while (from->first) {
         struct json_node *member = json_node_first(from);
@@ -389,7 +397,7 @@ static enum status move_members(struct decoder *d, struct json_node *from, struc
 }
 
 /* Puts the value of a field into the object as Go would. */
-static enum status put_field(struct decoder *d, const struct kube_field *of,
+static enum status put_field(struct protobuf_decoder *d, const struct kube_field *of,
                              struct json_node *value, struct json_node *object)
 {
     bool omits = of->flags & (KUBE_FIELD_OMIT_EMPTY | KUBE_FIELD_OMIT_ZERO);
@@ -409,8 +417,8 @@ static enum status put_field(struct decoder *d, const struct kube_field *of,
                                                                                 : no_memory(d);
 }
 
-static enum status read_fields(struct decoder *d, const struct kube_type *type, struct slice bytes,
-                               struct json_node *values[KUBE_TYPE_FIELDS_MAX])
+static enum status read_fields(struct protobuf_decoder *d, const struct kube_type *type,
+                               struct slice bytes, struct json_node *values[KUBE_TYPE_FIELDS_MAX])
 {
     const struct kube_field *first = kube_type_fields(type);
     while (bytes.len) {
@@ -423,8 +431,8 @@ static enum status read_fields(struct decoder *d, const struct kube_type *type, 
     return ST_OK;
 }
 
-static enum status message(struct decoder *d, const struct kube_type *type, struct slice bytes,
-                           struct json_node **ret_node)
+static enum status message(struct protobuf_decoder *d, const struct kube_type *type,
+                           struct slice bytes, struct json_node **ret_node)
 {
     struct json_node *values[KUBE_TYPE_FIELDS_MAX] = {0}, *object;
     assert(type->field_count <= KUBE_TYPE_FIELDS_MAX);
@@ -449,7 +457,7 @@ bool kube_protobuf_is(struct slice bytes)
     return slice_has_prefix(bytes, magic);
 }
 
-static enum status put_type(struct decoder *d, struct slice key, struct slice text,
+static enum status put_type(struct protobuf_decoder *d, struct slice key, struct slice text,
                             struct json_node *object)
 {
     struct json_node *node;
@@ -460,7 +468,7 @@ static enum status put_type(struct decoder *d, struct slice key, struct slice te
 enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
                                  struct json_node **ret_object, struct error *error)
 {
-    struct decoder d = {.arena = arena, .error = error};
+    struct protobuf_decoder d = {.arena = arena, .error = error};
     struct wire_field unknown[SMALL_FIELDS], meta[SMALL_FIELDS];
     if (!kube_protobuf_is(bytes))
         return error_set(error, ST_MALFORMED,

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct encoder {
+struct protobuf_encoder {
     struct arena *arena;
     struct error *error;
     unsigned depth;
@@ -19,7 +19,7 @@ struct encoder {
     size_t capacity, len;
 };
 
-static enum status invalid(struct encoder *e, const struct kube_field *field)
+static enum status invalid(struct protobuf_encoder *e, const struct kube_field *field)
 {
     return error_set(e->error, ST_INVALID, "the value of \"%.*s\" is not of its type",
                      SLICE_ARGS(kube_field_name(field)));
@@ -27,12 +27,12 @@ static enum status invalid(struct encoder *e, const struct kube_field *field)
 
 /* -- Bytes, each in front of those before -- */
 
-static struct slice written(const struct encoder *e)
+static struct slice written(const struct protobuf_encoder *e)
 {
     return e->ptr ? slice_of(e->ptr + e->capacity - e->len, e->len) : SLICE_EMPTY;
 }
 
-static enum status put(struct encoder *e, struct slice bytes)
+static enum status put(struct protobuf_encoder *e, struct slice bytes)
 {
     if (bytes.len == 0)
         return ST_OK;
@@ -51,32 +51,32 @@ static enum status put(struct encoder *e, struct slice bytes)
     return ST_OK;
 }
 
-static enum status put_varint(struct encoder *e, uint64_t value)
+static enum status put_varint(struct protobuf_encoder *e, uint64_t value)
 {
     uint8_t bytes[PB_VARINT_BYTES_MAX];
     return put(e, slice_of(bytes, (size_t)(pb_varint_write(bytes, value) - bytes)));
 }
 
-static enum status put_tag(struct encoder *e, uint32_t number, enum pb_wire wire)
+static enum status put_tag(struct protobuf_encoder *e, uint32_t number, enum pb_wire wire)
 {
     return put_varint(e, PB_TAG(number, wire));
 }
 
 /* The head of what has been written since `from`. */
-static enum status put_head(struct encoder *e, uint32_t number, size_t from)
+static enum status put_head(struct protobuf_encoder *e, uint32_t number, size_t from)
 {
     TRY(put_varint(e, e->len - from));
     return put_tag(e, number, PB_WIRE_LEN);
 }
 
-static enum status put_bytes(struct encoder *e, uint32_t number, struct slice bytes)
+static enum status put_bytes(struct protobuf_encoder *e, uint32_t number, struct slice bytes)
 {
     size_t from = e->len;
     TRY(put(e, bytes));
     return put_head(e, number, from);
 }
 
-static enum status put_uint(struct encoder *e, uint32_t number, uint64_t value)
+static enum status put_uint(struct protobuf_encoder *e, uint32_t number, uint64_t value)
 {
     TRY(put_varint(e, value));
     return put_tag(e, number, PB_WIRE_VARINT);
@@ -84,17 +84,18 @@ static enum status put_uint(struct encoder *e, uint32_t number, uint64_t value)
 
 /* -- Values -- */
 
-static enum status put_message(struct encoder *e, const struct kube_type *type,
+static enum status put_message(struct protobuf_encoder *e, const struct kube_type *type,
                                const struct json_node *object);
 
-static enum status put_text(struct encoder *e, uint32_t number, const struct json_node *node)
+static enum status put_text(struct protobuf_encoder *e, uint32_t number,
+                            const struct json_node *node)
 {
     struct slice text;
     TRY(json_node_text(node, e->arena, &text));
     return put_bytes(e, number, text);
 }
 
-static enum status put_double(struct encoder *e, uint32_t number, struct slice digits)
+static enum status put_double(struct protobuf_encoder *e, uint32_t number, struct slice digits)
 {
     char text[64];
     uint8_t bytes[8];
@@ -111,8 +112,8 @@ static enum status put_double(struct encoder *e, uint32_t number, struct slice d
     return put_tag(e, number, PB_WIRE_I64);
 }
 
-static enum status put_number(struct encoder *e, const struct kube_field *field, uint32_t number,
-                              const struct json_node *node)
+static enum status put_number(struct protobuf_encoder *e, const struct kube_field *field,
+                              uint32_t number, const struct json_node *node)
 {
     int64_t value;
     if (node->type != JSON_TYPE_NUMBER)
@@ -125,8 +126,8 @@ static enum status put_number(struct encoder *e, const struct kube_field *field,
     return put_uint(e, number, (uint64_t)value);
 }
 
-static enum status put_base64(struct encoder *e, const struct kube_field *field, uint32_t number,
-                              const struct json_node *node)
+static enum status put_base64(struct protobuf_encoder *e, const struct kube_field *field,
+                              uint32_t number, const struct json_node *node)
 {
     struct slice text;
     size_t len;
@@ -139,8 +140,8 @@ static enum status put_base64(struct encoder *e, const struct kube_field *field,
     return put_bytes(e, number, slice_of(bytes, len));
 }
 
-static enum status put_time(struct encoder *e, const struct kube_field *field, uint32_t number,
-                            const struct json_node *node)
+static enum status put_time(struct protobuf_encoder *e, const struct kube_field *field,
+                            uint32_t number, const struct json_node *node)
 {
     struct slice text;
     int64_t seconds;
@@ -155,7 +156,8 @@ static enum status put_time(struct encoder *e, const struct kube_field *field, u
     return put_head(e, number, from);
 }
 
-static enum status put_quantity(struct encoder *e, uint32_t number, const struct json_node *node)
+static enum status put_quantity(struct protobuf_encoder *e, uint32_t number,
+                                const struct json_node *node)
 {
     size_t from = e->len;
     if (node->type == JSON_TYPE_NUMBER)
@@ -165,7 +167,7 @@ static enum status put_quantity(struct encoder *e, uint32_t number, const struct
     return put_head(e, number, from);
 }
 
-static enum status put_int_or_string(struct encoder *e, const struct kube_field *field,
+static enum status put_int_or_string(struct protobuf_encoder *e, const struct kube_field *field,
                                      uint32_t number, const struct json_node *node)
 {
     int64_t value = 0;
@@ -180,7 +182,8 @@ static enum status put_int_or_string(struct encoder *e, const struct kube_field 
     return put_head(e, number, from);
 }
 
-static enum status put_raw(struct encoder *e, uint32_t number, const struct json_node *node)
+static enum status put_raw(struct protobuf_encoder *e, uint32_t number,
+                           const struct json_node *node)
 {
     size_t from = e->len;
     AUTO(buf_fini) struct buf json = {0};
@@ -189,8 +192,8 @@ static enum status put_raw(struct encoder *e, uint32_t number, const struct json
     return put_head(e, number, from);
 }
 
-static enum status put_schema(struct encoder *e, const struct kube_field *field, uint32_t number,
-                              const struct json_node *node)
+static enum status put_schema(struct protobuf_encoder *e, const struct kube_field *field,
+                              uint32_t number, const struct json_node *node)
 {
     size_t from = e->len;
     bool or_bool = field->value == KUBE_VALUE_SCHEMA_OR_BOOL;
@@ -215,8 +218,8 @@ static enum status put_schema(struct encoder *e, const struct kube_field *field,
     return put_head(e, number, from);
 }
 
-static enum status put_value(struct encoder *e, const struct kube_field *field, uint32_t number,
-                             const struct json_node *node)
+static enum status put_value(struct protobuf_encoder *e, const struct kube_field *field,
+                             uint32_t number, const struct json_node *node)
 {
     size_t from = e->len;
     switch ((enum kube_value)field->value) {
@@ -253,8 +256,8 @@ static enum status put_value(struct encoder *e, const struct kube_field *field, 
 /* -- Lists and maps, from the last item -- */
 
 /* A null in a list is Go's zero value: an empty message is one of anything but a number. */
-static enum status put_item(struct encoder *e, const struct kube_field *field, uint32_t number,
-                            const struct json_node *item)
+static enum status put_item(struct protobuf_encoder *e, const struct kube_field *field,
+                            uint32_t number, const struct json_node *item)
 {
     if (item->type != JSON_TYPE_NULL)
         return put_value(e, field, number, item);
@@ -263,8 +266,8 @@ static enum status put_item(struct encoder *e, const struct kube_field *field, u
     return put_bytes(e, number, SLICE_EMPTY);
 }
 
-static enum status put_list(struct encoder *e, const struct kube_field *field, uint32_t number,
-                            const struct json_node *list)
+static enum status put_list(struct protobuf_encoder *e, const struct kube_field *field,
+                            uint32_t number, const struct json_node *list)
 {
     if (list->type != JSON_TYPE_ARRAY)
         return invalid(e, field);
@@ -273,7 +276,7 @@ static enum status put_list(struct encoder *e, const struct kube_field *field, u
     return ST_OK;
 }
 
-static enum status put_map(struct encoder *e, const struct kube_field *field,
+static enum status put_map(struct protobuf_encoder *e, const struct kube_field *field,
                            const struct json_node *map)
 {
     if (map->type != JSON_TYPE_OBJECT)
@@ -294,7 +297,7 @@ static enum status put_map(struct encoder *e, const struct kube_field *field,
 
 /* -- Messages -- */
 
-static enum status put_field(struct encoder *e, const struct kube_field *field,
+static enum status put_field(struct protobuf_encoder *e, const struct kube_field *field,
                              const struct json_node *object)
 {
     size_t from = e->len;
@@ -317,7 +320,7 @@ static enum status put_field(struct encoder *e, const struct kube_field *field,
                                            : put_map(e, field, node);
 }
 
-static enum status put_message(struct encoder *e, const struct kube_type *type,
+static enum status put_message(struct protobuf_encoder *e, const struct kube_type *type,
                                const struct json_node *object)
 {
     const struct kube_field *fields = kube_type_fields(type);
@@ -335,7 +338,7 @@ static enum status put_message(struct encoder *e, const struct kube_type *type,
 
 /* -- The envelope -- */
 
-static enum status put_types(struct encoder *e, struct slice version, struct slice kind)
+static enum status put_types(struct protobuf_encoder *e, struct slice version, struct slice kind)
 {
     size_t from = e->len;
     TRY(put_bytes(e, 2, kind));
@@ -344,7 +347,7 @@ static enum status put_types(struct encoder *e, struct slice version, struct sli
     return put(e, slice_of("k8s\0", 4));
 }
 
-static enum status put_object(struct encoder *e, const struct json_node *object)
+static enum status put_object(struct protobuf_encoder *e, const struct json_node *object)
 {
     struct slice version, kind;
     TRY(json_node_text(json_node_named(object, "apiVersion"), e->arena, &version));
@@ -359,7 +362,8 @@ static enum status put_object(struct encoder *e, const struct json_node *object)
     return put_types(e, version, kind);
 }
 
-static enum status put_event(struct encoder *e, const char *type, const struct json_node *object)
+static enum status put_event(struct protobuf_encoder *e, const char *type,
+                             const struct json_node *object)
 {
     TRY(put_object(e, object));
     TRY(put_head(e, 1, 0));
@@ -372,7 +376,7 @@ static enum status put_event(struct encoder *e, const char *type, const struct j
     return put(e, slice_of(length, sizeof(length)));
 }
 
-static enum status finish(struct encoder *e, enum status status, struct buf *out)
+static enum status finish(struct protobuf_encoder *e, enum status status, struct buf *out)
 {
     if (status == ST_OK)
         status = buf_append(out, written(e));
@@ -383,7 +387,7 @@ static enum status finish(struct encoder *e, enum status status, struct buf *out
 enum status kube_protobuf_encode(struct arena *arena, const struct json_node *object,
                                  struct buf *out, struct error *error)
 {
-    struct encoder e = {.arena = arena, .error = error};
+    struct protobuf_encoder e = {.arena = arena, .error = error};
     return finish(&e, put_object(&e, object), out);
 }
 
@@ -391,7 +395,7 @@ enum status kube_protobuf_encode_event(struct arena *arena, const char *type,
                                        const struct json_node *object, struct buf *out,
                                        struct error *error)
 {
-    struct encoder e = {.arena = arena, .error = error};
+    struct protobuf_encoder e = {.arena = arena, .error = error};
     return finish(&e, put_event(&e, type, object), out);
 }
 
@@ -399,14 +403,14 @@ enum status kube_protobuf_encode_field(struct arena *arena, const struct kube_fi
                                        const struct json_node *value, struct buf *out,
                                        struct error *error)
 {
-    struct encoder e = {.arena = arena, .error = error};
+    struct protobuf_encoder e = {.arena = arena, .error = error};
     return finish(&e, put_value(&e, field, field->number, value), out);
 }
 
 enum status kube_protobuf_encode_head(struct slice api_version, struct slice kind,
                                       size_t message_bytes, struct buf *out)
 {
-    struct encoder e = {0};
+    struct protobuf_encoder e = {0};
     enum status status = put_varint(&e, message_bytes);
     if (status == ST_OK)
         status = put_tag(&e, 2, PB_WIRE_LEN);

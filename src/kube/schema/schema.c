@@ -77,13 +77,13 @@ static struct slice text_at(uint16_t at)
 
 /* -- Types -- */
 
-struct wanted {
+struct type_query {
     struct slice api_version, kind;
 };
 
 static int compare(const void *key, const void *row)
 {
-    const struct wanted *wanted = key;
+    const struct type_query *wanted = key;
     const struct kube_type_kind *kind = row;
     int order = slice_compare(wanted->api_version, text_at(kind->api_version));
     return order ? order : slice_compare(wanted->kind, text_at(kind->kind));
@@ -91,7 +91,7 @@ static int compare(const void *key, const void *row)
 
 const struct kube_type *kube_type_find(struct slice api_version, struct slice kind)
 {
-    struct wanted wanted = {api_version, kind};
+    struct type_query wanted = {api_version, kind};
     if (slice_equal(kind, SLICE_LITERAL("DeleteOptions")))
         wanted.api_version = SLICE_LITERAL("v1");
     const struct kube_type_kind *row =

@@ -7,7 +7,7 @@
 enum { STEPS_MAX = JSON_TREE_DEPTH_MAX + 1 };
 
 /* One step of the way to a value: a member, or an item by its number. */
-struct step {
+struct strict_step {
     struct slice key;
     size_t index;
     bool item;
@@ -19,7 +19,7 @@ struct strict {
     struct error *error;
     size_t told;
     size_t depth;
-    struct step steps[STEPS_MAX];
+    struct strict_step steps[STEPS_MAX];
 };
 
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object);
@@ -29,7 +29,7 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
 static enum status write_way(struct strict *s, struct buf *to, bool items)
 {
     for (size_t i = 0; i < s->depth; i++) {
-        const struct step *step = &s->steps[i];
+        const struct strict_step *step = &s->steps[i];
         if (step->item && items)
             TRY(buf_append_format(to, "[%zu]", step->index));
         if (step->item || (step->entry && !items))
@@ -40,7 +40,7 @@ static enum status write_way(struct strict *s, struct buf *to, bool items)
     return ST_OK;
 }
 
-static enum status tell_unknown(struct strict *s, struct slice key)
+static enum status report_unknown(struct strict *s, struct slice key)
 {
     if (s->told++ >= KUBE_STRICT_UNKNOWN_MAX)
         return ST_OK;
@@ -229,8 +229,8 @@ static enum status check_items(struct strict *s, const struct kube_type *of,
 {
     if (list->type != JSON_TYPE_ARRAY)
         return wrong_type(s, of, field, list, true);
-    struct step *step = &s->steps[s->depth++];
-    *step = (struct step){.item = true};
+    struct strict_step *step = &s->steps[s->depth++];
+    *step = (struct strict_step){.item = true};
     for (struct json_node *item = json_node_first(list); item; item = json_node_next(item)) {
         TRY(check_value(s, of, field, item));
         step->index++;
@@ -256,7 +256,7 @@ static enum status check_map(struct strict *s, const struct kube_type *of,
     if (map->type != JSON_TYPE_OBJECT)
         return wrong_type(s, of, field, map, true);
     for (struct json_node *member = json_node_first(map); member; member = json_node_next(member)) {
-        s->steps[s->depth++] = (struct step){.key = member->key, .entry = true};
+        s->steps[s->depth++] = (struct strict_step){.key = member->key, .entry = true};
         zero_null(field, member);
         if (field->shape == KUBE_SHAPE_MAP)
             TRY(check_value(s, of, field, member));
@@ -285,11 +285,11 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
         next = json_node_next(member);
         const struct kube_field *field = kube_type_field(type, member->key);
         if (!field) {
-            TRY(tell_unknown(s, member->key));
+            TRY(report_unknown(s, member->key));
             json_node_remove(object, member);
             continue;
         }
-        s->steps[s->depth++] = (struct step){.key = member->key};
+        s->steps[s->depth++] = (struct strict_step){.key = member->key};
         TRY(check_field(s, type, field, member));
         s->depth--;
     }

@@ -38,7 +38,7 @@ struct field_selector {
 
 /* -- Parsing -- */
 
-struct parser {
+struct field_parser {
     struct arena *arena;
     struct error *error;
     struct slice whole;
@@ -58,14 +58,14 @@ static struct slice cut_term(struct slice *rest)
     return term;
 }
 
-static enum status bad_escape(struct parser *p, struct slice value, size_t at)
+static enum status bad_escape(struct field_parser *p, struct slice value, size_t at)
 {
     size_t len = size_min(2, value.len - at);
     return error_set(p->error, ST_INVALID, "invalid field selector: invalid escape sequence: %.*s",
                      (int)len, (const char *)value.ptr + at);
 }
 
-static enum status unescape(struct parser *p, struct slice *value)
+static enum status unescape(struct field_parser *p, struct slice *value)
 {
     uint8_t *to = arena_alloc(p->arena, value->len + 1);
     size_t len = 0;
@@ -108,7 +108,7 @@ static bool is_allowed(const struct kube_kind *kind, struct slice path)
     return false;
 }
 
-static enum status refuse(struct parser *p, struct slice path)
+static enum status refuse(struct field_parser *p, struct slice path)
 {
     const struct kube_kind *kind = p->kind;
     if (!has_rules(kind))
@@ -153,7 +153,7 @@ static bool needs_escapes(struct slice value)
 }
 
 /* A value that is equal stands in the JSON, unless it is written with escapes. */
-static enum status set_needle(struct parser *p, struct term *term)
+static enum status set_needle(struct field_parser *p, struct term *term)
 {
     bool may_be_missing =
         term->special && slice_equal(term->value, slice_from_text(term->special->missing));
@@ -170,7 +170,7 @@ static enum status set_needle(struct parser *p, struct term *term)
 }
 
 /* After all of them were understood. */
-static enum status check_terms(struct parser *p, struct term *terms)
+static enum status check_terms(struct field_parser *p, struct term *terms)
 {
     for (struct term *term = terms; term; term = term->next) {
         if (!is_allowed(p->kind, term->path))
@@ -210,7 +210,7 @@ static size_t find_operator(struct slice term)
     return at;
 }
 
-static enum status parse_term(struct parser *p, struct slice text, struct term *term)
+static enum status parse_term(struct field_parser *p, struct slice text, struct term *term)
 {
     size_t at = find_operator(text);
     if (at == text.len)
@@ -223,7 +223,7 @@ static enum status parse_term(struct parser *p, struct slice text, struct term *
     return unescape(p, &term->value);
 }
 
-static enum status parse_all(struct parser *p, struct field_selector *selector)
+static enum status parse_all(struct field_parser *p, struct field_selector *selector)
 {
     struct slice rest = p->whole;
     struct term **end = &selector->terms;
@@ -250,7 +250,7 @@ enum status field_selector_parse(struct arena *arena, struct slice text,
                                  const struct kube_kind *kind,
                                  const struct field_selector **ret_selector, struct error *error)
 {
-    struct parser p = {.arena = arena, .error = error, .kind = kind};
+    struct field_parser p = {.arena = arena, .error = error, .kind = kind};
     if (text.len > FIELD_SELECTOR_BYTES_MAX)
         return error_set(error, ST_LIMIT, "a field selector has at most %d bytes",
                          FIELD_SELECTOR_BYTES_MAX);

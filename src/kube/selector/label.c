@@ -38,7 +38,7 @@ struct label_selector {
 
 /* -- Tokens -- */
 
-enum token {
+enum label_token {
     TOKEN_END,
     TOKEN_WORD,
     TOKEN_FAULT,
@@ -64,11 +64,11 @@ static const char *const signs[] = {
     [TOKEN_OPEN] = "(",
 };
 
-struct parser {
+struct label_parser {
     struct arena *arena;
     struct error *error;
     struct slice rest;
-    enum token token; /* the next one */
+    enum label_token token; /* the next one */
     struct slice text;
     size_t requirements, values;
 };
@@ -83,9 +83,9 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static enum token sign_token(struct slice text)
+static enum label_token sign_token(struct slice text)
 {
-    for (enum token token = TOKEN_CLOSE; token <= TOKEN_OPEN; token++) {
+    for (enum label_token token = TOKEN_CLOSE; token <= TOKEN_OPEN; token++) {
         if (slice_equal(text, slice_from_text(signs[token])))
             return token;
     }
@@ -93,7 +93,7 @@ static enum token sign_token(struct slice text)
 }
 
 /* The longest sign there is. */
-static void lex_sign(struct parser *p)
+static void lex_sign(struct label_parser *p)
 {
     size_t len = 2;
     while (len > 1 && (p->rest.len < len || !is_sign(p->rest.ptr[len - 1]) ||
@@ -103,7 +103,7 @@ static void lex_sign(struct parser *p)
     p->token = sign_token(p->text);
 }
 
-static void lex_word(struct parser *p)
+static void lex_word(struct label_parser *p)
 {
     size_t len = 0;
     while (len < p->rest.len && p->rest.ptr[len] && !is_sign(p->rest.ptr[len]) &&
@@ -115,7 +115,7 @@ static void lex_word(struct parser *p)
         p->token = TOKEN_WORD;
 }
 
-static void advance(struct parser *p)
+static void advance(struct label_parser *p)
 {
     while (p->rest.len && is_blank(p->rest.ptr[0]))
         p->rest = slice_sub(p->rest, 1, p->rest.len - 1);
@@ -131,12 +131,12 @@ static void advance(struct parser *p)
 }
 
 /* "in" and "notin" are words where no operator is expected. */
-static bool is_word(const struct parser *p)
+static bool is_word(const struct label_parser *p)
 {
     return p->token == TOKEN_WORD || p->token == TOKEN_IN || p->token == TOKEN_NOT_IN;
 }
 
-static enum status expected(struct parser *p, const char *what)
+static enum status expected(struct label_parser *p, const char *what)
 {
     return error_set(p->error, ST_INVALID,
                      "unable to parse requirement: found '%.*s', expected: %s", SLICE_ARGS(p->text),
@@ -145,7 +145,7 @@ static enum status expected(struct parser *p, const char *what)
 
 /* -- Requirements -- */
 
-static enum status add_value(struct parser *p, struct requirement *r, struct slice text)
+static enum status add_value(struct label_parser *p, struct requirement *r, struct slice text)
 {
     if (++p->values > LABEL_VALUES_MAX)
         return error_set(p->error, ST_LIMIT, "a label selector has at most %d values",
@@ -159,7 +159,7 @@ static enum status add_value(struct parser *p, struct requirement *r, struct sli
 }
 
 /* "(a,b)", "()" and "(,a,)", where nothing stands for the empty value. */
-static enum status parse_list(struct parser *p, struct requirement *r)
+static enum status parse_list(struct label_parser *p, struct requirement *r)
 {
     if (p->token != TOKEN_OPEN)
         return error_set(p->error, ST_INVALID,
@@ -186,7 +186,7 @@ static enum status parse_list(struct parser *p, struct requirement *r)
     }
 }
 
-static enum status parse_value(struct parser *p, struct requirement *r)
+static enum status parse_value(struct label_parser *p, struct requirement *r)
 {
     if (p->token == TOKEN_END || p->token == TOKEN_COMMA)
         return add_value(p, r, SLICE_EMPTY);
@@ -211,7 +211,7 @@ static bool parse_integer(struct slice text, int64_t *ret_number)
     return starts && !*end && !errno;
 }
 
-static enum status parse_operator(struct parser *p, struct requirement *r)
+static enum status parse_operator(struct label_parser *p, struct requirement *r)
 {
     static const uint8_t operators[] = {
         [TOKEN_DOUBLE_EQUALS] = LABEL_IN,
@@ -222,7 +222,7 @@ static enum status parse_operator(struct parser *p, struct requirement *r)
         [TOKEN_GREATER] = LABEL_GREATER,
         [TOKEN_LESS] = LABEL_LESS,
     };
-    enum token token = p->token;
+    enum label_token token = p->token;
     if (token < TOKEN_DOUBLE_EQUALS || token > TOKEN_NOT_IN)
         return expected(p, "in, notin, =, ==, !=, gt, lt");
     r->how = (enum label_operator)operators[token];
@@ -240,9 +240,9 @@ static enum status parse_operator(struct parser *p, struct requirement *r)
     return ST_OK;
 }
 
-static enum status check_values(struct parser *p, const struct requirement *r)
+static enum status check_values(struct label_parser *p, const struct requirement *r)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     for (const struct value *value = r->values; value; value = value->next) {
         if (!label_value_valid(value->text, why))
             return error_set(p->error, ST_INVALID,
@@ -253,9 +253,9 @@ static enum status check_values(struct parser *p, const struct requirement *r)
     return ST_OK;
 }
 
-static enum status parse_requirement(struct parser *p, struct requirement *r)
+static enum status parse_requirement(struct label_parser *p, struct requirement *r)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     bool negated = p->token == TOKEN_NOT;
     if (negated)
         advance(p);
@@ -274,7 +274,7 @@ static enum status parse_requirement(struct parser *p, struct requirement *r)
     return check_values(p, r);
 }
 
-static enum status add_requirement(struct parser *p, struct label_selector *selector)
+static enum status add_requirement(struct label_parser *p, struct label_selector *selector)
 {
     struct requirement *r = arena_calloc(p->arena, 1, sizeof(*r));
     if (!r)
@@ -288,7 +288,7 @@ static enum status add_requirement(struct parser *p, struct label_selector *sele
     return ST_OK;
 }
 
-static enum status parse_all(struct parser *p, struct label_selector *selector)
+static enum status parse_all(struct label_parser *p, struct label_selector *selector)
 {
     advance(p);
     if (p->token == TOKEN_END)
@@ -331,7 +331,7 @@ static size_t find_key(const struct label_selector *selector, struct slice key)
 }
 
 /* So that the labels of an object are gone through once, whatever the number of requirements. */
-static enum status index_keys(struct parser *p, struct label_selector *selector)
+static enum status index_keys(struct label_parser *p, struct label_selector *selector)
 {
     size_t count = 0, unique = 0;
     if (!p->requirements)
@@ -354,7 +354,7 @@ static enum status index_keys(struct parser *p, struct label_selector *selector)
 enum status label_selector_parse(struct arena *arena, struct slice text,
                                  const struct label_selector **ret_selector, struct error *error)
 {
-    struct parser p = {.arena = arena, .error = error};
+    struct label_parser p = {.arena = arena, .error = error};
     if (text.len > LABEL_SELECTOR_BYTES_MAX)
         return error_set(error, ST_LIMIT, "a label selector has at most %d bytes",
                          LABEL_SELECTOR_BYTES_MAX);

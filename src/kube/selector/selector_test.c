@@ -340,7 +340,7 @@ static void fields_of_some_kinds_mean_more_than_their_name(void **state)
 static void names_are_held_to_their_rules(void **state)
 {
     (void)state;
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     assert_true(subdomain_valid(SLICE_LITERAL("a.b-c.1"), why));
     assert_false(subdomain_valid(SLICE_LITERAL("a..b"), why));
     assert_false(subdomain_valid(SLICE_LITERAL("A"), why));

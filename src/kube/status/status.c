@@ -212,7 +212,7 @@ static struct slice inner_error(const struct kube_status *status)
 
 static bool has_causes(const struct kube_status *status)
 {
-    return status->cause_count || status->faults || inner_error(status).len;
+    return status->cause_count || status->errors || inner_error(status).len;
 }
 
 static void write_causes(const struct kube_status *status, struct json_writer *w)
@@ -228,7 +228,7 @@ static void write_causes(const struct kube_status *status, struct json_writer *w
         write_cause(w, cause->reason, slice_from_text(cause->message),
                     slice_from_text(cause->field));
     }
-    for (const struct kube_fault *fault = status->faults; fault; fault = fault->next)
+    for (const struct kube_field_error *fault = status->errors; fault; fault = fault->next)
         write_cause(w, fault->reason, fault->message, fault->field);
     json_end_array(w);
 }

@@ -41,9 +41,9 @@ struct kube_cause {
     char field[128];
 };
 
-/* A further cause, one of a list (kube/status/faults.h). */
-struct kube_fault {
-    struct kube_fault *next;
+/* A further cause, one of a list (kube/status/field_errors.h). */
+struct kube_field_error {
+    struct kube_field_error *next;
     const char *reason;
     struct slice field, message;
 };
@@ -56,10 +56,10 @@ struct kube_status {
     bool bare;                           /* details are there, but empty */
     struct kube_cause causes[KUBE_CAUSES_MAX];
     size_t cause_count;
-    const struct kube_fault *faults; /* further causes; borrowed */
-    struct slice long_message;       /* in place of message; borrowed */
-    unsigned retry_after_s;          /* 0: not said */
-    struct slice continue_token;     /* metadata.continue of an expired list; borrowed */
+    const struct kube_field_error *errors; /* further causes; borrowed */
+    struct slice long_message;             /* in place of message; borrowed */
+    unsigned retry_after_s;                /* 0: not said */
+    struct slice continue_token;           /* metadata.continue of an expired list; borrowed */
 };
 
 unsigned kube_status_code(const struct kube_status *status);

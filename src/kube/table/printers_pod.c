@@ -52,8 +52,8 @@ static void set_ended(struct kube_cells *cells, const struct json_node *ended, c
 
 /* True: this init container is not done, and the pod waits for it. A sidecar goes on beside the
  * others. */
-static bool look_at_init(struct kube_cells *cells, const struct json_node *status, size_t index,
-                         bool sidecar, struct pod_summary *pod)
+static bool read_init(struct kube_cells *cells, const struct json_node *status, size_t index,
+                      bool sidecar, struct pod_summary *pod)
 {
     const struct json_node *ended = json_node_path(status, "state.terminated");
     struct slice waiting = kube_cell_text(cells, status, "state.waiting.reason");
@@ -74,8 +74,8 @@ static bool look_at_init(struct kube_cells *cells, const struct json_node *statu
     return true;
 }
 
-static bool look_at_inits(struct kube_cells *cells, struct pod_summary *pod,
-                          struct pod_summary *sidecars)
+static bool read_inits(struct kube_cells *cells, struct pod_summary *pod,
+                       struct pod_summary *sidecars)
 {
     size_t index = 0;
     const struct json_node *statuses =
@@ -87,14 +87,14 @@ static bool look_at_inits(struct kube_cells *cells, struct pod_summary *pod,
         count_restarts(cells, at, pod);
         if (sidecar)
             count_restarts(cells, at, sidecars);
-        if (look_at_init(cells, at, index, sidecar, pod))
+        if (read_init(cells, at, index, sidecar, pod))
             return true;
     }
     return false;
 }
 
 /* From the last to the first: the first has the last word. */
-static void look_at_containers(struct kube_cells *cells, struct pod_summary *pod)
+static void read_containers(struct kube_cells *cells, struct pod_summary *pod)
 {
     bool running = false;
     char error[REASON_BYTES] = "";
@@ -165,11 +165,11 @@ static void summarize(struct kube_cells *cells, struct pod_summary *pod)
     if (is_gated(cells))
         set_reason(pod, "", SLICE_LITERAL("SchedulingGated"));
     count_containers(cells, pod);
-    bool initializing = look_at_inits(cells, pod, &sidecars);
+    bool initializing = read_inits(cells, pod, &sidecars);
     if (!initializing || kube_cell_condition(cells, "Initialized")) {
         pod->restarts = sidecars.restarts;
         pod->restarted_s = sidecars.restarted_s;
-        look_at_containers(cells, pod);
+        read_containers(cells, pod);
     }
     set_deleted(cells, phase, pod);
 }

@@ -9,19 +9,19 @@ struct anchor {
     struct json_node *node;
 };
 
-struct level {
+struct yaml_level {
     struct json_node *node; /* an array or object under construction */
     bool flow;              /* it stands in brackets */
     struct slice key;       /* of the next value */
     bool has_key;
 };
 
-struct reader {
+struct yaml_reader {
     struct arena *arena;
     struct error *error;
     yaml_parser_t parser;
     yaml_event_t event;
-    struct level levels[JSON_TREE_DEPTH_MAX];
+    struct yaml_level levels[JSON_TREE_DEPTH_MAX];
     size_t depth;
     struct anchor anchors[YAML_ANCHORS_MAX];
     size_t anchor_count, alias_count;
@@ -29,7 +29,7 @@ struct reader {
     struct json_node *root;
 };
 
-static enum status fault(struct reader *r, const char *what)
+static enum status fault(struct yaml_reader *r, const char *what)
 {
     return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s", r->event.start_mark.line + 1,
                      what);
@@ -111,7 +111,7 @@ static bool is_float(const char *s)
     return !*s;
 }
 
-static struct json_node *new_float(struct reader *r, const char *digits)
+static struct json_node *new_float(struct yaml_reader *r, const char *digits)
 {
     double value = strtod(digits, NULL);
     char text[40];
@@ -126,7 +126,7 @@ static struct json_node *new_float(struct reader *r, const char *digits)
     return node;
 }
 
-static struct json_node *new_bool(struct reader *r, bool truth)
+static struct json_node *new_bool(struct yaml_reader *r, bool truth)
 {
     struct json_node *node = json_node_new(r->arena, JSON_TYPE_BOOL);
     if (node)
@@ -135,7 +135,7 @@ static struct json_node *new_bool(struct reader *r, bool truth)
 }
 
 /* NULL: no memory. */
-static struct json_node *resolve(struct reader *r, struct slice text)
+static struct json_node *resolve(struct yaml_reader *r, struct slice text)
 {
     char digits[64];
     int64_t number;
@@ -170,7 +170,7 @@ static struct slice event_text(const yaml_event_t *event)
 /* -- Building -- */
 
 /* What "<<" brings does not replace what is there. */
-static enum status merge(struct reader *r, struct json_node *to, const struct json_node *from)
+static enum status merge(struct yaml_reader *r, struct json_node *to, const struct json_node *from)
 {
     if (from->type != JSON_TYPE_OBJECT)
         return fault(r, "map merge requires map or sequence of maps as the value");
@@ -185,7 +185,7 @@ static enum status merge(struct reader *r, struct json_node *to, const struct js
     return ST_OK;
 }
 
-static enum status merge_keys(struct reader *r, struct json_node *object)
+static enum status merge_keys(struct yaml_reader *r, struct json_node *object)
 {
     struct json_node *from = json_node_named(object, "<<");
     if (!from)
@@ -198,7 +198,7 @@ static enum status merge_keys(struct reader *r, struct json_node *object)
     return ST_OK;
 }
 
-static enum status put(struct reader *r, struct json_node *node)
+static enum status put(struct yaml_reader *r, struct json_node *node)
 {
     if (!node)
         return ST_NOMEM;
@@ -206,7 +206,7 @@ static enum status put(struct reader *r, struct json_node *node)
         r->root = node;
         return ST_OK;
     }
-    struct level *level = &r->levels[r->depth - 1];
+    struct yaml_level *level = &r->levels[r->depth - 1];
     if (level->node->type == JSON_TYPE_ARRAY) {
         return json_node_insert(level->node, NULL, node);
     }
@@ -214,7 +214,8 @@ static enum status put(struct reader *r, struct json_node *node)
     return json_node_set(r->arena, level->node, level->key, node);
 }
 
-static enum status keep_anchor(struct reader *r, const yaml_char_t *name, struct json_node *node)
+static enum status keep_anchor(struct yaml_reader *r, const yaml_char_t *name,
+                               struct json_node *node)
 {
     if (!name)
         return ST_OK;
@@ -225,13 +226,13 @@ static enum status keep_anchor(struct reader *r, const yaml_char_t *name, struct
     return arena_dup(r->arena, slice_from_text((const char *)name), &anchor->name);
 }
 
-static bool wants_key(const struct reader *r)
+static bool wants_key(const struct yaml_reader *r)
 {
     return r->depth && r->levels[r->depth - 1].node->type == JSON_TYPE_OBJECT &&
            !r->levels[r->depth - 1].has_key;
 }
 
-static enum status open_level(struct reader *r, enum json_type type, const yaml_char_t *anchor,
+static enum status open_level(struct yaml_reader *r, enum json_type type, const yaml_char_t *anchor,
                               bool flow)
 {
     if (wants_key(r))
@@ -242,13 +243,13 @@ static enum status open_level(struct reader *r, enum json_type type, const yaml_
     if (!node)
         return ST_NOMEM;
     TRY(keep_anchor(r, anchor, node));
-    r->levels[r->depth++] = (struct level){.node = node, .flow = flow};
+    r->levels[r->depth++] = (struct yaml_level){.node = node, .flow = flow};
     r->flow_depth += flow;
     return ST_OK;
 }
 
 /* Only now it becomes part of what it is in, so that heights are known from below. */
-static enum status close_level(struct reader *r)
+static enum status close_level(struct yaml_reader *r)
 {
     struct json_node *node = r->levels[--r->depth].node;
     r->flow_depth -= r->levels[r->depth].flow;
@@ -257,9 +258,9 @@ static enum status close_level(struct reader *r)
     return put(r, node);
 }
 
-static enum status take_key(struct reader *r)
+static enum status take_key(struct yaml_reader *r)
 {
-    struct level *level = &r->levels[r->depth - 1];
+    struct yaml_level *level = &r->levels[r->depth - 1];
     struct slice text = event_text(&r->event);
     if (!is_text(&r->event) && is_one_of(text, trues, COUNT_OF(trues)))
         text = SLICE_LITERAL("true");
@@ -269,7 +270,7 @@ static enum status take_key(struct reader *r)
     return arena_dup(r->arena, text, &level->key);
 }
 
-static enum status take_scalar(struct reader *r)
+static enum status take_scalar(struct yaml_reader *r)
 {
     struct slice text = event_text(&r->event);
     if (wants_key(r))
@@ -280,7 +281,7 @@ static enum status take_scalar(struct reader *r)
     return keep_anchor(r, r->event.data.scalar.anchor, node);
 }
 
-static enum status take_alias(struct reader *r)
+static enum status take_alias(struct yaml_reader *r)
 {
     struct slice name = slice_from_text((const char *)r->event.data.alias.anchor);
     if (wants_key(r))
@@ -299,7 +300,7 @@ static enum status take_alias(struct reader *r)
     return fault(r, "unknown anchor referenced");
 }
 
-static enum status take_event(struct reader *r)
+static enum status take_event(struct yaml_reader *r)
 {
     r->flow_steps += r->flow_depth;
     if (r->flow_steps > YAML_FLOW_STEPS_MAX)
@@ -324,7 +325,7 @@ static enum status take_event(struct reader *r)
 }
 
 /* Lines as go-yaml counts them, which names none for the first. */
-static enum status parser_fault(struct reader *r)
+static enum status parser_fault(struct yaml_reader *r)
 {
     const char *why = r->parser.problem ? r->parser.problem : "cannot be read";
     size_t line = r->parser.problem_mark.line;
@@ -334,7 +335,7 @@ static enum status parser_fault(struct reader *r)
                      line + (r->parser.error == YAML_SCANNER_ERROR ? 1 : 0), why);
 }
 
-static enum status read_document(struct reader *r)
+static enum status read_document(struct yaml_reader *r)
 {
     for (;;) {
         yaml_event_delete(&r->event);
@@ -381,7 +382,7 @@ static enum status check_directives(struct slice text, struct error *error)
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error)
 {
-    struct reader *r = arena_calloc(arena, 1, sizeof(*r));
+    struct yaml_reader *r = arena_calloc(arena, 1, sizeof(*r));
     if (!r)
         return ST_NOMEM;
     if (slice_has_prefix(text, SLICE_LITERAL("\xef\xbb\xbf"))) /* a byte order mark */

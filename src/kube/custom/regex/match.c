@@ -1,16 +1,16 @@
 #include "kube/custom/regex/regex_private.h"
 
 /* The threads that stand before one character: each at another step. */
-struct crowd {
+struct thread_list {
     uint32_t *at;
     uint32_t *place; /* of a step in `at`; right only where `at` agrees */
     uint32_t count;
 };
 
-struct run {
+struct regex_run {
     const struct regex *regex;
     struct slice text;
-    struct crowd now, next;
+    struct thread_list now, next;
     uint32_t *stack;
     int64_t *steps;
 };
@@ -34,12 +34,12 @@ uint32_t regex_rune(struct slice text, size_t at, size_t *ret_len)
     return rune;
 }
 
-static bool word_at(const struct run *run, size_t at)
+static bool word_at(const struct regex_run *run, size_t at)
 {
     return at < run->text.len && regex_is_word(run->text.ptr[at]);
 }
 
-static bool holds(const struct run *run, uint32_t place, size_t at)
+static bool holds(const struct regex_run *run, uint32_t place, size_t at)
 {
     struct slice text = run->text;
     bool edge = (at > 0 && word_at(run, at - 1)) != word_at(run, at);
@@ -83,7 +83,7 @@ static bool takes(const struct regex_step *step, uint32_t rune)
     return within != step->negated;
 }
 
-static bool crowd_add(struct crowd *crowd, uint32_t at)
+static bool crowd_add(struct thread_list *crowd, uint32_t at)
 {
     uint32_t place = crowd->place[at];
     if (place < crowd->count && crowd->at[place] == at)
@@ -94,7 +94,7 @@ static bool crowd_add(struct crowd *crowd, uint32_t at)
 }
 
 /* Follows what takes no character. True: it is a match. */
-static bool enter(struct run *run, struct crowd *crowd, uint32_t first, size_t at)
+static bool enter(struct regex_run *run, struct thread_list *crowd, uint32_t first, size_t at)
 {
     size_t depth = 0;
     run->stack[depth++] = first;
@@ -117,7 +117,7 @@ static bool enter(struct run *run, struct crowd *crowd, uint32_t first, size_t a
 }
 
 /* Over one character. */
-static bool advance(struct run *run, uint32_t rune, size_t behind)
+static bool advance(struct regex_run *run, uint32_t rune, size_t behind)
 {
     run->next.count = 0;
     for (uint32_t i = 0; i < run->now.count; i++) {
@@ -126,13 +126,13 @@ static bool advance(struct run *run, uint32_t rune, size_t behind)
         if (takes(step, rune) && enter(run, &run->next, run->now.at[i] + 1, behind))
             return true;
     }
-    struct crowd swapped = run->now;
+    struct thread_list swapped = run->now;
     run->now = run->next;
     run->next = swapped;
     return false;
 }
 
-static enum regex_result search(struct run *run)
+static enum regex_result search(struct regex_run *run)
 {
     size_t at = 0, len;
     while (*run->steps > 0) {
@@ -167,12 +167,12 @@ enum regex_result regex_match(const struct regex *regex, struct slice text,
     int64_t left = *steps;
     if (!room)
         return REGEX_GAVE_UP;
-    struct run run = {.regex = regex,
-                      .text = text,
-                      .now = {.at = room, .place = room + count},
-                      .next = {.at = room + 2 * count, .place = room + 3 * count},
-                      .stack = room + 4 * count,
-                      .steps = &left};
+    struct regex_run run = {.regex = regex,
+                            .text = text,
+                            .now = {.at = room, .place = room + count},
+                            .next = {.at = room + 2 * count, .place = room + 3 * count},
+                            .stack = room + 4 * count,
+                            .steps = &left};
     enum regex_result result = search(&run);
     *steps = left;
     return result;

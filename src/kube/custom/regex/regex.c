@@ -3,9 +3,9 @@
 enum { SCRATCH_BYTES_MAX = 8 << 20 };
 
 /* Of (?ims). Those of a group end with it. */
-enum flag { FLAG_FOLD = 1, FLAG_LINES = 2, FLAG_DOT_ALL = 4 };
+enum regex_flag { FLAG_FOLD = 1, FLAG_LINES = 2, FLAG_DOT_ALL = 4 };
 
-struct parser {
+struct regex_parser {
     struct arena *arena;   /* of what stays */
     struct arena *scratch; /* of what grows meanwhile */
     size_t *left;          /* steps that may still be made */
@@ -19,21 +19,21 @@ struct parser {
     struct error *error;
 };
 
-static enum status fail(struct parser *p, const char *what, size_t from, size_t to)
+static enum status fail(struct regex_parser *p, const char *what, size_t from, size_t to)
 {
     struct slice shown = slice_sub(p->pattern, from, size_min(to, p->pattern.len) - from);
     return error_set(p->error, ST_INVALID, "error parsing regexp: %s: `%.*s`", what,
                      (int)size_min(shown.len, 128), (const char *)shown.ptr);
 }
 
-static enum status unknown(struct parser *p)
+static enum status unknown(struct regex_parser *p)
 {
     return error_set(p->error, ST_UNIMPLEMENTED, "classes of Unicode properties are not known");
 }
 
 /* -- The program -- */
 
-static enum status spend(struct parser *p, size_t steps)
+static enum status spend(struct regex_parser *p, size_t steps)
 {
     if (steps > *p->left)
         return error_set(p->error, ST_LIMIT, "all patterns together are too large");
@@ -41,7 +41,7 @@ static enum status spend(struct parser *p, size_t steps)
     return ST_OK;
 }
 
-static enum status reserve(struct parser *p, size_t more)
+static enum status reserve(struct regex_parser *p, size_t more)
 {
     if (p->count + more > REGEX_INSTRUCTIONS_MAX)
         return error_set(p->error, ST_LIMIT, "error parsing regexp: expression too large");
@@ -59,7 +59,7 @@ static enum status reserve(struct parser *p, size_t more)
     return ST_OK;
 }
 
-static enum status emit(struct parser *p, struct regex_step step)
+static enum status emit(struct regex_parser *p, struct regex_step step)
 {
     TRY(reserve(p, 1));
     p->steps[p->count++] = step;
@@ -67,7 +67,7 @@ static enum status emit(struct parser *p, struct regex_step step)
 }
 
 /* Before a stretch, which moves up as a whole. */
-static enum status insert(struct parser *p, size_t at, struct regex_step step)
+static enum status insert(struct regex_parser *p, size_t at, struct regex_step step)
 {
     TRY(reserve(p, 1));
     TRY(spend(p, (p->count - at) / 16));
@@ -77,30 +77,30 @@ static enum status insert(struct parser *p, size_t at, struct regex_step step)
     return ST_OK;
 }
 
-static enum status emit_rune(struct parser *p, uint32_t rune)
+static enum status emit_rune(struct regex_parser *p, uint32_t rune)
 {
     return emit(p,
                 (struct regex_step){.op = REGEX_RUNE, .rune = rune, .fold = p->flags & FLAG_FOLD});
 }
 
-static enum status emit_place(struct parser *p, enum regex_place place)
+static enum status emit_place(struct regex_parser *p, enum regex_place place)
 {
     return emit(p, (struct regex_step){.op = REGEX_AT, .rune = place});
 }
 
 /* -- Characters -- */
 
-static bool more(const struct parser *p)
+static bool more(const struct regex_parser *p)
 {
     return p->at < p->pattern.len;
 }
 
-static uint8_t peek(const struct parser *p)
+static uint8_t peek(const struct regex_parser *p)
 {
     return more(p) ? p->pattern.ptr[p->at] : 0;
 }
 
-static bool accept(struct parser *p, char c)
+static bool accept(struct regex_parser *p, char c)
 {
     if (!more(p) || peek(p) != (uint8_t)c)
         return false;
@@ -108,7 +108,7 @@ static bool accept(struct parser *p, char c)
     return true;
 }
 
-static uint32_t take_rune(struct parser *p)
+static uint32_t take_rune(struct regex_parser *p)
 {
     size_t len;
     uint32_t rune = regex_rune(p->pattern, p->at, &len);
@@ -127,7 +127,8 @@ struct class
     bool negated;
 };
 
-static enum status class_add(struct parser *p, struct class *class, uint32_t low, uint32_t high)
+static enum status class_add(struct regex_parser *p, struct class *class, uint32_t low,
+                             uint32_t high)
 {
     if (class->count == RANGES_MAX)
         return error_set(p->error, ST_LIMIT, "error parsing regexp: expression too large");
@@ -152,7 +153,7 @@ struct named {
 };
 
 /* Those ranges, or all that is between them. */
-static enum status class_add_ranges(struct parser *p, struct class *class, const char *pairs,
+static enum status class_add_ranges(struct regex_parser *p, struct class *class, const char *pairs,
                                     bool negated)
 {
     uint32_t from = 0;
@@ -192,7 +193,7 @@ static const struct named posix_classes[] = {
 };
 
 /* [:name:] at the parser's place. ST_NOT_FOUND: it is none, but the characters themselves. */
-static enum status class_add_posix(struct parser *p, struct class *class)
+static enum status class_add_posix(struct regex_parser *p, struct class *class)
 {
     size_t from = p->at + 2, end = from;
     if (from >= p->names_end)
@@ -220,7 +221,7 @@ static int hex(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static enum status take_hex(struct parser *p, size_t from, uint32_t *ret_rune)
+static enum status take_hex(struct regex_parser *p, size_t from, uint32_t *ret_rune)
 {
     uint32_t rune = 0;
     bool braces = accept(p, '{');
@@ -238,7 +239,7 @@ static enum status take_hex(struct parser *p, size_t from, uint32_t *ret_rune)
 }
 
 /* One character that is written by an escape. */
-static enum status take_escape(struct parser *p, size_t from, uint32_t *ret_rune)
+static enum status take_escape(struct regex_parser *p, size_t from, uint32_t *ret_rune)
 {
     static const char letters[] = "afnrtv", meanings[] = "\a\f\n\r\t\v";
     if (!more(p))
@@ -267,7 +268,7 @@ static enum status take_escape(struct parser *p, size_t from, uint32_t *ret_rune
     return fail(p, "invalid escape sequence", from, p->at);
 }
 
-static enum status class_bound(struct parser *p, uint32_t *ret_rune)
+static enum status class_bound(struct regex_parser *p, uint32_t *ret_rune)
 {
     size_t from = p->at;
     if (accept(p, '\\'))
@@ -276,7 +277,7 @@ static enum status class_bound(struct parser *p, uint32_t *ret_rune)
     return ST_OK;
 }
 
-static enum status class_item(struct parser *p, struct class *class)
+static enum status class_item(struct regex_parser *p, struct class *class)
 {
     size_t from = p->at;
     uint32_t low, high;
@@ -302,7 +303,7 @@ static enum status class_item(struct parser *p, struct class *class)
     return class_add(p, class, low, high);
 }
 
-static enum status emit_class(struct parser *p, const struct class *class)
+static enum status emit_class(struct regex_parser *p, const struct class *class)
 {
     struct slice ranges;
     TRY(arena_dup(p->arena, slice_of(class->ranges, class->count * sizeof(*class->ranges)),
@@ -315,7 +316,7 @@ static enum status emit_class(struct parser *p, const struct class *class)
 }
 
 /* Behind the bracket. */
-static enum status parse_class(struct parser *p)
+static enum status parse_class(struct regex_parser *p)
 {
     size_t from = p->at - 1;
     struct class class = {0};
@@ -333,10 +334,10 @@ static enum status parse_class(struct parser *p)
 
 /* -- Atoms -- */
 
-static enum status parse_alternatives(struct parser *p);
+static enum status parse_alternatives(struct regex_parser *p);
 
 /* Any character: but the end of a line, if that is not one. */
-static enum status emit_any(struct parser *p)
+static enum status emit_any(struct regex_parser *p)
 {
     struct class class = {.negated = true};
     if (!(p->flags & FLAG_DOT_ALL))
@@ -344,7 +345,7 @@ static enum status emit_any(struct parser *p)
     return emit_class(p, &class);
 }
 
-static enum status parse_escape(struct parser *p)
+static enum status parse_escape(struct regex_parser *p)
 {
     size_t from = p->at - 1;
     uint8_t c = peek(p);
@@ -376,7 +377,7 @@ static enum status parse_escape(struct parser *p)
 }
 
 /* (?P<name> and (?<name>: behind the angle. */
-static enum status skip_name(struct parser *p, size_t from)
+static enum status skip_name(struct regex_parser *p, size_t from)
 {
     size_t start = p->at;
     while (regex_is_word(peek(p)))
@@ -387,7 +388,7 @@ static enum status skip_name(struct parser *p, size_t from)
 }
 
 /* Behind "(?". Flags without a group hold to the end of the one they stand in. */
-static enum status parse_flags(struct parser *p, size_t from, bool *ret_group)
+static enum status parse_flags(struct regex_parser *p, size_t from, bool *ret_group)
 {
     unsigned flags = p->flags;
     bool off = false;
@@ -414,7 +415,7 @@ static enum status parse_flags(struct parser *p, size_t from, bool *ret_group)
 }
 
 /* Behind the parenthesis. */
-static enum status parse_group(struct parser *p)
+static enum status parse_group(struct regex_parser *p)
 {
     size_t from = p->at - 1;
     unsigned flags = p->flags;
@@ -433,7 +434,7 @@ static enum status parse_group(struct parser *p)
     return ST_OK;
 }
 
-static enum status parse_atom(struct parser *p)
+static enum status parse_atom(struct regex_parser *p)
 {
     size_t from = p->at;
     uint32_t rune = take_rune(p);
@@ -461,7 +462,7 @@ static enum status parse_atom(struct parser *p)
 
 /* -- Repeats -- */
 
-static bool take_number(struct parser *p, size_t *at, int *ret_number)
+static bool take_number(struct regex_parser *p, size_t *at, int *ret_number)
 {
     size_t from = *at;
     int number = 0;
@@ -474,7 +475,7 @@ static bool take_number(struct parser *p, size_t *at, int *ret_number)
 }
 
 /* {2}, {2,}, {2,5}; anything else is a brace like any other. max -1: no end. */
-static bool take_braces(struct parser *p, int *ret_min, int *ret_max)
+static bool take_braces(struct regex_parser *p, int *ret_min, int *ret_max)
 {
     size_t at = p->at + 1;
     if (!take_number(p, &at, ret_min))
@@ -491,7 +492,7 @@ static bool take_braces(struct parser *p, int *ret_min, int *ret_max)
     return true;
 }
 
-static bool take_repeat(struct parser *p, int *ret_min, int *ret_max)
+static bool take_repeat(struct regex_parser *p, int *ret_min, int *ret_max)
 {
     switch (peek(p)) {
     case '*':
@@ -512,7 +513,7 @@ static bool take_repeat(struct parser *p, int *ret_min, int *ret_max)
     return true;
 }
 
-static enum status copy_atom(struct parser *p, size_t from, size_t len)
+static enum status copy_atom(struct regex_parser *p, size_t from, size_t len)
 {
     TRY(reserve(p, len));
     memcpy(p->steps + p->count, p->steps + from, len * sizeof(*p->steps));
@@ -521,20 +522,20 @@ static enum status copy_atom(struct parser *p, size_t from, size_t len)
 }
 
 /* The stretch at `from` may be left out. */
-static enum status make_optional(struct parser *p, size_t from)
+static enum status make_optional(struct regex_parser *p, size_t from)
 {
     int32_t over = (int32_t)(p->count - from) + 1;
     return insert(p, from, (struct regex_step){.op = REGEX_SPLIT, .x = 1, .y = over});
 }
 
 /* The stretch at `from` once or more often. */
-static enum status make_loop(struct parser *p, size_t from)
+static enum status make_loop(struct regex_parser *p, size_t from)
 {
     int32_t back = -(int32_t)(p->count - from);
     return emit(p, (struct regex_step){.op = REGEX_SPLIT, .x = back, .y = 1});
 }
 
-static enum status write_out(struct parser *p, size_t from, int min, int max)
+static enum status write_out(struct regex_parser *p, size_t from, int min, int max)
 {
     size_t len = p->count - from;
     if (max == 0) {
@@ -557,7 +558,7 @@ static enum status write_out(struct parser *p, size_t from, int min, int max)
     return insert(p, from, (struct regex_step){.op = REGEX_SPLIT, .x = 1, .y = (int32_t)len + 1});
 }
 
-static enum status parse_repeats(struct parser *p, size_t from)
+static enum status parse_repeats(struct regex_parser *p, size_t from)
 {
     int min, max;
     size_t start = p->at;
@@ -572,7 +573,7 @@ static enum status parse_repeats(struct parser *p, size_t from)
     return ST_OK;
 }
 
-static enum status parse_sequence(struct parser *p)
+static enum status parse_sequence(struct regex_parser *p)
 {
     while (more(p) && peek(p) != '|' && peek(p) != ')') {
         size_t from = p->count;
@@ -583,7 +584,7 @@ static enum status parse_sequence(struct parser *p)
 }
 
 /* Each alternative has a step before it that leads to it, and to the next if there is one. */
-static enum status parse_alternatives(struct parser *p)
+static enum status parse_alternatives(struct regex_parser *p)
 {
     size_t last_exit = 0;
     for (;;) {
@@ -608,7 +609,7 @@ static enum status parse_alternatives(struct parser *p)
     return ST_OK;
 }
 
-static enum status parse(struct parser *p, const struct regex **ret_regex)
+static enum status parse(struct regex_parser *p, const struct regex **ret_regex)
 {
     TRY(parse_alternatives(p));
     if (more(p))
@@ -637,7 +638,8 @@ enum status regex_compile_within(struct arena *arena, struct slice pattern, size
 {
     _Alignas(ARENA_ALIGN) uint8_t first[4096];
     struct arena scratch;
-    struct parser p = {.arena = arena, .scratch = &scratch, .pattern = pattern, .error = error};
+    struct regex_parser p = {
+        .arena = arena, .scratch = &scratch, .pattern = pattern, .error = error};
     p.left = steps;
     if (pattern.len > REGEX_BYTES_MAX)
         return error_set(error, ST_LIMIT, "error parsing regexp: expression too large");

@@ -1,11 +1,131 @@
 #include "kube/custom/schema/check.h"
+
 #include "kube/custom/schema/go_text.h"
 #include "kube/custom/schema/structural.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
+enum schema_level { LEVEL_ROOT, LEVEL_ITEM, LEVEL_FIELD };
+
+/* -- The position in the definition, and errors at it -- */
+
+size_t check_enter(struct definition_check *c, const char *format, ...)
+{
+    size_t before = c->path.len;
+    char step[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(step, sizeof(step), format, arguments);
+    va_end(arguments);
+    if (buf_append_text(&c->path, step + (!before && step[0] == '.')) != ST_OK)
+        c->errors->no_memory = true;
+    return before;
+}
+
+/* The step that is taken for every field of a schema. */
+size_t check_enter_property(struct definition_check *c, struct slice name)
+{
+    size_t before = c->path.len;
+    if (buf_append_text(&c->path, ".properties[") != ST_OK || buf_append(&c->path, name) != ST_OK ||
+        buf_append_text(&c->path, "]") != ST_OK)
+        c->errors->no_memory = true;
+    return before;
+}
+
+void check_leave(struct definition_check *c, size_t before)
+{
+    c->path.len = before;
+}
+
+static void add(struct definition_check *c, const char *reason, const char *child, const char *what,
+                struct slice value, const char *why)
+{
+    AUTO(buf_fini) struct buf field = {0};
+    if (buf_append(&field, buf_slice(&c->path)) != ST_OK ||
+        buf_append_format(&field, "%s%s", child[0] && field.len ? "." : "", child) != ST_OK) {
+        c->errors->no_memory = true;
+        return;
+    }
+    kube_field_errors_add(c->errors, reason, buf_slice(&field), "%s%s%.*s%s%s", what,
+                          value.len ? ": " : "", SLICE_ARGS(value), why[0] ? ": " : "", why);
+}
+
+void check_required(struct definition_check *c, const char *child, const char *why)
+{
+    add(c, "FieldValueRequired", child, "Required value", SLICE_EMPTY, why);
+}
+
+void check_forbidden(struct definition_check *c, const char *child, const char *why)
+{
+    add(c, "FieldValueForbidden", child, "Forbidden", SLICE_EMPTY, why);
+}
+
+static void add_value(struct definition_check *c, const char *reason, const char *child,
+                      const char *what, const struct json_node *value, const char *why)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    if (c->errors->count >= KUBE_FIELD_ERRORS_MAX)
+        return; /* a value is shown whole, and may be the same each time */
+    enum status status =
+        value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
+    if (status != ST_OK)
+        c->errors->no_memory = true;
+    else
+        add(c, reason, child, what, buf_slice(&text), why);
+}
+
+void check_invalid(struct definition_check *c, const char *child, const struct json_node *value,
+                   const char *why)
+{
+    add_value(c, "FieldValueInvalid", child, "Invalid value", value, why);
+}
+
+void check_invalid_shown(struct definition_check *c, const char *child, struct slice shown,
+                         const char *why)
+{
+    add(c, "FieldValueInvalid", child, "Invalid value", shown, why);
+}
+
+void check_unsupported(struct definition_check *c, const char *child, const struct json_node *value,
+                       const char *supported)
+{
+    char why[256];
+    snprintf(why, sizeof(why), "supported values: %s", supported);
+    add_value(c, "FieldValueNotSupported", child, "Unsupported value", value, why);
+}
+
+bool check_few(struct definition_check *c, const char *child, const struct json_node *list,
+               size_t max)
+{
+    char why[96];
+    if (list->count <= max)
+        return true;
+    snprintf(why, sizeof(why), "Too many: %zu: must have at most %zu items", list->count, max);
+    add(c, "FieldValueTooMany", child, why, SLICE_EMPTY, "");
+    return false;
+}
+
+bool check_is_true(const struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_BOOL && member->truth;
+}
+
+const struct json_node *check_array(const struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type == JSON_TYPE_ARRAY ? member : NULL;
+}
+
+bool check_has(const struct json_node *node, const char *key)
+{
+    const struct json_node *member = json_node_named(node, key);
+    return member && member->type != JSON_TYPE_NULL;
+}
+
+/* -- Small helpers -- */
 
 static const struct json_node *object_of(const struct json_node *node, const char *key)
 {
@@ -30,11 +150,11 @@ static const char *const extensions[] = {"x-kubernetes-preserve-unknown-fields",
 
 /* -- Structural: the type of everything is known without looking at values -- */
 
-static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
+static void check_values(struct definition_check *c, const struct json_node *node, bool skip_any_of,
                          bool skip_first_all_of);
 
 /* What stands below allOf, anyOf, oneOf and not says nothing of types. */
-static void check_nested(struct check *c, const struct json_node *node, bool skip_any_of)
+static void check_nested(struct definition_check *c, const struct json_node *node, bool skip_any_of)
 {
     static const struct {
         const char *key, *why;
@@ -75,7 +195,7 @@ static void check_nested(struct check *c, const struct json_node *node, bool ski
         check_forbidden(c, "properties[metadata]", "must not be specified in a nested context");
 }
 
-static void check_each(struct check *c, const struct json_node *node, const char *key,
+static void check_each(struct definition_check *c, const struct json_node *node, const char *key,
                        bool skip_first)
 {
     const struct json_node *list = check_array(node, key);
@@ -87,7 +207,7 @@ static void check_each(struct check *c, const struct json_node *node, const char
     }
 }
 
-static void check_pattern(struct check *c, const struct json_node *node)
+static void check_pattern(struct definition_check *c, const struct json_node *node)
 {
     const struct json_node *pattern = json_node_named(node, "pattern");
     const struct regex *regex;
@@ -95,7 +215,7 @@ static void check_pattern(struct check *c, const struct json_node *node)
     struct error error = {0};
     char why[640];
     if (json_node_text(pattern, c->arena, &text) != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
     if (!text.len)
         return;
     switch (patterns_get(&c->patterns, text, &regex, &text, &error)) {
@@ -105,14 +225,14 @@ static void check_pattern(struct check *c, const struct json_node *node)
         check_invalid(c, "pattern", pattern, why);
         break;
     case ST_NOMEM:
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
         break;
     default:
         break;
     }
 }
 
-static void check_values(struct check *c, const struct json_node *node, bool skip_any_of,
+static void check_values(struct definition_check *c, const struct json_node *node, bool skip_any_of,
                          bool skip_first_all_of)
 {
     const struct json_node *not = object_of(node, "not");
@@ -138,7 +258,8 @@ static bool is_int_or_string(const struct json_node *node)
            has_type(list->last, "string");
 }
 
-static void check_type_given(struct check *c, const struct json_node *node, enum level level)
+static void check_type_given(struct definition_check *c, const struct json_node *node,
+                             enum schema_level level)
 {
     static const char *const why[] = {
         [LEVEL_ROOT] = "must not be empty at the root",
@@ -161,7 +282,7 @@ static void check_type_given(struct check *c, const struct json_node *node, enum
 }
 
 /* Metadata is what it is; of its own only the names may be restricted. */
-static void check_root_metadata(struct check *c, const struct json_node *metadata)
+static void check_root_metadata(struct definition_check *c, const struct json_node *metadata)
 {
     const struct json_node *fields = object_of(metadata, "properties");
     bool fine = true;
@@ -178,8 +299,8 @@ static void check_root_metadata(struct check *c, const struct json_node *metadat
                         "is implicitly specified");
 }
 
-static void check_meta(struct check *c, const struct json_node *fields, enum level level,
-                       bool embedded)
+static void check_meta(struct definition_check *c, const struct json_node *fields,
+                       enum schema_level level, bool embedded)
 {
     static const char *const names[] = {"kind", "apiVersion", "metadata"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -198,7 +319,8 @@ static void check_meta(struct check *c, const struct json_node *fields, enum lev
     }
 }
 
-static void check_structural(struct check *c, const struct json_node *node, enum level level)
+static void check_structural(struct definition_check *c, const struct json_node *node,
+                             enum schema_level level)
 {
     const struct json_node *items = object_of(node, "items"),
                            *fields = object_of(node, "properties");
@@ -247,7 +369,7 @@ static void check_structural(struct check *c, const struct json_node *node, enum
 
 /* -- Keywords -- */
 
-static void check_keywords(struct check *c, const struct json_node *node)
+static void check_keywords(struct definition_check *c, const struct json_node *node)
 {
     static const char *const types[] = {"array",  "boolean", "integer",
                                         "number", "object",  "string"};
@@ -282,7 +404,7 @@ static void check_keywords(struct check *c, const struct json_node *node)
                       "must be true or undefined");
 }
 
-static void check_list_keys(struct check *c, const struct json_node *node,
+static void check_list_keys(struct definition_check *c, const struct json_node *node,
                             const struct json_node *items)
 {
     const struct json_node *keys = check_array(node, "x-kubernetes-list-map-keys");
@@ -316,7 +438,7 @@ static void check_list_keys(struct check *c, const struct json_node *node,
     }
 }
 
-static void check_list(struct check *c, const struct json_node *node)
+static void check_list(struct definition_check *c, const struct json_node *node)
 {
     static const char key[] = "x-kubernetes-list-type";
     const struct json_node *type = json_node_named(node, key), *items = object_of(node, "items");
@@ -347,11 +469,11 @@ static void check_list(struct check *c, const struct json_node *node)
                             : "cannot be nullable when x-kubernetes-list-type is set");
 }
 
-static void check_openapi(struct check *c, const struct json_node *node, bool root,
+static void check_openapi(struct definition_check *c, const struct json_node *node, bool root,
                           const char *no_default);
 
-static void check_openapi_each(struct check *c, const struct json_node *node, const char *key,
-                               const char *no_default)
+static void check_openapi_each(struct definition_check *c, const struct json_node *node,
+                               const char *key, const char *no_default)
 {
     const struct json_node *list = check_array(node, key);
     size_t at = 0;
@@ -362,8 +484,8 @@ static void check_openapi_each(struct check *c, const struct json_node *node, co
     }
 }
 
-static void check_openapi_fields(struct check *c, const struct json_node *fields, bool root,
-                                 const char *no_default)
+static void check_openapi_fields(struct definition_check *c, const struct json_node *fields,
+                                 bool root, const char *no_default)
 {
     static const char *const metas[] = {"in top-level metadata", "in top-level kind",
                                         "in top-level apiVersion"};
@@ -379,7 +501,7 @@ static void check_openapi_fields(struct check *c, const struct json_node *fields
 }
 
 /* no_default: why there may be none; NULL: there may be. */
-static void check_openapi(struct check *c, const struct json_node *node, bool root,
+static void check_openapi(struct definition_check *c, const struct json_node *node, bool root,
                           const char *no_default)
 {
     const struct json_node *fields = object_of(node, "properties");
@@ -414,23 +536,23 @@ static void check_openapi(struct check *c, const struct json_node *node, bool ro
 /* -- Defaults -- */
 
 /* All of a definition take no more steps than the validation of an object. */
-static void check_default(struct check *c, const struct schema *schema)
+static void check_default(struct definition_check *c, const struct schema *schema)
 {
     if (c->steps <= 0)
         return; /* which was told */
     struct json_node *copy = json_node_copy(c->arena, schema->preset);
     size_t before = check_enter(c, ".default");
     if (!copy || schema_prune(schema, copy, schema->embedded, NULL) != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
     else if (!json_node_equal(copy, schema->preset))
         check_invalid(c, "", schema->preset, "must not have unknown fields");
     else
         schema_validate_within(schema, schema->preset, NULL, buf_slice(&c->path), c->arena,
-                               &c->steps, c->faults);
+                               &c->steps, c->errors);
     check_leave(c, before);
 }
 
-static void check_defaults(struct check *c, const struct schema *schema)
+static void check_defaults(struct definition_check *c, const struct schema *schema)
 {
     if (schema->preset)
         check_default(c, schema);
@@ -449,7 +571,7 @@ static void check_defaults(struct check *c, const struct schema *schema)
 /* -- The whole -- */
 
 /* With a status of its own the root may say little. */
-static void check_root(struct check *c, const struct json_node *schema)
+static void check_root(struct definition_check *c, const struct json_node *schema)
 {
     static const char *const never[] = {"default", "enum",  "maxProperties", "minProperties",
                                         "allOf",   "oneOf", "anyOf",         "not"};
@@ -468,40 +590,42 @@ static void check_root(struct check *c, const struct json_node *schema)
 
 static int fault_order(const void *a, const void *b)
 {
-    const struct kube_fault *x = *(struct kube_fault *const *)a;
-    const struct kube_fault *y = *(struct kube_fault *const *)b;
+    const struct kube_field_error *x = *(struct kube_field_error *const *)a;
+    const struct kube_field_error *y = *(struct kube_field_error *const *)b;
     int order = slice_compare(x->field, y->field);
     return order ? order : slice_compare(x->message, y->message);
 }
 
 /* Those behind `before`, as Kubernetes sorts them. */
-static void sort_faults(struct kube_faults *faults, struct kube_fault *before)
+static void sort_faults(struct kube_field_errors *errors, struct kube_field_error *before)
 {
-    struct kube_fault *list[KUBE_FAULTS_MAX] = {NULL},
-                      **at = before ? &before->next : &faults->first;
+    struct kube_field_error *list[KUBE_FIELD_ERRORS_MAX] = {NULL},
+                            **at = before ? &before->next : &errors->first;
     size_t count = 0;
-    for (struct kube_fault *fault = *at; fault; fault = fault->next)
+    for (struct kube_field_error *fault = *at; fault; fault = fault->next)
         list[count++] = fault;
     qsort(list, count, sizeof(list[0]), fault_order);
     for (size_t i = 0; i < count; i++) {
-        *at = faults->last = list[i];
+        *at = errors->last = list[i];
         at = &list[i]->next;
     }
     *at = NULL;
 }
 
 /* Once, however many versions it is true of. */
-static void add_warning(struct check *c, struct buf *warning, const char *text, struct slice more)
+static void add_warning(struct definition_check *c, struct buf *warning, const char *text,
+                        struct slice more)
 {
     if (warning->len && memmem(warning->ptr, warning->len, text, strlen(text)))
         return;
     if (warning->len && buf_append_text(warning, "; ") != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
     if (buf_append_format(warning, "%s%.*s", text, SLICE_ARGS(more)) != ST_OK)
-        c->faults->no_memory = true;
+        c->errors->no_memory = true;
 }
 
-static void check_compiled(struct check *c, const struct json_node *schema, struct buf *warning)
+static void check_compiled(struct definition_check *c, const struct json_node *schema,
+                           struct buf *warning)
 {
     const struct schema *compiled;
     struct schema_traits traits = {0};
@@ -524,19 +648,19 @@ static void check_compiled(struct check *c, const struct json_node *schema, stru
         add_warning(c, warning, "unrecognized format ", traits.odd_format);
 }
 
-void check_schema(struct check *c, const struct json_node *schema, bool has_status,
+void check_schema(struct definition_check *c, const struct json_node *schema, bool has_status,
                   struct buf *warning)
 {
     size_t before = check_enter(c, ".openAPIV3Schema");
-    struct kube_fault *last = c->faults->last;
+    struct kube_field_error *last = c->errors->last;
     if (has_status)
         check_root(c, schema);
     if (check_is_true(schema, "nullable"))
         check_forbidden(c, "nullable", "nullable cannot be true at the root");
-    struct kube_fault *outer = c->faults->last;
+    struct kube_field_error *outer = c->errors->last;
     check_structural(c, schema, LEVEL_ROOT);
-    sort_faults(c->faults, outer);
-    if (c->faults->last == last)
+    sort_faults(c->errors, outer);
+    if (c->errors->last == last)
         check_compiled(c, schema, warning);
     check_openapi(c, schema, true, NULL);
     check_leave(c, before);

@@ -76,13 +76,13 @@ static bool is_moment(struct slice text)
 
 static bool is_short_name(struct slice text)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     return text.len && dns_label_valid(text, why);
 }
 
 static bool is_long_name(struct slice text)
 {
-    char why[NAME_FAULT_BYTES];
+    char why[NAME_ERROR_BYTES];
     return text.len && subdomain_valid(text, why);
 }
 

@@ -13,13 +13,13 @@
 struct compiler {
     struct arena *arena;  /* of what stays */
     struct arena scratch; /* of what is needed meanwhile */
-    struct hash_map made; /* struct piece by its bytes */
+    struct hash_map made; /* struct schema_part by its bytes */
     struct patterns *patterns;
     struct schema_traits *traits;
     struct error *error;
 };
 
-struct piece {
+struct schema_part {
     struct slice bytes;
     const struct json_node *node; /* of a text that was read as JSON */
 };
@@ -38,29 +38,29 @@ static const struct schema_more nothing_more = {
 
 static struct slice piece_key(const void *value)
 {
-    return ((const struct piece *)value)->bytes;
+    return ((const struct schema_part *)value)->bytes;
 }
 
-static enum status find_piece(struct compiler *c, struct slice bytes, struct piece **ret_piece)
+static enum status find_part(struct compiler *c, struct slice bytes, struct schema_part **ret_piece)
 {
-    struct piece *piece = hash_map_get(&c->made, bytes);
+    struct schema_part *part = hash_map_get(&c->made, bytes);
     void *replaced;
-    if (!piece) {
-        piece = arena_calloc(&c->scratch, 1, sizeof(*piece));
-        if (!piece)
+    if (!part) {
+        part = arena_calloc(&c->scratch, 1, sizeof(*part));
+        if (!part)
             return ST_NOMEM;
-        TRY(arena_dup(c->arena, bytes, &piece->bytes));
-        TRY(hash_map_put(&c->made, piece, &replaced));
+        TRY(arena_dup(c->arena, bytes, &part->bytes));
+        TRY(hash_map_put(&c->made, part, &replaced));
     }
-    *ret_piece = piece;
+    *ret_piece = part;
     return ST_OK;
 }
 
 static enum status keep(struct compiler *c, const void *bytes, size_t len, const void **ret_kept)
 {
-    struct piece *piece;
-    TRY(find_piece(c, slice_of(bytes, len), &piece));
-    *ret_kept = piece->bytes.ptr;
+    struct schema_part *part;
+    TRY(find_part(c, slice_of(bytes, len), &part));
+    *ret_kept = part->bytes.ptr;
     return ST_OK;
 }
 
@@ -78,15 +78,15 @@ static enum status keep_value(struct compiler *c, const struct json_node *node,
                               const struct json_node **ret_value)
 {
     AUTO(buf_fini) struct buf json = {0};
-    struct piece *piece;
+    struct schema_part *part;
     TRY(json_tree_write(node, &json));
-    TRY(find_piece(c, buf_slice(&json), &piece));
-    if (!piece->node) {
+    TRY(find_part(c, buf_slice(&json), &part));
+    if (!part->node) {
         struct json_node *read;
-        TRY(json_tree_read(c->arena, piece->bytes, &read, c->error));
-        piece->node = read;
+        TRY(json_tree_read(c->arena, part->bytes, &read, c->error));
+        part->node = read;
     }
-    *ret_value = piece->node;
+    *ret_value = part->node;
     return ST_OK;
 }
 

@@ -16,7 +16,7 @@
 #define VIGIL_KUBE_CUSTOM_SCHEMA_STRUCTURAL_H
 
 #include "codec/json/tree.h"
-#include "kube/status/faults.h"
+#include "kube/status/field_errors.h"
 
 enum { SCHEMA_STEPS_MAX = 4 << 20, SCHEMA_EFFORT_MAX = 1 << 20 };
 
@@ -128,13 +128,13 @@ enum status schema_default(struct arena *arena, const struct schema *schema,
  */
 void schema_validate(const struct schema *schema, const struct json_node *value,
                      const struct json_node *old, struct slice path, struct arena *arena,
-                     struct kube_faults *faults);
+                     struct kube_field_errors *errors);
 /* The same, for one of many: takes what it costs from *steps; SCHEMA_STEPS_MAX to begin with. */
 void schema_validate_within(const struct schema *schema, const struct json_node *value,
                             const struct json_node *old, struct slice path, struct arena *arena,
-                            int64_t *steps, struct kube_faults *faults);
+                            int64_t *steps, struct kube_field_errors *errors);
 /* Lists that are sets and maps have no item twice, and embedded resources say what they are. */
 void schema_validate_lists(const struct schema *schema, const struct json_node *value,
-                           struct arena *arena, struct kube_faults *faults);
+                           struct arena *arena, struct kube_field_errors *errors);
 
 #endif

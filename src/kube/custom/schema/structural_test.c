@@ -41,16 +41,16 @@ static const char *fault_of(const char *schema, const char *value, char text[512
 {
     struct bench b;
     set_up(&b, schema);
-    struct kube_faults faults = {.arena = &b.arena};
+    struct kube_field_errors errors = {.arena = &b.arena};
     struct json_node *node = read_json(&b, value);
-    schema_validate(b.schema, node, NULL, SLICE_EMPTY, &b.arena, &faults);
-    schema_validate_lists(b.schema, node, &b.arena, &faults);
-    assert_false(faults.no_memory);
-    assert_true(faults.count <= 1);
+    schema_validate(b.schema, node, NULL, SLICE_EMPTY, &b.arena, &errors);
+    schema_validate_lists(b.schema, node, &b.arena, &errors);
+    assert_false(errors.no_memory);
+    assert_true(errors.count <= 1);
     text[0] = '\0';
-    if (faults.count)
-        snprintf(text, 512, "%.*s: %.*s", SLICE_ARGS(faults.first->field),
-                 SLICE_ARGS(faults.first->message));
+    if (errors.count)
+        snprintf(text, 512, "%.*s: %.*s", SLICE_ARGS(errors.first->field),
+                 SLICE_ARGS(errors.first->message));
     arena_fini(&b.arena);
     return text;
 }
@@ -184,14 +184,14 @@ static void what_has_not_changed_is_not_held_against_anyone(void **state)
     (void)state;
     set_up(&b, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"maximum\":1},"
                "\"b\":{\"type\":\"integer\",\"maximum\":1}}}");
-    struct kube_faults faults = {.arena = &b.arena};
+    struct kube_field_errors errors = {.arena = &b.arena};
     struct json_node *old = read_json(&b, "{\"a\":5,\"b\":1}");
     schema_validate(b.schema, read_json(&b, "{\"a\":5,\"b\":0}"), old, SLICE_EMPTY, &b.arena,
-                    &faults);
-    assert_int_equal(faults.count, 0);
+                    &errors);
+    assert_int_equal(errors.count, 0);
     schema_validate(b.schema, read_json(&b, "{\"a\":6,\"b\":0}"), old, SLICE_EMPTY, &b.arena,
-                    &faults);
-    assert_int_equal(faults.count, 1);
+                    &errors);
+    assert_int_equal(errors.count, 1);
     arena_fini(&b.arena);
 }
 
@@ -211,13 +211,13 @@ static void a_costly_schema_is_given_up(void **state)
     assert_int_equal(buf_append(&schema, slice_of("]}}", 4)), ST_OK);
     assert_int_equal(buf_append(&value, slice_of("]", 2)), ST_OK);
     set_up(&b, (const char *)schema.ptr);
-    struct kube_faults faults = {.arena = &b.arena};
+    struct kube_field_errors errors = {.arena = &b.arena};
     struct json_node *node = read_json(&b, (const char *)value.ptr);
     struct arena scratch;
     arena_init(&scratch, NULL, 0, 256 << 20);
-    schema_validate(b.schema, node, NULL, SLICE_EMPTY, &scratch, &faults);
-    assert_int_equal(faults.count, 1);
-    assert_non_null(strstr((const char *)faults.first->message.ptr, "too long to check"));
+    schema_validate(b.schema, node, NULL, SLICE_EMPTY, &scratch, &errors);
+    assert_int_equal(errors.count, 1);
+    assert_non_null(strstr((const char *)errors.first->message.ptr, "too long to check"));
     arena_fini(&scratch);
     arena_fini(&b.arena);
     buf_fini(&schema);
@@ -238,10 +238,10 @@ static void a_share_that_ends_in_the_last_check_is_told(void **state)
         if (i)
             ((struct json_node *)wide.more->values)->count = SCHEMA_STEPS_MAX;
         arena_init(&scratch, NULL, 0, 1 << 20);
-        struct kube_faults faults = {.arena = &b.arena};
-        schema_validate(&wide, read_json(&b, "{}"), NULL, SLICE_EMPTY, &scratch, &faults);
-        assert_int_equal(faults.count, 1);
-        assert_non_null(strstr((const char *)faults.first->message.ptr, "too long to check"));
+        struct kube_field_errors errors = {.arena = &b.arena};
+        schema_validate(&wide, read_json(&b, "{}"), NULL, SLICE_EMPTY, &scratch, &errors);
+        assert_int_equal(errors.count, 1);
+        assert_non_null(strstr((const char *)errors.first->message.ptr, "too long to check"));
         arena_fini(&scratch);
         arena_fini(&b.arena);
     }

@@ -11,18 +11,18 @@
 #include <stdlib.h>
 
 /* A place in the value, without being written down until somebody has to be told. */
-struct place {
-    const struct place *up;
+struct value_path {
+    const struct value_path *up;
     struct slice key;
     size_t index;
     bool is_item;
     const struct json_node *old; /* what was there; NULL: nothing, or nobody knows which */
 };
 
-struct run {
+struct validation {
     struct arena *arena;
     struct slice root; /* stands before places in `field`, and not in messages */
-    struct kube_faults *faults;
+    struct kube_field_errors *errors;
     size_t matches; /* checks that were made: of several alternatives the one with most is told */
     int64_t steps;
     bool gave_up;
@@ -31,12 +31,12 @@ struct run {
 
 enum { FAULT_STEPS = 64 };
 
-static void validate(struct run *r, const struct schema *s, const struct json_node *value,
-                     const struct place *at);
+static void validate(struct validation *r, const struct schema *s, const struct json_node *value,
+                     const struct value_path *at);
 
 /* -- Telling -- */
 
-static enum status append_place(const struct place *at, struct buf *to)
+static enum status append_place(const struct value_path *at, struct buf *to)
 {
     if (!at->up)
         return ST_OK;
@@ -47,7 +47,7 @@ static enum status append_place(const struct place *at, struct buf *to)
 }
 
 /* The field of a cause: "status.a", or what Go has for no place at all. */
-static enum status append_field(const struct run *r, struct slice place, struct buf *to)
+static enum status append_field(const struct validation *r, struct slice place, struct buf *to)
 {
     TRY(buf_append(to, r->root));
     if (place.len)
@@ -58,63 +58,65 @@ static enum status append_field(const struct run *r, struct slice place, struct 
 
 /* One more fault was found, and is paid for. True: so many have been told that it is not, and needs
  * no text. */
-static bool is_one_too_many(struct run *r)
+static bool is_one_too_many(struct validation *r)
 {
     r->steps -= FAULT_STEPS;
-    return r->faults->count >= KUBE_FAULTS_MAX;
+    return r->errors->count >= KUBE_FIELD_ERRORS_MAX;
 }
 
 /* text: what stands behind the place; NULL: the message is what is said of the value alone. */
-static void tell(struct run *r, const struct place *at, const char *reason, struct slice said,
-                 const char *text)
+static void report(struct validation *r, const struct value_path *at, const char *reason,
+                   struct slice said, const char *text)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     if (is_one_too_many(r))
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
         return;
     }
     if (text)
-        kube_faults_add(r->faults, reason, buf_slice(&field), "%.*s: %.*s in body %s",
-                        SLICE_ARGS(said), SLICE_ARGS(buf_slice(&place)), text);
+        kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s: %.*s in body %s",
+                              SLICE_ARGS(said), SLICE_ARGS(buf_slice(&place)), text);
     else
-        kube_faults_add(r->faults, reason, buf_slice(&field), "%.*s", SLICE_ARGS(said));
+        kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s", SLICE_ARGS(said));
 }
 
-static void tell_invalid(struct run *r, const struct place *at, const struct json_node *value,
-                         const char *text)
+static void report_invalid(struct validation *r, const struct value_path *at,
+                           const struct json_node *value, const char *text)
 {
     AUTO(buf_fini) struct buf said = {0};
     if (is_one_too_many(r))
         return;
     if (buf_append_text(&said, "Invalid value: ") != ST_OK ||
         go_value_append(value, r->arena, &said) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        tell(r, at, "FieldValueInvalid", buf_slice(&said), text);
+        report(r, at, "FieldValueInvalid", buf_slice(&said), text);
 }
 
-static void tell_count(struct run *r, const struct place *at, size_t count, const char *text)
+static void report_count(struct validation *r, const struct value_path *at, size_t count,
+                         const char *text)
 {
     char said[64];
     snprintf(said, sizeof(said), "Invalid value: %zu", count);
-    tell(r, at, "FieldValueInvalid", slice_from_text(said), text);
+    report(r, at, "FieldValueInvalid", slice_from_text(said), text);
 }
 
 /* Said of the whole, without a field of its own. */
-static void tell_composite(struct run *r, const struct place *at, const char *what)
+static void report_composite(struct validation *r, const struct value_path *at, const char *what)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     if (is_one_too_many(r))
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
-                        "Invalid value: \"\": \"%.*s\" %s", SLICE_ARGS(buf_slice(&place)), what);
+        kube_field_errors_add(r->errors, "FieldValueInvalid", buf_slice(&field),
+                              "Invalid value: \"\": \"%.*s\" %s", SLICE_ARGS(buf_slice(&place)),
+                              what);
 }
 
 /* -- Types -- */
@@ -157,23 +159,24 @@ static unsigned type_of(const struct json_node *value)
     }
 }
 
-static void tell_type(struct run *r, const struct place *at, const char *wanted, const char *has)
+static void report_type(struct validation *r, const struct value_path *at, const char *wanted,
+                        const char *has)
 {
     char text[192], said[64];
     snprintf(said, sizeof(said), "Invalid value: \"%s\"", has);
     snprintf(text, sizeof(text), "must be of type %s: \"%s\"", wanted, has);
-    tell(r, at, "FieldValueTypeInvalid", slice_from_text(said), text);
+    report(r, at, "FieldValueTypeInvalid", slice_from_text(said), text);
 }
 
-static void check_type(struct run *r, const struct schema *s, const struct json_node *value,
-                       const struct place *at)
+static void check_type(struct validation *r, const struct schema *s, const struct json_node *value,
+                       const struct value_path *at)
 {
     char wanted[64], has[64] = "null";
     int64_t whole;
     types_text(s->types, wanted);
     if (value->type == JSON_TYPE_NULL) {
         if (s->types && !s->nullable)
-            tell_type(r, at, wanted, has);
+            report_type(r, at, wanted, has);
         else
             r->matches++;
         return;
@@ -184,7 +187,7 @@ static void check_type(struct run *r, const struct schema *s, const struct json_
         (type == SCHEMA_NUMBER && s->types & SCHEMA_INTEGER && json_node_int(value, &whole));
     types_text(type, has);
     if (!fits)
-        tell_type(r, at, wanted, has);
+        report_type(r, at, wanted, has);
     else
         r->matches++;
 }
@@ -192,72 +195,73 @@ static void check_type(struct run *r, const struct schema *s, const struct json_
 /* -- Several schemas for one value -- */
 
 /* Validates apart; what was found is in *ret_faults. Returns how many checks were made. */
-static size_t try_schema(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at, struct kube_faults *ret_faults)
+static size_t try_schema(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at,
+                         struct kube_field_errors *ret_faults)
 {
-    struct kube_faults *outer = r->faults;
+    struct kube_field_errors *outer = r->errors;
     size_t matches = r->matches;
-    *ret_faults = (struct kube_faults){.arena = r->arena};
-    r->faults = ret_faults;
+    *ret_faults = (struct kube_field_errors){.arena = r->arena};
+    r->errors = ret_faults;
     r->matches = 0;
     validate(r, s, value, at);
     size_t made = r->matches;
-    r->faults = outer;
+    r->errors = outer;
     r->matches = matches;
     outer->no_memory |= ret_faults->no_memory;
     return made;
 }
 
-static void merge(struct run *r, struct kube_faults *from, size_t matches)
+static void merge(struct validation *r, struct kube_field_errors *from, size_t matches)
 {
     r->matches += matches;
     if (!from->first)
         return;
-    if (r->faults->last)
-        r->faults->last->next = from->first;
+    if (r->errors->last)
+        r->errors->last->next = from->first;
     else
-        r->faults->first = from->first;
-    r->faults->last = from->last;
-    r->faults->count += from->count;
+        r->errors->first = from->first;
+    r->errors->last = from->last;
+    r->errors->count += from->count;
 }
 
 struct best {
-    struct kube_faults faults;
+    struct kube_field_errors errors;
     size_t matches;
     bool set;
 };
 
-static void check_any_of(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void check_any_of(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at)
 {
     struct best best = {0};
     for (size_t i = 0; i < s->more->any_of.count; i++) {
-        struct kube_faults faults;
-        size_t matches = try_schema(r, s->more->any_of.schemas[i], value, at, &faults);
-        if (!faults.count) {
+        struct kube_field_errors errors;
+        size_t matches = try_schema(r, s->more->any_of.schemas[i], value, at, &errors);
+        if (!errors.count) {
             r->matches += matches;
             return;
         }
         if (!best.set || matches > best.matches)
-            best = (struct best){faults, matches, true};
+            best = (struct best){errors, matches, true};
     }
-    tell_composite(r, at, "must validate at least one schema (anyOf)");
-    merge(r, &best.faults, best.matches);
+    report_composite(r, at, "must validate at least one schema (anyOf)");
+    merge(r, &best.errors, best.matches);
 }
 
-static void check_one_of(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void check_one_of(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at)
 {
     struct best best = {0};
     char text[128];
     size_t valid = 0, matches_of_first = 0;
     for (size_t i = 0; i < s->more->one_of.count; i++) {
-        struct kube_faults faults;
-        size_t matches = try_schema(r, s->more->one_of.schemas[i], value, at, &faults);
-        if (!faults.count && !valid++)
+        struct kube_field_errors errors;
+        size_t matches = try_schema(r, s->more->one_of.schemas[i], value, at, &errors);
+        if (!errors.count && !valid++)
             matches_of_first = matches;
         else if (!valid && (!best.set || matches > best.matches))
-            best = (struct best){faults, matches, true};
+            best = (struct best){errors, matches, true};
     }
     if (valid == 1) {
         r->matches += matches_of_first;
@@ -269,29 +273,29 @@ static void check_one_of(struct run *r, const struct schema *s, const struct jso
         snprintf(text + len, sizeof(text) - len, "%zu valid alternatives", valid);
     else
         snprintf(text + len, sizeof(text) - len, "none valid");
-    tell_composite(r, at, text);
+    report_composite(r, at, text);
     if (!valid)
-        merge(r, &best.faults, best.matches);
+        merge(r, &best.errors, best.matches);
 }
 
-static void check_all_of(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void check_all_of(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at)
 {
     size_t valid = 0;
     for (size_t i = 0; i < s->more->all_of.count; i++) {
-        struct kube_faults faults;
-        size_t matches = try_schema(r, s->more->all_of.schemas[i], value, at, &faults);
-        valid += !faults.count;
-        merge(r, &faults, matches);
+        struct kube_field_errors errors;
+        size_t matches = try_schema(r, s->more->all_of.schemas[i], value, at, &errors);
+        valid += !errors.count;
+        merge(r, &errors, matches);
     }
     if (valid != s->more->all_of.count)
-        tell_composite(r, at,
-                       valid ? "must validate all the schemas (allOf)"
-                             : "must validate all the schemas (allOf). None validated");
+        report_composite(r, at,
+                         valid ? "must validate all the schemas (allOf)"
+                               : "must validate all the schemas (allOf). None validated");
 }
 
-static void check_composites(struct run *r, const struct schema *s, const struct json_node *value,
-                             const struct place *at)
+static void check_composites(struct validation *r, const struct schema *s,
+                             const struct json_node *value, const struct value_path *at)
 {
     if (s->more->any_of.count)
         check_any_of(r, s, value, at);
@@ -300,28 +304,28 @@ static void check_composites(struct run *r, const struct schema *s, const struct
     if (s->more->all_of.count)
         check_all_of(r, s, value, at);
     if (s->more->not ) {
-        struct kube_faults faults;
-        (void)try_schema(r, s->more->not, value, at, &faults);
-        if (!faults.count)
-            tell_composite(r, at, "must not validate the schema (not)");
+        struct kube_field_errors errors;
+        (void)try_schema(r, s->more->not, value, at, &errors);
+        if (!errors.count)
+            report_composite(r, at, "must not validate the schema (not)");
     }
     r->matches++;
 }
 
 /* -- Strings -- */
 
-static void tell_pattern(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void report_pattern(struct validation *r, const struct schema *s,
+                           const struct json_node *value, const struct value_path *at)
 {
     AUTO(buf_fini) struct buf text = {0};
     if (buf_append_format(&text, "should match '%.*s'%c", SLICE_ARGS(s->more->pattern), 0) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        tell_invalid(r, at, value, (const char *)text.ptr);
+        report_invalid(r, at, value, (const char *)text.ptr);
 }
 
 /* False: there is no telling, because it would take too long. */
-static bool matches_regex(struct run *r, const struct regex *regex, struct slice text,
+static bool matches_regex(struct validation *r, const struct regex *regex, struct slice text,
                           bool *ret_matches)
 {
     enum regex_result result = regex_match(regex, text, &r->scratch, &r->steps);
@@ -338,47 +342,48 @@ static size_t rune_count(struct slice text)
     return count;
 }
 
-static void tell_too_long(struct run *r, const struct place *at, int64_t max)
+static void report_too_long(struct validation *r, const struct value_path *at, int64_t max)
 {
     char said[64];
     snprintf(said, sizeof(said), "Too long: may not be more than %lld byte%s", (long long)max,
              max == 1 ? "" : "s");
-    tell(r, at, "FieldValueTooLong", slice_from_text(said), NULL);
+    report(r, at, "FieldValueTooLong", slice_from_text(said), NULL);
 }
 
-static void check_string(struct run *r, const struct schema *s, const struct json_node *value,
-                         struct slice text, const struct place *at)
+static void check_string(struct validation *r, const struct schema *s,
+                         const struct json_node *value, struct slice text,
+                         const struct value_path *at)
 {
     char said[96];
     bool matches = true;
     int64_t length = (int64_t)rune_count(text);
     r->steps -= (int64_t)text.len / 16;
     if (s->more->max_length >= 0 && length > s->more->max_length) {
-        tell_too_long(r, at, s->more->max_length);
+        report_too_long(r, at, s->more->max_length);
     } else if (length < s->more->min_length) {
         snprintf(said, sizeof(said), "should be at least %lld chars long",
                  (long long)s->more->min_length);
-        tell_invalid(r, at, value, said);
+        report_invalid(r, at, value, said);
     } else if (s->more->regex && matches_regex(r, s->more->regex, text, &matches) && !matches) {
-        tell_pattern(r, s, value, at);
+        report_pattern(r, s, value, at);
     }
 }
 
-static void tell_format(struct run *r, const struct schema *s, struct slice value,
-                        const struct place *at)
+static void report_format(struct validation *r, const struct schema *s, struct slice value,
+                          const struct value_path *at)
 {
     AUTO(buf_fini) struct buf said = {0};
     AUTO(buf_fini) struct buf text = {0};
     if (buf_append_text(&said, "Invalid value: ") != ST_OK || go_quote(value, &said) != ST_OK ||
         buf_append_format(&text, "must be of type %.*s: ", SLICE_ARGS(s->more->format)) != ST_OK ||
         go_quote(value, &text) != ST_OK || buf_append(&text, slice_of("", 1)) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        tell(r, at, "FieldValueTypeInvalid", buf_slice(&said), (const char *)text.ptr);
+        report(r, at, "FieldValueTypeInvalid", buf_slice(&said), (const char *)text.ptr);
 }
 
-static void check_format(struct run *r, const struct schema *s, struct slice text,
-                         const struct place *at)
+static void check_format(struct validation *r, const struct schema *s, struct slice text,
+                         const struct value_path *at)
 {
     bool fits = true;
     if (s->more->shape && !matches_regex(r, s->more->shape, text, &fits))
@@ -386,7 +391,7 @@ static void check_format(struct run *r, const struct schema *s, struct slice tex
     if (fits && s->more->checks && s->more->checks->check)
         fits = s->more->checks->check(text);
     if (!fits)
-        tell_format(r, s, text, at);
+        report_format(r, s, text, at);
 }
 
 /* -- Numbers -- */
@@ -400,14 +405,14 @@ static double number_of(const struct json_node *value)
     return strtod(digits, NULL);
 }
 
-static void tell_bound(struct run *r, const struct json_node *value, const struct place *at,
-                       const char *what, double bound)
+static void report_bound(struct validation *r, const struct json_node *value,
+                         const struct value_path *at, const char *what, double bound)
 {
     char text[128], number[GO_FLOAT_BYTES];
     if (type_of(value) == SCHEMA_INTEGER && bound < 9e15 && bound > -9e15)
         bound = (double)(int64_t)bound;
     snprintf(text, sizeof(text), "should be %s %s", what, go_float(bound, number));
-    tell_invalid(r, at, value, text);
+    report_invalid(r, at, value, text);
 }
 
 static bool is_multiple(const struct json_node *value, double of)
@@ -421,87 +426,91 @@ static bool is_multiple(const struct json_node *value, double of)
     return off < 1e-9 && off > -1e-9;
 }
 
-static void tell_range(struct run *r, const struct schema *s, const struct place *at)
+static void report_range(struct validation *r, const struct schema *s, const struct value_path *at)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     char type[64];
     types_text(s->types, type);
     if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
-                        "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s",
-                        type, s->more->format.len ? "with format " : "(default format)",
-                        SLICE_ARGS(s->more->format), SLICE_ARGS(buf_slice(&place)));
+        kube_field_errors_add(
+            r->errors, "FieldValueInvalid", buf_slice(&field),
+            "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s", type,
+            s->more->format.len ? "with format " : "(default format)", SLICE_ARGS(s->more->format),
+            SLICE_ARGS(buf_slice(&place)));
 }
 
-static void check_number(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void check_number(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at)
 {
     double number = number_of(value);
     bool small = slice_equal(s->more->format, SLICE_LITERAL("int32"));
     int64_t whole;
     if (s->types == SCHEMA_INTEGER &&
         (!json_node_int(value, &whole) || (small && (whole > INT32_MAX || whole < INT32_MIN))))
-        tell_range(r, s, at);
+        report_range(r, s, at);
     if (s->more->has_multiple && !is_multiple(value, s->more->multiple_of))
-        tell_bound(r, value, at, "a multiple of", s->more->multiple_of);
+        report_bound(r, value, at, "a multiple of", s->more->multiple_of);
     if (s->more->has_minimum &&
         (number < s->more->minimum || (s->more->exclusive_minimum && number == s->more->minimum)))
-        tell_bound(r, value, at,
-                   s->more->exclusive_minimum ? "greater than" : "greater than or equal to",
-                   s->more->minimum);
+        report_bound(r, value, at,
+                     s->more->exclusive_minimum ? "greater than" : "greater than or equal to",
+                     s->more->minimum);
     if (s->more->has_maximum &&
         (number > s->more->maximum || (s->more->exclusive_maximum && number == s->more->maximum)))
-        tell_bound(r, value, at, s->more->exclusive_maximum ? "less than" : "less than or equal to",
-                   s->more->maximum);
+        report_bound(r, value, at,
+                     s->more->exclusive_maximum ? "less than" : "less than or equal to",
+                     s->more->maximum);
     r->matches++;
 }
 
 /* -- Arrays, objects, enums -- */
 
-static void tell_too_many(struct run *r, const struct place *at, size_t has, int64_t max)
+static void report_too_many(struct validation *r, const struct value_path *at, size_t has,
+                            int64_t max)
 {
     char said[96];
     snprintf(said, sizeof(said), "Too many: %zu: must have at most %lld item%s", has,
              (long long)max, max == 1 ? "" : "s");
-    tell(r, at, "FieldValueTooMany", slice_from_text(said), NULL);
+    report(r, at, "FieldValueTooMany", slice_from_text(said), NULL);
 }
 
-static void check_array(struct run *r, const struct schema *s, const struct json_node *value,
-                        const struct place *at)
+static void check_array(struct validation *r, const struct schema *s, const struct json_node *value,
+                        const struct value_path *at)
 {
     char text[96];
     size_t index = 0;
     for (const struct json_node *item = value->first; s->items && item && !r->gave_up;
          item = item->next) {
-        struct place place = {.up = at, .index = index, .is_item = true};
+        struct value_path place = {.up = at, .index = index, .is_item = true};
         validate(r, s->items, item, &place);
         index++;
     }
     if ((int64_t)value->count < s->more->min_items) {
         snprintf(text, sizeof(text), "should have at least %lld items",
                  (long long)s->more->min_items);
-        tell_count(r, at, value->count, text);
+        report_count(r, at, value->count, text);
     }
     if (s->more->max_items >= 0 && (int64_t)value->count > s->more->max_items)
-        tell_too_many(r, at, value->count, s->more->max_items);
+        report_too_many(r, at, value->count, s->more->max_items);
     r->matches++;
 }
 
-static void check_required(struct run *r, const struct schema *s, const struct json_node *object,
-                           const struct place *at)
+static void check_required(struct validation *r, const struct schema *s,
+                           const struct json_node *object, const struct value_path *at)
 {
     r->steps -= (int64_t)s->required.count;
     for (size_t i = 0; i < s->required.count && r->steps > 0; i++) {
-        struct place place = {.up = at, .key = s->required.names[i]};
+        struct value_path place = {.up = at, .key = s->required.names[i]};
         if (!json_node_member(object, s->required.names[i]))
-            tell(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"), NULL);
+            report(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"), NULL);
     }
 }
 
-static void tell_forbidden(struct run *r, const struct json_node *member, const struct place *at)
+static void report_forbidden(struct validation *r, const struct json_node *member,
+                             const struct value_path *at)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
@@ -510,20 +519,20 @@ static void tell_forbidden(struct run *r, const struct json_node *member, const 
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
         go_quote(member->key, &key) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        kube_faults_add(r->faults, "FieldValueInvalid", buf_slice(&field),
-                        "Invalid value: %.*s: %.*s.%.*s in body is a forbidden property",
-                        SLICE_ARGS(buf_slice(&key)), SLICE_ARGS(buf_slice(&place)),
-                        SLICE_ARGS(member->key));
+        kube_field_errors_add(r->errors, "FieldValueInvalid", buf_slice(&field),
+                              "Invalid value: %.*s: %.*s.%.*s in body is a forbidden property",
+                              SLICE_ARGS(buf_slice(&key)), SLICE_ARGS(buf_slice(&place)),
+                              SLICE_ARGS(member->key));
 }
 
-static void check_members(struct run *r, const struct schema *s, const struct json_node *object,
-                          const struct place *at)
+static void check_members(struct validation *r, const struct schema *s,
+                          const struct json_node *object, const struct value_path *at)
 {
     for (const struct json_node *member = object->first; member && !r->gave_up;
          member = member->next) {
-        struct place place = {
+        struct value_path place = {
             .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
         const struct schema *property = schema_property(s, member->key);
         r->steps--;
@@ -532,26 +541,26 @@ static void check_members(struct run *r, const struct schema *s, const struct js
         else if (s->additional)
             validate(r, s->additional, member, &place);
         else if (s->additional_given && !s->additional_allowed)
-            tell_forbidden(r, member, at);
+            report_forbidden(r, member, at);
     }
 }
 
-static void check_object(struct run *r, const struct schema *s, const struct json_node *value,
-                         const struct place *at)
+static void check_object(struct validation *r, const struct schema *s,
+                         const struct json_node *value, const struct value_path *at)
 {
     char text[96];
     if ((int64_t)value->count < s->more->min_properties) {
         snprintf(text, sizeof(text), "should have at least %lld properties",
                  (long long)s->more->min_properties);
-        tell_count(r, at, value->count, text);
+        report_count(r, at, value->count, text);
     }
     if (s->more->max_properties >= 0 && (int64_t)value->count > s->more->max_properties)
-        tell_too_many(r, at, value->count, s->more->max_properties);
+        report_too_many(r, at, value->count, s->more->max_properties);
     check_members(r, s, value, at);
     check_required(r, s, value, at);
 }
 
-static enum status append_supported(struct run *r, const struct schema *s,
+static enum status append_supported(struct validation *r, const struct schema *s,
                                     const struct json_node *value, struct buf *to)
 {
     TRY(buf_append_text(to, "Unsupported value: "));
@@ -571,8 +580,8 @@ static enum status append_supported(struct run *r, const struct schema *s,
     return ST_OK;
 }
 
-static void check_enum(struct run *r, const struct schema *s, const struct json_node *value,
-                       const struct place *at)
+static void check_enum(struct validation *r, const struct schema *s, const struct json_node *value,
+                       const struct value_path *at)
 {
     AUTO(buf_fini) struct buf said = {0};
     r->steps -= (int64_t)s->more->values->count;
@@ -584,19 +593,19 @@ static void check_enum(struct run *r, const struct schema *s, const struct json_
     if (is_one_too_many(r))
         return;
     if (append_supported(r, s, value, &said) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        tell(r, at, "FieldValueNotSupported", buf_slice(&said), NULL);
+        report(r, at, "FieldValueNotSupported", buf_slice(&said), NULL);
 }
 
 /* -- The whole -- */
 
-static void check_text(struct run *r, const struct schema *s, const struct json_node *value,
-                       const struct place *at)
+static void check_text(struct validation *r, const struct schema *s, const struct json_node *value,
+                       const struct value_path *at)
 {
     struct slice text;
     if (json_node_text(value, r->arena, &text) != ST_OK) {
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
         return;
     }
     check_string(r, s, value, text, at);
@@ -604,8 +613,8 @@ static void check_text(struct run *r, const struct schema *s, const struct json_
         check_format(r, s, text, at);
 }
 
-static void validate(struct run *r, const struct schema *s, const struct json_node *value,
-                     const struct place *at)
+static void validate(struct validation *r, const struct schema *s, const struct json_node *value,
+                     const struct value_path *at)
 {
     if (--r->steps <= 0)
         r->gave_up = true;
@@ -636,23 +645,24 @@ static void validate(struct run *r, const struct schema *s, const struct json_no
 
 void schema_validate_within(const struct schema *schema, const struct json_node *value,
                             const struct json_node *old, struct slice path, struct arena *arena,
-                            int64_t *steps, struct kube_faults *faults)
+                            int64_t *steps, struct kube_field_errors *errors)
 {
-    struct run r = {.arena = arena, .root = path, .faults = faults, .steps = *steps};
+    struct validation r = {.arena = arena, .root = path, .errors = errors, .steps = *steps};
     r.scratch.arena = arena;
-    const struct place root = {.old = old};
+    const struct value_path root = {.old = old};
     validate(&r, schema, value, &root);
     *steps = r.steps;
     if (r.gave_up || r.steps <= 0) /* its last check may have been cut short */
-        kube_faults_add(faults, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
-                        "Invalid value: \"\": it takes too long to check against the schema of "
-                        "its definition");
+        kube_field_errors_add(
+            errors, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
+            "Invalid value: \"\": it takes too long to check against the schema of "
+            "its definition");
 }
 
 void schema_validate(const struct schema *schema, const struct json_node *value,
                      const struct json_node *old, struct slice path, struct arena *arena,
-                     struct kube_faults *faults)
+                     struct kube_field_errors *errors)
 {
     int64_t steps = SCHEMA_STEPS_MAX;
-    schema_validate_within(schema, value, old, path, arena, &steps, faults);
+    schema_validate_within(schema, value, old, path, arena, &steps, errors);
 }

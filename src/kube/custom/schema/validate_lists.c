@@ -4,22 +4,22 @@
 
 #include <stdlib.h>
 
-struct place {
-    const struct place *up;
+struct item_path {
+    const struct item_path *up;
     struct slice key;
     size_t index;
     enum { PLACE_MEMBER, PLACE_ENTRY /* of a map */, PLACE_ITEM } kind;
 };
 
-struct run {
+struct list_validation {
     struct arena *arena;
-    struct kube_faults *faults;
+    struct kube_field_errors *errors;
 };
 
-static void walk(struct run *r, const struct schema *s, const struct json_node *value,
-                 const struct place *at);
+static void walk(struct list_validation *r, const struct schema *s, const struct json_node *value,
+                 const struct item_path *at);
 
-static enum status append_place(const struct place *at, struct buf *to)
+static enum status append_place(const struct item_path *at, struct buf *to)
 {
     if (!at)
         return ST_OK;
@@ -31,32 +31,33 @@ static enum status append_place(const struct place *at, struct buf *to)
     return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
 }
 
-static void tell(struct run *r, const struct place *at, const char *reason, struct slice message)
+static void report(struct list_validation *r, const struct item_path *at, const char *reason,
+                   struct slice message)
 {
     AUTO(buf_fini) struct buf place = {0};
     if (append_place(at, &place) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        kube_faults_add(r->faults, reason, buf_slice(&place), "%.*s", SLICE_ARGS(message));
+        kube_field_errors_add(r->errors, reason, buf_slice(&place), "%.*s", SLICE_ARGS(message));
 }
 
 /* -- Sets and maps -- */
 
-struct entry {
+struct keyed_item {
     struct slice key;
     size_t at;
 };
 
 static int entry_order(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct keyed_item *x = a, *y = b;
     int order = slice_compare(x->key, y->key);
     return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
 static int place_order(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct keyed_item *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -78,8 +79,8 @@ static enum status append_keys(const struct schema *s, const struct json_node *i
 }
 
 /* What tells an item from others, as it is shown. */
-static enum status make_key(struct run *r, const struct schema *s, const struct json_node *item,
-                            struct slice *ret_key)
+static enum status make_key(struct list_validation *r, const struct schema *s,
+                            const struct json_node *item, struct slice *ret_key)
 {
     AUTO(buf_fini) struct buf text = {0};
     if (s->list_type == SCHEMA_LIST_MAP && item->type == JSON_TYPE_OBJECT)
@@ -91,23 +92,24 @@ static enum status make_key(struct run *r, const struct schema *s, const struct 
     return arena_dup(r->arena, buf_slice(&text), ret_key);
 }
 
-static void tell_twice(struct run *r, const struct place *at, const struct entry *entry)
+static void report_twice(struct list_validation *r, const struct item_path *at,
+                         const struct keyed_item *entry)
 {
     AUTO(buf_fini) struct buf message = {0};
-    struct place place = {.up = at, .index = entry->at, .kind = PLACE_ITEM};
+    struct item_path place = {.up = at, .index = entry->at, .kind = PLACE_ITEM};
     if (buf_append_format(&message, "Duplicate value: %.*s",
                           (int)size_min(entry->key.len, GO_SHOWN_BYTES_MAX),
                           (const char *)entry->key.ptr) != ST_OK)
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
     else
-        tell(r, &place, "FieldValueDuplicate", buf_slice(&message));
+        report(r, &place, "FieldValueDuplicate", buf_slice(&message));
 }
 
 /* Of each that comes more than once the second is told, in the order of the list. */
-static void check_unique(struct run *r, const struct schema *s, const struct json_node *array,
-                         const struct place *at)
+static void check_unique(struct list_validation *r, const struct schema *s,
+                         const struct json_node *array, const struct item_path *at)
 {
-    struct entry *entries = arena_calloc(r->arena, array->count, sizeof(*entries));
+    struct keyed_item *entries = arena_calloc(r->arena, array->count, sizeof(*entries));
     size_t count = 0, twice = 0;
     for (const struct json_node *item = array->first; entries && item; item = item->next, count++) {
         entries[count].at = count;
@@ -115,7 +117,7 @@ static void check_unique(struct run *r, const struct schema *s, const struct jso
             entries = NULL;
     }
     if (!entries) {
-        r->faults->no_memory = true;
+        r->errors->no_memory = true;
         return;
     }
     qsort(entries, count, sizeof(*entries), entry_order);
@@ -126,34 +128,35 @@ static void check_unique(struct run *r, const struct schema *s, const struct jso
     }
     qsort(entries, twice, sizeof(*entries), place_order);
     for (size_t i = 0; i < twice; i++)
-        tell_twice(r, at, &entries[i]);
+        report_twice(r, at, &entries[i]);
 }
 
 /* -- Resources within resources -- */
 
-static void check_embedded(struct run *r, const struct json_node *object, const struct place *at)
+static void check_embedded(struct list_validation *r, const struct json_node *object,
+                           const struct item_path *at)
 {
     static const char *const names[] = {"apiVersion", "kind"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct place place = {.up = at, .key = slice_from_text(names[i])};
+        struct item_path place = {.up = at, .key = slice_from_text(names[i])};
         const struct json_node *member = json_node_named(object, names[i]);
         if (!member)
-            tell(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"));
+            report(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"));
         else if (member->type == JSON_TYPE_STRING && !member->text.len)
-            tell(r, &place, "FieldValueInvalid",
-                 SLICE_LITERAL("Invalid value: \"\": must not be empty"));
+            report(r, &place, "FieldValueInvalid",
+                   SLICE_LITERAL("Invalid value: \"\": must not be empty"));
     }
 }
 
 /* -- The tree -- */
 
-static void walk_object(struct run *r, const struct schema *s, const struct json_node *object,
-                        const struct place *at)
+static void walk_object(struct list_validation *r, const struct schema *s,
+                        const struct json_node *object, const struct item_path *at)
 {
     if (s->embedded)
         check_embedded(r, object, at);
     for (const struct json_node *member = object->first; member; member = member->next) {
-        struct place place = {.up = at, .key = member->key};
+        struct item_path place = {.up = at, .key = member->key};
         const struct schema *property = schema_property(s, member->key);
         place.kind = property ? PLACE_MEMBER : PLACE_ENTRY;
         if (!property)
@@ -163,8 +166,8 @@ static void walk_object(struct run *r, const struct schema *s, const struct json
     }
 }
 
-static void walk(struct run *r, const struct schema *s, const struct json_node *value,
-                 const struct place *at)
+static void walk(struct list_validation *r, const struct schema *s, const struct json_node *value,
+                 const struct item_path *at)
 {
     size_t index = 0;
     if (value->type == JSON_TYPE_OBJECT)
@@ -174,15 +177,15 @@ static void walk(struct run *r, const struct schema *s, const struct json_node *
     if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
         check_unique(r, s, value, at);
     for (const struct json_node *item = value->first; s->items && item; item = item->next) {
-        struct place place = {.up = at, .index = index, .kind = PLACE_ITEM};
+        struct item_path place = {.up = at, .index = index, .kind = PLACE_ITEM};
         walk(r, s->items, item, &place);
         index++;
     }
 }
 
 void schema_validate_lists(const struct schema *schema, const struct json_node *value,
-                           struct arena *arena, struct kube_faults *faults)
+                           struct arena *arena, struct kube_field_errors *errors)
 {
-    struct run r = {.arena = arena, .faults = faults};
+    struct list_validation r = {.arena = arena, .errors = errors};
     walk(&r, schema, value, NULL);
 }

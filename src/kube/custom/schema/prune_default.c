@@ -5,8 +5,8 @@
 
 /* -- Unknown fields -- */
 
-struct step {
-    const struct step *up;
+struct prune_step {
+    const struct prune_step *up;
     struct slice key;
     size_t index;
     bool is_item;
@@ -18,7 +18,7 @@ struct pruner {
     size_t count;
 };
 
-static enum status append_path(const struct step *step, struct buf *to)
+static enum status append_path(const struct prune_step *step, struct buf *to)
 {
     if (!step)
         return ST_OK;
@@ -28,9 +28,9 @@ static enum status append_path(const struct step *step, struct buf *to)
     return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(step->key));
 }
 
-static enum status tell(struct pruner *p, const struct step *up, struct slice key)
+static enum status report_unknown(struct pruner *p, const struct prune_step *up, struct slice key)
 {
-    struct step step = {.up = up, .key = key};
+    struct prune_step step = {.up = up, .key = key};
     if (!p->unknown || p->count == SCHEMA_UNKNOWN_MAX)
         return ST_OK;
     return append_path(&step, &p->texts[p->count++]);
@@ -46,14 +46,14 @@ static bool is_meta(struct slice key)
 enum mode { MODE_PLAIN, MODE_ROOT /* of a resource */, MODE_KEEP /* below one that keeps it */ };
 
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
-                         const struct step *up, enum mode mode);
+                         const struct prune_step *up, enum mode mode);
 
 /* A member whose schema is known, or that additional ones share; else it goes or stays. */
 static enum status prune_member(struct pruner *p, const struct schema *schema,
                                 struct json_node *object, struct json_node *member,
-                                const struct step *up, enum mode mode)
+                                const struct prune_step *up, enum mode mode)
 {
-    struct step step = {.up = up, .key = member->key};
+    struct prune_step step = {.up = up, .key = member->key};
     const struct schema *property = schema ? schema_property(schema, member->key) : NULL;
     if (schema && (mode == MODE_ROOT || schema->embedded) && is_meta(member->key))
         return ST_OK;
@@ -63,20 +63,20 @@ static enum status prune_member(struct pruner *p, const struct schema *schema,
         return prune(p, schema->additional, member, &step, MODE_PLAIN);
     if (schema && (schema->preserve_unknown || mode == MODE_KEEP))
         return ST_OK;
-    TRY(tell(p, up, member->key));
+    TRY(report_unknown(p, up, member->key));
     json_node_remove(object, member);
     return ST_OK;
 }
 
 static enum status prune_items(struct pruner *p, const struct schema *schema,
-                               struct json_node *array, const struct step *up, bool keep)
+                               struct json_node *array, const struct prune_step *up, bool keep)
 {
     size_t at = 0;
     const struct schema *items = schema ? schema->items : NULL;
     if (keep && !items)
         return ST_OK;
     for (struct json_node *item = json_node_first(array); item; item = json_node_next(item)) {
-        struct step step = {.up = up, .index = at, .is_item = true};
+        struct prune_step step = {.up = up, .index = at, .is_item = true};
         TRY(prune(p, items, item, &step, keep ? MODE_KEEP : MODE_PLAIN));
         at++;
     }
@@ -96,7 +96,7 @@ static bool is_stray_null(const struct schema *schema, const struct json_node *m
 
 /* schema NULL: nothing may be there. */
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
-                         const struct step *up, enum mode mode)
+                         const struct prune_step *up, enum mode mode)
 {
     struct json_node *next;
     bool keep = schema && (schema->preserve_unknown || mode == MODE_KEEP);

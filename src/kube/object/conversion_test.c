@@ -1,4 +1,4 @@
-#include "kube/object/twin.h"
+#include "kube/object/conversion.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,9 +6,11 @@
 #include <cmocka.h>
 
 static const struct kube_kind event_kind = {
-    .group = "events.k8s.io", .version = "v1", .kind = "Event", .flags = KUBE_TWIN};
-static const struct kube_kind scaler_kind = {
-    .group = "autoscaling", .version = "v1", .kind = "HorizontalPodAutoscaler", .flags = KUBE_TWIN};
+    .group = "events.k8s.io", .version = "v1", .kind = "Event", .flags = KUBE_STORED_CONVERTED};
+static const struct kube_kind scaler_kind = {.group = "autoscaling",
+                                             .version = "v1",
+                                             .kind = "HorizontalPodAutoscaler",
+                                             .flags = KUBE_STORED_CONVERTED};
 
 typedef enum status (*changer)(const struct kube_kind *kind, struct arena *arena,
                                struct json_node *object);
@@ -33,8 +35,8 @@ static void is_changed(changer change, const struct kube_kind *kind, const char 
 /* There and back. */
 static void is_twin(const struct kube_kind *kind, const char *stored, const char *shown)
 {
-    is_changed(kube_twin_show, kind, stored, shown);
-    is_changed(kube_twin_store, kind, shown, stored);
+    is_changed(kube_convert_from_stored, kind, stored, shown);
+    is_changed(kube_convert_to_stored, kind, shown, stored);
 }
 
 static void an_event_has_other_names_for_the_same(void **state)
@@ -102,14 +104,15 @@ static void what_is_of_another_type_stays_as_it_is(void **state)
             const struct kube_kind *kind = which & 1 ? &event_kind : &scaler_kind;
             assert_int_equal(json_tree_read(&arena, slice_from_text(odd[i]), &object, &error),
                              ST_OK);
-            assert_int_equal((which & 2 ? kube_twin_show : kube_twin_store)(kind, &arena, object),
+            assert_int_equal((which & 2 ? kube_convert_from_stored
+                                        : kube_convert_to_stored)(kind, &arena, object),
                              ST_OK);
         }
     }
     assert_int_equal(json_tree_read(&arena, SLICE_LITERAL("[]"), &object, &error), ST_OK);
-    assert_int_equal(kube_twin_show(&event_kind, &arena, object), ST_MALFORMED);
+    assert_int_equal(kube_convert_from_stored(&event_kind, &arena, object), ST_MALFORMED);
     arena_fini(&arena);
-    is_changed(kube_twin_store, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
+    is_changed(kube_convert_to_stored, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
                "{\"kind\":\"DeleteOptions\",\"note\":1}");
 }
 

@@ -1,4 +1,4 @@
-#include "kube/object/twin.h"
+#include "kube/object/conversion.h"
 
 #include <string.h>
 
@@ -30,11 +30,11 @@ static struct json_node *take_out(struct json_node *object, const char *key)
 
 /* -- Events -- */
 
-struct names {
+struct renamed_field {
     const char *stored, *shown;
 };
 
-static const struct names event_names[] = {
+static const struct renamed_field event_names[] = {
     {"involvedObject", "regarding"},
     {"message", "note"},
     {"source", "deprecatedSource"},
@@ -232,7 +232,7 @@ static const struct twin twins[] = {
 static const struct twin *twin_of(const struct kube_kind *kind)
 {
     size_t i = 0;
-    assert(kind->flags & KUBE_TWIN);
+    assert(kind->flags & KUBE_STORED_CONVERTED);
     while (i + 1 < COUNT_OF(twins) && strcmp(twins[i].group, kind->group) != 0)
         i++;
     return &twins[i];
@@ -245,8 +245,8 @@ static bool is_its_own(const struct kube_kind *kind, struct json_node *object)
     return !says || json_node_is_text(says, kind->kind);
 }
 
-enum status kube_twin_show(const struct kube_kind *kind, struct arena *arena,
-                           struct json_node *object)
+enum status kube_convert_from_stored(const struct kube_kind *kind, struct arena *arena,
+                                     struct json_node *object)
 {
     const struct twin *twin = twin_of(kind);
     if (!is_object(object))
@@ -255,8 +255,8 @@ enum status kube_twin_show(const struct kube_kind *kind, struct arena *arena,
     return set_text(arena, object, "apiVersion", slice_from_text(twin->shown));
 }
 
-enum status kube_twin_store(const struct kube_kind *kind, struct arena *arena,
-                            struct json_node *object)
+enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *arena,
+                                   struct json_node *object)
 {
     const struct twin *twin = twin_of(kind);
     if (!is_object(object))

@@ -1,26 +1,27 @@
-#include "kube/apply/atom.h"
+#include "kube/apply/apply_type.h"
 
-static struct atom_type type_of(unsigned kind, const void *of)
+static struct apply_type type_of(unsigned kind, const void *of)
 {
-    struct atom_type type = {.of = of};
+    struct apply_type type = {.of = of};
     type.kind = kind;
     return type;
 }
 
-static const struct atom_type nothing = {.kind = ATOM_NOTHING};
+static const struct apply_type nothing = {.kind = APPLY_TYPE_NOTHING};
 
-static struct atom scalar(enum atom_scalar what)
+static struct apply_rules scalar(enum apply_type_scalar what)
 {
-    return (struct atom){.forms = ATOM_SCALAR, .scalar = what};
+    return (struct apply_rules){.forms = APPLY_TYPE_SCALAR, .scalar = what};
 }
 
-static struct atom anything(bool whole)
+static struct apply_rules anything(bool whole)
 {
-    return (struct atom){.forms = ATOM_MAP | ATOM_SCALAR | ATOM_LIST,
-                         .list_atomic = true,
-                         .map_atomic = whole,
-                         .item = type_of(ATOM_UNTYPED, NULL),
-                         .rest = type_of(whole ? ATOM_UNTYPED : ATOM_DEDUCED, NULL)};
+    return (struct apply_rules){.forms = APPLY_TYPE_MAP | APPLY_TYPE_SCALAR | APPLY_TYPE_LIST,
+                                .list_atomic = true,
+                                .map_atomic = whole,
+                                .item = type_of(APPLY_TYPE_UNTYPED, NULL),
+                                .rest =
+                                    type_of(whole ? APPLY_TYPE_UNTYPED : APPLY_TYPE_DEDUCED, NULL)};
 }
 
 /* -- Built-in types -- */
@@ -32,15 +33,15 @@ static const struct kube_type *metadata_type(void)
     return field ? kube_field_type(field) : NULL;
 }
 
-static struct atom of_message(const struct kube_type *type, bool atomic)
+static struct apply_rules of_message(const struct kube_type *type, bool atomic)
 {
-    struct atom atom = {.forms = ATOM_MAP, .map_atomic = atomic};
+    struct apply_rules rules = {.forms = APPLY_TYPE_MAP, .map_atomic = atomic};
     if (!type->field_count)
-        atom.rest = type_of(ATOM_DEDUCED, NULL);
-    return atom;
+        rules.rest = type_of(APPLY_TYPE_DEDUCED, NULL);
+    return rules;
 }
 
-static struct atom of_value(const struct kube_field *field, enum kube_list_type marked)
+static struct apply_rules of_value(const struct kube_field *field, enum kube_list_type marked)
 {
     const struct kube_type *type = kube_field_type(field);
     switch ((enum kube_value)field->value) {
@@ -49,17 +50,17 @@ static struct atom of_value(const struct kube_field *field, enum kube_list_type 
                                     (type->atomic && marked != KUBE_LIST_GRANULAR));
     case KUBE_VALUE_STRING:
     case KUBE_VALUE_BYTES:
-        return scalar(ATOM_STRING);
+        return scalar(APPLY_TYPE_STRING);
     case KUBE_VALUE_BOOL:
-        return scalar(ATOM_BOOLEAN);
+        return scalar(APPLY_TYPE_BOOLEAN);
     case KUBE_VALUE_INT32:
     case KUBE_VALUE_INT64:
     case KUBE_VALUE_DOUBLE:
-        return scalar(ATOM_NUMERIC);
+        return scalar(APPLY_TYPE_NUMERIC);
     case KUBE_VALUE_TIME:
     case KUBE_VALUE_MICROTIME:
     case KUBE_VALUE_QUANTITY:
-        return scalar(ATOM_ANY);
+        return scalar(APPLY_TYPE_ANY);
     case KUBE_VALUE_RAW:
         return anything(true);
     default:
@@ -68,19 +69,19 @@ static struct atom of_value(const struct kube_field *field, enum kube_list_type 
 }
 
 /* A list whose type says nothing is taken as a whole, unless patches merge it. */
-static struct atom of_list(const struct kube_field *field)
+static struct apply_rules of_list(const struct kube_field *field)
 {
     enum kube_list_type list = kube_field_list_type(field);
     bool merged = list == KUBE_LIST_NONE && field->flags & KUBE_FIELD_MERGE;
-    return (struct atom){
-        .forms = ATOM_LIST,
+    return (struct apply_rules){
+        .forms = APPLY_TYPE_LIST,
         .list_atomic = !merged && list != KUBE_LIST_SET && list != KUBE_LIST_MAP,
         .list_keyed = list == KUBE_LIST_MAP || (merged && kube_field_merge_key(field).len),
-        .item = type_of(ATOM_ITEM, field),
+        .item = type_of(APPLY_TYPE_ITEM, field),
     };
 }
 
-static struct atom of_field(const struct kube_field *field)
+static struct apply_rules of_field(const struct kube_field *field)
 {
     enum kube_list_type marked = kube_field_list_type(field);
     switch ((enum kube_field_shape)field->shape) {
@@ -89,121 +90,123 @@ static struct atom of_field(const struct kube_field *field)
     case KUBE_SHAPE_LIST:
         return of_list(field);
     default:
-        return (struct atom){.forms = ATOM_MAP,
-                             .map_atomic = marked == KUBE_LIST_ATOMIC,
-                             .rest = type_of(ATOM_ITEM, field)};
+        return (struct apply_rules){.forms = APPLY_TYPE_MAP,
+                                    .map_atomic = marked == KUBE_LIST_ATOMIC,
+                                    .rest = type_of(APPLY_TYPE_ITEM, field)};
     }
 }
 
-static struct atom of_item(const struct kube_field *field)
+static struct apply_rules of_item(const struct kube_field *field)
 {
     if (field->shape == KUBE_SHAPE_MAP_OF_LISTS)
-        return (struct atom){
-            .forms = ATOM_LIST, .list_atomic = true, .item = type_of(ATOM_UNTYPED, NULL)};
+        return (struct apply_rules){.forms = APPLY_TYPE_LIST,
+                                    .list_atomic = true,
+                                    .item = type_of(APPLY_TYPE_UNTYPED, NULL)};
     return of_value(field, KUBE_LIST_NONE);
 }
 
 /* -- Schemas of custom resources -- */
 
-static struct atom_type of_below(const struct schema *schema, bool preserve)
+static struct apply_type of_below(const struct schema *schema, bool preserve)
 {
-    struct atom_type type = type_of(ATOM_SCHEMA, schema);
+    struct apply_type type = type_of(APPLY_TYPE_SCHEMA, schema);
     type.preserve = preserve;
     return type;
 }
 
-static struct atom_type schema_rest(const struct schema *schema, bool preserve)
+static struct apply_type schema_rest(const struct schema *schema, bool preserve)
 {
     if (schema->additional)
         return of_below(schema->additional, preserve);
     if (schema->additional_given)
-        return schema->additional_allowed ? type_of(ATOM_DEDUCED, NULL) : nothing;
-    return preserve || !schema->property_count ? type_of(ATOM_DEDUCED, NULL) : nothing;
+        return schema->additional_allowed ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
+    return preserve || !schema->property_count ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
 }
 
-static struct atom of_schema(const struct schema *schema, bool preserve, bool resource)
+static struct apply_rules of_schema(const struct schema *schema, bool preserve, bool resource)
 {
-    struct atom atom = {0};
+    struct apply_rules rules = {0};
     preserve = preserve || schema->preserve_unknown;
     bool any = !schema->types || schema->int_or_string;
     if (any || resource || schema->types & SCHEMA_OBJECT) {
-        atom.forms |= ATOM_MAP;
-        atom.map_atomic = schema->map_atomic;
-        atom.rest = schema_rest(schema, preserve);
+        rules.forms |= APPLY_TYPE_MAP;
+        rules.map_atomic = schema->map_atomic;
+        rules.rest = schema_rest(schema, preserve);
     }
     if (!resource && (any || schema->types & SCHEMA_ARRAY)) {
-        atom.forms |= ATOM_LIST;
-        atom.list_atomic = schema->list_type == SCHEMA_LIST_ATOMIC;
-        atom.list_keyed = schema->list_type == SCHEMA_LIST_MAP;
-        atom.item = schema->items ? of_below(schema->items, preserve) : type_of(ATOM_UNTYPED, NULL);
+        rules.forms |= APPLY_TYPE_LIST;
+        rules.list_atomic = schema->list_type == SCHEMA_LIST_ATOMIC;
+        rules.list_keyed = schema->list_type == SCHEMA_LIST_MAP;
+        rules.item =
+            schema->items ? of_below(schema->items, preserve) : type_of(APPLY_TYPE_UNTYPED, NULL);
     }
     if (resource)
-        return atom;
+        return rules;
     if (any || schema->types & (SCHEMA_STRING | SCHEMA_NUMBER | SCHEMA_INTEGER | SCHEMA_BOOLEAN))
-        atom.forms |= ATOM_SCALAR;
+        rules.forms |= APPLY_TYPE_SCALAR;
     if (schema->types == SCHEMA_BOOLEAN)
-        atom.scalar = ATOM_BOOLEAN;
+        rules.scalar = APPLY_TYPE_BOOLEAN;
     else if (schema->types == SCHEMA_NUMBER || schema->types == SCHEMA_INTEGER)
-        atom.scalar = ATOM_NUMERIC;
+        rules.scalar = APPLY_TYPE_NUMERIC;
     else if (schema->types == SCHEMA_STRING && !schema->more->format.len)
-        atom.scalar = ATOM_STRING;
-    return atom;
+        rules.scalar = APPLY_TYPE_STRING;
+    return rules;
 }
 
 /* -- -- */
 
-struct atom atom_of(struct atom_type type)
+struct apply_rules apply_rules_of(struct apply_type type)
 {
     switch (type.kind) {
-    case ATOM_DEDUCED:
+    case APPLY_TYPE_DEDUCED:
         return anything(false);
-    case ATOM_TEXT:
-        return scalar(ATOM_STRING);
-    case ATOM_MESSAGE:
+    case APPLY_TYPE_TEXT:
+        return scalar(APPLY_TYPE_STRING);
+    case APPLY_TYPE_MESSAGE:
         return of_message(type.of, ((const struct kube_type *)type.of)->atomic);
-    case ATOM_FIELD:
+    case APPLY_TYPE_FIELD:
         return of_field(type.of);
-    case ATOM_ITEM:
+    case APPLY_TYPE_ITEM:
         return of_item(type.of);
-    case ATOM_SCHEMA:
-    case ATOM_RESOURCE:
-        return of_schema(type.of, type.preserve, type.kind == ATOM_RESOURCE);
+    case APPLY_TYPE_SCHEMA:
+    case APPLY_TYPE_RESOURCE:
+        return of_schema(type.of, type.preserve, type.kind == APPLY_TYPE_RESOURCE);
     default:
         return anything(true);
     }
 }
 
-unsigned atom_forms(const struct atom *atom, const struct json_node *value)
+unsigned apply_rules_forms(const struct apply_rules *rules, const struct json_node *value)
 {
     if (!value || value->type == JSON_TYPE_NULL)
-        return atom->forms;
-    unsigned form = value->type == JSON_TYPE_OBJECT  ? ATOM_MAP
-                    : value->type == JSON_TYPE_ARRAY ? ATOM_LIST
-                                                     : ATOM_SCALAR;
-    return atom->forms & form ? form : atom->forms;
+        return rules->forms;
+    unsigned form = value->type == JSON_TYPE_OBJECT  ? APPLY_TYPE_MAP
+                    : value->type == JSON_TYPE_ARRAY ? APPLY_TYPE_LIST
+                                                     : APPLY_TYPE_SCALAR;
+    return rules->forms & form ? form : rules->forms;
 }
 
-static const struct kube_type *message_of(struct atom_type type)
+static const struct kube_type *message_of(struct apply_type type)
 {
-    if (type.kind == ATOM_MESSAGE)
+    if (type.kind == APPLY_TYPE_MESSAGE)
         return type.of;
     const struct kube_field *field = type.of;
-    bool one = (type.kind == ATOM_FIELD && field->shape == KUBE_SHAPE_ONE) ||
-               (type.kind == ATOM_ITEM && field->shape != KUBE_SHAPE_MAP_OF_LISTS);
+    bool one = (type.kind == APPLY_TYPE_FIELD && field->shape == KUBE_SHAPE_ONE) ||
+               (type.kind == APPLY_TYPE_ITEM && field->shape != KUBE_SHAPE_MAP_OF_LISTS);
     return one && field->value == KUBE_VALUE_MESSAGE ? kube_field_type(field) : NULL;
 }
 
-static bool schema_member(struct atom_type type, struct slice name, struct atom_type *ret_type)
+static bool schema_member(struct apply_type type, struct slice name, struct apply_type *ret_type)
 {
     const struct schema *schema = type.of;
-    if (type.kind == ATOM_RESOURCE || schema->embedded) {
+    if (type.kind == APPLY_TYPE_RESOURCE || schema->embedded) {
         if (slice_equal(name, SLICE_LITERAL("kind")) ||
             slice_equal(name, SLICE_LITERAL("apiVersion"))) {
-            *ret_type = type_of(ATOM_TEXT, NULL);
+            *ret_type = type_of(APPLY_TYPE_TEXT, NULL);
             return true;
         }
         if (slice_equal(name, SLICE_LITERAL("metadata"))) {
-            *ret_type = type_of(ATOM_MESSAGE, metadata_type());
+            *ret_type = type_of(APPLY_TYPE_MESSAGE, metadata_type());
             return true;
         }
     }
@@ -214,13 +217,13 @@ static bool schema_member(struct atom_type type, struct slice name, struct atom_
     return true;
 }
 
-struct atom_type atom_member(struct atom_type type, const struct atom *atom, struct slice name,
-                             bool *ret_named)
+struct apply_type apply_rules_member(struct apply_type type, const struct apply_rules *rules,
+                                     struct slice name, bool *ret_named)
 {
-    struct atom_type member = atom->rest;
+    struct apply_type member = rules->rest;
     const struct kube_type *message = NULL;
     *ret_named = false;
-    if (type.kind == ATOM_SCHEMA || type.kind == ATOM_RESOURCE) {
+    if (type.kind == APPLY_TYPE_SCHEMA || type.kind == APPLY_TYPE_RESOURCE) {
         *ret_named = schema_member(type, name, &member);
         return member;
     }
@@ -228,7 +231,7 @@ struct atom_type atom_member(struct atom_type type, const struct atom *atom, str
         message = message_of(type);
     const struct kube_field *field = message ? kube_type_field(message, name) : NULL;
     *ret_named = field != NULL;
-    return field ? type_of(ATOM_FIELD, field) : member;
+    return field ? type_of(APPLY_TYPE_FIELD, field) : member;
 }
 
 /* The n-th of texts that commas part; false: there are no more. */
@@ -246,11 +249,11 @@ static bool part(struct slice list, size_t n, struct slice *ret_part)
     }
 }
 
-bool atom_key(struct atom_type type, size_t *at, struct atom_key *ret_key)
+bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *ret_key)
 {
     size_t n = (*at)++;
-    *ret_key = (struct atom_key){0};
-    if (type.kind == ATOM_SCHEMA) {
+    *ret_key = (struct apply_type_key){0};
+    if (type.kind == APPLY_TYPE_SCHEMA) {
         const struct schema *schema = type.of;
         if (n >= schema->more->list_keys.count)
             return false;
@@ -281,7 +284,7 @@ static struct json_node *zero_value(struct arena *arena, const struct kube_field
         return json_node_new(arena, JSON_TYPE_NULL);
     switch ((enum kube_value)field->value) {
     case KUBE_VALUE_MESSAGE:
-        return atom_zero(arena, kube_field_type(field), &object) == ST_OK ? object : NULL;
+        return apply_type_zero(arena, kube_field_type(field), &object) == ST_OK ? object : NULL;
     case KUBE_VALUE_STRING:
         return json_node_new_text(arena, SLICE_EMPTY);
     case KUBE_VALUE_BOOL:
@@ -325,8 +328,8 @@ static enum status zero_fields(struct arena *arena, const struct kube_type *type
     return ST_OK;
 }
 
-enum status atom_zero_member(struct arena *arena, const struct kube_type *type, struct slice name,
-                             struct json_node **ret_value)
+enum status apply_type_zero_member(struct arena *arena, const struct kube_type *type,
+                                   struct slice name, struct json_node **ret_value)
 {
     const struct kube_field *field = kube_type_field(type, name);
     *ret_value = NULL;
@@ -336,8 +339,8 @@ enum status atom_zero_member(struct arena *arena, const struct kube_type *type, 
     return *ret_value ? ST_OK : ST_NOMEM;
 }
 
-enum status atom_zero(struct arena *arena, const struct kube_type *type,
-                      struct json_node **ret_object)
+enum status apply_type_zero(struct arena *arena, const struct kube_type *type,
+                            struct json_node **ret_object)
 {
     struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!object)
