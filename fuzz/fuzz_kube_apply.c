@@ -45,7 +45,9 @@ static void run(struct arena *arena, struct apply_type type, struct json_node *c
     struct apply_request apply = {
         .typed = {.arena = arena, .why = &why},
         .type = type,
-        .who = {.manager = SLICE_LITERAL("m"), .api_version = SLICE_LITERAL("v1"), .applied = true},
+        .manager = {.name = SLICE_LITERAL("m"),
+                    .api_version = SLICE_LITERAL("v1"),
+                    .applied = true},
         .now = SLICE_LITERAL("2026-11-15T06:00:00Z"),
         .force = force,
         .version_known = version_known,
@@ -59,7 +61,7 @@ static void run(struct arena *arena, struct apply_type type, struct json_node *c
         kube_fail_apply_conflict(&status, arena, &conflicts);
     if (applied == ST_OK)
         check_again(arena, &managed);
-    apply.who.applied = false;
+    apply.manager.applied = false;
     if (apply_update(&apply, texts[1], texts[2], &updated) == ST_OK)
         check_again(arena, &updated);
 }

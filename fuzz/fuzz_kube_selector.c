@@ -21,7 +21,7 @@ static bool matches(const struct selectors *s, struct slice json, bool *ret_matc
 {
     struct kube_object object;
     struct kube_field_memo memo = {0};
-    if (kube_object_look(json, &object) != ST_OK)
+    if (kube_object_parse(json, &object) != ST_OK)
         return false;
     bool labels = label_selector_matches(s->labels, object.labels);
     bool fields = field_selector_matches(s->fields, &object);

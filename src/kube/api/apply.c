@@ -124,7 +124,8 @@ static bool find_manager(struct job *job)
             text[len++] = (char)agent.ptr[i];
     if (!manager.len)
         manager = len ? slice_of(text, len) : SLICE_LITERAL("unknown");
-    return arena_dup(job->meta->arena, manager, &job->apply.who.manager) == ST_OK || no_memory(job);
+    return arena_dup(job->meta->arena, manager, &job->apply.manager.name) == ST_OK ||
+           no_memory(job);
 }
 
 static bool begin(struct job *job, const struct kube_meta *meta, struct kube_call *call)
@@ -136,8 +137,8 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
     kube_time_text(meta->now_s, job->now);
     job->apply = (struct apply_request){
         .typed = {.arena = meta->arena, .why = &job->why},
-        .who = {.api_version = slice_from_text(job->api_version),
-                .subresource = call->path.subresource},
+        .manager = {.api_version = slice_from_text(job->api_version),
+                    .subresource = call->path.subresource},
         .now = slice_from_text(job->now),
         .version_known = version_known,
         .ctx = job,
@@ -245,7 +246,7 @@ static enum status update(struct job *job, const struct json_node *stored,
         return apply_update(&job->apply, stored, object, &job->managed);
     if (!scale_is_owned(job))
         return ST_OK;
-    TRY(managed_id(job->meta->arena, &job->apply.who, &id));
+    TRY(managed_id(job->meta->arena, &job->apply.manager, &id));
     struct managed_entry *entry = managed_find(&job->managed, id);
     job->apply.now = entry ? entry->time : SLICE_EMPTY;
     return apply_update(&job->apply, stored, object, &job->managed);
@@ -506,7 +507,7 @@ static enum status find_allowed(struct job *job, struct json_node *live,
 
 static bool by_kubectl(const struct job *job)
 {
-    return slice_equal(job->apply.who.manager, SLICE_LITERAL("kubectl"));
+    return slice_equal(job->apply.manager.name, SLICE_LITERAL("kubectl"));
 }
 
 static int member_order(const void *a, const void *b)
@@ -570,8 +571,8 @@ static enum status own_before(struct job *job, struct json_node *live)
 {
     struct apply_request before = job->apply;
     struct json_node *zero;
-    before.who.manager = SLICE_LITERAL("before-first-apply");
-    before.who.applied = false;
+    before.manager.name = SLICE_LITERAL("before-first-apply");
+    before.manager.applied = false;
     if (!zero_object(job, &zero))
         return ST_NOMEM;
     return apply_update(&before, zero, live, &job->managed);
@@ -624,7 +625,7 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
     struct json_node *live = stored, *list = list_of(stored), *object;
     if (!begin(&job, meta, call) || !check_kind(&job, config) || !check_types(&job, config))
         return false;
-    job.apply.who.applied = true;
+    job.apply.manager.applied = true;
     job.apply.force = call->query.force;
     if (list)
         json_node_remove(json_node_named(live, "metadata"), list);

@@ -63,7 +63,7 @@ static void break_off(struct kube_call *call)
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
 {
     /* An answer that was made while something was missing may be wrong, unless it says so. */
-    if (UNLIKELY(arena_ran_out(&call->arena)) && !kube_code_tells_no_memory(code)) {
+    if (UNLIKELY(arena_ran_out(&call->arena)) && !kube_code_is_no_memory(code)) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
         return;
@@ -92,7 +92,7 @@ void kube_call_begin(struct kube_call *call, unsigned code, struct slice content
  * asks to come again: clients would write it twice. */
 static void settle_status(struct kube_call *call)
 {
-    if (arena_ran_out(&call->arena) && !kube_code_tells_no_memory(kube_status_code(&call->status)))
+    if (arena_ran_out(&call->arena) && !kube_code_is_no_memory(kube_status_code(&call->status)))
         kube_fail_engine(&call->status, ST_NOMEM);
     if (call->written && call->status.reason == KUBE_TOO_MANY_REQUESTS)
         kube_fail(&call->status, KUBE_INTERNAL_ERROR,
@@ -137,7 +137,7 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
     struct slice seen = json;
     if (!kube_custom_see(call, json, revision, &seen))
         return false;
-    if (kube_object_look(seen, &object) != ST_OK)
+    if (kube_object_parse(seen, &object) != ST_OK)
         return kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
                          "Internal error occurred: what is stored here is no object in JSON");
     if (call->accept.shape != KUBE_WHOLE)

@@ -165,7 +165,7 @@ static void check_memory(struct kube_change *change)
     if (!arena_ran_out(&change->scratch) && !arena_ran_out(&change->call->arena))
         return;
     if (change->decision != KUBE_DECIDE_FAIL ||
-        !kube_code_tells_no_memory(kube_status_code(status)))
+        !kube_code_is_no_memory(kube_status_code(status)))
         kube_fail_engine(status, ST_NOMEM);
     change->decision = KUBE_DECIDE_FAIL;
 }

@@ -51,7 +51,7 @@ static enum status look(const struct kube_showing *showing, struct kube_kv kv, s
                             &json));
     /* What cannot be selected is not looked at any closer. */
     bool may_match = field_selector_may_match(showing->selection->fields, json);
-    TRY((may_match ? kube_object_look : kube_object_peek)(json, &side->object));
+    TRY((may_match ? kube_object_parse : kube_object_parse_head)(json, &side->object));
     side->matches = may_match && kube_selection_matches(showing->selection, &side->object);
     return ST_OK;
 }

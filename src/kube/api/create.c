@@ -195,7 +195,7 @@ static bool is_deleting(struct slice value)
 {
     struct kube_object object;
     struct slice at;
-    return kube_object_look(value, &object) == ST_OK &&
+    return kube_object_parse(value, &object) == ST_OK &&
            kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &at) && at.len;
 }
 
@@ -299,7 +299,7 @@ static bool look_at_namespace(struct kube_call *call)
                                    call->path.namespace);
     struct kube_kv kv = kube_kv_of(field);
     create->guard_revision = kv.mod_revision;
-    if (kube_object_look(kv.value, &object) == ST_OK &&
+    if (kube_object_parse(kv.value, &object) == ST_OK &&
         kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
         json_inner_is(phase, SLICE_LITERAL("Terminating")))
         return terminating(call, create->name);
@@ -359,7 +359,7 @@ static void begin_prepared(struct kube_call *call, struct create *create)
 {
     bool fine = prepare(call, create);
     if (arena_ran_out(create->arena)) {
-        if (fine || !kube_code_tells_no_memory(kube_status_code(&call->status)))
+        if (fine || !kube_code_is_no_memory(kube_status_code(&call->status)))
             kube_fail_engine(&call->status, ST_NOMEM);
         fine = false;
     }

@@ -293,7 +293,7 @@ enum status kube_custom_convert(const struct kube_kind *kind, struct slice json,
         *ret_json = buf_slice(to);
         return ST_OK;
     }
-    TRY(kube_object_peek(json, &object));
+    TRY(kube_object_parse_head(json, &object));
     api_version(kind, version);
     if (!object.api_version.ptr || slice_equal(object.api_version, slice_from_text(version)))
         return ST_OK;

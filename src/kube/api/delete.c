@@ -337,7 +337,7 @@ static void respond_success(struct kube_change *change)
         .group = slice_from_text(call->kind->group),
         .kind = slice_from_text(call->kind->plural),
     };
-    if (kube_object_look(change->value, &object) == ST_OK)
+    if (kube_object_parse(change->value, &object) == ST_OK)
         call->status.uid = object.uid;
     if (kube_status_write(&call->status, &text) == ST_OK)
         kube_call_respond(call, 200, buf_slice(&text));

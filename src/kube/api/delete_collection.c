@@ -77,7 +77,7 @@ static enum status add_item(struct collection *c)
     struct kube_object object;
     struct slice value;
     TRY(kube_custom_convert(c->change.call->kind, c->change.stored, c->seen, &converted, &value));
-    if (kube_object_look(value, &object) != ST_OK)
+    if (kube_object_parse(value, &object) != ST_OK)
         return ST_OK;
     bool bare = !(c->change.call->kind->flags & KUBE_CUSTOM);
     size_t size = kube_object_size(&object, c->seen, bare);
@@ -162,7 +162,7 @@ static enum status matches(struct collection *c, struct slice stored, int64_t re
     enum status status =
         kube_custom_convert(c->change.call->kind, stored, revision, &converted, &value);
     if (status == ST_OK)
-        status = kube_object_look(value, &object);
+        status = kube_object_parse(value, &object);
     if (status != ST_OK && status != ST_MALFORMED)
         return status;
     *ret_matches = status == ST_OK && kube_selection_matches(c->selection, &object);

@@ -85,7 +85,7 @@ static enum status look(struct half *half, struct slice field, bool whole)
     struct slice json = kube_kv_of(field).value;
     half->looked = true;
     half->whole = whole;
-    half->status = (whole ? kube_object_look : kube_object_peek)(json, &half->object);
+    half->status = (whole ? kube_object_parse : kube_object_parse_head)(json, &half->object);
     half->field.known = false;
     half->object.memo = &half->field;
     return half->status;

@@ -119,7 +119,7 @@ static int judge(const struct kube_selection *selection, struct slice field)
     struct kube_object object;
     if (!field.len)
         return 0;
-    if (kube_object_look(kube_kv_of(field).value, &object) != ST_OK)
+    if (kube_object_parse(kube_kv_of(field).value, &object) != ST_OK)
         return -1;
     return kube_selection_matches(selection, &object);
 }

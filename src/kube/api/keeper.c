@@ -75,7 +75,7 @@ static void on_page(struct engine_op *op)
         fine = buf_append(&keeper->from, kv.key) == ST_OK &&
                buf_append(&keeper->from, slice_of("", 1)) == ST_OK;
         /* Its phase could be anyone's word; only a delete sets this. */
-        if (fine && kube_object_look(kv.value, &object) == ST_OK &&
+        if (fine && kube_object_parse(kv.value, &object) == ST_OK &&
             kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &deleted) &&
             deleted.len)
             kube_purge_start(keeper->face, slice_sub(kv.key, prefix.len, kv.key.len - prefix.len));

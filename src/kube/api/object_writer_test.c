@@ -14,7 +14,7 @@ static const char sent[] =
 static void set(struct kube_out *out)
 {
     struct kube_object object;
-    assert_int_equal(kube_object_look(slice_from_text(stored), &object), ST_OK);
+    assert_int_equal(kube_object_parse(slice_from_text(stored), &object), ST_OK);
     assert_int_equal(buf_append_text(&out->made, "made"), ST_OK);
     kube_out_set_object(out, SLICE_LITERAL("["), &object, 7, true, SLICE_LITERAL("]"));
 }

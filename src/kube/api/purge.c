@@ -281,7 +281,7 @@ static enum status look_at(struct kube_purge *purge, struct kube_kv kv)
     struct look look = {0};
     struct kube_object object;
     int64_t grace_s = 0;
-    if (kube_object_look(kv.value, &object) == ST_OK) {
+    if (kube_object_parse(kv.value, &object) == ST_OK) {
         look = look_at_metadata(purge, object.metadata);
         TRY(find_grace(purge, kv.value, &grace_s));
     }

@@ -135,7 +135,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
     bool may_match = field_selector_may_match(selection->fields, json);
     bool peek = !may_match || (!selection->selects && shape == KUBE_WHOLE);
     scope->looked += json.len;
-    TRY((peek ? kube_object_peek : kube_object_look)(json, ret_object));
+    TRY((peek ? kube_object_parse_head : kube_object_parse)(json, ret_object));
     *ret_selected = may_match && kube_selection_matches(selection, ret_object);
     return ST_OK;
 }
@@ -231,7 +231,7 @@ static struct slice tag_of(const struct kube_kind *kind, struct slice field, uin
 {
     struct kube_object object;
     struct slice value = SLICE_EMPTY;
-    if (!field.len || kube_object_peek(kube_kv_of(field).value, &object) != ST_OK)
+    if (!field.len || kube_object_parse_head(kube_kv_of(field).value, &object) != ST_OK)
         return SLICE_EMPTY;
     (void)!kube_object_field(&object, slice_from_text(kind->indexed_field), &value);
     return make_inner_tag(kind, value, tag);

@@ -190,7 +190,7 @@ static enum status append_table_bookmark(const struct kube_shaping *s, int64_t r
     char version[KUBE_API_VERSION_BYTES];
     struct kube_object object;
     TRY(append_empty(s->kind->kind, kube_api_version(s->kind, version), "", initial_end, &json));
-    TRY(kube_object_look(buf_slice(&json), &object));
+    TRY(kube_object_parse(buf_slice(&json), &object));
     return kube_shape_single(s, &object, revision, columns, to);
 }
 

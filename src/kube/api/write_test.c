@@ -544,7 +544,7 @@ static void starve(size_t at, size_t *limit, unsigned expected)
         unsigned code = write_with(at, limit, bytes);
         if (code == expected)
             return;
-        if (!kube_code_tells_no_memory(code))
+        if (!kube_code_is_no_memory(code))
             fail_msg("write %zu with %zu bytes: %u instead of %u", at, bytes, code, expected);
         if (revision() == before)
             continue;

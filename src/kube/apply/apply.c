@@ -9,7 +9,7 @@ static enum status combine(const struct apply_request *apply, enum field_operati
     return field_set_combine(apply->typed.arena, operation, a, b, ret_set);
 }
 
-/* What nobody owns: it says which object this is. */
+/* Fields that no manager owns, because they identify the object. */
 static const char *const identity[][2] = {
     {"apiVersion"},
     {"kind"},
@@ -42,13 +42,15 @@ static enum status filter(const struct apply_request *apply, const struct field_
     return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
 }
 
-/* Definitions change: versions go, and lists and maps become atomic. And clients say what they
- * like. */
+/*
+ * Removes entries of versions that no longer exist, and adapts the others to types that have become
+ * atomic since. Entries also come from clients and may say anything.
+ */
 static enum status reconcile_managers(const struct apply_request *apply, struct managed *managed)
 {
     for (size_t i = managed->count; i; i--) {
         struct managed_entry *entry = &managed->entries[i - 1];
-        if (!apply->version_known(apply, entry->who.api_version))
+        if (!apply->version_known(apply, entry->manager.api_version))
             managed_drop(managed, entry);
         else
             TRY(typed_reconcile(&apply->typed, apply->type, entry->set, &entry->set));
@@ -56,11 +58,11 @@ static enum status reconcile_managers(const struct apply_request *apply, struct 
     return ST_OK;
 }
 
-/* -- What a change does to all but the one who makes it -- */
+/* -- Effect of a change on the other managers -- */
 
 struct difference {
-    const struct field_set *set;     /* added or modified */
-    const struct field_set *removed; /* not there any more */
+    const struct field_set *set;     /* fields added or modified */
+    const struct field_set *removed; /* fields that no longer exist */
 };
 
 static enum status find_difference(const struct apply_request *apply, const struct json_node *live,
@@ -107,7 +109,7 @@ static enum status find_conflicts(const struct apply_request *apply, const struc
         if (!set)
             continue;
         conflicts->list[conflicts->count++] =
-            (struct apply_conflict){.who = entry->who, .id = entry->id, .set = set};
+            (struct apply_conflict){.manager = entry->manager, .id = entry->id, .set = set};
         conflicts->fields += count_members(set);
     }
     qsort(conflicts->list, conflicts->count, sizeof(*conflicts->list), conflict_order);
@@ -144,11 +146,11 @@ enum status apply_update(const struct apply_request *apply, const struct json_no
     TRY(strip(apply, difference.set, &set));
     if (!set)
         return managed_cap(managed);
-    TRY(managed_id(apply->typed.arena, &apply->who, &id));
+    TRY(managed_id(apply->typed.arena, &apply->manager, &id));
     entry = managed_find(managed, id);
     if (entry)
         TRY(combine(apply, FIELD_UNION, set, entry->set, &set));
-    TRY(managed_set(managed, &apply->who, set, &entry));
+    TRY(managed_set(managed, &apply->manager, set, &entry));
     entry->time = apply->now;
     return managed_cap(managed);
 }
@@ -158,7 +160,7 @@ enum status apply_update(const struct apply_request *apply, const struct json_no
 struct pruning {
     const struct apply_request *apply;
     const struct json_node *merged;
-    const struct field_set *merged_fields; /* with those of types that lead to others */
+    const struct field_set *merged_fields; /* including named fields that lead to members */
 };
 
 static enum status named(const struct apply_request *apply, const struct field_set *set,
@@ -167,7 +169,7 @@ static enum status named(const struct apply_request *apply, const struct field_s
     return typed_with_named(&apply->typed, apply->type, set, ret_set);
 }
 
-/* What of the merged object is not in the pruned one. */
+/* The fields of the merged object that the pruned one lacks. */
 static enum status missing(const struct pruning *p, const struct json_node *pruned,
                            const struct field_set **ret_set)
 {
@@ -184,8 +186,9 @@ static enum status without(const struct pruning *p, const struct field_set *set,
 }
 
 /*
- * Takes out what the manager applied the last time and does not now; what others own stays, and
- * what hangs on what goes without having been the manager's comes back.
+ * Removes the fields that the manager applied the last time but not now, unless others own them.
+ * Removing a field also removes everything below it, so fields below that the manager did not own
+ * are put back.
  */
 static enum status prune(const struct apply_request *apply, const struct json_node *merged,
                          const struct managed *managed, const struct field_set *last,
@@ -210,12 +213,12 @@ static enum status prune(const struct apply_request *apply, const struct json_no
 }
 
 /*
- * Nothing would go: what the manager said the last time is still its, and all else is somebody's.
- * Then what pruning takes out it puts back, for much more memory.
+ * Whether pruning would remove nothing: the manager still applies all its earlier fields, and every
+ * other field has an owner. Checking this first saves the memory that pruning needs.
  */
-static enum status nothing_goes(const struct apply_request *apply, const struct json_node *merged,
-                                const struct managed *managed, const struct field_set *last,
-                                const struct field_set *now, bool *ret_nothing)
+static enum status prunes_nothing(const struct apply_request *apply, const struct json_node *merged,
+                                  const struct managed *managed, const struct field_set *last,
+                                  const struct field_set *now, bool *ret_nothing)
 {
     const struct field_set *set;
     TRY(combine(apply, FIELD_DIFFERENCE, last, now, &set));
@@ -242,10 +245,10 @@ static enum status merge(const struct apply_request *apply, const struct json_no
     TRY(typed_merge(&apply->typed, apply->type, live, config, ret_object));
     TRY(typed_fields(&apply->typed, apply->type, config, &set));
     TRY(filter(apply, set, &set));
-    TRY(managed_set(managed, &apply->who, set, &entry));
+    TRY(managed_set(managed, &apply->manager, set, &entry));
     if (!*ret_object)
         return ST_INVALID;
-    TRY(nothing_goes(apply, *ret_object, managed, last, set, &nothing));
+    TRY(prunes_nothing(apply, *ret_object, managed, last, set, &nothing));
     if (nothing)
         return ST_OK;
     return prune(apply, *ret_object, managed, last, ret_object);
@@ -261,7 +264,7 @@ enum status apply_config(const struct apply_request *apply, const struct json_no
     const struct field_set *set;
     struct slice id;
     TRY(reconcile_managers(apply, managed));
-    TRY(managed_id(apply->typed.arena, &apply->who, &id));
+    TRY(managed_id(apply->typed.arena, &apply->manager, &id));
     TRY(merge(apply, live, config, managed, id, &object));
     TRY(find_difference(apply, live, object, &difference));
     TRY(find_conflicts(apply, managed, id, &difference, ret_conflicts));
@@ -271,7 +274,7 @@ enum status apply_config(const struct apply_request *apply, const struct json_no
     entry = managed_find(managed, id);
     if (entry) {
         TRY(strip(apply, entry->set, &set));
-        TRY(managed_set(managed, &apply->who, set, &entry));
+        TRY(managed_set(managed, &apply->manager, set, &entry));
     }
     bool same = json_node_equal(live, object);
     *ret_object = same ? NULL : object;

@@ -15,15 +15,15 @@ static struct apply_request apply_of(struct fixture *f, const char *manager, boo
         .typed = {.arena = &f->arena, .why = &f->error},
         .type = {.kind = APPLY_TYPE_MESSAGE,
                  .of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("ConfigMap"))},
-        .who = {.manager = slice_from_text(manager),
-                .api_version = SLICE_LITERAL("v1"),
-                .applied = applied},
+        .manager = {.name = slice_from_text(manager),
+                    .api_version = SLICE_LITERAL("v1"),
+                    .applied = applied},
         .now = SLICE_LITERAL("2026-11-15T06:00:00Z"),
         .version_known = version_known,
     };
 }
 
-/* Applies to *live, which it becomes. */
+/* Applies to *live and replaces it by the result. */
 static enum status apply_as(struct fixture *f, const char *manager, struct json_node **live,
                             const char *config, struct managed *managed,
                             struct apply_conflicts *conflicts)
@@ -40,13 +40,13 @@ static void assert_owned(struct fixture *f, const struct managed *managed, const
                          bool applied, const char *expected)
 {
     struct slice id;
-    struct managed_who who = apply_of(f, manager, applied).who;
-    assert_int_equal(managed_id(&f->arena, &who, &id), ST_OK);
+    struct field_manager identity = apply_of(f, manager, applied).manager;
+    assert_int_equal(managed_id(&f->arena, &identity, &id), ST_OK);
     struct managed_entry *entry = managed_find(managed, id);
     assert_set(f, entry ? entry->set : NULL, expected);
 }
 
-static void what_a_manager_no_longer_says_goes(void **state)
+static void fields_no_longer_applied_are_removed(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
@@ -81,7 +81,7 @@ static void fields_of_others_are_conflicts(void **state)
                                           ".data.k")));
 }
 
-static void force_takes_them(void **state)
+static void force_takes_fields_of_others(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
@@ -133,19 +133,20 @@ static void applying_the_same_again_changes_nothing(void **state)
     assert_true(slice_equal(managed.entries[0].time, SLICE_LITERAL("2026-11-15T06:00:00Z")));
 }
 
-static void managers_of_versions_that_are_gone_are_forgotten(void **state)
+static void managers_of_removed_versions_are_dropped(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
-    struct managed_who who = {.manager = SLICE_LITERAL("old"), .api_version = SLICE_LITERAL("v0")};
+    struct field_manager manager = {.name = SLICE_LITERAL("old"),
+                                    .api_version = SLICE_LITERAL("v0")};
     struct managed_entry *entry;
     struct apply_request update = apply_of(f, "u", false);
-    assert_int_equal(managed_set(&managed, &who, set_of(f, "{\"f:data\":{}}"), &entry), ST_OK);
+    assert_int_equal(managed_set(&managed, &manager, set_of(f, "{\"f:data\":{}}"), &entry), ST_OK);
     assert_int_equal(apply_update(&update, tree(f, "{}"), tree(f, "{}"), &managed), ST_OK);
     assert_int_equal(managed.count, 0);
 }
 
-static void no_more_conflicts_than_the_bound_are_told(void **state)
+static void reported_conflicts_are_limited(void **state)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -155,7 +156,7 @@ static void no_more_conflicts_than_the_bound_are_told(void **state)
     for (size_t i = 0; i < FIELDS; i++)
         assert_int_equal(buf_append_format(&text, "%s\"f:%zu\":{}", i ? "," : "", i), ST_OK);
     assert_int_equal(buf_append(&text, slice_of("}", 2)), ST_OK);
-    struct apply_conflict one = {.who = {.manager = SLICE_LITERAL("m"), .applied = true},
+    struct apply_conflict one = {.manager = {.name = SLICE_LITERAL("m"), .applied = true},
                                  .set = set_of(f, (const char *)text.ptr)};
     struct apply_conflicts conflicts = {.list = &one, .count = 1, .fields = FIELDS};
     assert_false(kube_fail_apply_conflict(&status, &f->arena, &conflicts));
@@ -172,13 +173,13 @@ static void no_more_conflicts_than_the_bound_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_manager_no_longer_says_goes),
+        cmocka_unit_test(fields_no_longer_applied_are_removed),
         cmocka_unit_test(fields_of_others_are_conflicts),
-        cmocka_unit_test(force_takes_them),
+        cmocka_unit_test(force_takes_fields_of_others),
         cmocka_unit_test(an_update_owns_what_it_changes),
         cmocka_unit_test(applying_the_same_again_changes_nothing),
-        cmocka_unit_test(managers_of_versions_that_are_gone_are_forgotten),
-        cmocka_unit_test(no_more_conflicts_than_the_bound_are_told),
+        cmocka_unit_test(managers_of_removed_versions_are_dropped),
+        cmocka_unit_test(reported_conflicts_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

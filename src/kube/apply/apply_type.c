@@ -68,7 +68,7 @@ static struct apply_rules of_value(const struct kube_field *field, enum kube_lis
     }
 }
 
-/* A list whose type says nothing is taken as a whole, unless patches merge it. */
+/* A list without a list type is atomic, unless strategic patches merge it. */
 static struct apply_rules of_list(const struct kube_field *field)
 {
     enum kube_list_type list = kube_field_list_type(field);
@@ -153,7 +153,7 @@ static struct apply_rules of_schema(const struct schema *schema, bool preserve, 
     return rules;
 }
 
-/* -- -- */
+/* -- Any type -- */
 
 struct apply_rules apply_rules_of(struct apply_type type)
 {
@@ -234,7 +234,7 @@ struct apply_type apply_rules_member(struct apply_type type, const struct apply_
     return field ? type_of(APPLY_TYPE_FIELD, field) : member;
 }
 
-/* The n-th of texts that commas part; false: there are no more. */
+/* Returns the n-th part of a text separated by commas; false: there are fewer. */
 static bool part(struct slice list, size_t n, struct slice *ret_part)
 {
     for (;;) {
@@ -274,7 +274,7 @@ bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *r
     return true;
 }
 
-/* -- The zero of a type -- */
+/* -- The zero value of a type -- */
 
 static struct json_node *zero_value(struct arena *arena, const struct kube_field *field)
 {

@@ -1,8 +1,8 @@
 /*
- * What a value may be, as server-side apply sees it: a leaf, a list or a map, each owned as a whole
- * or item by item. From the table of built-in types (kube/schema/schema.h) or from the schema of a
- * custom resource; mirrors the atoms of structured-merge-diff as kube-openapi makes them.
- * Read-only, for any thread.
+ * The types of server-side apply: a value is a scalar, a list or a map, and a list or map is owned
+ * as a whole or item by item. Types come from the table of built-in types (kube/schema/schema.h) or
+ * from the schema of a custom resource; they mirror schema.Atom of structured-merge-diff as
+ * kube-openapi creates it. Read-only, for any thread.
  */
 #ifndef VIGIL_KUBE_APPLY_APPLY_TYPE_H
 #define VIGIL_KUBE_APPLY_APPLY_TYPE_H
@@ -10,20 +10,21 @@
 #include "kube/custom/schema/structural.h"
 #include "kube/schema/schema.h"
 
-/* A small value; `of` is borrowed. */
+/* A reference to a type, passed by value; `of` is borrowed. */
 struct apply_type {
     enum {
-        APPLY_TYPE_NOTHING,  /* nothing may stand here: the field is not declared */
-        APPLY_TYPE_DEDUCED,  /* anything: maps by member, lists as a whole */
-        APPLY_TYPE_UNTYPED,  /* anything, as a whole */
+        APPLY_TYPE_NOTHING,  /* no value is allowed: the field is not declared */
+        APPLY_TYPE_DEDUCED,  /* any value: maps by member, lists as a whole */
+        APPLY_TYPE_UNTYPED,  /* any value, owned as a whole */
         APPLY_TYPE_TEXT,     /* a string */
         APPLY_TYPE_MESSAGE,  /* of: struct kube_type */
-        APPLY_TYPE_FIELD,    /* of: struct kube_field, with its shape */
-        APPLY_TYPE_ITEM,     /* of: struct kube_field, one item of it */
+        APPLY_TYPE_FIELD,    /* of: struct kube_field, the whole list, map or value */
+        APPLY_TYPE_ITEM,     /* of: struct kube_field, one item of its list or map */
         APPLY_TYPE_SCHEMA,   /* of: struct schema */
-        APPLY_TYPE_RESOURCE, /* the same: a whole resource, with kind, apiVersion and metadata */
+        APPLY_TYPE_RESOURCE, /* of: struct schema of a whole resource, with kind, apiVersion and
+                                metadata */
     } kind;
-    bool preserve; /* of schemas: one above lets anything stand where nothing is declared */
+    bool preserve; /* for schemas: an outer schema preserves unknown fields */
     const void *of;
 };
 
@@ -40,38 +41,36 @@ enum apply_type_scalar {
 };
 
 struct apply_rules {
-    unsigned forms; /* enum apply_type_form; of more than one the value decides */
+    unsigned forms; /* bits of enum apply_type_form; if there are several, the value decides */
     enum apply_type_scalar scalar;
     bool list_atomic, map_atomic;
-    bool list_keyed;        /* a list that is a map: items by keys; else by value */
-    struct apply_type item; /* of a list */
+    bool list_keyed;        /* items are identified by keys (listType=map); otherwise by value */
+    struct apply_type item; /* type of a list's items */
     struct apply_type
-        rest; /* of a map: members that are no fields; APPLY_TYPE_NOTHING: none may be */
+        rest; /* type of a map's members that are not fields; APPLY_TYPE_NOTHING: not allowed */
 };
 
 struct apply_rules apply_rules_of(struct apply_type type);
-/* The forms that this value can have here: one, or as many as there are if it is NULL or null. */
+/* The forms that this value can have: one, or all of them for NULL and null. */
 unsigned apply_rules_forms(const struct apply_rules *rules, const struct json_node *value);
 
-/* A field by name, or what others are; *ret_named: it is one. */
+/* The type of a member. *ret_named: it is a declared field. */
 struct apply_type apply_rules_member(struct apply_type type, const struct apply_rules *rules,
                                      struct slice name, bool *ret_named);
 
-/* The keys of a list that is a map, one after the other: *at is counted. */
+/* One key of a list that is a map. apply_type_key iterates: it increments *at. */
 struct apply_type_key {
     struct slice name;
-    struct slice preset;                 /* JSON; empty: see preset_node */
+    struct slice preset;                 /* default value as JSON; empty: see preset_node */
     const struct json_node *preset_node; /* NULL: none */
 };
 bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *ret_key);
 
-/* The object that Go makes of a type when nothing is said: what has no omitempty is there.
- * ST_NOMEM.
- */
+/* The object that Go's encoder writes for a zero value: all fields without omitempty. ST_NOMEM. */
 MUST_CHECK
 enum status apply_type_zero(struct arena *arena, const struct kube_type *type,
                             struct json_node **ret_object);
-/* One member of it; NULL: it is left out. */
+/* One member of that object; NULL: it is omitted. */
 MUST_CHECK
 enum status apply_type_zero_member(struct arena *arena, const struct kube_type *type,
                                    struct slice name, struct json_node **ret_value);

@@ -10,7 +10,7 @@ static struct apply_type message(const char *version, const char *kind)
                                    kube_type_find(slice_from_text(version), slice_from_text(kind))};
 }
 
-/* "spec.containers[].ports": the type of what is there. */
+/* The type at a path such as "spec.containers[].ports". */
 static struct apply_type at(struct apply_type type, const char *path)
 {
     while (*path) {
@@ -26,7 +26,7 @@ static struct apply_type at(struct apply_type type, const char *path)
     return type;
 }
 
-static void lists_and_maps_are_what_the_types_say(void **state)
+static void lists_and_maps_follow_their_types(void **state)
 {
     (void)state;
     struct apply_type pod = message("v1", "Pod");
@@ -64,7 +64,7 @@ static void keys_have_defaults(void **state)
     assert_false(apply_type_key(ports, &n, &key));
 }
 
-static void the_value_decides_where_several_forms_may_be(void **state)
+static void the_value_decides_between_several_forms(void **state)
 {
     struct fixture *f = *state;
     struct apply_rules any = apply_rules_of((struct apply_type){.kind = APPLY_TYPE_DEDUCED});
@@ -75,7 +75,7 @@ static void the_value_decides_where_several_forms_may_be(void **state)
     assert_int_equal(apply_rules_forms(&any, NULL), any.forms);
 }
 
-static void zero_has_what_go_does_not_leave_out(void **state)
+static void zero_values_have_the_fields_without_omitempty(void **state)
 {
     struct fixture *f = *state;
     struct json_node *zero;
@@ -120,11 +120,11 @@ static void schemas_of_custom_resources_are_types_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_maps_are_what_the_types_say),
+        cmocka_unit_test(lists_and_maps_follow_their_types),
         cmocka_unit_test(a_field_can_be_granular_where_its_type_is_atomic),
         cmocka_unit_test(keys_have_defaults),
-        cmocka_unit_test(the_value_decides_where_several_forms_may_be),
-        cmocka_unit_test(zero_has_what_go_does_not_leave_out),
+        cmocka_unit_test(the_value_decides_between_several_forms),
+        cmocka_unit_test(zero_values_have_the_fields_without_omitempty),
         cmocka_unit_test(schemas_of_custom_resources_are_types_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

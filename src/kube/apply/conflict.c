@@ -29,28 +29,28 @@ enum status apply_conflicts_without(struct arena *arena, struct apply_conflicts 
     return ST_OK;
 }
 
-/* -- Telling -- */
+/* -- Writing -- */
 
 struct conflict_writer {
     struct arena *arena;
     struct buf message, path;
-    struct slice who; /* `"a" using v1` */
-    bool alone;       /* there is but one field */
+    struct slice manager; /* `"a" using v1` */
+    bool alone;           /* the only conflicting field */
     struct kube_field_error *first, *last;
     size_t told;
 };
 
-static enum status describe(const struct managed_who *who, struct arena *arena,
+static enum status describe(const struct field_manager *manager, struct arena *arena,
                             struct slice *ret_text)
 {
     AUTO(buf_fini) struct buf text = {0};
-    TRY(go_quote(who->manager, &text));
-    if (who->subresource.len) {
+    TRY(go_quote(manager->name, &text));
+    if (manager->subresource.len) {
         TRY(buf_append_text(&text, " with subresource "));
-        TRY(go_quote(who->subresource, &text));
+        TRY(go_quote(manager->subresource, &text));
     }
-    if (!who->applied)
-        TRY(buf_append_format(&text, " using %.*s", SLICE_ARGS(who->api_version)));
+    if (!manager->applied)
+        TRY(buf_append_format(&text, " using %.*s", SLICE_ARGS(manager->api_version)));
     return arena_dup(arena, buf_slice(&text), ret_text);
 }
 
@@ -67,7 +67,7 @@ static enum status write_field(struct conflict_writer *t)
     if (!fault)
         return ST_NOMEM;
     fault->reason = "FieldManagerConflict";
-    TRY(buf_append_format(&text, "conflict with %.*s", SLICE_ARGS(t->who)));
+    TRY(buf_append_format(&text, "conflict with %.*s", SLICE_ARGS(t->manager)));
     TRY(arena_dup(t->arena, buf_slice(&text), &fault->message));
     TRY(arena_dup(t->arena, buf_slice(&t->path), &fault->field));
     if (t->last)
@@ -78,7 +78,7 @@ static enum status write_field(struct conflict_writer *t)
     return ST_OK;
 }
 
-/* The members of a level before what is below any of them. */
+/* Writes the members of a level before the levels below them. */
 static enum status write_set(struct conflict_writer *t, const struct field_set *set)
 {
     size_t len = t->path.len;
@@ -102,9 +102,9 @@ static enum status write_all(struct conflict_writer *t, const struct apply_confl
                           t->alone ? "" : "s"));
     for (size_t i = 0; i < conflicts->count; i++) {
         const struct apply_conflict *conflict = &conflicts->list[i];
-        TRY(describe(&conflict->who, t->arena, &t->who));
+        TRY(describe(&conflict->manager, t->arena, &t->manager));
         TRY(buf_append_format(&t->message, "%s%s %.*s:%s", i ? "\n" : "",
-                              t->alone ? "conflict with" : "conflicts with", SLICE_ARGS(t->who),
+                              t->alone ? "conflict with" : "conflicts with", SLICE_ARGS(t->manager),
                               t->alone ? " " : ""));
         TRY(write_set(t, conflict->set));
     }

@@ -26,7 +26,7 @@ static int compare_numbers(const struct json_node *a, const struct json_node *b)
 
 static int compare_texts(const struct json_node *a, const struct json_node *b)
 {
-    /* Values of a set are made without escapes (field_scalar). */
+    /* Values in a set have no escapes (see field_scalar). */
     return slice_compare(a->text, b->text);
 }
 
@@ -203,7 +203,7 @@ enum status field_set_of_path(struct arena *arena, const char *const *names, siz
 
 /* -- Combining -- */
 
-/* What only one of the two has, as it is. */
+/* Copies an entry that only one of the two sets has. */
 static enum status take(struct field_builder *builder, const struct field_entry *entry)
 {
     return field_builder_add(builder, entry->element, entry->marks, entry->below);

@@ -11,7 +11,7 @@ static void assert_combined(struct fixture *f, enum field_operation operation, c
     assert_set(f, set, expected);
 }
 
-static void sets_are_combined_as_structured_merge_diff_does(void **state)
+static void sets_combine_as_in_structured_merge_diff(void **state)
 {
     struct fixture *f = *state;
     const char *a = "{\"f:a\":{},\"f:b\":{\".\":{},\"f:c\":{}},\"f:d\":{\"f:e\":{}}}";
@@ -38,7 +38,7 @@ static void the_empty_set_is_null(void **state)
     assert_null(set);
 }
 
-static void elements_are_sorted_by_kind_and_meaning(void **state)
+static void elements_are_sorted_by_kind_and_value(void **state)
 {
     struct fixture *f = *state;
     assert_set(f,
@@ -48,7 +48,7 @@ static void elements_are_sorted_by_kind_and_meaning(void **state)
                "\"v:10\":{},\"v:\\\"b\\\"\":{},\"v:true\":{},\"i:1\":{}}");
 }
 
-static void the_same_element_twice_is_one(void **state)
+static void adding_an_element_twice_keeps_one(void **state)
 {
     struct fixture *f = *state;
     const struct field_set *set = set_of(f, "{\"v:1\":{},\"v:0\":{},\"v:1.0\":{\"f:a\":{}}}");
@@ -85,7 +85,7 @@ static void marks_are_selected(void **state)
     assert_set(f, selected, "{\"f:a\":{}}");
 }
 
-static void no_memory_is_told(void **state)
+static void no_memory_is_reported(void **state)
 {
     struct fixture *f = *state;
     const struct field_set *a = set_of(f, "{\"f:a\":{}}"), *b = set_of(f, "{\"f:b\":{}}"), *set;
@@ -98,13 +98,13 @@ static void no_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sets_are_combined_as_structured_merge_diff_does),
+        cmocka_unit_test(sets_combine_as_in_structured_merge_diff),
         cmocka_unit_test(the_empty_set_is_null),
-        cmocka_unit_test(elements_are_sorted_by_kind_and_meaning),
-        cmocka_unit_test(the_same_element_twice_is_one),
+        cmocka_unit_test(elements_are_sorted_by_kind_and_value),
+        cmocka_unit_test(adding_an_element_twice_keeps_one),
         cmocka_unit_test(sets_are_equal_by_their_members),
         cmocka_unit_test(marks_are_selected),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -37,7 +37,7 @@ static int key_order(const void *a, const void *b)
                          (*(const struct json_node *const *)b)->key);
 }
 
-/* The members of a key by their names, without escapes. */
+/* Sorts the members of a key by name and removes escapes. */
 static enum status sort_key(struct arena *arena, const struct json_node *from,
                             const struct json_node **ret_key)
 {
@@ -83,7 +83,7 @@ static enum status read_index(struct slice text, int64_t *ret_index)
     return json_node_int(&number, ret_index) ? ST_OK : ST_MALFORMED;
 }
 
-/* ST_NOT_FOUND: a kind of step that nobody knows. */
+/* ST_NOT_FOUND: an unknown kind of step. */
 static enum status read_element(struct arena *arena, struct slice text,
                                 struct field_element *ret_element)
 {

@@ -1,25 +1,27 @@
 /*
- * Field sets as clients see them: the JSON of fieldsV1, and paths in the texts of conflicts.
+ * Field sets as clients see them: the JSON of fieldsV1, and paths in the messages of conflicts.
  *
  *     {"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}}}} .spec.ports[port=80].name
  *
- * What is read comes from clients: anything may stand there.
+ * The JSON comes from clients and may contain anything.
  */
 #ifndef VIGIL_KUBE_APPLY_FIELDS_V1_H
 #define VIGIL_KUBE_APPLY_FIELDS_V1_H
 
 #include "kube/apply/field_set.h"
 
-/* Steps of all sets of one object; more are refused. */
+/* Limit of steps in all sets of one object. */
 enum { FIELDS_V1_STEPS_MAX = 100000 };
 enum { FIELD_KEY_MEMBERS_MAX = 64 };
 
-/* A scalar without escapes, so that it can be compared; NULL: none, or no memory. */
+/*
+ * A copy of a scalar without escapes, so that it can be compared; NULL: not a scalar, or no memory.
+ */
 struct json_node *field_scalar(struct arena *arena, const struct json_node *node);
 
 /*
- * ST_MALFORMED: it is no such set; ST_LIMIT: more than *budget steps, which is counted down;
- * ST_NOMEM. Kinds of steps that nobody knows are left out. Texts stay in the tree.
+ * ST_MALFORMED: not a field set; ST_LIMIT: more than *budget steps (it is counted down); ST_NOMEM.
+ * Unknown kinds of steps are skipped. Texts are not copied from the tree.
  */
 MUST_CHECK
 enum status fields_v1_read(struct arena *arena, const struct json_node *tree, size_t *budget,

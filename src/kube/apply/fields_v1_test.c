@@ -9,7 +9,7 @@ static void assert_refused(struct fixture *f, const char *text)
     assert_int_equal(fields_v1_read(&f->arena, tree(f, text), &budget, &set), ST_MALFORMED);
 }
 
-static void what_is_no_set_is_refused(void **state)
+static void values_that_are_not_sets_are_refused(void **state)
 {
     struct fixture *f = *state;
     static const char *const texts[] = {
@@ -36,13 +36,13 @@ static void what_is_no_set_is_refused(void **state)
         assert_refused(f, texts[i]);
 }
 
-static void steps_of_kinds_that_nobody_knows_are_left_out(void **state)
+static void unknown_kinds_of_steps_are_skipped(void **state)
 {
     struct fixture *f = *state;
     assert_set(f, set_of(f, "{\"x:a\":[],\"f:a\":{\"y:b\":{}}}"), "{\"f:a\":{}}");
 }
 
-static void texts_are_written_as_go_does(void **state)
+static void texts_are_escaped_as_in_go(void **state)
 {
     struct fixture *f = *state;
     assert_set(f, set_of(f, "{\"f:a<b\":{},\"v:\\\"a<b&\\\\u00e9\\\"\":{}}"),
@@ -67,7 +67,7 @@ static void more_steps_than_the_budget_are_refused(void **state)
     buf_fini(&text);
 }
 
-static void a_key_of_more_members_than_the_bound_is_refused(void **state)
+static void keys_with_too_many_members_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -79,8 +79,8 @@ static void a_key_of_more_members_than_the_bound_is_refused(void **state)
     buf_fini(&text);
 }
 
-/* As deep as a tree can be: nothing is deeper than that. */
-static void sets_are_as_deep_as_trees(void **state)
+/* Uses the largest depth that a tree can have. */
+static void sets_can_be_as_deep_as_trees(void **state)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -95,7 +95,7 @@ static void sets_are_as_deep_as_trees(void **state)
     buf_fini(&text);
 }
 
-static void paths_are_written_for_people(void **state)
+static void paths_are_written_as_in_messages(void **state)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -111,13 +111,13 @@ static void paths_are_written_for_people(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_set_is_refused),
-        cmocka_unit_test(steps_of_kinds_that_nobody_knows_are_left_out),
-        cmocka_unit_test(texts_are_written_as_go_does),
+        cmocka_unit_test(values_that_are_not_sets_are_refused),
+        cmocka_unit_test(unknown_kinds_of_steps_are_skipped),
+        cmocka_unit_test(texts_are_escaped_as_in_go),
         cmocka_unit_test(more_steps_than_the_budget_are_refused),
-        cmocka_unit_test(a_key_of_more_members_than_the_bound_is_refused),
-        cmocka_unit_test(sets_are_as_deep_as_trees),
-        cmocka_unit_test(paths_are_written_for_people),
+        cmocka_unit_test(keys_with_too_many_members_are_refused),
+        cmocka_unit_test(sets_can_be_as_deep_as_trees),
+        cmocka_unit_test(paths_are_written_as_in_messages),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,4 +1,4 @@
-/* Trees and sets written as JSON, for the tests of this directory. */
+/* Helpers for the tests in this folder: trees and sets written as JSON. */
 #ifndef VIGIL_KUBE_APPLY_FIXTURE_TEST_H
 #define VIGIL_KUBE_APPLY_FIXTURE_TEST_H
 

@@ -16,18 +16,20 @@ static void member(struct json_node *object, struct arena *arena, const char *ke
     *status = node ? json_node_set(arena, object, slice_from_text(key), node) : ST_NOMEM;
 }
 
-enum status managed_id(struct arena *arena, const struct managed_who *who, struct slice *ret_id)
+enum status managed_id(struct arena *arena, const struct field_manager *manager,
+                       struct slice *ret_id)
 {
     AUTO(buf_fini) struct buf text = {0};
     enum status status = ST_OK;
     struct json_node *object = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!object)
         return ST_NOMEM;
-    member(object, arena, "manager", who->manager, &status);
+    member(object, arena, "manager", manager->name, &status);
     member(object, arena, "operation",
-           who->applied ? SLICE_LITERAL("Apply") : SLICE_LITERAL("Update"), &status);
-    member(object, arena, "apiVersion", who->applied ? SLICE_EMPTY : who->api_version, &status);
-    member(object, arena, "subresource", who->subresource, &status);
+           manager->applied ? SLICE_LITERAL("Apply") : SLICE_LITERAL("Update"), &status);
+    member(object, arena, "apiVersion", manager->applied ? SLICE_EMPTY : manager->api_version,
+           &status);
+    member(object, arena, "subresource", manager->subresource, &status);
     TRY(status);
     TRY(go_json_append(object, &text));
     return arena_dup(arena, buf_slice(&text), ret_id);
@@ -66,12 +68,12 @@ static enum status append(struct managed *managed, const struct managed_entry *e
     return ST_OK;
 }
 
-enum status managed_set(struct managed *managed, const struct managed_who *who,
+enum status managed_set(struct managed *managed, const struct field_manager *manager,
                         const struct field_set *set, struct managed_entry **ret_entry)
 {
-    struct managed_entry entry = {.who = *who, .set = set};
+    struct managed_entry entry = {.manager = *manager, .set = set};
     *ret_entry = NULL;
-    TRY(managed_id(managed->arena, who, &entry.id));
+    TRY(managed_id(managed->arena, manager, &entry.id));
     struct managed_entry *found = managed_find(managed, entry.id);
     if (!set) {
         if (found)
@@ -80,7 +82,7 @@ enum status managed_set(struct managed *managed, const struct managed_who *who,
     }
     if (found) {
         found->set = set;
-        found->who.api_version = who->api_version;
+        found->manager.api_version = manager->api_version;
     } else {
         TRY(append(managed, &entry));
         found = &managed->entries[managed->count - 1];
@@ -103,7 +105,7 @@ static enum status get_text(struct arena *arena, const struct json_node *object,
     return json_node_text(node, arena, ret_text);
 }
 
-/* In UTC by the second, so that texts sort by time. */
+/* Normalizes to UTC seconds, so that texts sort by time. */
 static enum status read_time(struct arena *arena, const struct json_node *node,
                              struct slice *ret_time)
 {
@@ -124,21 +126,21 @@ static enum status read_entry(struct arena *arena, const struct json_node *node,
                               struct managed_entry *entry)
 {
     struct slice operation, type;
-    struct managed_who *who = &entry->who;
+    struct field_manager *manager = &entry->manager;
     const struct json_node *fields = json_node_named(node, "fieldsV1");
-    TRY(get_text(arena, node, "manager", &who->manager));
-    TRY(get_text(arena, node, "apiVersion", &who->api_version));
-    TRY(get_text(arena, node, "subresource", &who->subresource));
+    TRY(get_text(arena, node, "manager", &manager->name));
+    TRY(get_text(arena, node, "apiVersion", &manager->api_version));
+    TRY(get_text(arena, node, "subresource", &manager->subresource));
     TRY(get_text(arena, node, "operation", &operation));
     TRY(get_text(arena, node, "fieldsType", &type));
     TRY(read_time(arena, node, &entry->time));
-    who->applied = slice_equal(operation, SLICE_LITERAL("Apply"));
-    if ((!who->applied && !slice_equal(operation, SLICE_LITERAL("Update"))) ||
-        !who->api_version.len || !slice_equal(type, SLICE_LITERAL("FieldsV1")))
+    manager->applied = slice_equal(operation, SLICE_LITERAL("Apply"));
+    if ((!manager->applied && !slice_equal(operation, SLICE_LITERAL("Update"))) ||
+        !manager->api_version.len || !slice_equal(type, SLICE_LITERAL("FieldsV1")))
         return ST_MALFORMED;
     if (fields && fields->type != JSON_TYPE_NULL)
         TRY(fields_v1_read(arena, fields, budget, &entry->set));
-    return managed_id(arena, who, &entry->id);
+    return managed_id(arena, manager, &entry->id);
 }
 
 enum status managed_read(struct managed *managed, const struct json_node *list)
@@ -177,12 +179,12 @@ bool managed_is_reset(const struct json_node *list)
 static int entry_order(const void *a, const void *b)
 {
     const struct managed_entry *m = a, *n = b;
-    if (m->who.applied != n->who.applied)
-        return m->who.applied ? -1 : 1;
+    if (m->manager.applied != n->manager.applied)
+        return m->manager.applied ? -1 : 1;
     int order = slice_compare(m->time, n->time);
-    order = order ? order : slice_compare(m->who.manager, n->who.manager);
-    order = order ? order : slice_compare(m->who.api_version, n->who.api_version);
-    return order ? order : slice_compare(m->who.subresource, n->who.subresource);
+    order = order ? order : slice_compare(m->manager.name, n->manager.name);
+    order = order ? order : slice_compare(m->manager.api_version, n->manager.api_version);
+    return order ? order : slice_compare(m->manager.subresource, n->manager.subresource);
 }
 
 static enum status write_entry(struct arena *arena, const struct managed_entry *entry,
@@ -192,16 +194,16 @@ static enum status write_entry(struct arena *arena, const struct managed_entry *
     enum status status = ST_OK;
     if (!object)
         return ST_NOMEM;
-    member(object, arena, "manager", entry->who.manager, &status);
+    member(object, arena, "manager", entry->manager.name, &status);
     member(object, arena, "operation",
-           entry->who.applied ? SLICE_LITERAL("Apply") : SLICE_LITERAL("Update"), &status);
-    member(object, arena, "apiVersion", entry->who.api_version, &status);
+           entry->manager.applied ? SLICE_LITERAL("Apply") : SLICE_LITERAL("Update"), &status);
+    member(object, arena, "apiVersion", entry->manager.api_version, &status);
     member(object, arena, "time", entry->time, &status);
     member(object, arena, "fieldsType", SLICE_LITERAL("FieldsV1"), &status);
     TRY(status);
     TRY(fields_v1_write(arena, entry->set, &fields));
     TRY(json_node_set(arena, object, SLICE_LITERAL("fieldsV1"), fields));
-    member(object, arena, "subresource", entry->who.subresource, &status);
+    member(object, arena, "subresource", entry->manager.subresource, &status);
     *ret_node = object;
     return status;
 }
@@ -223,13 +225,13 @@ enum status managed_write(const struct managed *managed, struct json_node **ret_
     return ST_OK;
 }
 
-/* -- Not too many -- */
+/* -- Limiting the number of updates -- */
 
 static int age_order(const void *a, const void *b)
 {
     const struct managed_entry *m = a, *n = b;
-    if (m->who.applied != n->who.applied)
-        return m->who.applied ? 1 : -1;
+    if (m->manager.applied != n->manager.applied)
+        return m->manager.applied ? 1 : -1;
     int order = slice_compare(m->time, n->time);
     return order ? order : slice_compare(m->id, n->id);
 }
@@ -238,15 +240,15 @@ static int age_order(const void *a, const void *b)
 
 static bool is_bucket(const struct managed_entry *entry)
 {
-    return slice_equal(entry->who.manager, BUCKET) && !entry->who.subresource.len;
+    return slice_equal(entry->manager.name, BUCKET) && !entry->manager.subresource.len;
 }
 
 static bool has_bucket(const struct managed *managed, struct slice api_version)
 {
     for (size_t i = 0; i < managed->count; i++) {
         const struct managed_entry *entry = &managed->entries[i];
-        if (!entry->who.applied && is_bucket(entry) &&
-            slice_equal(entry->who.api_version, api_version))
+        if (!entry->manager.applied && is_bucket(entry) &&
+            slice_equal(entry->manager.api_version, api_version))
             return true;
     }
     return false;
@@ -254,16 +256,16 @@ static bool has_bucket(const struct managed *managed, struct slice api_version)
 
 static enum status into_bucket(struct managed *managed, struct managed_entry *old)
 {
-    struct managed_who who = {.manager = BUCKET, .api_version = old->who.api_version};
+    struct field_manager manager = {.name = BUCKET, .api_version = old->manager.api_version};
     struct managed_entry taken = *old, *bucket;
     struct slice id;
     const struct field_set *set;
-    TRY(managed_id(managed->arena, &who, &id));
+    TRY(managed_id(managed->arena, &manager, &id));
     bucket = managed_find(managed, id);
     TRY(field_set_combine(managed->arena, FIELD_UNION, taken.set, bucket ? bucket->set : NULL,
                           &set));
     managed_drop(managed, managed_find(managed, taken.id));
-    TRY(managed_set(managed, &who, set, &bucket));
+    TRY(managed_set(managed, &manager, set, &bucket));
     if (bucket)
         bucket->time = taken.time;
     return ST_OK;
@@ -273,7 +275,7 @@ enum status managed_cap(struct managed *managed)
 {
     size_t updates = 0;
     for (size_t i = 0; i < managed->count; i++)
-        updates += !managed->entries[i].who.applied;
+        updates += !managed->entries[i].manager.applied;
     if (updates <= MANAGED_UPDATES_MAX)
         return ST_OK;
     struct managed_entry *old = arena_calloc(managed->arena, managed->count, sizeof(*old));
@@ -283,11 +285,11 @@ enum status managed_cap(struct managed *managed)
     qsort(old, managed->count, sizeof(*old), age_order);
     for (size_t i = 0, all = updates; i < all && updates > MANAGED_UPDATES_MAX; i++) {
         size_t first = 0;
-        while (!slice_equal(old[first].who.api_version, old[i].who.api_version))
+        while (!slice_equal(old[first].manager.api_version, old[i].manager.api_version))
             first++;
         if (first == i || is_bucket(&old[i]))
             continue;
-        if (!has_bucket(managed, old[i].who.api_version))
+        if (!has_bucket(managed, old[i].manager.api_version))
             TRY(into_bucket(managed, &old[first]));
         TRY(into_bucket(managed, &old[i]));
         updates--;

@@ -1,7 +1,8 @@
 /*
- * Who owns which fields of an object: metadata.managedFields, taken apart and put together again.
- * An entry is known by its identifier: manager, operation, subresource, and the version of updates.
- * Lies in an arena with the sets. Mirrors managedfields of apimachinery.
+ * The managers of an object and the fields that each owns: metadata.managedFields, parsed and
+ * written. An entry is identified by manager, operation, subresource and, for updates, the version.
+ * Entries are allocated in an arena, like their sets. Mirrors the managedfields package of
+ * apimachinery.
  */
 #ifndef VIGIL_KUBE_APPLY_MANAGED_H
 #define VIGIL_KUBE_APPLY_MANAGED_H
@@ -9,18 +10,18 @@
 #include "kube/apply/field_set.h"
 
 enum {
-    MANAGED_ENTRIES_MAX = 1000, /* of one object */
-    MANAGED_UPDATES_MAX = 10,   /* as in Kubernetes: older ones become one */
+    MANAGED_ENTRIES_MAX = 1000, /* per object */
+    MANAGED_UPDATES_MAX = 10,   /* as in Kubernetes: older ones are merged into one */
 };
 
-/* Texts are without escapes; borrowed from the object or the request. */
-struct managed_who {
-    struct slice manager, api_version, subresource;
+/* Identifies a manager. Texts have no escapes and are borrowed from the object or the request. */
+struct field_manager {
+    struct slice name, api_version, subresource;
     bool applied; /* operation Apply; else Update */
 };
 
 struct managed_entry {
-    struct managed_who who;
+    struct field_manager manager;
     struct slice id;   /* see managed_id */
     struct slice time; /* "2026-11-15T06:15:00Z"; empty: none */
     const struct field_set *set;
@@ -32,33 +33,38 @@ struct managed {
     size_t count, capacity;
 };
 
-/* The entry as JSON without version (of an apply), fields and time: what conflicts are sorted by.
- * ST_NOMEM. */
-MUST_CHECK
-enum status managed_id(struct arena *arena, const struct managed_who *who, struct slice *ret_id);
-
-/* list: an array of JSON, or NULL. ST_MALFORMED: it is none of managedFields; ST_LIMIT; ST_NOMEM.
+/*
+ * The identifier: the entry as JSON without fields, time and (for an apply) version. Conflicts are
+ * sorted by it. ST_NOMEM.
  */
 MUST_CHECK
+enum status managed_id(struct arena *arena, const struct field_manager *manager,
+                       struct slice *ret_id);
+
+/* list: a JSON array, or NULL. ST_MALFORMED: not valid managedFields; ST_LIMIT; ST_NOMEM. */
+MUST_CHECK
 enum status managed_read(struct managed *managed, const struct json_node *list);
-/* Sorted as Kubernetes does. *ret_list NULL: there are none. ST_NOMEM. */
+/* The entries in the order of Kubernetes. *ret_list NULL: there are none. ST_NOMEM. */
 MUST_CHECK
 enum status managed_write(const struct managed *managed, struct json_node **ret_list);
 
-/* NULL: there is none. */
+/* NULL if there is no such entry. */
 struct managed_entry *managed_find(const struct managed *managed, struct slice id);
-/* Sets the fields of an entry, which is made if need be, or taken away if there are no fields.
- * *ret_entry NULL then; it holds until the next change. ST_LIMIT: there are too many; ST_NOMEM. */
+/*
+ * Sets the fields of an entry; adds the entry if it is missing, and removes it if there are no
+ * fields (*ret_entry is NULL then). *ret_entry is valid until the next change. ST_LIMIT: too many
+ * entries; ST_NOMEM.
+ */
 MUST_CHECK
-enum status managed_set(struct managed *managed, const struct managed_who *who,
+enum status managed_set(struct managed *managed, const struct field_manager *manager,
                         const struct field_set *set, struct managed_entry **ret_entry);
 void managed_drop(struct managed *managed, struct managed_entry *entry);
 
-/* Makes one of the oldest updates, for each version, while there are too many. ST_NOMEM. */
+/* Merges the oldest updates of each version into one while there are too many. ST_NOMEM. */
 MUST_CHECK
 enum status managed_cap(struct managed *managed);
 
-/* [] or [{}], by which clients say that nobody owns anything any more. */
+/* Whether the list is [] or [{}], by which clients remove all ownership. */
 bool managed_is_reset(const struct json_node *list);
 
 #endif

@@ -27,7 +27,7 @@ static void entries_are_read_and_written(void **state)
                       "}},\"subresource\":\"status\"}]");
 }
 
-static void no_entries_are_no_list(void **state)
+static void without_entries_there_is_no_list(void **state)
 {
     struct fixture *f = *state;
     struct json_node *list;
@@ -38,7 +38,7 @@ static void no_entries_are_no_list(void **state)
 
 #define RIGHT "\"operation\":\"Apply\",\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\""
 
-static void what_is_no_entry_is_refused(void **state)
+static void malformed_entries_are_refused(void **state)
 {
     struct fixture *f = *state;
     static const char *const texts[] = {
@@ -59,7 +59,7 @@ static void what_is_no_entry_is_refused(void **state)
     }
 }
 
-static void resets_are_known(void **state)
+static void resets_are_recognized(void **state)
 {
     struct fixture *f = *state;
     assert_true(managed_is_reset(tree(f, "[]")));
@@ -72,21 +72,21 @@ static void resets_are_known(void **state)
 static enum status add(struct fixture *f, struct managed *managed, size_t n, bool applied)
 {
     struct buf name = {0};
-    struct managed_who who = {.api_version = SLICE_LITERAL("v1"), .applied = applied};
+    struct field_manager manager = {.api_version = SLICE_LITERAL("v1"), .applied = applied};
     struct managed_entry *entry;
     assert_int_equal(buf_append_format(&name, "m%04zu", n), ST_OK);
-    assert_int_equal(arena_dup(&f->arena, buf_slice(&name), &who.manager), ST_OK);
+    assert_int_equal(arena_dup(&f->arena, buf_slice(&name), &manager.name), ST_OK);
     buf_reset(&name, SIZE_MAX);
     assert_int_equal(buf_append_format(&name, "{\"f:f%zu\":{}}", n), ST_OK);
     assert_int_equal(buf_append(&name, slice_of("", 1)), ST_OK);
     struct slice text;
     assert_int_equal(arena_dup(&f->arena, buf_slice(&name), &text), ST_OK);
-    enum status status = managed_set(managed, &who, set_of(f, (const char *)text.ptr), &entry);
+    enum status status = managed_set(managed, &manager, set_of(f, (const char *)text.ptr), &entry);
     buf_fini(&name);
     return status;
 }
 
-static void old_updates_become_one_beyond_ten(void **state)
+static void the_oldest_updates_beyond_ten_are_merged(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
@@ -95,16 +95,16 @@ static void old_updates_become_one_beyond_ten(void **state)
     assert_int_equal(add(f, &managed, 99, true), ST_OK);
     assert_int_equal(managed_cap(&managed), ST_OK);
     assert_int_equal(managed.count, MANAGED_UPDATES_MAX + 1);
-    struct managed_who who = {.manager = SLICE_LITERAL("ancient-changes"),
-                              .api_version = SLICE_LITERAL("v1")};
+    struct field_manager manager = {.name = SLICE_LITERAL("ancient-changes"),
+                                    .api_version = SLICE_LITERAL("v1")};
     struct slice id;
-    assert_int_equal(managed_id(&f->arena, &who, &id), ST_OK);
+    assert_int_equal(managed_id(&f->arena, &manager, &id), ST_OK);
     struct managed_entry *bucket = managed_find(&managed, id);
     assert_non_null(bucket);
     assert_set(f, bucket->set, "{\"f:f0\":{},\"f:f1\":{},\"f:f2\":{}}");
 }
 
-static void more_managers_than_the_bound_are_refused(void **state)
+static void too_many_managers_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena}, again = {.arena = &f->arena};
@@ -119,13 +119,13 @@ static void more_managers_than_the_bound_are_refused(void **state)
     assert_int_equal(managed_read(&again, list), ST_LIMIT);
 }
 
-static void an_entry_without_fields_goes(void **state)
+static void an_entry_without_fields_is_removed(void **state)
 {
     struct fixture *f = *state;
     struct managed managed = {.arena = &f->arena};
     struct managed_entry *entry;
     assert_int_equal(add(f, &managed, 1, true), ST_OK);
-    assert_int_equal(managed_set(&managed, &managed.entries[0].who, NULL, &entry), ST_OK);
+    assert_int_equal(managed_set(&managed, &managed.entries[0].manager, NULL, &entry), ST_OK);
     assert_null(entry);
     assert_int_equal(managed.count, 0);
 }
@@ -134,12 +134,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_read_and_written),
-        cmocka_unit_test(no_entries_are_no_list),
-        cmocka_unit_test(what_is_no_entry_is_refused),
-        cmocka_unit_test(resets_are_known),
-        cmocka_unit_test(old_updates_become_one_beyond_ten),
-        cmocka_unit_test(more_managers_than_the_bound_are_refused),
-        cmocka_unit_test(an_entry_without_fields_goes),
+        cmocka_unit_test(without_entries_there_is_no_list),
+        cmocka_unit_test(malformed_entries_are_refused),
+        cmocka_unit_test(resets_are_recognized),
+        cmocka_unit_test(the_oldest_updates_beyond_ten_are_merged),
+        cmocka_unit_test(too_many_managers_are_refused),
+        cmocka_unit_test(an_entry_without_fields_is_removed),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,6 @@
 #include "kube/apply/typed.h"
 
-/* -- Which fields there are -- */
+/* -- The fields of a value -- */
 
 struct found_fields {
     bool member;
@@ -28,8 +28,10 @@ static enum status fields_of_map(const struct typed *typed, struct apply_type ty
     return field_builder_finish(&builder, ret_set);
 }
 
-/* An item that is there more than once is owned as a whole. One that is no item of such a list is
- * what pruning has left of one: it is nobody's, but the list is there. */
+/*
+ * An item that occurs more than once is owned as a whole. An element that cannot be identified is a
+ * remnant of pruning: it has no owner, but the list itself exists.
+ */
 static enum status fields_of_list(const struct typed *typed, struct apply_type type,
                                   const struct apply_rules *rules, const struct json_node *list,
                                   const struct field_set **ret_set)
@@ -77,12 +79,12 @@ enum status typed_fields(const struct typed *typed, struct apply_type type,
     return ST_OK;
 }
 
-/* -- What differs -- */
+/* -- Comparing -- */
 
 struct compared {
     unsigned marks;
     const struct field_set *below;
-    bool leaf; /* its marks were made as those of a whole */
+    bool leaf; /* compared as a whole, and marked */
 };
 
 static enum status compare(const struct typed *typed, struct apply_type type,
@@ -132,7 +134,7 @@ static enum status compare_maps(const struct typed *typed, struct apply_type typ
     return field_builder_finish(&builder, ret_set);
 }
 
-/* Items that have the same element, in two lists. */
+/* The items with one element in two lists. */
 struct same_items {
     const struct typed_item *before, *after;
     size_t before_count, after_count;
@@ -229,7 +231,7 @@ static enum status compare_as(const struct typed *typed, struct apply_type type,
     return field_set_combine(typed->arena, FIELD_UNION, out->below, below, &out->below);
 }
 
-/* A value that changes its form is compared as what it was and as what it is. */
+/* A value that changes its form is compared both in its old and in its new form. */
 static enum status compare(const struct typed *typed, struct apply_type type,
                            const struct json_node *before, const struct json_node *after,
                            struct compared *ret_compared)
@@ -260,7 +262,7 @@ enum status typed_compare(const struct typed *typed, struct apply_type type,
     return ST_OK;
 }
 
-/* -- Sets by types -- */
+/* -- Adapting sets to types -- */
 
 static struct apply_type type_below(struct apply_type type, const struct apply_rules *rules,
                                     const struct field_element *element, bool *ret_named)

@@ -1,10 +1,10 @@
 /*
- * Values walked by their types: which fields there are, what differs, how an applied configuration
- * is merged, what is left without some fields. As structured-merge-diff does it; atoms
- * (kube/apply/apply_type.h) say what is owned as a whole. Works on trees in one arena and changes
- * none of those given. As deep as the trees are, which is JSON_TREE_DEPTH_MAX.
+ * Operations on values according to their types: listing fields, comparing, merging an applied
+ * configuration, removing fields. They mirror structured-merge-diff; kube/apply/apply_type.h says
+ * what is owned as a whole. All trees are in one arena, and input trees are not changed. The
+ * recursion is as deep as the trees (JSON_TREE_DEPTH_MAX).
  *
- * Each: ST_NOMEM; ST_INVALID: an item of a list has no place in it, `why` says so.
+ * Each returns ST_NOMEM, or ST_INVALID with `why` set if an item of a list cannot be identified.
  */
 #ifndef VIGIL_KUBE_APPLY_TYPED_H
 #define VIGIL_KUBE_APPLY_TYPED_H
@@ -17,76 +17,79 @@ struct typed {
     struct error *why;
 };
 
-/* Every field that is there. */
+/* All fields that the value has. */
 MUST_CHECK
 enum status typed_fields(const struct typed *typed, struct apply_type type,
                          const struct json_node *value, const struct field_set **ret_set);
 
-/* What of `after` is not as in `before`, marked as added, modified or removed. */
+/* The differences between `before` and `after`, marked as added, modified or removed. */
 MUST_CHECK
 enum status typed_compare(const struct typed *typed, struct apply_type type,
                           const struct json_node *before, const struct json_node *after,
                           const struct field_set **ret_marked);
 
-/* `live` with all that `config` says. NULL: there is nothing. */
+/* `live` with everything that `config` has. NULL: both are empty. */
 MUST_CHECK
 enum status typed_merge(const struct typed *typed, struct apply_type type,
                         const struct json_node *live, const struct json_node *config,
                         struct json_node **ret_merged);
 
-/* A copy without these fields and items; what a container has lost all of becomes null. */
+/* A copy without these fields and items; a container that loses everything becomes null. */
 MUST_CHECK
 enum status typed_without(const struct typed *typed, struct apply_type type,
                           const struct json_node *value, const struct field_set *fields,
                           struct json_node **ret_value);
 
-/* With the fields of types that only lead to members as members themselves. */
+/* The set with declared fields that lead to members added as members. */
 MUST_CHECK
 enum status typed_with_named(const struct typed *typed, struct apply_type type,
                              const struct field_set *set, const struct field_set **ret_set);
 
-/* A set from a time when items were owned that are now owned as a whole: the whole is owned. */
+/* Adapts a set to types that have become atomic: the whole is owned instead of its items. */
 MUST_CHECK
 enum status typed_reconcile(const struct typed *typed, struct apply_type type,
                             const struct field_set *set, const struct field_set **ret_set);
 
 /*
- * The value is as its type says. Appends what is not, a line each, TYPED_ERRORS_MAX at most:
- * ".spec.a: field not declared in schema". *ret_count: how many. ST_NOMEM.
+ * Checks a value against its type. Appends an error per line, at most TYPED_ERRORS_MAX: ".spec.a:
+ * field not declared in schema". *ret_count: the number of all errors. ST_NOMEM.
  */
 enum { TYPED_ERRORS_MAX = 64 };
 MUST_CHECK
 enum status typed_validate(struct arena *arena, struct apply_type type,
                            const struct json_node *value, struct buf *errors, size_t *ret_count);
 
-/* -- For typed*.c: the items of a list by what tells them apart -- */
+/* -- For typed*.c: the items of a list by their path elements -- */
 
 struct typed_item {
     struct field_element element;
     const struct json_node *node;
-    size_t at; /* its number in the list */
+    size_t at; /* position in the list */
 };
 
-/* ST_INVALID with why; the text has no place in it. */
+/* ST_INVALID with why set; the text does not name the position. */
 MUST_CHECK
 enum status typed_element(struct arena *arena, struct apply_type list,
                           const struct apply_rules *rules, const struct json_node *item,
                           struct field_element *ret_element, struct error *why);
-/* In the order of the list. list may be NULL, or no list: there are none. Items that have no place
- * in it are an error if that is to be told; else they are [-1], which no other is. */
+/*
+ * The items in the order of the list; none if list is NULL or not a list. An item that cannot be
+ * identified is an error if `strict` is set; otherwise its element is [-1], which no other item
+ * has.
+ */
 MUST_CHECK
 enum status typed_items(const struct typed *typed, struct apply_type type,
-                        const struct apply_rules *rules, const struct json_node *list, bool told,
+                        const struct apply_rules *rules, const struct json_node *list, bool strict,
                         struct typed_item **ret_items, size_t *ret_count);
-/* The same items by element, those of the same element in their order. */
+/* The same items sorted by element; items with equal elements keep their order. */
 MUST_CHECK
 enum status typed_sort(struct arena *arena, const struct typed_item *items, size_t count,
                        struct typed_item **ret_sorted);
-/* The first of that element among sorted ones; count: there is none. */
+/* The first item with that element among sorted items; `count` if there is none. */
 size_t typed_find(const struct typed_item *sorted, size_t count,
                   const struct field_element *element);
 
-/* It is an object or array with something in it. */
+/* Whether the node has this type and is not empty. */
 static inline bool typed_has(const struct json_node *node, enum json_type type)
 {
     return node && node->type == type && node->first;

@@ -42,7 +42,7 @@ static enum status key_value(struct arena *arena, const struct apply_type_key *k
     return *ret_value ? ST_OK : ST_NOMEM;
 }
 
-/* Into its place by name. */
+/* Inserts a key member sorted by name. */
 static enum status put_key(struct arena *arena, struct json_node *to, struct slice name,
                            struct json_node *value)
 {
@@ -109,7 +109,7 @@ enum status typed_element(struct arena *arena, struct apply_type list,
 }
 
 enum status typed_items(const struct typed *typed, struct apply_type type,
-                        const struct apply_rules *rules, const struct json_node *list, bool told,
+                        const struct apply_rules *rules, const struct json_node *list, bool strict,
                         struct typed_item **ret_items, size_t *ret_count)
 {
     *ret_items = NULL;
@@ -124,7 +124,7 @@ enum status typed_items(const struct typed *typed, struct apply_type type,
         struct error why = {0};
         struct typed_item *item = &items[at];
         enum status status = typed_element(typed->arena, type, rules, node, &item->element, &why);
-        if (status == ST_INVALID && told)
+        if (status == ST_INVALID && strict)
             return error_set(typed->why, status, "element %zu: %s", at, why.text);
         if (status == ST_INVALID)
             item->element = (struct field_element){.step = FIELD_INDEX, .index = -1};

@@ -45,7 +45,10 @@ static enum status merge_maps(const struct typed *typed, struct apply_type type,
     return ST_OK;
 }
 
-/* -- Lists: the order of the configuration, with what only the live one has where it stood -- */
+/*
+ * -- Lists: in the order of the configuration; items that only the live list has keep their place
+ * --
+ */
 
 enum { NONE = -1 };
 
@@ -54,11 +57,11 @@ struct list_merge {
     const struct apply_rules *rules;
     struct typed_item *live, *config;
     size_t live_count, config_count;
-    int64_t *of_live;   /* for each live item, its number in config */
-    int64_t *of_config; /* for each of config, its number in live: the first */
-    bool *twice;        /* for each of config: it is in live more than once */
-    bool *merged;       /* for each of config */
-    size_t next_shared; /* the next of config that is in live too; config_count: none */
+    int64_t *of_live;   /* for each live item: its index in config */
+    int64_t *of_config; /* for each config item: its first index in live */
+    bool *twice;        /* for each config item: live has it more than once */
+    bool *merged;       /* for each config item */
+    size_t next_shared; /* next config item that live also has; config_count: none */
     struct json_node *out;
 };
 
@@ -107,7 +110,7 @@ static enum status put(struct list_merge *m, const struct json_node *live,
     return merged ? json_node_insert(m->out, NULL, merged) : ST_OK;
 }
 
-/* One that is in live more than once is not merged with any of them. */
+/* An item that live has more than once is not merged with any of them. */
 static enum status put_config(struct list_merge *m, size_t at)
 {
     const struct json_node *live = NULL;
@@ -132,7 +135,7 @@ static enum status merge_in_order(struct list_merge *m)
                 continue;
             }
             if (m->next_shared < m->config_count && m->next_shared != (size_t)of) {
-                l++; /* shared, but not the one whose turn it is */
+                l++; /* shared, but not the next one in order */
                 continue;
             }
         }

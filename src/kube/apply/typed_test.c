@@ -32,7 +32,7 @@ static void lists_by_key_are_merged_item_by_item(void **state)
                   CONTAINERS("{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"b\"},{\"name\":\"c\"}"));
 }
 
-static void the_order_is_that_of_the_configuration(void **state)
+static void merged_lists_have_the_order_of_the_configuration(void **state)
 {
     struct fixture *f = *state;
     assert_merged(f, CONTAINERS("{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"c\"}"),
@@ -40,7 +40,7 @@ static void the_order_is_that_of_the_configuration(void **state)
                   CONTAINERS("{\"name\":\"b\"},{\"name\":\"c\"},{\"name\":\"a\"}"));
 }
 
-static void lists_and_maps_that_are_atomic_are_replaced(void **state)
+static void atomic_lists_and_maps_are_replaced(void **state)
 {
     struct fixture *f = *state;
     assert_merged(f, "{\"spec\":{\"nodeSelector\":{\"a\":\"1\"}}}",
@@ -51,7 +51,7 @@ static void lists_and_maps_that_are_atomic_are_replaced(void **state)
                   "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"1\"}}}");
 }
 
-static void the_same_key_twice_is_refused_in_a_configuration(void **state)
+static void duplicate_keys_in_a_configuration_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct typed typed = typed_of(f);
@@ -91,7 +91,7 @@ static void assert_compared(struct fixture *f, const char *before, const char *a
     assert_set(f, set, expected);
 }
 
-static void what_differs_is_added_modified_or_removed(void **state)
+static void differences_are_added_modified_or_removed(void **state)
 {
     struct fixture *f = *state;
     const char *before = CONTAINERS("{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}");
@@ -108,7 +108,7 @@ static void what_differs_is_added_modified_or_removed(void **state)
     assert_compared(f, before, before, FIELD_ADDED | FIELD_MODIFIED | FIELD_REMOVED, "{}");
 }
 
-static void items_that_come_twice_are_compared_as_a_whole(void **state)
+static void duplicate_items_are_compared_as_a_whole(void **state)
 {
     struct fixture *f = *state;
     const char *one = CONTAINERS("{\"name\":\"a\"}");
@@ -120,7 +120,7 @@ static void items_that_come_twice_are_compared_as_a_whole(void **state)
     assert_compared(f, two, two, FIELD_MODIFIED, "{}");
 }
 
-static void what_is_taken_away_leaves_null(void **state)
+static void a_container_that_loses_everything_becomes_null(void **state)
 {
     struct fixture *f = *state;
     struct typed typed = typed_of(f);
@@ -138,7 +138,7 @@ static void what_is_taken_away_leaves_null(void **state)
                        "\"name\":\"a\"}]}}");
 }
 
-static void fields_that_lead_to_members_become_some(void **state)
+static void named_fields_that_lead_to_members_become_members(void **state)
 {
     struct fixture *f = *state;
     struct typed typed = typed_of(f);
@@ -147,7 +147,7 @@ static void fields_that_lead_to_members_become_some(void **state)
     assert_set(f, set, "{\"f:metadata\":{\".\":{},\"f:labels\":{\".\":{},\"f:a\":{}}}}");
 }
 
-static void what_became_atomic_is_owned_as_a_whole(void **state)
+static void types_that_became_atomic_are_owned_as_a_whole(void **state)
 {
     struct fixture *f = *state;
     struct typed typed = typed_of(f);
@@ -172,7 +172,7 @@ static void assert_errors(struct fixture *f, const char *value, size_t count, co
     buf_fini(&errors);
 }
 
-static void what_is_not_as_its_type_says_is_told(void **state)
+static void values_of_wrong_types_are_reported(void **state)
 {
     struct fixture *f = *state;
     assert_errors(f, CONTAINERS("{\"name\":\"a\"}"), 0, "");
@@ -188,7 +188,7 @@ static void what_is_not_as_its_type_says_is_told(void **state)
     assert_errors(f, "{\"spec\":[]}", 1, ".spec: expected map, got &{[]}");
 }
 
-static void no_more_faults_than_the_bound_are_told(void **state)
+static void reported_errors_are_limited(void **state)
 {
     struct fixture *f = *state;
     struct buf text = {0}, errors = {0};
@@ -211,17 +211,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_by_key_are_merged_item_by_item),
-        cmocka_unit_test(the_order_is_that_of_the_configuration),
-        cmocka_unit_test(lists_and_maps_that_are_atomic_are_replaced),
-        cmocka_unit_test(the_same_key_twice_is_refused_in_a_configuration),
+        cmocka_unit_test(merged_lists_have_the_order_of_the_configuration),
+        cmocka_unit_test(atomic_lists_and_maps_are_replaced),
+        cmocka_unit_test(duplicate_keys_in_a_configuration_are_refused),
         cmocka_unit_test(fields_are_found_by_type),
-        cmocka_unit_test(what_differs_is_added_modified_or_removed),
-        cmocka_unit_test(items_that_come_twice_are_compared_as_a_whole),
-        cmocka_unit_test(what_is_taken_away_leaves_null),
-        cmocka_unit_test(fields_that_lead_to_members_become_some),
-        cmocka_unit_test(what_became_atomic_is_owned_as_a_whole),
-        cmocka_unit_test(what_is_not_as_its_type_says_is_told),
-        cmocka_unit_test(no_more_faults_than_the_bound_are_told),
+        cmocka_unit_test(differences_are_added_modified_or_removed),
+        cmocka_unit_test(duplicate_items_are_compared_as_a_whole),
+        cmocka_unit_test(a_container_that_loses_everything_becomes_null),
+        cmocka_unit_test(named_fields_that_lead_to_members_become_members),
+        cmocka_unit_test(types_that_became_atomic_are_owned_as_a_whole),
+        cmocka_unit_test(values_of_wrong_types_are_reported),
+        cmocka_unit_test(reported_errors_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -32,7 +32,7 @@ static enum status report_type(struct typed_check *c, const char *wanted,
     return report(c, text);
 }
 
-/* As Go writes it with all that it is: &value.valueUnstructured{Value:1}. */
+/* Go's %#v of the value: &value.valueUnstructured{Value:1}. */
 static enum status report_string(struct typed_check *c, const struct json_node *value)
 {
     char text[PRINT_BYTES + 96], shown[PRINT_BYTES];
@@ -94,8 +94,8 @@ static enum status report_element(struct typed_check *c, size_t at, const char *
     return report(c, text);
 }
 
-/* Tells each element that comes again. */
-static enum status check_twice(struct typed_check *c, const struct typed_item *items, size_t count)
+/* Reports each element that occurs again. */
+static enum status check_unique(struct typed_check *c, const struct typed_item *items, size_t count)
 {
     struct typed_item *sorted;
     TRY(typed_sort(c->arena, items, count, &sorted));
@@ -132,7 +132,7 @@ static enum status check_items(struct typed_check *c, struct apply_type type,
         TRY(check(c, rules->item, node));
         c->path.len = len;
     }
-    return rules->list_atomic ? ST_OK : check_twice(c, items, at);
+    return rules->list_atomic ? ST_OK : check_unique(c, items, at);
 }
 
 static enum status check(struct typed_check *c, struct apply_type type,

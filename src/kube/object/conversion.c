@@ -19,7 +19,7 @@ static bool is_array(const struct json_node *node)
     return node && node->type == JSON_TYPE_ARRAY;
 }
 
-/* NULL: there is none. */
+/* Removes and returns a member; NULL if there is none. */
 static struct json_node *take_out(struct json_node *object, const char *key)
 {
     struct json_node *member = json_node_named(object, key);
@@ -67,7 +67,7 @@ static enum status event_store(struct arena *arena, struct json_node *object)
 
 /* -- Autoscalers -- */
 
-/* A part of version 2, and the annotation that keeps it in version 1. */
+/* A field of version 2, and the annotation that preserves it in version 1. */
 struct kept {
     const char *in, *field, *annotation;
 };
@@ -79,7 +79,7 @@ static const struct kept scaler_parts[] = {
     {"status", "conditions", "autoscaling.alpha.kubernetes.io/conditions"},
 };
 
-/* The use of the processor is the one metric that version 1 has a field for. */
+/* CPU utilization is the only metric for which version 1 has a field. */
 struct processor {
     const char *in, *metrics, *target, *field;
 };
@@ -191,7 +191,7 @@ static enum status part_store(struct arena *arena, struct json_node *object,
     if (status == ST_NOMEM)
         return status;
     if (status != ST_OK || (value->type != JSON_TYPE_ARRAY && value->type != JSON_TYPE_OBJECT))
-        return ST_OK; /* an annotation like any other */
+        return ST_OK; /* treated like any other annotation */
     json_node_remove(annotations, annotation);
     if (!annotations->first)
         json_node_remove(metadata, annotations);
@@ -216,7 +216,7 @@ static enum status scaler_store(struct arena *arena, struct json_node *object)
     return ST_OK;
 }
 
-/* -- Both -- */
+/* -- Both kinds -- */
 
 struct twin {
     const char *group, *shown, *stored; /* apiVersions */
@@ -238,7 +238,10 @@ static const struct twin *twin_of(const struct kube_kind *kind)
     return &twins[i];
 }
 
-/* Another kind than its own is no twin of anything: a Scale, options of a delete. */
+/*
+ * Requests to a converted kind may carry objects of other kinds (a Scale, delete options), which
+ * are not converted.
+ */
 static bool is_its_own(const struct kube_kind *kind, struct json_node *object)
 {
     const struct json_node *says = json_node_named(object, "kind");

@@ -1,10 +1,10 @@
 /*
- * Built-in kinds that are stored in the form of another one, so that what is written through one of
- * the two is seen through both: events of events.k8s.io as those of core, autoscalers of version 1
- * as those of version 2. Their flags have KUBE_STORED_CONVERTED.
+ * Built-in kinds that are stored in the form of another kind, so that an object written through one
+ * of them is seen through both: events of events.k8s.io are stored as core events, autoscalers of
+ * version 1 as version 2. Their flags have KUBE_STORED_CONVERTED.
  *
- * What the other form has no field for is kept in the annotations that Kubernetes keeps it in.
- * Objects are changed in place; what is not of the type that it should be is left as it is.
+ * Fields that the other form lacks are preserved in the same annotations as in Kubernetes. Objects
+ * are changed in place; a value of an unexpected type is left unchanged.
  */
 #ifndef VIGIL_KUBE_OBJECT_CONVERSION_H
 #define VIGIL_KUBE_OBJECT_CONVERSION_H
@@ -12,11 +12,11 @@
 #include "codec/json/tree.h"
 #include "kube/resource/kind.h"
 
-/* From the form that is stored to that of the kind. ST_MALFORMED: no object; ST_NOMEM. */
+/* From the stored form to that of the kind. ST_MALFORMED: not an object; ST_NOMEM. */
 MUST_CHECK
 enum status kube_convert_from_stored(const struct kube_kind *kind, struct arena *arena,
                                      struct json_node *object);
-/* And back. */
+/* From the form of the kind to the stored form. Errors as above. */
 MUST_CHECK
 enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *arena,
                                    struct json_node *object);

@@ -15,8 +15,8 @@ static const struct kube_kind scaler_kind = {.group = "autoscaling",
 typedef enum status (*changer)(const struct kube_kind *kind, struct arena *arena,
                                struct json_node *object);
 
-static void is_changed(changer change, const struct kube_kind *kind, const char *from,
-                       const char *to)
+static void assert_converted(changer change, const struct kube_kind *kind, const char *from,
+                             const char *to)
 {
     struct arena arena;
     struct json_node *object, *expected;
@@ -32,57 +32,61 @@ static void is_changed(changer change, const struct kube_kind *kind, const char 
     arena_fini(&arena);
 }
 
-/* There and back. */
-static void is_twin(const struct kube_kind *kind, const char *stored, const char *shown)
+/* Converts in both directions. */
+static void assert_converts_both_ways(const struct kube_kind *kind, const char *stored,
+                                      const char *shown)
 {
-    is_changed(kube_convert_from_stored, kind, stored, shown);
-    is_changed(kube_convert_to_stored, kind, shown, stored);
+    assert_converted(kube_convert_from_stored, kind, stored, shown);
+    assert_converted(kube_convert_to_stored, kind, shown, stored);
 }
 
-static void an_event_has_other_names_for_the_same(void **state)
-{
-    (void)state;
-    is_twin(&event_kind,
-            "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
-            "\"involvedObject\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"message\":\"m\","
-            "\"source\":{\"component\":\"c\"},\"firstTimestamp\":null,\"lastTimestamp\":\"t\","
-            "\"count\":3,\"type\":\"Normal\",\"reportingComponent\":\"d\",\"action\":\"b\"}",
-            "{\"kind\":\"Event\",\"apiVersion\":\"events.k8s.io/v1\",\"metadata\":{\"name\":\"a\"},"
-            "\"regarding\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"note\":\"m\","
-            "\"deprecatedSource\":{\"component\":\"c\"},\"deprecatedFirstTimestamp\":null,"
-            "\"deprecatedLastTimestamp\":\"t\",\"deprecatedCount\":3,\"type\":\"Normal\","
-            "\"reportingController\":\"d\",\"action\":\"b\"}");
-}
-
-static void the_use_of_the_processor_is_a_field(void **state)
+static void event_fields_are_renamed(void **state)
 {
     (void)state;
-    is_twin(&scaler_kind,
-            "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
-            "\"metrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":"
-            "{\"type\":\"Utilization\",\"averageUtilization\":70}}}]},"
-            "\"status\":{\"currentMetrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":"
-            "\"cpu\",\"current\":{\"averageUtilization\":50}}}]}}",
-            "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
-            "\"targetCPUUtilizationPercentage\":70},"
-            "\"status\":{\"currentCPUUtilizationPercentage\":50}}");
+    assert_converts_both_ways(
+        &event_kind,
+        "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
+        "\"involvedObject\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"message\":\"m\","
+        "\"source\":{\"component\":\"c\"},\"firstTimestamp\":null,\"lastTimestamp\":\"t\","
+        "\"count\":3,\"type\":\"Normal\",\"reportingComponent\":\"d\",\"action\":\"b\"}",
+        "{\"kind\":\"Event\",\"apiVersion\":\"events.k8s.io/v1\",\"metadata\":{\"name\":\"a\"},"
+        "\"regarding\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"note\":\"m\","
+        "\"deprecatedSource\":{\"component\":\"c\"},\"deprecatedFirstTimestamp\":null,"
+        "\"deprecatedLastTimestamp\":\"t\",\"deprecatedCount\":3,\"type\":\"Normal\","
+        "\"reportingController\":\"d\",\"action\":\"b\"}");
 }
 
-static void what_has_no_field_is_kept_in_annotations(void **state)
+static void cpu_utilization_is_a_field_in_version_1(void **state)
 {
     (void)state;
-    is_twin(&scaler_kind,
-            "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"behavior\":"
-            "{\"scaleUp\":{}},\"metrics\":[{\"type\":\"Pods\"}]},\"status\":{\"conditions\":"
-            "[{\"type\":\"A\\\"\"}]}}",
-            "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"annotations\":{"
-            "\"autoscaling.alpha.kubernetes.io/metrics\":\"[{\\\"type\\\":\\\"Pods\\\"}]\","
-            "\"autoscaling.alpha.kubernetes.io/behavior\":\"{\\\"scaleUp\\\":{}}\","
-            "\"autoscaling.alpha.kubernetes.io/conditions\":"
-            "\"[{\\\"type\\\":\\\"A\\\\\\\"\\\"}]\"}},\"spec\":{},\"status\":{}}");
+    assert_converts_both_ways(
+        &scaler_kind,
+        "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+        "\"metrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":"
+        "{\"type\":\"Utilization\",\"averageUtilization\":70}}}]},"
+        "\"status\":{\"currentMetrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":"
+        "\"cpu\",\"current\":{\"averageUtilization\":50}}}]}}",
+        "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+        "\"targetCPUUtilizationPercentage\":70},"
+        "\"status\":{\"currentCPUUtilizationPercentage\":50}}");
 }
 
-static void what_is_of_another_type_stays_as_it_is(void **state)
+static void fields_unknown_to_version_1_are_kept_in_annotations(void **state)
+{
+    (void)state;
+    assert_converts_both_ways(
+        &scaler_kind,
+        "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"behavior\":"
+        "{\"scaleUp\":{}},\"metrics\":[{\"type\":\"Pods\"}]},\"status\":{\"conditions\":"
+        "[{\"type\":\"A\\\"\"}]}}",
+        "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"annotations\":{"
+        "\"autoscaling.alpha.kubernetes.io/metrics\":\"[{\\\"type\\\":\\\"Pods\\\"}]\","
+        "\"autoscaling.alpha.kubernetes.io/behavior\":\"{\\\"scaleUp\\\":{}}\","
+        "\"autoscaling.alpha.kubernetes.io/conditions\":"
+        "\"[{\\\"type\\\":\\\"A\\\\\\\"\\\"}]\"}},\"spec\":{},\"status\":{}}");
+}
+
+static void values_of_unexpected_types_are_unchanged(void **state)
 {
     (void)state;
     static const char *const odd[] = {
@@ -112,17 +116,17 @@ static void what_is_of_another_type_stays_as_it_is(void **state)
     assert_int_equal(json_tree_read(&arena, SLICE_LITERAL("[]"), &object, &error), ST_OK);
     assert_int_equal(kube_convert_from_stored(&event_kind, &arena, object), ST_MALFORMED);
     arena_fini(&arena);
-    is_changed(kube_convert_to_stored, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
-               "{\"kind\":\"DeleteOptions\",\"note\":1}");
+    assert_converted(kube_convert_to_stored, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
+                     "{\"kind\":\"DeleteOptions\",\"note\":1}");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_event_has_other_names_for_the_same),
-        cmocka_unit_test(the_use_of_the_processor_is_a_field),
-        cmocka_unit_test(what_has_no_field_is_kept_in_annotations),
-        cmocka_unit_test(what_is_of_another_type_stays_as_it_is),
+        cmocka_unit_test(event_fields_are_renamed),
+        cmocka_unit_test(cpu_utilization_is_a_field_in_version_1),
+        cmocka_unit_test(fields_unknown_to_version_1_are_kept_in_annotations),
+        cmocka_unit_test(values_of_unexpected_types_are_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What is kept of metadata, in the order in which it is written. */
+/* The members of metadata that are stored, in the order in which they are written. */
 static const char *const order[] = {
     "name",          "generateName",      "namespace",         "uid",
     "generation",    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -13,7 +13,7 @@ static const char *const order[] = {
     "managedFields",
 };
 
-/* -- Small things -- */
+/* -- Helpers -- */
 
 static bool no_memory(const struct kube_meta *meta)
 {
@@ -81,7 +81,7 @@ static bool get_text(const struct kube_meta *meta, const struct json_node *objec
     return no_memory(meta);
 }
 
-/* In place of object's member that of old, or none. */
+/* Replaces a member of `object` by that of `old`, or removes it if `old` has none. */
 static bool take_from(const struct kube_meta *meta, struct json_node *object,
                       const struct json_node *old, const char *key)
 {
@@ -125,7 +125,9 @@ bool kube_meta_has_finalizer(const struct json_node *object, const char *finaliz
 
 /* -- Creating -- */
 
-/* The letters of Kubernetes: no vowels and nothing that looks like another. */
+/*
+ * The alphabet that Kubernetes uses for generated names: no vowels, no characters that look alike.
+ */
 static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 enum { NAME_RANDOM_BYTES = 5, NAME_BASE_BYTES_MAX = 63 - NAME_RANDOM_BYTES };
 
@@ -153,7 +155,7 @@ static bool set_uid(const struct kube_meta *meta, struct json_node *metadata)
     uint8_t b[16];
     char text[40];
     random_fill(meta->random, b, sizeof(b));
-    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* version 4 */
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* UUID version 4 */
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     snprintf(text, sizeof(text),
              "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
@@ -170,7 +172,7 @@ static bool set_time(const struct kube_meta *meta, struct json_node *metadata, c
     return kube_meta_set_text(meta, metadata, key, slice_from_text(text));
 }
 
-/* The namespace of the path is put in; another one is refused. */
+/* Fills in the namespace of the path; fails if the object names another one. */
 static bool fill_namespace(const struct kube_meta *meta, struct json_node *metadata)
 {
     struct slice given;
@@ -199,7 +201,7 @@ static bool fill_name(const struct kube_meta *meta, struct json_node *metadata)
     return name.len || !base.len || make_name(meta, metadata, base);
 }
 
-/* Where no generation is counted the client's stays, as in Kubernetes; 0 is none. */
+/* As in Kubernetes, a kind without generations keeps the client's value; 0 counts as absent. */
 static bool fill_generation(const struct kube_meta *meta, struct json_node *metadata)
 {
     int64_t given = 0;
@@ -279,7 +281,7 @@ bool kube_meta_absent(const struct kube_meta *meta, const struct json_node *obje
     return get_text(meta, metadata_of(object), "uid", &uid) && check_uid(meta, NULL, uid, key);
 }
 
-/* Conflicts of a delete name the kind and not the resource. */
+/* As in Kubernetes, conflicts of a delete name the kind and not the resource. */
 static bool differs_from(const struct kube_meta *meta, const char *what, struct slice wanted,
                          struct slice has, const char *hint)
 {
@@ -329,7 +331,7 @@ static bool parse_version(const struct kube_meta *meta, struct slice text, int64
     return true;
 }
 
-/* The object is the one that the path names. */
+/* Fails unless the object has the name and namespace of the path. */
 static bool check_identity(const struct kube_meta *meta, struct json_node *metadata)
 {
     struct slice name;
@@ -359,12 +361,12 @@ static bool check_version(const struct kube_meta *meta, struct json_node *metada
     return !version || version == revision || conflict(meta, NULL);
 }
 
-/* Something outside metadata and status is different. */
+/* Whether anything outside metadata and status is different. */
 static bool differs(const struct kube_kind *kind, const struct json_node *old,
                     struct json_node *object)
 {
     static const char *const apart[] = {"kind", "apiVersion", "metadata", "status"};
-    /* A custom resource without a status of its own has a member of that name like any other. */
+    /* In custom resources without a status subresource, "status" is an ordinary member. */
     bool plain = kind->flags & KUBE_CUSTOM && !(kind->flags & KUBE_HAS_STATUS);
     size_t apart_count = COUNT_OF(apart) - plain, counted = 0, had = old->count;
     for (size_t i = 0; i < apart_count; i++)
@@ -429,7 +431,10 @@ static bool is_empty(const struct json_node *node)
     }
 }
 
-/* Only a delete says when an object goes; what is marked stays so, whatever is written. */
+/*
+ * Only a delete may set these fields, so an update of an object that is not being deleted may not
+ * have them.
+ */
 static bool check_deletion(const struct kube_meta *meta, const struct json_node *old,
                            struct json_node *metadata)
 {

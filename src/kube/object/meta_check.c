@@ -1,4 +1,4 @@
-/* What may stand in metadata: types first, as Go's decoder would find them wrong, then values. */
+/* Validation of metadata: first the types, with the errors of Go's decoder, then the values. */
 #include "kube/object/meta.h"
 
 #include "kube/object/kind_rules.h"
@@ -24,7 +24,7 @@ static bool cannot_handle(const struct kube_meta *meta, const char *why)
                      meta->kind->version, meta->kind->kind, why);
 }
 
-/* The field by its struct, "ObjectMeta.metadata", and its name, "labels". */
+/* struct_name: "ObjectMeta.metadata"; field: "labels". */
 static bool wrong_type(const struct kube_meta *meta, const struct json_node *node,
                        const char *struct_name, const char *field, const char *go_type)
 {
@@ -44,7 +44,7 @@ static void drop_nulls(struct json_node *object)
     }
 }
 
-/* Go's maps of strings have the key all the same. */
+/* In Go's maps of strings, null is the empty string. */
 static void empty_nulls(struct json_node *map)
 {
     for (struct json_node *member = json_node_first(map); member; member = json_node_next(member)) {
@@ -59,7 +59,7 @@ static void empty_nulls(struct json_node *map)
 static const struct field {
     const char *name, *go_type;
     enum json_type type;
-    enum json_type items; /* of an array or object; JSON_TYPE_NULL: it is neither */
+    enum json_type items; /* type of the items of an array or object; JSON_TYPE_NULL for others */
     const char *items_go_type;
 } fields[] = {
     {"name", "string", JSON_TYPE_STRING, JSON_TYPE_NULL, NULL},
@@ -137,14 +137,14 @@ enum status kube_meta_append_unknown(const struct json_node *object, struct buf 
     return ST_OK;
 }
 
-/* "core" of "", "apps" of "apps", "rbac" of "rbac.authorization.k8s.io". */
+/* "" gives "core", "apps" gives "apps", "rbac.authorization.k8s.io" gives "rbac". */
 static struct slice internal_group(const struct kube_kind *kind)
 {
     const char *group = kind->group[0] ? kind->group : "core";
     return slice_of(group, strcspn(group, "."));
 }
 
-/* Some built-in kind is called so. */
+/* Whether there is a built-in kind of that name. */
 static bool is_registered(struct slice kind, struct slice group, struct slice version)
 {
     size_t count;
@@ -186,8 +186,10 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
                      SLICE_ARGS(kind), SLICE_ARGS(internal), ours);
 }
 
-/* Custom resources say of which kind they are; here it is the handler that speaks, and not Go's
- * types. */
+/*
+ * For custom resources the request handler reports a wrong kind, with other texts than Go's
+ * decoder.
+ */
 static bool check_custom_kind(const struct kube_meta *meta, const struct json_node *object,
                               struct slice kind, struct slice version, struct slice expected)
 {
@@ -240,7 +242,7 @@ bool kube_meta_check(const struct kube_meta *meta, struct json_node *object)
 
 /* -- Values -- */
 
-/* One cause for each of the reasons, between which stands a semicolon. */
+/* Adds one cause for each reason in `why`; reasons are separated by "; ". */
 static void invalid(const struct kube_meta *meta, const char *field, struct slice value,
                     const char *why)
 {
@@ -262,7 +264,7 @@ static bool validate_name(const struct kube_meta *meta, const struct json_node *
     if (json_node_text(json_node_named(metadata, "name"), meta->arena, &name) != ST_OK ||
         json_node_text(json_node_named(metadata, "generateName"), meta->arena, &base) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
-    /* A trailing dash becomes part of a name when something is put behind it. */
+    /* Generated names have characters after a trailing dash, so the dash does not count. */
     struct slice checked = base;
     if (base.len > 1 && base.ptr[base.len - 1] == '-')
         checked.len--;
@@ -292,11 +294,11 @@ static bool validate_labels(const struct kube_meta *meta, const struct json_node
     return true;
 }
 
-/* As a label's, but that upper case may stand in its prefix too. */
+/* Annotation keys follow the rules of label keys, but upper case is also allowed in the prefix. */
 static bool annotation_key_valid(struct slice key, char why[NAME_ERROR_BYTES])
 {
     uint8_t lower[512];
-    if (key.len > sizeof(lower)) /* which is wrong anyhow */
+    if (key.len > sizeof(lower)) /* too long in any case */
         return label_key_valid(key, why);
     for (size_t i = 0; i < key.len; i++)
         lower[i] = key.ptr[i] >= 'A' && key.ptr[i] <= 'Z' ? key.ptr[i] | 0x20 : key.ptr[i];
@@ -318,14 +320,14 @@ static void validate_annotations(const struct kube_meta *meta, const struct json
                           "Too long: may not be more than 262144 bytes");
 }
 
-/* Kinds that Kubernetes itself has not: custom resources, and what makes such. */
+/* Custom resources, CustomResourceDefinitions and APIServices, which other API servers handle. */
 static bool is_of_extensions(const struct kube_kind *kind)
 {
     return kind->flags & KUBE_CUSTOM || strcmp(kind->group, "apiextensions.k8s.io") == 0 ||
            strcmp(kind->group, "apiregistration.k8s.io") == 0;
 }
 
-/* Those without a domain are Kubernetes' own. */
+/* Finalizers without a domain must be those of Kubernetes itself. */
 static void validate_finalizer(const struct kube_meta *meta, struct slice name, size_t at)
 {
     static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
@@ -363,7 +365,7 @@ static void validate_finalizers(const struct kube_meta *meta, const struct json_
     }
 }
 
-/* The value as JSON, as Kubernetes shows what is no text. */
+/* Shows the value as JSON, as Kubernetes does for values that are not strings. */
 static void invalid_value(const struct kube_meta *meta, const char *field,
                           const struct json_node *value, const char *why)
 {
@@ -388,7 +390,7 @@ static struct slice text_of(const struct json_node *owner, const char *key)
     return node && node->type == JSON_TYPE_STRING ? node->text : SLICE_EMPTY;
 }
 
-/* Events own nothing, and nothing has two controllers. */
+/* Events may not be owners, and an object has at most one controller. */
 static void validate_ownership(const struct kube_meta *meta, const struct json_node *owners)
 {
     const struct json_node *controller = NULL;

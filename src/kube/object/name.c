@@ -31,7 +31,10 @@ static bool is_alphanumeric(uint8_t c)
     return is_lower(c) || (c >= 'A' && c <= 'Z');
 }
 
-/* Not empty, ends of alphanumeric characters, between them also `extra`. */
+/*
+ * Whether the text is not empty, begins and ends with a character for which is_end is true, and
+ * otherwise also has characters of `extra`.
+ */
 static bool is_made_of(struct slice text, bool (*is_end)(uint8_t c), const char *extra)
 {
     if (!text.len || !is_end(text.ptr[0]) || !is_end(text.ptr[text.len - 1]))
@@ -57,14 +60,16 @@ static bool is_subdomain(struct slice text)
     return false;
 }
 
-/* Puts what is wrong behind what was wrong already. */
+/* Appends a reason to the earlier ones. */
 static void add(char why[NAME_ERROR_BYTES], const char *part, const char *text)
 {
     size_t len = strlen(why);
     snprintf(why + len, NAME_ERROR_BYTES - len, "%s%s%s", len ? "; " : "", part, text);
 }
 
-/* Kubernetes counts names in characters and labels in bytes; it means bytes. */
+/*
+ * Kubernetes' messages say "characters" for names and "bytes" for labels; both limits count bytes.
+ */
 static void add_too_long(char why[NAME_ERROR_BYTES], const char *part, struct slice text, int max,
                          const char *unit)
 {
@@ -93,7 +98,7 @@ bool subdomain_valid(struct slice name, char why[NAME_ERROR_BYTES])
 
 struct ip_text {
     char given[INET6_ADDRSTRLEN], canonical[INET6_ADDRSTRLEN];
-    struct in6_addr bytes; /* or struct in_addr */
+    struct in6_addr bytes; /* a struct in_addr for IPv4 */
     int family;
 };
 
@@ -103,14 +108,16 @@ static bool address_parse(struct ip_text *a, const char *text)
     return inet_pton(a->family, text, &a->bytes) == 1;
 }
 
-/* Numbers with dots between them may begin with zeros in what Kubernetes calls legacy fields. */
+/*
+ * Kubernetes allows leading zeros in the numbers of IPv4 addresses in what it calls legacy fields.
+ */
 static bool address_parse_padded(struct ip_text *a)
 {
     char text[INET6_ADDRSTRLEN];
     const char *from = strrchr(a->given, ':');
     size_t len = from ? (size_t)(from + 1 - a->given) : 0;
     memcpy(text, a->given, len);
-    bool begins = true; /* a number */
+    bool begins = true; /* at the beginning of a number */
     for (from = a->given + len; *from; from++) {
         if (begins && *from == '0' && from[1] >= '0' && from[1] <= '9')
             continue;
@@ -121,7 +128,7 @@ static bool address_parse_padded(struct ip_text *a)
     return memchr(a->given, '.', strlen(a->given)) && address_parse(a, text);
 }
 
-/* As Go prints it: without dots where there is a colon. */
+/* Prints the address as Go does: no dots in an IPv6 address. */
 static void address_print(struct ip_text *a)
 {
     const uint8_t *b = a->bytes.s6_addr;

@@ -1,6 +1,6 @@
 /*
- * Which names Kubernetes takes, and its words for those it does not. Each returns whether it does;
- * else `why` says why not.
+ * The names that Kubernetes accepts. Each function returns whether the name is valid; if not, `why`
+ * has the reasons in Kubernetes' words.
  */
 #ifndef VIGIL_KUBE_OBJECT_NAME_H
 #define VIGIL_KUBE_OBJECT_NAME_H
@@ -12,11 +12,11 @@ enum { NAME_ERROR_BYTES = 448 };
 /* "app", "example.com/app" */
 bool label_key_valid(struct slice key, char why[NAME_ERROR_BYTES]);
 bool label_value_valid(struct slice value, char why[NAME_ERROR_BYTES]);
-/* RFC 1123: what most objects are called. */
+/* RFC 1123 subdomains: the names of most objects. */
 bool subdomain_valid(struct slice name, char why[NAME_ERROR_BYTES]);
-/* An address of IP, as Go would print it. */
+/* An IP address as Go prints it. */
 bool ip_name_valid(struct slice name, char why[NAME_ERROR_BYTES]);
-/* Without dots and 63 bytes at most: namespaces. */
+/* DNS labels, without dots and at most 63 bytes: namespaces. */
 bool dns_label_valid(struct slice name, char why[NAME_ERROR_BYTES]);
 
 #endif

@@ -4,7 +4,7 @@
 
 enum { VERSION_BYTES_MAX = 48 };
 
-/* A string's bytes between its quotes. */
+/* The bytes of a string between its quotes. */
 static struct slice unquoted(struct slice raw)
 {
     return slice_sub(raw, 1, raw.len - 2);
@@ -15,7 +15,10 @@ static bool is_key(const struct json_scanner *s, const char *name)
     return json_token_is(s, slice_from_text(name));
 }
 
-/* The value of the key just returned into *ret_text, if it is a string; passes over it anyway. */
+/*
+ * Reads the value of the key just returned into *ret_text if it is a string, and skips other
+ * values.
+ */
 static bool take_string(struct json_scanner *s, struct slice *ret_text)
 {
     enum json_token token = json_next(s);
@@ -24,7 +27,7 @@ static bool take_string(struct json_scanner *s, struct slice *ret_text)
     return json_skip(s, token);
 }
 
-/* The value of the key just returned, whole. */
+/* Reads the whole value of the key just returned. */
 static bool take_value(struct json_scanner *s, struct slice *ret_value)
 {
     enum json_token token = json_next(s);
@@ -45,7 +48,7 @@ static bool take_labels(struct json_scanner *s, struct slice *ret_labels)
     return true;
 }
 
-/* Behind the key "metadata". */
+/* Called after the key "metadata". */
 static bool read_metadata(struct json_scanner *s, struct kube_object *o)
 {
     enum json_token token = json_next(s);
@@ -76,13 +79,13 @@ static bool read_metadata(struct json_scanner *s, struct kube_object *o)
     return true;
 }
 
-/* Everything asked for was found: what follows need not be read. */
+/* All fields that the caller needs are found, so the rest need not be read. */
 static bool is_complete(const struct kube_object *o)
 {
     return o->kind.ptr && o->api_version.ptr && o->metadata.ptr;
 }
 
-enum status kube_object_look(struct slice json, struct kube_object *ret_object)
+enum status kube_object_parse(struct slice json, struct kube_object *ret_object)
 {
     struct kube_object *o = ret_object;
     struct json_scanner s;
@@ -113,7 +116,7 @@ enum status kube_object_look(struct slice json, struct kube_object *ret_object)
     return o->metadata.ptr ? ST_OK : ST_MALFORMED;
 }
 
-/* Passes over a word that must stand next. */
+/* Skips a word that must come next. */
 static bool take_word(struct slice *rest, const char *word, size_t len)
 {
     if (rest->len < len || memcmp(rest->ptr, word, len) != 0)
@@ -122,7 +125,7 @@ static bool take_word(struct slice *rest, const char *word, size_t len)
     return true;
 }
 
-/* To behind the quote that ends it; no escapes: kinds and versions have none. */
+/* Reads up to the closing quote. Escapes are not supported: kinds and versions have none. */
 static bool take_plain(struct slice *rest, struct slice *ret_text)
 {
     const uint8_t *quote = rest->len ? memchr(rest->ptr, '"', rest->len) : NULL;
@@ -136,7 +139,7 @@ static bool take_plain(struct slice *rest, struct slice *ret_text)
 
 #define TAKE_WORD(rest, word) take_word((rest), (word), sizeof(word) - 1)
 
-enum status kube_object_peek(struct slice json, struct kube_object *ret_object)
+enum status kube_object_parse_head(struct slice json, struct kube_object *ret_object)
 {
     static const char before[] = ",\"metadata\":{";
     struct kube_object o = {.json = json, .leading = true};
@@ -147,7 +150,7 @@ enum status kube_object_peek(struct slice json, struct kube_object *ret_object)
     usual = usual && TAKE_WORD(&rest, before) && rest.len && json.ptr[json.len - 1] == '}' &&
             (rest.ptr[0] == '"' || rest.ptr[0] == '}');
     if (!usual)
-        return kube_object_look(json, ret_object);
+        return kube_object_parse(json, ret_object);
     o.at_version = json.len - rest.len;
     o.metadata_empty = rest.ptr[0] == '}';
     *ret_object = o;
@@ -156,7 +159,7 @@ enum status kube_object_peek(struct slice json, struct kube_object *ret_object)
 
 /* -- Fields -- */
 
-/* The part of a path up to its first dot; *path is what follows. */
+/* Returns the path up to its first dot; *path becomes the rest. */
 static struct slice path_step(struct slice *path)
 {
     const uint8_t *dot = path->len ? memchr(path->ptr, '.', path->len) : NULL;
@@ -167,7 +170,7 @@ static struct slice path_step(struct slice *path)
     return step;
 }
 
-/* Inside an object: to the value of that key. */
+/* Moves within an object to the value of that key. */
 static bool find_key(struct json_scanner *s, struct slice name)
 {
     while (json_next(s) == JSON_KEY) {
@@ -211,15 +214,17 @@ bool kube_object_field(const struct kube_object *object, struct slice path, stru
     return memo->found;
 }
 
-/* -- The wire -- */
+/* -- Sending -- */
 
-/* The bytes before, between and after: the wire has them one behind the other. */
+/* The parts of the object as it is sent, in order. */
 struct object_parts {
     struct slice part[4];
     char version[VERSION_BYTES_MAX];
 };
 
-/* `"resourceVersion":"1234",`; for every object of every list, so not by printf. */
+/*
+ * Writes `"resourceVersion":"1234",`. It runs for every object of every list, so it avoids printf.
+ */
 static size_t write_version(char *to, int64_t revision, bool comma)
 {
     static const char name[] = "\"resourceVersion\":\"";

@@ -12,10 +12,10 @@
     "\"uid\":\"u-1\",\"labels\":{\"app\":\"web\"},\"annotations\":{\"name\":\"not this\"}},"    \
     "\"spec\":{\"nodeName\":\"node-1\",\"hostNetwork\":true,\"containers\":[{\"name\":\"c\"}]}}"
 
-static struct kube_object look(const char *json)
+static struct kube_object parse(const char *json)
 {
     struct kube_object object;
-    assert_int_equal(kube_object_look(slice_from_text(json), &object), ST_OK);
+    assert_int_equal(kube_object_parse(slice_from_text(json), &object), ST_OK);
     return object;
 }
 
@@ -25,7 +25,7 @@ static void assert_slice(struct slice slice, const char *text)
     assert_memory_equal(slice.ptr, text, slice.len);
 }
 
-/* The whole of it, and the same in pieces of every size. */
+/* Checks the whole object, and the same copied in steps of several sizes. */
 static void assert_wire(const struct kube_object *object, bool item, const char *expected)
 {
     size_t size = kube_object_size(object, 1234, item);
@@ -42,10 +42,10 @@ static void assert_wire(const struct kube_object *object, bool item, const char 
     free(pieces);
 }
 
-static void what_selectors_need_is_found(void **state)
+static void fields_for_selectors_are_found(void **state)
 {
     (void)state;
-    struct kube_object o = look(POD);
+    struct kube_object o = parse(POD);
     assert_slice(o.kind, "Pod");
     assert_slice(o.api_version, "v1");
     assert_slice(o.name, "a");
@@ -54,29 +54,29 @@ static void what_selectors_need_is_found(void **state)
     assert_slice(o.labels, "{\"app\":\"web\"}");
 }
 
-static void order_does_not_matter(void **state)
+static void fields_are_found_in_any_order(void **state)
 {
     (void)state;
     struct kube_object o =
-        look("{ \"spec\" : { \"kind\" : \"no\" } , \"metadata\" : { \"labels\" : "
-             "null , \"name\" : \"b\" } , \"apiVersion\" : \"v1\" , \"kind\" : "
-             "\"X\" }");
+        parse("{ \"spec\" : { \"kind\" : \"no\" } , \"metadata\" : { \"labels\" : "
+              "null , \"name\" : \"b\" } , \"apiVersion\" : \"v1\" , \"kind\" : "
+              "\"X\" }");
     assert_slice(o.kind, "X");
     assert_slice(o.name, "b");
     assert_int_equal(o.labels.len, 0);
     assert_false(o.leading);
 }
 
-static void the_version_is_put_in_on_the_way_out(void **state)
+static void resource_version_is_inserted_when_sending(void **state)
 {
     (void)state;
     struct kube_object o =
-        look("{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"b\"}}");
+        parse("{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"b\"}}");
     assert_wire(&o, false,
                 "{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1234\","
                 "\"name\":\"b\"}}");
     assert_wire(&o, true, "{\"metadata\":{\"resourceVersion\":\"1234\",\"name\":\"b\"}}");
-    o = look("{\"metadata\":{},\"kind\":\"X\",\"apiVersion\":\"v1\"}");
+    o = parse("{\"metadata\":{},\"kind\":\"X\",\"apiVersion\":\"v1\"}");
     assert_wire(
         &o, true,
         "{\"metadata\":{\"resourceVersion\":\"1234\"},\"kind\":\"X\",\"apiVersion\":\"v1\"}");
@@ -85,7 +85,7 @@ static void the_version_is_put_in_on_the_way_out(void **state)
 static void fields_are_found_by_path(void **state)
 {
     (void)state;
-    struct kube_object o = look(POD);
+    struct kube_object o = parse(POD);
     struct slice value;
     assert_true(kube_object_field(&o, SLICE_LITERAL("spec.nodeName"), &value));
     assert_slice(value, "node-1");
@@ -96,7 +96,7 @@ static void fields_are_found_by_path(void **state)
     assert_false(kube_object_field(&o, SLICE_LITERAL("status.phase"), &value));
 }
 
-static void what_is_no_object_is_refused(void **state)
+static void values_that_are_not_objects_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -112,18 +112,18 @@ static void what_is_no_object_is_refused(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct kube_object o;
-        assert_int_equal(kube_object_look(slice_from_text(texts[i]), &o), ST_MALFORMED);
+        assert_int_equal(kube_object_parse(slice_from_text(texts[i]), &o), ST_MALFORMED);
     }
 }
 
-/* It is read no farther than to what is asked for: the rest was checked when it was written. */
-static void no_more_is_read_than_is_needed(void **state)
+/* The scan stops after the last field that it needs: the rest was checked when it was written. */
+static void the_scan_stops_when_all_fields_are_found(void **state)
 {
     (void)state;
-    look("{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":!!!");
+    parse("{\"kind\":\"X\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":!!!");
 }
 
-static void a_peek_sends_the_same_as_a_look(void **state)
+static void parsing_the_head_sends_the_same_bytes(void **state)
 {
     (void)state;
     static const char *const objects[] = {
@@ -137,14 +137,14 @@ static void a_peek_sends_the_same_as_a_look(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(objects); i++)
         for (int item = 0; item < 2; item++) {
-            struct kube_object looked, peeked;
+            struct kube_object whole, head;
             uint8_t first[256], second[256];
-            assert_int_equal(kube_object_look(slice_from_text(objects[i]), &looked), ST_OK);
-            assert_int_equal(kube_object_peek(slice_from_text(objects[i]), &peeked), ST_OK);
-            size_t len = kube_object_size(&looked, 7, item);
-            assert_int_equal(kube_object_size(&peeked, 7, item), len);
-            assert_int_equal(kube_object_copy(&looked, 7, item, 0, first, sizeof(first)), len);
-            assert_int_equal(kube_object_copy(&peeked, 7, item, 0, second, sizeof(second)), len);
+            assert_int_equal(kube_object_parse(slice_from_text(objects[i]), &whole), ST_OK);
+            assert_int_equal(kube_object_parse_head(slice_from_text(objects[i]), &head), ST_OK);
+            size_t len = kube_object_size(&whole, 7, item);
+            assert_int_equal(kube_object_size(&head, 7, item), len);
+            assert_int_equal(kube_object_copy(&whole, 7, item, 0, first, sizeof(first)), len);
+            assert_int_equal(kube_object_copy(&head, 7, item, 0, second, sizeof(second)), len);
             assert_memory_equal(first, second, len);
         }
     static const char *const broken[] = {
@@ -156,20 +156,20 @@ static void a_peek_sends_the_same_as_a_look(void **state)
         "k8s"};
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
         struct kube_object object;
-        assert_int_equal(kube_object_peek(slice_from_text(broken[i]), &object), ST_MALFORMED);
+        assert_int_equal(kube_object_parse_head(slice_from_text(broken[i]), &object), ST_MALFORMED);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peek_sends_the_same_as_a_look),
-        cmocka_unit_test(what_selectors_need_is_found),
-        cmocka_unit_test(order_does_not_matter),
-        cmocka_unit_test(the_version_is_put_in_on_the_way_out),
+        cmocka_unit_test(parsing_the_head_sends_the_same_bytes),
+        cmocka_unit_test(fields_for_selectors_are_found),
+        cmocka_unit_test(fields_are_found_in_any_order),
+        cmocka_unit_test(resource_version_is_inserted_when_sending),
         cmocka_unit_test(fields_are_found_by_path),
-        cmocka_unit_test(what_is_no_object_is_refused),
-        cmocka_unit_test(no_more_is_read_than_is_needed),
+        cmocka_unit_test(values_that_are_not_objects_are_refused),
+        cmocka_unit_test(the_scan_stops_when_all_fields_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

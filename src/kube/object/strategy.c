@@ -34,7 +34,7 @@ static bool put_text(const struct kube_meta *meta, struct json_node *data,
     return kube_fail_engine(meta->status, ST_NOMEM);
 }
 
-/* Null, or a map without members: as if it were not said. */
+/* Null and an empty map count as absent, as in Kubernetes. */
 static void drop_empty(struct json_node *object, const char *key)
 {
     struct json_node *node = json_node_named(object, key);
@@ -101,7 +101,7 @@ bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object
            (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
 }
 
-/* The finalizer that keeps a namespace until its content is gone, and the label of its name. */
+/* Adds the finalizer that keeps a namespace until its content is deleted, and the name label. */
 static bool create_namespace(const struct kube_meta *meta, struct json_node *object)
 {
     struct json_node *spec, *list, *has;
@@ -136,9 +136,9 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
     return normalize_content(meta, object);
 }
 
-/* -- Fields that do not change -- */
+/* -- Immutable fields -- */
 
-/* Nothing said, null and nothing in it are the same. */
+/* An absent field and null are equal. */
 static bool same(const struct json_node *a, const struct json_node *b)
 {
     a = a && a->type != JSON_TYPE_NULL ? a : NULL;
@@ -152,7 +152,7 @@ static bool is_true(const struct json_node *object, const char *key)
     return node && node->type == JSON_TYPE_BOOL && node->truth;
 }
 
-/* A config map or secret that has said so. */
+/* For config maps and secrets that have `immutable: true`. */
 static void check_immutable(const struct kube_meta *meta, const struct json_node *old,
                             const struct json_node *object)
 {
@@ -194,7 +194,9 @@ static bool changed(const struct kube_meta *meta, const char *path, const char *
     return true;
 }
 
-/* Whether a namespace goes is said by a delete, and its phase says the same. */
+/*
+ * Only a delete can make a namespace Terminating, so its phase must agree with deletionTimestamp.
+ */
 static void check_phase(const struct kube_meta *meta, const struct json_node *old,
                         const struct json_node *object)
 {

@@ -1,4 +1,4 @@
-/* RFC 6902 over trees. Errors are those of the Go library evanphx/json-patch. */
+/* JSON Patch (RFC 6902) on trees. Errors are those of the Go library evanphx/json-patch. */
 #include "kube/patch/patch.h"
 
 #include "codec/json/number.h"
@@ -12,19 +12,19 @@ struct patching {
     struct error *error;
 };
 
-/* Where a path leads: the object or array, and the last step. */
+/* The target of a path: the object or array, and the last step. */
 struct patch_position {
     struct json_node *parent; /* NULL: the root itself */
     struct slice key;
     size_t index;           /* of the node, if the parent is an array */
-    struct json_node *node; /* what is there, or NULL */
-    struct slice path;      /* for errors */
+    struct json_node *node; /* the existing value, or NULL */
+    struct slice path;      /* for error messages */
 };
 
-/* The next step of a path, without its escapes, into room. False: it is too long. */
+/* Copies the next step of a path without its escapes into room. False: it is too long. */
 static bool path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX], struct slice *ret_step)
 {
-    size_t at = 1, len = 0; /* behind the slash */
+    size_t at = 1, len = 0; /* after the slash */
     for (; at < path->len && path->ptr[at] != '/'; at++) {
         uint8_t c = path->ptr[at];
         if (c == '~' && at + 1 < path->len &&
@@ -39,7 +39,7 @@ static bool path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX], struct 
     return true;
 }
 
-/* An index of RFC 6901, and negative ones, which the library takes as from the end. */
+/* An index of RFC 6901; the library also accepts negative ones, counted from the end. */
 static bool read_index(struct slice step, size_t end, size_t *ret_index)
 {
     int64_t index;
@@ -51,7 +51,7 @@ static bool read_index(struct slice step, size_t end, size_t *ret_index)
     return true;
 }
 
-/* One step down, to a node that may not be there. */
+/* Moves one step down, to a node that may not exist. */
 static enum status step_down(struct arena *arena, struct patch_position *place, struct slice step)
 {
     struct json_node *parent = place->node;
@@ -94,7 +94,7 @@ static enum status find(const struct patching *p, const char *op, struct slice p
 
 /* -- The operations -- */
 
-/* What became of putting a value into a tree. */
+/* Translates the status of inserting a value into a tree. */
 static enum status put_in(const struct patching *p, enum status status)
 {
     if (status != ST_LIMIT)
@@ -157,7 +157,7 @@ static enum status replace_at(struct patching *p, struct slice path, struct json
 {
     struct patch_position place;
     TRY(find(p, "replace", path, &place));
-    /* Kubernetes' library replaces a member that is not there by adding it. */
+    /* As in Kubernetes' library, replacing a missing member adds it. */
     if (!place.node && !is_absent_member(&place))
         return missing(p, "replace", path);
     if (!place.parent) {
@@ -170,7 +170,7 @@ static enum status replace_at(struct patching *p, struct slice path, struct json
     return put_in(p, json_spans_insert(p->arena, place.parent, place.index, value));
 }
 
-/* Whether `path` lies within `from`: a value cannot be moved into itself. */
+/* Whether `path` is within `from`: a value cannot be moved into itself. */
 static bool is_within(struct slice path, struct slice from)
 {
     return slice_has_prefix(path, from) && path.len > from.len && path.ptr[from.len] == '/';

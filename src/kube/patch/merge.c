@@ -1,6 +1,6 @@
 #include "kube/patch/patch.h"
 
-/* What a patch puts where nothing was: itself, without the nulls that would remove something. */
+/* What a merge patch inserts for a missing member: itself, without nulls. */
 static enum status without_nulls(struct arena *arena, const struct json_node *patch,
                                  struct json_node **ret_value)
 {

@@ -15,7 +15,7 @@ void merge_list_fini(struct merge_list *list)
     hash_map_fini(&list->by_key);
 }
 
-/* A byte for the type, as Go tells values apart, and the value. */
+/* Makes a key of a byte for the Go type, and the value. */
 static enum status make_key(struct arena *arena, const struct json_node *value,
                             struct slice *ret_key)
 {
@@ -32,7 +32,7 @@ static enum status make_key(struct arena *arena, const struct json_node *value,
         text =
             slice_of(digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)number));
     } else if (value->type != JSON_TYPE_NULL) {
-        type = 'd'; /* numbers that are not whole: as they are written */
+        type = 'd'; /* numbers that are not integers, as they are written */
         text = value->type == JSON_TYPE_NUMBER ? value->text : SLICE_EMPTY;
     }
     uint8_t *bytes = arena_alloc(arena, text.len + 1);
@@ -81,11 +81,11 @@ struct merge_item *merge_list_find(const struct merge_list *list, struct slice k
 
 /* -- Order -- */
 
-/* An item to be sorted: where its key stands in the list that orders it, and on the server. */
+/* An item to sort: the position of its key in the list that gives the order, and on the server. */
 struct merge_position {
     struct json_node *node;
-    size_t at, server_at; /* SIZE_MAX: nowhere */
-    size_t was;           /* keeps the order of equals */
+    size_t at, server_at; /* SIZE_MAX: not in that list */
+    size_t was;           /* original position, which keeps the sort stable */
 };
 
 static int compare(const void *a, const void *b)
@@ -102,7 +102,7 @@ static size_t at_of(const struct merge_list *list, struct slice key)
     return item ? item->at : SIZE_MAX;
 }
 
-/* The server's items go in before the first ordered one that stands behind them on the server. */
+/* Inserts the server's items before the first ordered item that comes after them on the server. */
 static enum status interleave(struct json_node *array, const struct merge_position *left,
                               size_t left_count, const struct merge_position *right,
                               size_t right_count)

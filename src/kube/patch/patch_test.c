@@ -12,7 +12,7 @@ static int setup(void **state)
 }
 
 /* The examples of RFC 7386, appendix A. */
-static void merge_does_what_the_rfc_shows(void **state)
+static void merge_patches_follow_the_rfc(void **state)
 {
     static const char *const cases[][3] = {
         {"{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
@@ -41,7 +41,7 @@ static void merge_does_what_the_rfc_shows(void **state)
     }
 }
 
-static void json_patches_do_what_the_rfc_shows(void **state)
+static void json_patches_follow_the_rfc(void **state)
 {
     static const char *const cases[][3] = {
         {"{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\",\"value\":[2]}]", "{\"a\":1,\"b\":[2]}"},
@@ -74,7 +74,7 @@ static void json_patches_do_what_the_rfc_shows(void **state)
     }
 }
 
-static void operations_that_cannot_be_done_are_refused(void **state)
+static void impossible_operations_are_refused(void **state)
 {
     static const struct {
         const char *patch;
@@ -107,7 +107,7 @@ static void operations_that_cannot_be_done_are_refused(void **state)
     }
 }
 
-static void copies_that_grow_without_end_meet_the_arena(void **state)
+static void growing_copies_are_limited_by_the_arena(void **state)
 {
     struct fixture *f = *state;
     struct buf patch = {0};
@@ -125,7 +125,7 @@ static void copies_that_grow_without_end_meet_the_arena(void **state)
     buf_fini(&patch);
 }
 
-static void moves_that_nest_without_end_are_refused(void **state)
+static void moves_that_nest_too_deeply_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct buf patch = {0};
@@ -146,7 +146,7 @@ static void moves_that_nest_without_end_are_refused(void **state)
     buf_fini(&patch);
 }
 
-/* Every place of a long list, in the front, in the middle and from its end. */
+/* Every position of a long list, from the front, in the middle and from its end. */
 static void operations_on_a_long_list_find_their_items(void **state)
 {
     enum { ITEMS = 3000, OPERATIONS = 9999 };
@@ -176,15 +176,13 @@ static void operations_on_a_long_list_find_their_items(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(merge_does_what_the_rfc_shows, setup, teardown),
-        cmocka_unit_test_setup_teardown(json_patches_do_what_the_rfc_shows, setup, teardown),
-        cmocka_unit_test_setup_teardown(operations_that_cannot_be_done_are_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(moves_that_nest_without_end_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(merge_patches_follow_the_rfc, setup, teardown),
+        cmocka_unit_test_setup_teardown(json_patches_follow_the_rfc, setup, teardown),
+        cmocka_unit_test_setup_teardown(impossible_operations_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(moves_that_nest_too_deeply_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(operations_on_a_long_list_find_their_items, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(copies_that_grow_without_end_meet_the_arena, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(growing_copies_are_limited_by_the_arena, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MEMBERS_MAX = 32 }; /* more do not fit into a text */
+enum { MEMBERS_MAX = 32 }; /* more do not fit into the text */
 
 struct printer {
     char *text;

@@ -1,4 +1,4 @@
-/* JSON as Go prints it in errors: map[name:a ports:[80 443]]. Cut where the room ends. */
+/* JSON as Go prints it in error messages: map[name:a ports:[80 443]]. Long texts are truncated. */
 #ifndef VIGIL_KUBE_PATCH_PRINT_H
 #define VIGIL_KUBE_PATCH_PRINT_H
 

@@ -1,4 +1,7 @@
-/* As apimachinery's strategicpatch does it, step by step, over trees and the schema table. */
+/*
+ * Strategic merge patches: apimachinery's strategicpatch step by step, on trees and the schema
+ * table.
+ */
 #include "kube/patch/merge_list.h"
 #include "kube/patch/patch.h"
 #include "kube/patch/print.h"
@@ -13,10 +16,10 @@ struct merging {
     struct error *error;
 };
 
-/* What is known of an object or of the items of a list. */
+/* The type of an object or of the items of a list, if known. */
 struct known {
-    const struct kube_type *type; /* NULL: no struct */
-    const char *kind;             /* then: what Go calls it */
+    const struct kube_type *type; /* NULL: not a struct */
+    const char *kind;             /* what Go calls it in that case */
 };
 
 /* How a member is merged. */
@@ -53,7 +56,7 @@ static enum status bad_patch_type(struct merging *m, const struct json_node *dir
                      print_go(directive, type), print_go(map, text));
 }
 
-/* -- What a patch brings -- */
+/* -- Values of the patch -- */
 
 static bool is_directive(struct slice key)
 {
@@ -66,7 +69,7 @@ static bool has_patch_directive(const struct json_node *node)
     return node->type == JSON_TYPE_OBJECT && json_node_member(node, patch_directive);
 }
 
-/* Takes directives and nulls out of members; `drops`: and whole objects with $patch. */
+/* Removes directives and null members; `drops`: also removes whole objects with $patch. */
 static void clean(struct json_node *node, bool drops)
 {
     if (node->type < JSON_TYPE_ARRAY)
@@ -82,7 +85,7 @@ static void clean(struct json_node *node, bool drops)
     }
 }
 
-/* Puts in what the object had not, or had of another type. */
+/* Inserts a member that the object lacks, or has with another type. */
 static enum status put_new(struct merging *m, struct json_node *object, struct slice key,
                            struct json_node *patch, struct json_node *value)
 {
@@ -143,7 +146,7 @@ static int go_type(const struct json_node *node)
     return node->type;
 }
 
-/* All items of both are of one type, which is left in *ret_type; either may be NULL. */
+/* Checks that all items of both lists have one type, and returns it; either list may be NULL. */
 static enum status item_type(struct merging *m, const struct json_node *a,
                              const struct json_node *b, int *ret_type)
 {
@@ -165,7 +168,7 @@ static enum status item_type(struct merging *m, const struct json_node *a,
     return ST_OK;
 }
 
-/* Every item has the key, which the merge needs. */
+/* Checks that every item has the merge key. */
 static enum status check_keys(struct merging *m, const struct merge_list *list, struct slice key)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -210,7 +213,7 @@ static enum status merge_scalars(struct merging *m, struct json_node *list, stru
     return merge_list_sort(m->arena, list, SLICE_EMPTY, &order, &server);
 }
 
-/* Sorts items with $patch out of the patch: those to delete into *gone. */
+/* Removes items with $patch from the patch, and moves those to delete into *gone. */
 static enum status take_special(struct merging *m, struct json_node *patch, struct slice key,
                                 struct json_node *gone, bool *ret_replaces)
 {
@@ -236,7 +239,7 @@ static enum status take_special(struct merging *m, struct json_node *patch, stru
     return ST_OK;
 }
 
-/* Merges an item into the one of its key, or adds it. */
+/* Merges an item into the existing one with its key, or adds it. */
 static enum status merge_item(struct merging *m, struct json_node *list, struct merge_list *server,
                               struct merge_item *item, const struct rule *rule,
                               struct json_node *patch)
@@ -254,7 +257,7 @@ static enum status merge_item(struct merging *m, struct json_node *list, struct 
         return hash_map_put(&server->by_key, added, &replaced);
     }
     TRY(merge_object(m, old->node, item->node, rule->of, &merged));
-    assert(merged == old->node); /* $patch was sorted out */
+    assert(merged == old->node); /* $patch was removed before */
     return ST_OK;
 }
 
@@ -292,7 +295,7 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
     return merge_list_sort(m->arena, list, key, &order, &server);
 }
 
-/* The list that comes of both; the patch's items move into it. */
+/* Returns the merged list; the items of the patch move into it. */
 static enum status merge_lists(struct merging *m, struct json_node *list, struct json_node *patch,
                                const struct rule *rule, bool deletes, struct json_node **ret_list)
 {
@@ -317,7 +320,7 @@ static bool is_deletion(const struct json_node *node)
            json_node_is_text(json_node_member(node, patch_directive), "delete");
 }
 
-/* The items of a list have their keys if they need them. */
+/* Checks that an item has its merge key if it needs one. */
 static enum status check_item(struct merging *m, const struct merge_item *item, struct slice key)
 {
     if (!key.len)
@@ -327,7 +330,7 @@ static enum status check_item(struct merging *m, const struct merge_item *item, 
     return item->key.len ? ST_OK : no_merge_key(m, item->node, key);
 }
 
-/* The patch's items stand in the list that gives the order, and stand in it as in the patch. */
+/* Checks that the patch's items are all in the list that gives the order, in the same order. */
 static enum status check_order(struct merging *m, const struct json_node *patch,
                                const struct merge_list *items, const struct merge_list *order,
                                struct slice key)
@@ -356,9 +359,9 @@ static enum status check_order(struct merging *m, const struct json_node *patch,
 }
 
 /*
- * Where items will stand on the server once the patch is in: new ones take the places of those that
- * are deleted, as many as there are, and others have none. In Kubernetes this comes of its slices
- * sharing their memory; the order of what people apply depends on it.
+ * The positions of items on the server after the patch: new items take the places of deleted ones
+ * as long as there are any, and the rest have none. In Kubernetes this results from slices that
+ * share memory; the order after kubectl apply depends on it.
  */
 static enum status place_new_items(struct merging *m, const struct merge_list *items,
                                    struct merge_list *server)
@@ -388,7 +391,7 @@ static enum status place_new_items(struct merging *m, const struct merge_list *i
     return ST_OK;
 }
 
-/* The key behind the slash of a directive. */
+/* The key after the slash of a directive. */
 static enum status directive_key(struct merging *m, struct slice key, struct slice directive,
                                  struct slice *ret_key)
 {
@@ -417,7 +420,7 @@ static void ordered_fini(struct ordered *o)
     merge_list_fini(&o->server);
 }
 
-/* Merges what the patch has for the list, if anything. */
+/* Merges the changes that the patch has for the list, if any. */
 static enum status merge_ordered(struct merging *m, struct ordered *o, struct json_node **ret_list)
 {
     AUTO(merge_list_fini) struct merge_list items = {0};
@@ -451,9 +454,10 @@ static enum status put_in_order(struct merging *m, struct ordered *o, struct jso
     return ST_OK;
 }
 
-/* Merges the list that an order is given for, and puts it in that order. */
-static enum status apply_order(struct merging *m, struct json_node *object, struct json_node *patch,
-                               struct known known, struct json_node *directive)
+/* Merges the list for which an order is given, and sorts it. */
+static enum status merge_in_order(struct merging *m, struct json_node *object,
+                                  struct json_node *patch, struct known known,
+                                  struct json_node *directive)
 {
     AUTO(ordered_fini) struct ordered o = {0};
     struct slice key;
@@ -489,8 +493,9 @@ static enum status apply_orders(struct merging *m, struct json_node *object,
             member = json_node_next(member);
             continue;
         }
-        TRY(apply_order(m, object, patch, known, member));
-        member = json_node_first(patch); /* it took its list out, too; directives are few */
+        TRY(merge_in_order(m, object, patch, known, member));
+        member = json_node_first(
+            patch); /* the list was also removed, so start again; directives are few */
     }
     return ST_OK;
 }

@@ -1,4 +1,4 @@
-/* Limits and errors. What patches do is compared with Kubernetes by tests/kube_oracle.py. */
+/* Limits and errors. tests/kube_oracle.py compares the results of patches with Kubernetes. */
 #include "kube/patch/patch.h"
 
 #include "codec/json/tree_fixture_test.h"
@@ -23,7 +23,7 @@ static enum status merge(struct fixture *f, struct slice object, struct slice pa
     return patch_strategic(&f->arena, pod, tree, change, ret_object, &f->error);
 }
 
-static void errors_are_in_the_words_of_kubernetes(void **state)
+static void errors_have_the_texts_of_kubernetes(void **state)
 {
     static const struct {
         const char *object, *patch;
@@ -61,7 +61,7 @@ static void errors_are_in_the_words_of_kubernetes(void **state)
     }
 }
 
-/* {"spec":{"containers":[{"name":"c0"…},…]}} with numbers from `from`. */
+/* Appends {"spec":{"containers":[{"name":"c0"…},…]}} with numbers starting at `from`. */
 static void append_containers(struct buf *to, size_t from, size_t count)
 {
     assert_int_equal(buf_append_text(to, "\"containers\":["), ST_OK);
@@ -71,7 +71,7 @@ static void append_containers(struct buf *to, size_t from, size_t count)
     assert_int_equal(buf_append_text(to, "]"), ST_OK);
 }
 
-static void a_hundred_thousand_items_are_merged_at_once(void **state)
+static void a_hundred_thousand_items_merge_in_linear_time(void **state)
 {
     enum { MANY = 100000 };
     struct fixture *f = *state;
@@ -85,7 +85,8 @@ static void a_hundred_thousand_items_are_merged_at_once(void **state)
     assert_int_equal(buf_append_text(&patch, "}}"), ST_OK);
     clock_t begun = clock();
     assert_int_equal(merge(f, buf_slice(&object), buf_slice(&patch), &merged), ST_OK);
-    /* Some 0.3 s of a slow machine with sanitizers; in steps of each with each it would be minutes.
+    /*
+     * This takes about 0.3 s on a slow machine with sanitizers; quadratic time would take minutes.
      */
     assert_true(clock() - begun < 20 * CLOCKS_PER_SEC);
     assert_int_equal(json_node_path(merged, "spec.containers")->count, MANY / 2 * 3);
@@ -93,7 +94,7 @@ static void a_hundred_thousand_items_are_merged_at_once(void **state)
     buf_fini(&patch);
 }
 
-static void a_patch_too_large_for_its_memory_is_refused(void **state)
+static void a_patch_that_exceeds_its_memory_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct arena small;
@@ -116,10 +117,10 @@ static void a_patch_too_large_for_its_memory_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(errors_are_in_the_words_of_kubernetes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_hundred_thousand_items_are_merged_at_once, setup,
+        cmocka_unit_test_setup_teardown(errors_have_the_texts_of_kubernetes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_hundred_thousand_items_merge_in_linear_time, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(a_patch_too_large_for_its_memory_is_refused, setup,
+        cmocka_unit_test_setup_teardown(a_patch_that_exceeds_its_memory_is_refused, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void every_kind_is_found_by_its_path(void **state)
                                   SLICE_LITERAL("deployments")));
 }
 
-static void no_two_kinds_are_kept_in_one_place_but_events(void **state)
+static void only_versions_of_one_kind_share_a_storage_prefix(void **state)
 {
     (void)state;
     size_t count;
@@ -34,13 +34,13 @@ static void no_two_kinds_are_kept_in_one_place_but_events(void **state)
         for (size_t j = 0; j < i; j++) {
             if (strcmp(kinds[i].storage_prefix, kinds[j].storage_prefix) != 0)
                 continue;
-            /* One kind in two groups or versions. */
+            /* The same kind in two groups or versions. */
             assert_string_equal(kinds[i].plural, kinds[j].plural);
         }
     }
 }
 
-static void pods_are_as_clients_know_them(void **state)
+static void pods_have_their_usual_names_and_flags(void **state)
 {
     (void)state;
     const struct kube_kind *pods =
@@ -57,8 +57,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_found_by_its_path),
-        cmocka_unit_test(no_two_kinds_are_kept_in_one_place_but_events),
-        cmocka_unit_test(pods_are_as_clients_know_them),
+        cmocka_unit_test(only_versions_of_one_kind_share_a_storage_prefix),
+        cmocka_unit_test(pods_have_their_usual_names_and_flags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

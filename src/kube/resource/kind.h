@@ -1,6 +1,6 @@
 /*
- * One kind of resource as clients see it and as it is stored: a row of the built-in table, or made
- * from a CustomResourceDefinition. Read-only once it is made.
+ * A kind of resource, as clients see it and as it is stored: a row of the built-in table, or made
+ * from a CustomResourceDefinition. Read-only after construction, for any thread.
  */
 #ifndef VIGIL_KUBE_RESOURCE_KIND_H
 #define VIGIL_KUBE_RESOURCE_KIND_H
@@ -11,10 +11,10 @@
 
 enum kube_kind_flag {
     KUBE_NAMESPACED = 1 << 0,
-    KUBE_HAS_STATUS = 1 << 1, /* a status subresource */
+    KUBE_HAS_STATUS = 1 << 1, /* it has a status subresource */
     KUBE_HAS_SCALE = 1 << 2,
-    KUBE_HAS_GENERATION = 1 << 3, /* metadata.generation counts changes of what is not status */
-    KUBE_CREATE_ONLY = 1 << 4,    /* a question with an answer, nothing is stored: access reviews */
+    KUBE_HAS_GENERATION = 1 << 3, /* metadata.generation counts changes outside status */
+    KUBE_CREATE_ONLY = 1 << 4,    /* only answers a request, nothing is stored: access reviews */
     KUBE_CUSTOM = 1 << 5,
     KUBE_STORED_CONVERTED =
         1 << 6, /* stored in the form of another built-in kind (kube/object/conversion.h) */
@@ -31,17 +31,18 @@ struct kube_kind {
     const char *kind, *list_kind;
     const char *plural, *singular;
     const char *storage_prefix; /* "/registry/pods/" */
-    unsigned flags;             /* enum kube_kind_flag */
+    unsigned flags;             /* bits of enum kube_kind_flag */
     struct kube_names short_names, categories;
-    struct kube_names fields; /* to select by, besides metadata.name and metadata.namespace */
-    /* Watches that require a value of this field are found by it. NULL: none. */
+    struct kube_names
+        fields; /* fields for field selectors, besides metadata.name and metadata.namespace */
+    /* The watch hub indexes watches that require a value of this field. NULL: none. */
     const char *indexed_field;
 };
 
-/* The built-in ones, ordered by group, version and plural. */
+/* All built-in kinds, ordered by group, version and plural. */
 const struct kube_kind *kube_builtin_kinds(size_t *ret_count);
 
-/* NULL when there is none. */
+/* NULL if there is no such kind. */
 const struct kube_kind *kube_builtin_find(struct slice group, struct slice version,
                                           struct slice plural);
 

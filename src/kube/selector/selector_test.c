@@ -158,7 +158,7 @@ static void fields_match_as_in_kubernetes(void **state)
         {",,metadata.name=a,", true},
     };
     struct kube_object object;
-    assert_int_equal(kube_object_look(SLICE_LITERAL("{\"metadata\":{\"name\":\"a\",\"namespace\":"
+    assert_int_equal(kube_object_parse(SLICE_LITERAL("{\"metadata\":{\"name\":\"a\",\"namespace\":"
                                                     "\"n\"},\"spec\":{\"nodeName\":\"node,1\"}}"),
                                       &object),
                      ST_OK);
@@ -202,7 +202,7 @@ static void fields_are_compared_by_what_they_mean(void **state)
         assert_int_equal(field_selector_parse(*state, slice_from_text(cases[i].selector), &pods,
                                               &selector, &error),
                          ST_OK);
-        assert_int_equal(kube_object_look(slice_from_text(cases[i].json), &object), ST_OK);
+        assert_int_equal(kube_object_parse(slice_from_text(cases[i].json), &object), ST_OK);
         if (field_selector_matches(selector, &object) != cases[i].matches)
             fail_msg("%s %s", cases[i].selector, cases[i].json);
         assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
@@ -331,7 +331,7 @@ static void fields_of_some_kinds_mean_more_than_their_name(void **state)
         struct error error;
         assert_int_equal(parse_for(*state, cases[i].plural, cases[i].selector, &selector, &error),
                          ST_OK);
-        assert_int_equal(kube_object_look(slice_from_text(cases[i].object), &object), ST_OK);
+        assert_int_equal(kube_object_parse(slice_from_text(cases[i].object), &object), ST_OK);
         assert_int_equal(field_selector_matches(selector, &object), cases[i].matches);
         assert_true(field_selector_may_match(selector, object.json) || !cases[i].matches);
     }

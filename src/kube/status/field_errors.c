@@ -22,7 +22,7 @@ void kube_field_errors_add(struct kube_field_errors *errors, const char *reason,
                            const char *format, ...)
 {
     va_list arguments;
-    if (errors->count >= KUBE_FIELD_ERRORS_MAX) /* several may have come at once */
+    if (errors->count >= KUBE_FIELD_ERRORS_MAX) /* a single call may have added several */
         return;
     struct kube_field_error *fault = arena_calloc(errors->arena, 1, sizeof(*fault));
     va_start(arguments, format);

@@ -1,6 +1,6 @@
 /*
- * All that is wrong with an object, each at its place, as Kubernetes tells it in the causes of a
- * Status. Made in an arena, which outlives the status that is failed with them.
+ * The list of errors in an object, each with its field, which becomes the causes of a Status. It is
+ * allocated in an arena, which must outlive the status that is failed with it.
  */
 #ifndef VIGIL_KUBE_STATUS_FIELD_ERRORS_H
 #define VIGIL_KUBE_STATUS_FIELD_ERRORS_H
@@ -8,22 +8,24 @@
 #include "base/memory/arena.h"
 #include "kube/status/status.h"
 
-/* More are not told. */
+/* Further errors are dropped. */
 enum { KUBE_FIELD_ERRORS_MAX = 64 };
 
 struct kube_field_errors {
     struct arena *arena;
     struct kube_field_error *first, *last;
     size_t count;
-    bool no_memory; /* some could not be kept */
+    bool no_memory; /* some errors could not be stored */
 };
 
-/* "FieldValueInvalid"; the message begins with "Invalid value: ". */
+/* reason: "FieldValueInvalid"; the message begins with "Invalid value: ". */
 void kube_field_errors_add(struct kube_field_errors *errors, const char *reason, struct slice field,
                            const char *format, ...) PRINTF_LIKE(4, 5);
 
-/* `Widget.example.com "a" is invalid: …` with a cause for each; those that the status has already
- * come first. Returns false. */
+/*
+ * Fails with `Widget.example.com "a" is invalid: …` and a cause for each error, after the causes
+ * that the status has already. Returns false.
+ */
 bool kube_fail_field_errors(struct kube_status *status, const struct kube_field_errors *errors,
                             struct slice group, struct slice kind, struct slice name);
 

@@ -31,7 +31,7 @@ static const struct {
     [KUBE_UNKNOWN] = {"", 500},
 };
 
-bool kube_code_tells_no_memory(unsigned code)
+bool kube_code_is_no_memory(unsigned code)
 {
     return code == 413 || code == 429 || code >= 500;
 }
@@ -58,7 +58,7 @@ bool kube_fail_bare(struct kube_status *status, enum kube_reason reason, const c
     return false;
 }
 
-/* "deployments.apps", or "pods" of the core group. */
+/* Returns "deployments.apps", or "pods" for the core group. */
 static const char *qualified(struct slice group, struct slice plural, char to[256])
 {
     snprintf(to, 256, "%.*s%s%.*s", SLICE_ARGS(plural), group.len ? "." : "", SLICE_ARGS(group));
@@ -200,7 +200,7 @@ static void write_cause(struct json_writer *w, const char *reason, struct slice 
     json_end_object(w);
 }
 
-/* Kubernetes gives the error behind an internal error as a cause, too. */
+/* Kubernetes repeats the text of an internal error as a cause. */
 static struct slice inner_error(const struct kube_status *status)
 {
     static const char prefix[] = "Internal error occurred: ";

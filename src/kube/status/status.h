@@ -1,6 +1,7 @@
 /*
- * What went wrong, as Kubernetes tells it: an HTTP code and a Status object with reason, message
- * and details, word for word. Made where the fault is found, sent by whoever answers.
+ * A failure in the form of Kubernetes: an HTTP code and a Status object with reason, message and
+ * details, word for word. It is filled where the error is found, and sent by the handler of the
+ * request.
  */
 #ifndef VIGIL_KUBE_STATUS_STATUS_H
 #define VIGIL_KUBE_STATUS_STATUS_H
@@ -9,7 +10,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-/* The reasons of apimachinery, with their codes in status.c. */
+/* The reasons of apimachinery; status.c has their HTTP codes. */
 enum kube_reason {
     KUBE_OK,
     KUBE_BAD_REQUEST,
@@ -41,57 +42,56 @@ struct kube_cause {
     char field[128];
 };
 
-/* A further cause, one of a list (kube/status/field_errors.h). */
+/* A further cause, in a list (kube/status/field_errors.h). */
 struct kube_field_error {
     struct kube_field_error *next;
     const char *reason;
     struct slice field, message;
 };
 
-/* A zeroed one is success. */
+/* A zeroed struct means success. */
 struct kube_status {
     enum kube_reason reason;
     char message[KUBE_MESSAGE_BYTES];
     struct slice name, group, kind, uid; /* details; borrowed */
-    bool bare;                           /* details are there, but empty */
+    bool bare;                           /* details are present but empty */
     struct kube_cause causes[KUBE_CAUSES_MAX];
     size_t cause_count;
     const struct kube_field_error *errors; /* further causes; borrowed */
     struct slice long_message;             /* in place of message; borrowed */
-    unsigned retry_after_s;                /* 0: not said */
+    unsigned retry_after_s;                /* 0: no Retry-After header */
     struct slice continue_token;           /* metadata.continue of an expired list; borrowed */
 };
 
 unsigned kube_status_code(const struct kube_status *status);
-/* The codes that are told when there is no memory, for one request or for all. */
-bool kube_code_tells_no_memory(unsigned code);
+/* Whether an HTTP code means that there was no memory, for this request or for the server. */
+bool kube_code_is_no_memory(unsigned code);
 
 /*
- * Each fills it and returns false, so that a check can end with it. Plural, group and name are
- * those of the details and borrowed.
+ * Each function fills the status and returns false, so that a check can end with it. Plural, group
+ * and name become the details and are borrowed.
  */
 bool kube_fail(struct kube_status *status, enum kube_reason reason, const char *format, ...)
     PRINTF_LIKE(3, 4);
-/* The same with empty details: what is said of requests that lead nowhere. */
+/* The same with empty details, for requests to unknown paths. */
 bool kube_fail_bare(struct kube_status *status, enum kube_reason reason, const char *text);
 bool kube_fail_not_found(struct kube_status *status, struct slice group, struct slice plural,
                          struct slice name);
 bool kube_fail_exists(struct kube_status *status, struct slice group, struct slice plural,
                       struct slice name);
-/* why NULL: the object has been modified. */
+/* why: NULL means that the object has been modified. */
 bool kube_fail_conflict(struct kube_status *status, struct slice group, struct slice plural,
                         struct slice name, const char *why);
-/* A revision that is not there yet, after waiting for it. */
+/* The requested revision has not been reached, even after waiting. */
 bool kube_fail_future(struct kube_status *status, int64_t asked, int64_t current);
-/* A watch from a revision whose history is gone. */
+/* A watch from a revision whose history is compacted. */
 bool kube_fail_expired(struct kube_status *status, int64_t asked, int64_t oldest);
-/* After kube_status_cause told what is wrong: `Pod "A" is invalid: …`, from all causes. */
+/* Called after kube_status_cause: `Pod "A" is invalid: …`, with the text of all causes. */
 bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
                        struct slice name);
-/* An operation of the engine failed. */
+/* Translates the error of an engine operation. */
 bool kube_fail_engine(struct kube_status *status, enum status engine);
-/* One of the things that are wrong with an invalid object. More than KUBE_CAUSES_MAX are dropped.
- */
+/* Adds one error of an invalid object. More than KUBE_CAUSES_MAX are dropped. */
 void kube_status_cause(struct kube_status *status, const char *reason, const char *field,
                        const char *message);
 

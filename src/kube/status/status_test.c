@@ -15,7 +15,7 @@ static void assert_written(const struct kube_status *status, bool event, const c
     buf_fini(&text);
 }
 
-static void a_missing_object_is_named(void **state)
+static void not_found_names_the_object(void **state)
 {
     (void)state;
     struct kube_status status;
@@ -29,7 +29,7 @@ static void a_missing_object_is_named(void **state)
                    "\"deployments\"},\"code\":404}");
 }
 
-static void a_conflict_says_what_to_do(void **state)
+static void conflict_says_what_to_do(void **state)
 {
     (void)state;
     struct kube_status status;
@@ -41,7 +41,7 @@ static void a_conflict_says_what_to_do(void **state)
                         "modified; please apply your changes to the latest version and try again");
 }
 
-static void a_watch_is_told_as_an_event(void **state)
+static void watch_errors_are_sent_as_events(void **state)
 {
     (void)state;
     struct kube_status status;
@@ -71,9 +71,9 @@ static void success_has_no_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_missing_object_is_named),
-        cmocka_unit_test(a_conflict_says_what_to_do),
-        cmocka_unit_test(a_watch_is_told_as_an_event),
+        cmocka_unit_test(not_found_names_the_object),
+        cmocka_unit_test(conflict_says_what_to_do),
+        cmocka_unit_test(watch_errors_are_sent_as_events),
         cmocka_unit_test(success_has_no_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
