@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is made from a tree that is not kept. */
+/* Builds a definition from a tree that is freed afterwards. */
 struct definition_builder {
     struct kube_definition *definition;
     struct schema_pool *pool;
-    struct arena *scratch; /* the tree's */
-    bool webhook;          /* converts its versions */
+    struct arena *scratch; /* holds the tree */
+    bool webhook;          /* versions are converted by a webhook */
     bool no_memory;
 };
 
-/* -- Small parts -- */
+/* -- Helpers -- */
 
 static void *make(struct definition_builder *m, size_t count, size_t bytes_each)
 {
@@ -31,7 +31,7 @@ static const char *make_text(struct definition_builder *m, struct slice text)
     return copy ? copy : "";
 }
 
-/* "" where there is no text. */
+/* Returns "" if there is no text. */
 static const char *get_text(struct definition_builder *m, const struct json_node *node,
                             const char *key)
 {
@@ -93,7 +93,10 @@ static int digits_of(const char **at)
     return number;
 }
 
-/* major, then 3 for stable, 2 for beta, 1 for alpha, then its number; false: none of those. */
+/*
+ * Parses into the major version; 3 for stable, 2 for beta, 1 for alpha; and the number after that.
+ * False: the text has none of these forms.
+ */
 static bool version_parse(const char *text, int parts[3])
 {
     const char *at = text;
@@ -140,7 +143,7 @@ static const char *column_description(struct definition_builder *m, const char *
     return make_text(m, slice_from_text(text));
 }
 
-/* Of definitions without columns. */
+/* The default column of definitions without columns. */
 static void set_age(struct definition_builder *m, struct kube_custom_column *column)
 {
     static const char path[] = ".metadata.creationTimestamp";
@@ -176,7 +179,7 @@ static void set_columns(struct definition_builder *m, struct kube_custom *custom
     }
 }
 
-/* ".spec.color" is selected by as "spec.color". */
+/* A selectable field ".spec.color" is selected as "spec.color". */
 static void set_fields(struct definition_builder *m, struct kube_custom *custom,
                        const struct json_node *version)
 {
@@ -229,7 +232,7 @@ static void set_warning(struct definition_builder *m, struct kube_custom *custom
     custom->warning = make_text(m, slice_from_text(text));
 }
 
-/* It is taken out of the version, so that what is left is the rest. */
+/* Removes the schema from the version, so that the rest can be stored without it. */
 static void set_schema(struct definition_builder *m, struct kube_custom *custom,
                        struct json_node *version)
 {
@@ -250,7 +253,7 @@ static void set_version(struct definition_builder *m, struct kube_custom *custom
     char prefix[1024];
     snprintf(prefix, sizeof(prefix), "/registry/%.400s/%.400s/", d->group, d->names.plural);
     custom->definition = d;
-    /* Others would have to be converted, which is not done here. */
+    /* With a webhook, other versions would have to be converted, which is not supported. */
     custom->served = get_bool(version, "served") && (!m->webhook || get_bool(version, "storage"));
     custom->kind = (struct kube_kind){
         .group = d->group,
@@ -296,7 +299,7 @@ static enum status set_versions(struct definition_builder *m, struct json_node *
     return ST_OK;
 }
 
-/* -- The whole -- */
+/* -- The definition -- */
 
 static bool is_builtin_group(const char *group)
 {
@@ -325,7 +328,7 @@ static void set_names(struct definition_builder *m, const struct json_node *obje
     };
     d->builtin_group = is_builtin_group(d->group);
     d->namespaced = json_node_is_text(json_node_named(spec, "scope"), "Namespaced");
-    /* Anyone may write a condition; only a delete sets this. */
+    /* Conditions can be written by any client; deletionTimestamp is set only by a delete. */
     d->terminating = json_node_path(object, "metadata.deletionTimestamp");
     d->accepted = has_condition(object, "NamesAccepted");
     d->established = has_condition(object, "Established") && d->names.kind[0];
@@ -390,7 +393,8 @@ struct kube_custom *kube_custom_of(const struct kube_kind *kind)
 {
     if (!(kind->flags & KUBE_CUSTOM))
         return NULL;
-    return (struct kube_custom *)(uintptr_t)kind; /* it is the first member, and not const there */
+    return (struct kube_custom *)(uintptr_t)
+        kind; /* the kind is the first member of a kube_custom, which is not const */
 }
 
 const struct schema *kube_custom_schema(struct kube_custom *custom)
@@ -398,7 +402,9 @@ const struct schema *kube_custom_schema(struct kube_custom *custom)
     return pool_schema_compiled(custom->schema);
 }
 
-/* Versions have an order, and schemas of the same text are the same. */
+/*
+ * The versions are ordered, and equal schema texts share one schema, so pointers can be compared.
+ */
 bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b)
 {
     bool same = slice_equal(a->rest, b->rest) && a->version_count == b->version_count;

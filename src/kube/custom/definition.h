@@ -1,8 +1,8 @@
 /*
- * A CustomResourceDefinition as the face uses it: one kind for each of its versions. Made from the
- * stored object; counted, and read-only but for its revision. Each I/O thread has its own; their
- * schemas are one for all of them (pool.h), compiled when a kind is first written or read in
- * another way than it is stored.
+ * A CustomResourceDefinition as it is served: one kind for each of its versions. It is made from
+ * the stored object; reference-counted, and read-only except for its revision. Each I/O thread has
+ * its own definitions; their schemas are shared by all threads (schema/pool.h) and compiled when an
+ * object of the kind is first written, or read in another form than it is stored.
  */
 #ifndef VIGIL_KUBE_CUSTOM_DEFINITION_H
 #define VIGIL_KUBE_CUSTOM_DEFINITION_H
@@ -15,12 +15,12 @@
 #define KUBE_CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
 enum {
-    KUBE_VERSIONS_MAX = 32,              /* of one definition */
-    KUBE_COLUMNS_MAX = 64,               /* of one version */
+    KUBE_VERSIONS_MAX = 32,              /* per definition */
+    KUBE_COLUMNS_MAX = 64,               /* per version */
     KUBE_DEFINITION_BYTES_MAX = 4 << 20, /* without its schemas */
     KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
-    KUBE_NAMES_MAX = 64,                 /* short names of one definition, and categories */
-    KUBE_DEFINITIONS_MAX = 2000,         /* that are served; more stay objects */
+    KUBE_NAMES_MAX = 64,                 /* short names per definition, and categories */
+    KUBE_DEFINITIONS_MAX = 2000, /* definitions that are served; further ones are only stored */
 };
 
 struct kube_definition;
@@ -28,7 +28,7 @@ struct kube_definition;
 struct kube_custom_column {
     const char *name, *type, *format, *description;
     int64_t priority;
-    const struct jsonpath *path; /* NULL: it cannot be read, and the cell stays empty */
+    const struct jsonpath *path; /* NULL: the path is not supported, and the cell stays empty */
 };
 
 /* One version. */
@@ -36,11 +36,12 @@ struct kube_custom {
     struct kube_kind kind; /* first; its flags have KUBE_CUSTOM */
     struct kube_definition *definition;
     bool served;
-    const char *warning; /* for clients of a version that is on its way out; NULL: none */
+    const char *warning; /* deprecation warning for clients of this version; NULL: none */
     struct kube_custom_column *columns;
     size_t column_count;
-    const char *replicas_path, *status_replicas_path, *selector_path; /* of scale; NULL: none */
-    struct pool_schema *schema;                                       /* counted */
+    const char *replicas_path, *status_replicas_path,
+        *selector_path;         /* paths of the scale subresource; NULL: none */
+    struct pool_schema *schema; /* counted reference */
 };
 
 struct kube_definition_names {
@@ -52,22 +53,22 @@ struct kube_definition {
     unsigned refs;
     struct arena arena;
     struct slice name; /* "widgets.example.com" */
-    struct slice rest; /* of spec: all but the schemas, as JSON */
+    struct slice rest; /* the spec except the schemas, as JSON */
     const char *group;
-    const char *api_version; /* that objects are stored as: "example.com/v1" */
+    const char *api_version; /* the version in which objects are stored: "example.com/v1" */
     int64_t revision;        /* of the stored object */
-    int64_t spec_revision;   /* since which spec is as it is, as far as is known */
+    int64_t spec_revision;   /* first known revision with this spec */
     bool namespaced;
-    bool builtin_group;                 /* there are built-in kinds of its group, too */
+    bool builtin_group;                 /* its group also has built-in kinds */
     bool established;                   /* its kinds are served */
-    bool terminating;                   /* nothing may be created */
-    bool accepted;                      /* all names that it wants are its own */
-    struct kube_definition_names names; /* that were accepted */
-    struct kube_custom *versions;       /* first the one that clients should use */
+    bool terminating;                   /* it is being deleted, and nothing may be created */
+    bool accepted;                      /* all requested names are accepted */
+    struct kube_definition_names names; /* the accepted names */
+    struct kube_custom *versions;       /* the preferred version first */
     size_t version_count;
 };
 
-/* ST_MALFORMED: it is none; ST_LIMIT; ST_NOMEM. */
+/* ST_MALFORMED: not a valid definition; ST_LIMIT; ST_NOMEM. */
 MUST_CHECK
 enum status kube_definition_new(struct schema_pool *pool, struct slice text, int64_t revision,
                                 struct kube_definition **ret_definition);
@@ -75,17 +76,21 @@ struct kube_definition *kube_definition_ref(struct kube_definition *definition);
 void kube_definition_unref(struct kube_definition *definition); /* accepts NULL */
 DEFINE_CLEANUP(struct kube_definition *, kube_definition_unref)
 
-/* What is said in spec is the same. */
+/* Whether the specs are the same. */
 bool kube_definition_same_spec(const struct kube_definition *a, const struct kube_definition *b);
 
-/* NULL: it is built in. */
+/* NULL for a built-in kind. */
 struct kube_custom *kube_custom_of(const struct kube_kind *kind);
 
-/* NULL: there is none that could be compiled; what is stored was checked, so this is for objects
- * that came another way, and for want of memory. */
+/*
+ * NULL: the schema does not compile. Schemas are checked when a definition is written, so this
+ * happens only to definitions written through the etcd API, and if there is no memory.
+ */
 const struct schema *kube_custom_schema(struct kube_custom *custom);
 
-/* v2 before v1 before v1beta1, others after them by name, as Kubernetes orders versions. */
+/*
+ * The order of versions in Kubernetes: v2 before v1 before v1beta1, and others after them by name.
+ */
 bool kube_version_before(const char *a, const char *b);
 
 #endif

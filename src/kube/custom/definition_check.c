@@ -111,7 +111,10 @@ static void check_scope(struct definition_check *c, const struct json_node *spec
 
 /* -- Versions -- */
 
-/* All versions have the same: then it is told of once, where v1beta1 had it. */
+/*
+ * Whether all versions have the same value: then errors are reported once, at the path that v1beta1
+ * had.
+ */
 static bool is_shared(const struct json_node *versions, const char *key)
 {
     if (!versions->first)
@@ -197,7 +200,7 @@ static void check_columns(struct definition_check *c, const struct json_node *co
         check_forbidden(c, "additionalPrinterColumns", "there are more than 64");
 }
 
-/* Through properties; NULL: there is no such field. */
+/* Follows properties; NULL: the schema has no such field. */
 static const struct json_node *schema_at(const struct json_node *schema, struct slice path)
 {
     while (schema && path.len) {
@@ -237,7 +240,7 @@ static void check_selectable(struct definition_check *c, const struct json_node 
     (void)check_few(c, "selectableFields", list, KUBE_SELECTABLE_MAX);
 }
 
-/* Each part of a version; only: that is shared with the others, or is not. */
+/* Checks the parts of a version that it shares with the others, or those that it does not. */
 static void check_parts(struct definition_check *c, const struct json_node *versions,
                         const struct json_node *version, bool shared, struct buf *warning)
 {
@@ -275,7 +278,7 @@ static void check_version(struct definition_check *c, const struct json_node *ve
     check_leave(c, before);
 }
 
-/* The list as Go shows it. */
+/* Shows the list as Go does. */
 static void report_versions(struct definition_check *c, const struct json_node *versions,
                             const char *why)
 {
@@ -324,7 +327,7 @@ static void check_versions(struct definition_check *c, const struct json_node *v
         report_versions(c, versions, "must contain unique version names");
     if (stored != 1)
         report_versions(c, versions, "must have exactly one version marked as storage version");
-    /* What was "version" is the first of them. */
+    /* v1beta1's "version" is the first of the list. */
     const struct json_node *first =
         versions->first ? json_node_named(versions->first, "name") : NULL;
     if (first && text_of(c, first).len && !is_label(text_of(c, first), false))
@@ -339,8 +342,10 @@ static const struct json_node *stored_version(const struct json_node *spec)
     return v ? json_node_named(v, "name") : NULL;
 }
 
-/* Only the version that is stored is served (definition.c); it may not become another one, since
- * nobody would convert what there is. */
+/*
+ * Only the stored version is served (definition.c), and it may not change, because existing objects
+ * would have to be converted.
+ */
 static void check_webhook(struct definition_check *c, const struct json_node *spec,
                           const struct json_node *old, struct buf *warning)
 {
@@ -356,7 +361,7 @@ static void check_webhook(struct definition_check *c, const struct json_node *sp
         c->errors->no_memory = true;
 }
 
-/* old NULL: it is new. */
+/* old: NULL for a create. */
 static void check_conversion(struct definition_check *c, const struct json_node *spec,
                              const struct json_node *old, struct buf *warning)
 {
@@ -374,7 +379,7 @@ static void check_conversion(struct definition_check *c, const struct json_node 
     check_leave(c, before);
 }
 
-/* -- Against what was -- */
+/* -- Compared with the previous definition -- */
 
 static void check_same(struct definition_check *c, const struct json_node *spec,
                        const struct json_node *old, const char *path)
@@ -395,7 +400,10 @@ static void check_update(struct definition_check *c, const struct json_node *spe
     check_same(c, spec, old, "names.plural");
 }
 
-/* Go takes a version off its list when it comes, so that the second of the same name is missing. */
+/*
+ * Go removes a version from its list at the first match, so a second one of the same name is
+ * missing.
+ */
 static void check_is_stored(struct definition_check *c, const struct json_node *version,
                             const struct json_node *stored)
 {
@@ -456,7 +464,7 @@ static bool is_established(const struct json_node *object)
     return false;
 }
 
-/* -- The whole -- */
+/* -- The definition -- */
 
 static void check_own_name(struct definition_check *c, const struct json_node *object,
                            const struct json_node *spec)
@@ -471,7 +479,7 @@ static void check_own_name(struct definition_check *c, const struct json_node *o
         check_invalid(c, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
 }
 
-/* Groups of Kubernetes' own are for what it has agreed to. */
+/* Groups of Kubernetes itself need an annotation of approval. */
 static void check_approval(struct definition_check *c, const struct json_node *object,
                            struct slice group)
 {

@@ -5,15 +5,15 @@ enum step_kind { STEP_MEMBER, STEP_ITEM, STEP_ALL, STEP_FILTER };
 struct jsonpath_step {
     enum step_kind kind;
     struct slice key;   /* of a member */
-    int64_t index;      /* of an item; negative: from the end */
-    size_t from, count; /* of a filter: the steps that lead to what is compared */
-    struct slice value; /* with what */
+    int64_t index;      /* of an item; negative: counted from the end */
+    size_t from, count; /* of a filter: the steps to the compared value */
+    struct slice value; /* of a filter: the value to compare with */
     bool is_text, differs;
 };
 
 struct jsonpath {
     struct jsonpath_step steps[JSONPATH_STEPS_MAX];
-    size_t count; /* of the path itself; those of filters stand behind `all` */
+    size_t count; /* steps of the path itself; those of filters come after `all` */
     struct jsonpath_step inner[JSONPATH_STEPS_MAX];
     size_t inner_count;
 };
@@ -47,7 +47,7 @@ static void skip_blanks(struct jsonpath_parser *p)
         ;
 }
 
-/* A name up to what ends it; a backslash takes the next byte as it is. */
+/* Reads a name up to one of `ends`; a backslash escapes the next byte. */
 static enum status take_name(struct jsonpath_parser *p, const char *ends, struct slice *ret_name)
 {
     uint8_t *to = arena_alloc(p->arena, p->rest.len + 1);

@@ -1,10 +1,11 @@
 /*
- * The part of Kubernetes' JSONPath that columns of tables use: members, items, all items, and a
+ * The part of Kubernetes' JSONPath that printer columns use: members, items, all items, and a
  * filter for equality:
  *
  *     .spec.replicas   .status.conditions[?(@.type=="Ready")].status   .spec.ports[0] .a['b.c'][*]
  *
- * Of what it finds the first is taken, as the API server does. Lies in an arena; read-only.
+ * Only the first match is used, as in the API server. A path is allocated in an arena and
+ * read-only.
  */
 #ifndef VIGIL_KUBE_CUSTOM_JSONPATH_H
 #define VIGIL_KUBE_CUSTOM_JSONPATH_H
@@ -15,12 +16,12 @@ struct jsonpath;
 
 enum { JSONPATH_STEPS_MAX = 64, JSONPATH_BYTES_MAX = 4096 };
 
-/* ST_INVALID: it is none, or asks for more than is known here. ST_LIMIT, ST_NOMEM. */
+/* ST_INVALID: not a path, or one with unsupported parts. ST_LIMIT, ST_NOMEM. */
 MUST_CHECK
 enum status jsonpath_parse(struct arena *arena, struct slice text,
                            const struct jsonpath **ret_path);
 
-/* The first match; NULL: there is none. */
+/* The first match, or NULL. */
 const struct json_node *jsonpath_find(const struct jsonpath *path, const struct json_node *root);
 
 #endif

@@ -9,7 +9,7 @@
 static const char document[] =
     "{\"a\":{\"b\":[{\"t\":\"x\",\"v\":1},{\"t\":\"y\",\"v\":2}]},\"c.d\":3,\"e\":[],\"f\":true}";
 
-/* What is found, as JSON; NULL: nothing. */
+/* The match as JSON; NULL: there is none. */
 static char *find(const char *path)
 {
     struct arena arena;
@@ -29,7 +29,7 @@ static char *find(const char *path)
     return (char *)text.ptr;
 }
 
-static void paths_find_the_first_that_matches(void **state)
+static void paths_find_the_first_match(void **state)
 {
     static const char *const rows[][2] = {
         {".a.b[0].v", "1"},
@@ -59,7 +59,7 @@ static void paths_find_the_first_that_matches(void **state)
     }
 }
 
-static void what_is_no_path_is_refused(void **state)
+static void invalid_paths_are_refused(void **state)
 {
     static const char *const rows[] = {
         "a",      "..a",          ".a[", ".a[x]", ".a[?(t==1)]", ".a[?(@.t==1]",
@@ -73,7 +73,7 @@ static void what_is_no_path_is_refused(void **state)
     arena_fini(&arena);
 }
 
-static void long_paths_meet_a_limit(void **state)
+static void long_paths_are_refused(void **state)
 {
     struct arena arena;
     const struct jsonpath *parsed;
@@ -89,9 +89,9 @@ static void long_paths_meet_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_find_the_first_that_matches),
-        cmocka_unit_test(what_is_no_path_is_refused),
-        cmocka_unit_test(long_paths_meet_a_limit),
+        cmocka_unit_test(paths_find_the_first_match),
+        cmocka_unit_test(invalid_paths_are_refused),
+        cmocka_unit_test(long_paths_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ struct kube_kinds {
     unsigned refs;
     const struct kube_kind **rows; /* owned */
     size_t row_count;
-    struct kube_definition **definitions; /* owned, each counted; by name */
+    struct kube_definition **definitions; /* owned, each a counted reference; sorted by name */
     size_t definition_count;
 };
 
@@ -41,10 +41,10 @@ static int definition_order(const void *a, const void *b)
                          (*(struct kube_definition *const *)b)->name);
 }
 
-/* -- The picture -- */
+/* -- The set of kinds -- */
 
-/* A kind that is built in is not there twice. */
-static bool is_taken(const struct kube_kind *kind)
+/* A definition cannot replace a built-in kind. */
+static bool is_builtin(const struct kube_kind *kind)
 {
     return kube_builtin_find(slice_from_text(kind->group), slice_from_text(kind->version),
                              slice_from_text(kind->plural));
@@ -63,7 +63,7 @@ static void add_rows(struct kube_kinds *kinds)
     for (size_t i = 0; i < kinds->definition_count; i++) {
         const struct kube_definition *d = kinds->definitions[i];
         for (size_t k = 0; k < d->version_count; k++)
-            if (d->established && d->versions[k].served && !is_taken(&d->versions[k].kind))
+            if (d->established && d->versions[k].served && !is_builtin(&d->versions[k].kind))
                 kinds->rows[kinds->row_count++] = &d->versions[k].kind;
     }
     qsort(kinds->rows, kinds->row_count, sizeof(*kinds->rows), row_order);

@@ -1,7 +1,7 @@
 /*
- * All kinds there are at a moment: the built-in ones and those of definitions. A picture that does
- * not change; a newer one takes its place, and who still uses the old one holds on to it. Counted,
- * of one I/O thread.
+ * The set of all kinds at a given time: the built-in ones and those of definitions. It is
+ * immutable; a change makes a new set, and calls that still use the old one hold a reference.
+ * Reference-counted, for one I/O thread.
  */
 #ifndef VIGIL_KUBE_CUSTOM_KINDS_H
 #define VIGIL_KUBE_CUSTOM_KINDS_H
@@ -10,20 +10,22 @@
 
 struct kube_kinds;
 
-/* The definitions are counted once more. */
+/* Takes a reference to each definition. */
 struct kube_kinds *kube_kinds_new(struct kube_definition *const *definitions, size_t count);
 struct kube_kinds *kube_kinds_ref(struct kube_kinds *kinds);
 void kube_kinds_unref(struct kube_kinds *kinds); /* accepts NULL */
 
-/* Those that are served, by group, version and plural; groups with built-in kinds come first. */
+/*
+ * The kinds that are served, by group, version and plural; groups with built-in kinds come first.
+ */
 const struct kube_kind *const *kube_kinds_rows(const struct kube_kinds *kinds, size_t *ret_count);
-/* NULL: there is none that is served. */
+/* NULL if no such kind is served. */
 const struct kube_kind *kube_kinds_find(const struct kube_kinds *kinds, struct slice group,
                                         struct slice version, struct slice plural);
 
 struct kube_definition *const *kube_kinds_definitions(const struct kube_kinds *kinds,
                                                       size_t *ret_count);
-/* By "plural.group"; NULL: there is none. */
+/* Finds a definition by "plural.group"; NULL: there is none. */
 struct kube_definition *kube_kinds_definition(const struct kube_kinds *kinds, struct slice name);
 
 #endif

@@ -76,7 +76,7 @@ static void versions_are_ordered_as_in_kubernetes(void **state)
     }
 }
 
-static void what_is_no_definition_is_refused(void **state)
+static void malformed_definitions_are_refused(void **state)
 {
     static const char *const rows[] = {
         "{}", "[]", "{\"metadata\":{\"name\":\"a\"}}",
@@ -95,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(served_versions_of_established_definitions_are_kinds),
         cmocka_unit_test(versions_are_ordered_as_in_kubernetes),
-        cmocka_unit_test(what_is_no_definition_is_refused),
+        cmocka_unit_test(malformed_definitions_are_refused),
     };
     pool = schema_pool_new();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ static void append(struct buf *to, const char *text)
     assert_int_equal(buf_append_text(to, text), ST_OK);
 }
 
-/* A schema of forty fields; each `change` is another text. */
+/* A schema of forty fields; each value of `change` gives another text. */
 static void write_schema(struct buf *to, int change)
 {
     enum status status = buf_append_format(
@@ -45,7 +45,7 @@ static struct kube_definition *make_definition(struct schema_pool *pool, int cha
         append(&text, i == 1 ? "{\"name\":\"v1\",\"served\":true,\"storage\":true,"
                              : ",{\"name\":\"v2\",\"served\":true,\"storage\":false,");
         append(&text, "\"schema\":{\"openAPIV3Schema\":");
-        write_schema(&text, i == 1 ? change : 0); /* that of v2 stays */
+        write_schema(&text, i == 1 ? change : 0); /* the schema of v2 does not change */
         append(&text, "}}");
     }
     append(&text, "]},\"status\":{\"acceptedNames\":{\"kind\":\"A\"},\"conditions\":[{\"type\":"
@@ -54,9 +54,11 @@ static struct kube_definition *make_definition(struct schema_pool *pool, int cha
     return made;
 }
 
-/* A thousand updates, each compiled by who writes; at any time one picture is held by somebody who
- * is slow, as a watch is until it hears of the change. */
-static void a_definition_that_is_changed_often_leaves_nothing_behind(void **state)
+/*
+ * A thousand updates, each followed by a compilation; at any time a slow user still holds one older
+ * set of kinds, as a watch does until it is notified of the change.
+ */
+static void frequent_changes_of_a_definition_leak_no_schemas(void **state)
 {
     struct schema_pool *pool = schema_pool_new();
     struct kube_kinds *held = NULL, *kinds = NULL;
@@ -74,7 +76,7 @@ static void a_definition_that_is_changed_often_leaves_nothing_behind(void **stat
         most_schemas = size_max(most_schemas, stats.compiled);
         most_bytes = size_max(most_bytes, stats.text_bytes + stats.compiled_bytes);
     }
-    assert_int_equal(most_schemas, 3); /* two of v1, one of v2, which never changed */
+    assert_int_equal(most_schemas, 3); /* two of v1, and one of v2, which never changes */
     assert_in_range(most_bytes, 1, 64 << 10);
     kube_kinds_unref(kinds);
     kube_kinds_unref(held);
@@ -83,7 +85,7 @@ static void a_definition_that_is_changed_often_leaves_nothing_behind(void **stat
     schema_pool_free(pool);
 }
 
-static void what_is_compiled_is_not_much_longer_than_its_text(void **state)
+static void compiled_schemas_are_about_as_large_as_their_text(void **state)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct schema_pool *pool = schema_pool_new();
@@ -98,7 +100,7 @@ static void what_is_compiled_is_not_much_longer_than_its_text(void **state)
     schema_pool_free(pool);
 }
 
-static void one_that_cannot_be_compiled_is_none(void **state)
+static void schemas_that_do_not_compile_are_null(void **state)
 {
     static const char *const rows[] = {"", "{", "{\"pattern\":\"(\"}"};
     struct schema_pool *pool = schema_pool_new();
@@ -123,7 +125,7 @@ static void *use_definitions(void *pool)
     return NULL;
 }
 
-static void threads_share_one_of_each(void **state)
+static void threads_share_one_schema_per_text(void **state)
 {
     struct schema_pool *pool = schema_pool_new();
     pthread_t threads[THREADS];
@@ -144,10 +146,10 @@ static void threads_share_one_of_each(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_definition_that_is_changed_often_leaves_nothing_behind),
-        cmocka_unit_test(what_is_compiled_is_not_much_longer_than_its_text),
-        cmocka_unit_test(one_that_cannot_be_compiled_is_none),
-        cmocka_unit_test(threads_share_one_of_each),
+        cmocka_unit_test(frequent_changes_of_a_definition_leak_no_schemas),
+        cmocka_unit_test(compiled_schemas_are_about_as_large_as_their_text),
+        cmocka_unit_test(schemas_that_do_not_compile_are_null),
+        cmocka_unit_test(threads_share_one_schema_per_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,8 @@ static void validate_annotations(const struct kube_meta *meta, const struct json
                           "Too long: may not be more than 262144 bytes");
 }
 
-/* Custom resources, CustomResourceDefinitions and APIServices, which other API servers handle. */
+/* Custom resources, definitions and APIServices, which separate API servers handle in Kubernetes.
+ */
 static bool is_of_extensions(const struct kube_kind *kind)
 {
     return kind->flags & KUBE_CUSTOM || strcmp(kind->group, "apiextensions.k8s.io") == 0 ||

@@ -1,9 +1,9 @@
 #include "kube/custom/regex/regex_private.h"
 
-/* The threads that stand before one character: each at another step. */
+/* The threads at one character, each at another step. */
 struct thread_list {
     uint32_t *at;
-    uint32_t *place; /* of a step in `at`; right only where `at` agrees */
+    uint32_t *place; /* index of a step in `at`; valid only if `at` agrees */
     uint32_t count;
 };
 
@@ -83,18 +83,18 @@ static bool takes(const struct regex_step *step, uint32_t rune)
     return within != step->negated;
 }
 
-static bool crowd_add(struct thread_list *crowd, uint32_t at)
+static bool crowd_add(struct thread_list *threads, uint32_t at)
 {
-    uint32_t place = crowd->place[at];
-    if (place < crowd->count && crowd->at[place] == at)
+    uint32_t place = threads->place[at];
+    if (place < threads->count && threads->at[place] == at)
         return false;
-    crowd->place[at] = crowd->count;
-    crowd->at[crowd->count++] = at;
+    threads->place[at] = threads->count;
+    threads->at[threads->count++] = at;
     return true;
 }
 
-/* Follows what takes no character. True: it is a match. */
-static bool enter(struct regex_run *run, struct thread_list *crowd, uint32_t first, size_t at)
+/* Follows the steps that consume no character. True: it is a match. */
+static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t first, size_t at)
 {
     size_t depth = 0;
     run->stack[depth++] = first;
@@ -102,7 +102,7 @@ static bool enter(struct regex_run *run, struct thread_list *crowd, uint32_t fir
         uint32_t here = run->stack[--depth];
         const struct regex_step *step = &run->regex->steps[here];
         --*run->steps;
-        if (!crowd_add(crowd, here))
+        if (!crowd_add(threads, here))
             continue;
         if (step->op == REGEX_FOUND)
             return true;
@@ -116,7 +116,7 @@ static bool enter(struct regex_run *run, struct thread_list *crowd, uint32_t fir
     return false;
 }
 
-/* Over one character. */
+/* Consumes one character. */
 static bool advance(struct regex_run *run, uint32_t rune, size_t behind)
 {
     run->next.count = 0;
@@ -148,8 +148,10 @@ static enum regex_result search(struct regex_run *run)
     return REGEX_GAVE_UP;
 }
 
-/* Four lists, and a stack that each step is put on twice at most. What an earlier match has left
- * in them is no more than an unset place. */
+/*
+ * Space for four lists, and a stack onto which each step is pushed at most twice. Values left by an
+ * earlier match are harmless: they count as unset indexes.
+ */
 static uint32_t *room_for(struct regex_scratch *scratch, size_t count)
 {
     if (scratch->room && scratch->steps >= count)

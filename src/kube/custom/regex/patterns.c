@@ -4,7 +4,7 @@
 
 struct pattern {
     struct slice text;
-    const struct regex *regex; /* NULL: not known here */
+    const struct regex *regex; /* NULL: not supported */
 };
 
 static struct slice pattern_key(const void *value)

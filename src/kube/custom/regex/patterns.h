@@ -1,7 +1,7 @@
 /*
- * The patterns of a schema as programs, each text once: schemas repeat the same few for hundreds of
- * fields. What they may take together is bounded: SCHEMA_PATTERN_STEPS_MAX, a few milliseconds.
- * One owner, one thread; the programs lie in the arena and outlive the table.
+ * The compiled patterns of a schema, each text once: schemas repeat the same few patterns for
+ * hundreds of fields. Compiling all of them is limited to SCHEMA_PATTERN_STEPS_MAX steps, a few
+ * milliseconds. One owner, one thread; the programs are in the arena and outlive the table.
  */
 #ifndef VIGIL_KUBE_CUSTOM_REGEX_PATTERNS_H
 #define VIGIL_KUBE_CUSTOM_REGEX_PATTERNS_H
@@ -20,8 +20,10 @@ struct patterns {
 void patterns_init(struct patterns *patterns, struct arena *arena);
 void patterns_fini(struct patterns *patterns);
 
-/* As regex_compile; ST_LIMIT also when all together are too much. *ret_regex NULL: it is one that
- * is not known here. The text is copied. */
+/*
+ * Errors as in regex_compile; also ST_LIMIT if all patterns together exceed the limit. *ret_regex
+ * is NULL if the pattern is not supported. The text is copied.
+ */
 MUST_CHECK
 enum status patterns_get(struct patterns *patterns, struct slice text,
                          const struct regex **ret_regex, struct slice *ret_text,

@@ -2,18 +2,18 @@
 
 enum { SCRATCH_BYTES_MAX = 8 << 20 };
 
-/* Of (?ims). Those of a group end with it. */
+/* The flags of (?ims). They end with their group. */
 enum regex_flag { FLAG_FOLD = 1, FLAG_LINES = 2, FLAG_DOT_ALL = 4 };
 
 struct regex_parser {
-    struct arena *arena;   /* of what stays */
-    struct arena *scratch; /* of what grows meanwhile */
-    size_t *left;          /* steps that may still be made */
+    struct arena *arena;   /* for the program */
+    struct arena *scratch; /* for temporary memory */
+    size_t *left;          /* steps that may still be added */
     struct slice pattern;
     size_t at;
     struct regex_step *steps;
     size_t count, room;
-    size_t names_end; /* no ":]" begins here or behind */
+    size_t names_end; /* there is no ":]" from here on */
     unsigned flags;
     unsigned depth;
     struct error *error;
@@ -66,7 +66,7 @@ static enum status emit(struct regex_parser *p, struct regex_step step)
     return ST_OK;
 }
 
-/* Before a stretch, which moves up as a whole. */
+/* Inserts a step before a block of steps, which moves up as a whole. */
 static enum status insert(struct regex_parser *p, size_t at, struct regex_step step)
 {
     TRY(reserve(p, 1));
@@ -149,10 +149,10 @@ static enum status class_add(struct regex_parser *p, struct class *class, uint32
 
 struct named {
     const char *name;
-    const char *ranges; /* pairs of ASCII, in order */
+    const char *ranges; /* pairs of ASCII characters, in order */
 };
 
-/* Those ranges, or all that is between them. */
+/* Adds these ranges or, if negated, everything between them. */
 static enum status class_add_ranges(struct regex_parser *p, struct class *class, const char *pairs,
                                     bool negated)
 {
@@ -192,7 +192,9 @@ static const struct named posix_classes[] = {
     {"word", "09AZ__az"}, {"xdigit", "09AFaf"},
 };
 
-/* [:name:] at the parser's place. ST_NOT_FOUND: it is none, but the characters themselves. */
+/*
+ * Reads [:name:] at the current position. ST_NOT_FOUND: it is not a class, but literal characters.
+ */
 static enum status class_add_posix(struct regex_parser *p, struct class *class)
 {
     size_t from = p->at + 2, end = from;
@@ -211,7 +213,7 @@ static enum status class_add_posix(struct regex_parser *p, struct class *class)
     return fail(p, "invalid character class range", p->at, end + 2);
 }
 
-/* -- Escapes: behind the backslash -- */
+/* -- Escapes, after the backslash -- */
 
 static int hex(uint8_t c)
 {
@@ -238,7 +240,7 @@ static enum status take_hex(struct regex_parser *p, size_t from, uint32_t *ret_r
     return ST_OK;
 }
 
-/* One character that is written by an escape. */
+/* Reads an escape for one character. */
 static enum status take_escape(struct regex_parser *p, size_t from, uint32_t *ret_rune)
 {
     static const char letters[] = "afnrtv", meanings[] = "\a\f\n\r\t\v";
@@ -315,7 +317,7 @@ static enum status emit_class(struct regex_parser *p, const struct class *class)
                                        .ranges = (const void *)ranges.ptr});
 }
 
-/* Behind the bracket. */
+/* Called after the bracket. */
 static enum status parse_class(struct regex_parser *p)
 {
     size_t from = p->at - 1;
@@ -332,11 +334,11 @@ static enum status parse_class(struct regex_parser *p)
     return emit_class(p, &class);
 }
 
-/* -- Atoms -- */
+/* -- Groups and single characters -- */
 
 static enum status parse_alternatives(struct regex_parser *p);
 
-/* Any character: but the end of a line, if that is not one. */
+/* Any character, except a newline unless FLAG_DOT_ALL is set. */
 static enum status emit_any(struct regex_parser *p)
 {
     struct class class = {.negated = true};
@@ -376,7 +378,7 @@ static enum status parse_escape(struct regex_parser *p)
     return emit_rune(p, rune);
 }
 
-/* (?P<name> and (?<name>: behind the angle. */
+/* (?P<name> and (?<name>, called after the angle bracket. */
 static enum status skip_name(struct regex_parser *p, size_t from)
 {
     size_t start = p->at;
@@ -387,7 +389,7 @@ static enum status skip_name(struct regex_parser *p, size_t from)
     return ST_OK;
 }
 
-/* Behind "(?". Flags without a group hold to the end of the one they stand in. */
+/* Called after "(?". Flags without a group apply to the end of the enclosing group. */
 static enum status parse_flags(struct regex_parser *p, size_t from, bool *ret_group)
 {
     unsigned flags = p->flags;
@@ -414,7 +416,7 @@ static enum status parse_flags(struct regex_parser *p, size_t from, bool *ret_gr
     return ST_OK;
 }
 
-/* Behind the parenthesis. */
+/* Called after the parenthesis. */
 static enum status parse_group(struct regex_parser *p)
 {
     size_t from = p->at - 1;
@@ -474,7 +476,7 @@ static bool take_number(struct regex_parser *p, size_t *at, int *ret_number)
     return *at > from;
 }
 
-/* {2}, {2,}, {2,5}; anything else is a brace like any other. max -1: no end. */
+/* {2}, {2,}, {2,5}; any other brace is literal. max -1: unlimited. */
 static bool take_braces(struct regex_parser *p, int *ret_min, int *ret_max)
 {
     size_t at = p->at + 1;
@@ -521,14 +523,14 @@ static enum status copy_atom(struct regex_parser *p, size_t from, size_t len)
     return ST_OK;
 }
 
-/* The stretch at `from` may be left out. */
+/* Makes the block at `from` optional. */
 static enum status make_optional(struct regex_parser *p, size_t from)
 {
     int32_t over = (int32_t)(p->count - from) + 1;
     return insert(p, from, (struct regex_step){.op = REGEX_SPLIT, .x = 1, .y = over});
 }
 
-/* The stretch at `from` once or more often. */
+/* Repeats the block at `from` one or more times. */
 static enum status make_loop(struct regex_parser *p, size_t from)
 {
     int32_t back = -(int32_t)(p->count - from);
@@ -566,7 +568,7 @@ static enum status parse_repeats(struct regex_parser *p, size_t from)
         return ST_OK;
     if (min > REGEX_REPEAT_MAX || max > REGEX_REPEAT_MAX || (max >= 0 && max < min))
         return fail(p, "invalid repeat count", start, p->at);
-    (void)!accept(p, '?'); /* as few as possible: all the same to who asks for any match */
+    (void)!accept(p, '?'); /* non-greedy, which makes no difference to whether there is a match */
     TRY(write_out(p, from, min, max));
     if (take_repeat(p, &min, &max))
         return fail(p, "invalid nested repetition operator", start, p->at);
@@ -583,7 +585,7 @@ static enum status parse_sequence(struct regex_parser *p)
     return ST_OK;
 }
 
-/* Each alternative has a step before it that leads to it, and to the next if there is one. */
+/* A split step before each alternative leads to it and to the next one. */
 static enum status parse_alternatives(struct regex_parser *p)
 {
     size_t last_exit = 0;
@@ -595,7 +597,7 @@ static enum status parse_alternatives(struct regex_parser *p)
             break;
         p->steps[door].op = REGEX_SPLIT;
         p->steps[door].y = (int32_t)(p->count - door) + 1;
-        /* Exits are linked by where they stand until it is known where they lead. */
+        /* Exits form a list through their targets until the real target is known. */
         size_t exit = p->count;
         TRY(emit(p, (struct regex_step){.op = REGEX_JUMP, .rune = (uint32_t)last_exit}));
         last_exit = exit + 1;

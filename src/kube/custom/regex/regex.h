@@ -1,12 +1,13 @@
 /*
- * Regular expressions as Go's regexp (RE2) reads them, for the patterns of schemas: whether a text
- * has a match anywhere. Compiled to a program that is run over all its threads at once, so the time
- * is at most that of the program's length for each character, whatever the pattern.
+ * Regular expressions in the syntax of Go's regexp (RE2), for the patterns of schemas: whether a
+ * text has a match anywhere. A pattern is compiled to a program whose threads run in parallel over
+ * the text, so that the time is at most the program's length for each character, for any pattern.
  *
- * Not known: classes of Unicode properties (\p{L}). Ignoring case knows ASCII only.
- * Bounds: REGEX_INSTRUCTIONS_MAX after repeats are written out; a repeat at most 1000 times, as in
- * Go; REGEX_BYTES_MAX of the pattern, each of which is looked at a fixed number of times. Read-only
- * once it is made; lies in an arena.
+ * Not supported: classes of Unicode properties (\\p{L}). Case-insensitive matching knows only
+ * ASCII.
+ * Limits: REGEX_INSTRUCTIONS_MAX after repeats are expanded; 1000 repetitions, as in Go;
+ * REGEX_BYTES_MAX bytes of pattern, each of which is examined a constant number of times. A program
+ * is allocated in an arena and read-only.
  */
 #ifndef VIGIL_KUBE_CUSTOM_REGEX_REGEX_H
 #define VIGIL_KUBE_CUSTOM_REGEX_REGEX_H
@@ -24,29 +25,31 @@ enum {
 };
 
 /*
- * ST_INVALID: Go would refuse it, too; the error has its words. ST_UNIMPLEMENTED: it would not.
- * ST_LIMIT: too large; ST_NOMEM.
+ * ST_INVALID: invalid in Go, too; the error has Go's text. ST_UNIMPLEMENTED: valid in Go but not
+ * supported. ST_LIMIT: too large; ST_NOMEM.
  */
 MUST_CHECK
 enum status regex_compile(struct arena *arena, struct slice pattern, const struct regex **ret_regex,
                           struct error *error);
 
-/* The same, for one of many: takes what it costs from *steps, also where it fails; ST_LIMIT when
- * there are too few. */
+/*
+ * The same for one of many patterns: subtracts the cost from *steps, also if it fails; ST_LIMIT if
+ * there are too few.
+ */
 MUST_CHECK
 enum status regex_compile_within(struct arena *arena, struct slice pattern, size_t *steps,
                                  const struct regex **ret_regex, struct error *error);
 
 enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_GAVE_UP };
 
-/* Memory for one match after the other. Made with its arena, else zero. */
+/* Memory that successive matches reuse. Initialized with an arena and otherwise zero. */
 struct regex_scratch {
     struct arena *arena;
     uint32_t *room;
-    size_t steps; /* of the largest program that it is enough for */
+    size_t steps; /* size of the largest program for which it suffices */
 };
 
-/* Takes what it costs from *steps, and gives up when there are none left, or no memory. */
+/* Subtracts the cost from *steps, and gives up if none are left or there is no memory. */
 enum regex_result regex_match(const struct regex *regex, struct slice text,
                               struct regex_scratch *scratch, int64_t *steps);
 

@@ -1,16 +1,15 @@
-/* What a regular expression is compiled to: for regex.c, which makes it, and match.c, which
- * runs it. */
+/* The compiled form of a regular expression: made by regex.c, run by match.c. */
 #ifndef VIGIL_KUBE_CUSTOM_REGEX_REGEX_PRIVATE_H
 #define VIGIL_KUBE_CUSTOM_REGEX_REGEX_PRIVATE_H
 
 #include "kube/custom/regex/regex.h"
 
 enum regex_op {
-    REGEX_JUMP,  /* to x */
-    REGEX_SPLIT, /* to x and to y */
+    REGEX_JUMP,  /* continue at x */
+    REGEX_SPLIT, /* continue at x and at y */
     REGEX_RUNE,
     REGEX_CLASS,
-    REGEX_AT, /* a place: enum regex_place */
+    REGEX_AT, /* an assertion: enum regex_place */
     REGEX_FOUND,
 };
 
@@ -27,13 +26,13 @@ struct regex_range {
     uint32_t low, high;
 };
 
-/* Where it goes is told relative to where it stands, so that a stretch can be copied. */
+/* Targets are relative to the step itself, so that a block of steps can be copied. */
 struct regex_step {
     uint8_t op;
-    bool fold;    /* without regard to case */
+    bool fold;    /* ignore case */
     bool negated; /* of a class */
     int32_t x, y;
-    uint32_t rune;                    /* or enum regex_place, or how many ranges */
+    uint32_t rune;                    /* or enum regex_place, or the number of ranges */
     const struct regex_range *ranges; /* of a class */
 };
 
@@ -47,7 +46,7 @@ static inline bool regex_is_word(uint32_t c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* The next rune of a text, and its length; a byte that is no UTF-8 is U+FFFD, as in Go. */
+/* The next rune of a text, and its length; a byte that is not valid UTF-8 is U+FFFD, as in Go. */
 uint32_t regex_rune(struct slice text, size_t at, size_t *ret_len);
 
 #endif

@@ -84,7 +84,7 @@ static void patterns_match_as_in_go(void **state)
     }
 }
 
-static void what_go_refuses_is_refused_in_its_words(void **state)
+static void invalid_patterns_have_the_errors_of_go(void **state)
 {
     static const char *const rows[][2] = {
         {"(a", "missing closing ): `(a`"},
@@ -113,7 +113,7 @@ static void what_go_refuses_is_refused_in_its_words(void **state)
     }
 }
 
-static void what_is_not_known_is_told_apart(void **state)
+static void unsupported_patterns_are_distinguished(void **state)
 {
     (void)state;
     struct arena arena;
@@ -125,7 +125,7 @@ static void what_is_not_known_is_told_apart(void **state)
     arena_fini(&arena);
 }
 
-static void large_patterns_meet_a_limit(void **state)
+static void large_patterns_are_refused(void **state)
 {
     (void)state;
     struct arena arena;
@@ -143,8 +143,8 @@ static void large_patterns_meet_a_limit(void **state)
     arena_fini(&arena);
 }
 
-/* Each byte of a pattern is looked at a fixed number of times, also where nothing comes of it. */
-static void long_patterns_meet_a_limit(void **state)
+/* Each byte of a pattern is examined a constant number of times, also on failing paths. */
+static void long_patterns_are_refused(void **state)
 {
     (void)state;
     static const char *const parts[] = {"[:", "(?i)", "(?iiiiiiii)", "(?i",
@@ -169,7 +169,7 @@ static void long_patterns_meet_a_limit(void **state)
     free(pattern);
 }
 
-static void brackets_that_name_no_class_are_characters(void **state)
+static void brackets_without_a_class_name_are_literal(void **state)
 {
     (void)state;
     assert_int_equal(match("^[[:a]+$", "[:a", 10000), REGEX_MATCH);
@@ -178,13 +178,13 @@ static void brackets_that_name_no_class_are_characters(void **state)
     assert_int_equal(match("^[[:digit:]]+[[:a]$", "7:", 10000), REGEX_MATCH);
 }
 
-static void time_is_bounded_whatever_the_pattern(void **state)
+static void matching_time_is_bounded(void **state)
 {
     (void)state;
     char text[4096];
     memset(text, 'a', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    /* What makes others look for ages takes a few steps for each character here. */
+    /* Exponential for backtracking matchers; here it is a few steps per character. */
     assert_int_equal(match("^(a+)+$", text, 200000), REGEX_MATCH);
     text[sizeof(text) - 2] = 'b';
     assert_int_equal(match("^(a+)+$", text, 200000), REGEX_NO_MATCH);
@@ -195,12 +195,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_match_as_in_go),
-        cmocka_unit_test(what_go_refuses_is_refused_in_its_words),
-        cmocka_unit_test(what_is_not_known_is_told_apart),
-        cmocka_unit_test(large_patterns_meet_a_limit),
-        cmocka_unit_test(long_patterns_meet_a_limit),
-        cmocka_unit_test(brackets_that_name_no_class_are_characters),
-        cmocka_unit_test(time_is_bounded_whatever_the_pattern),
+        cmocka_unit_test(invalid_patterns_have_the_errors_of_go),
+        cmocka_unit_test(unsupported_patterns_are_distinguished),
+        cmocka_unit_test(large_patterns_are_refused),
+        cmocka_unit_test(long_patterns_are_refused),
+        cmocka_unit_test(brackets_without_a_class_name_are_literal),
+        cmocka_unit_test(matching_time_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

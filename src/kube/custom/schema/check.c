@@ -24,7 +24,7 @@ size_t check_enter(struct definition_check *c, const char *format, ...)
     return before;
 }
 
-/* The step that is taken for every field of a schema. */
+/* Runs for every field of a schema, so it avoids printf. */
 size_t check_enter_property(struct definition_check *c, struct slice name)
 {
     size_t before = c->path.len;
@@ -67,7 +67,7 @@ static void add_value(struct definition_check *c, const char *reason, const char
 {
     AUTO(buf_fini) struct buf text = {0};
     if (c->errors->count >= KUBE_FIELD_ERRORS_MAX)
-        return; /* a value is shown whole, and may be the same each time */
+        return; /* values are shown in full, and the same one may be large each time */
     enum status status =
         value ? go_value_append(value, c->arena, &text) : buf_append_text(&text, "\"\"");
     if (status != ST_OK)
@@ -125,7 +125,7 @@ bool check_has(const struct json_node *node, const char *key)
     return member && member->type != JSON_TYPE_NULL;
 }
 
-/* -- Small helpers -- */
+/* -- Helpers -- */
 
 static const struct json_node *object_of(const struct json_node *node, const char *key)
 {
@@ -148,12 +148,12 @@ static const char *const extensions[] = {"x-kubernetes-preserve-unknown-fields",
                                          "x-kubernetes-embedded-resource",
                                          "x-kubernetes-int-or-string"};
 
-/* -- Structural: the type of everything is known without looking at values -- */
+/* -- Structural: the types are known without values -- */
 
 static void check_values(struct definition_check *c, const struct json_node *node, bool skip_any_of,
                          bool skip_first_all_of);
 
-/* What stands below allOf, anyOf, oneOf and not says nothing of types. */
+/* Schemas below allOf, anyOf, oneOf and not may not specify types. */
 static void check_nested(struct definition_check *c, const struct json_node *node, bool skip_any_of)
 {
     static const struct {
@@ -248,7 +248,7 @@ static void check_values(struct definition_check *c, const struct json_node *nod
     check_pattern(c, node);
 }
 
-/* anyOf: [{type: integer}, {type: string}], as it may stand beside x-kubernetes-int-or-string. */
+/* anyOf: [{type: integer}, {type: string}], which is allowed beside x-kubernetes-int-or-string. */
 static bool is_int_or_string(const struct json_node *node)
 {
     const struct json_node *list = check_array(node, "anyOf");
@@ -281,7 +281,7 @@ static void check_type_given(struct definition_check *c, const struct json_node 
         check_invalid(c, "type", json_node_named(node, "type"), "must be object at the root");
 }
 
-/* Metadata is what it is; of its own only the names may be restricted. */
+/* The root's metadata has a fixed schema; only name and generateName may be restricted. */
 static void check_root_metadata(struct definition_check *c, const struct json_node *metadata)
 {
     const struct json_node *fields = object_of(metadata, "properties");
@@ -500,7 +500,7 @@ static void check_openapi_fields(struct definition_check *c, const struct json_n
     }
 }
 
-/* no_default: why there may be none; NULL: there may be. */
+/* no_default: why a default is not allowed; NULL: it is allowed. */
 static void check_openapi(struct definition_check *c, const struct json_node *node, bool root,
                           const char *no_default)
 {
@@ -535,11 +535,11 @@ static void check_openapi(struct definition_check *c, const struct json_node *no
 
 /* -- Defaults -- */
 
-/* All of a definition take no more steps than the validation of an object. */
+/* All defaults of a definition together have the step limit of one validated object. */
 static void check_default(struct definition_check *c, const struct schema *schema)
 {
     if (c->steps <= 0)
-        return; /* which was told */
+        return; /* already reported */
     struct json_node *copy = json_node_copy(c->arena, schema->preset);
     size_t before = check_enter(c, ".default");
     if (!copy || schema_prune(schema, copy, schema->embedded, NULL) != ST_OK)
@@ -568,9 +568,9 @@ static void check_defaults(struct definition_check *c, const struct schema *sche
     }
 }
 
-/* -- The whole -- */
+/* -- The schema -- */
 
-/* With a status of its own the root may say little. */
+/* With a status subresource, few keywords are allowed at the root. */
 static void check_root(struct definition_check *c, const struct json_node *schema)
 {
     static const char *const never[] = {"default", "enum",  "maxProperties", "minProperties",
@@ -588,7 +588,7 @@ static void check_root(struct definition_check *c, const struct json_node *schem
     }
 }
 
-static int fault_order(const void *a, const void *b)
+static int error_order(const void *a, const void *b)
 {
     const struct kube_field_error *x = *(struct kube_field_error *const *)a;
     const struct kube_field_error *y = *(struct kube_field_error *const *)b;
@@ -596,15 +596,15 @@ static int fault_order(const void *a, const void *b)
     return order ? order : slice_compare(x->message, y->message);
 }
 
-/* Those behind `before`, as Kubernetes sorts them. */
-static void sort_faults(struct kube_field_errors *errors, struct kube_field_error *before)
+/* Sorts the errors after `before` as Kubernetes does. */
+static void sort_errors(struct kube_field_errors *errors, struct kube_field_error *before)
 {
     struct kube_field_error *list[KUBE_FIELD_ERRORS_MAX] = {NULL},
                             **at = before ? &before->next : &errors->first;
     size_t count = 0;
     for (struct kube_field_error *fault = *at; fault; fault = fault->next)
         list[count++] = fault;
-    qsort(list, count, sizeof(list[0]), fault_order);
+    qsort(list, count, sizeof(list[0]), error_order);
     for (size_t i = 0; i < count; i++) {
         *at = errors->last = list[i];
         at = &list[i]->next;
@@ -612,7 +612,7 @@ static void sort_faults(struct kube_field_errors *errors, struct kube_field_erro
     *at = NULL;
 }
 
-/* Once, however many versions it is true of. */
+/* Adds the warning once, even if it applies to several versions. */
 static void add_warning(struct definition_check *c, struct buf *warning, const char *text,
                         struct slice more)
 {
@@ -659,7 +659,7 @@ void check_schema(struct definition_check *c, const struct json_node *schema, bo
         check_forbidden(c, "nullable", "nullable cannot be true at the root");
     struct kube_field_error *outer = c->errors->last;
     check_structural(c, schema, LEVEL_ROOT);
-    sort_faults(c->errors, outer);
+    sort_errors(c->errors, outer);
     if (c->errors->last == last)
         check_compiled(c, schema, warning);
     check_openapi(c, schema, true, NULL);

@@ -1,6 +1,6 @@
 /*
- * What may stand in a CustomResourceDefinition, with Kubernetes' words for what may not: the rules
- * of its names and versions (definition_check.c) and of its schemas (check.c).
+ * The rules for the schemas of CustomResourceDefinitions, with Kubernetes' texts for violations,
+ * and the helpers for reporting errors at a path, which custom/definition_check.c uses as well.
  */
 #ifndef VIGIL_KUBE_CUSTOM_SCHEMA_CHECK_H
 #define VIGIL_KUBE_CUSTOM_SCHEMA_CHECK_H
@@ -9,26 +9,26 @@
 #include "kube/custom/regex/patterns.h"
 #include "kube/status/field_errors.h"
 
-/* -- Between the two -- */
+/* -- Position and errors -- */
 
-/* A walk through a definition: where it stands, and what was found so far. */
+/* The state of a check: the position in the definition, and the errors so far. */
 struct definition_check {
     struct arena *arena;
     struct kube_field_errors *errors;
     struct buf path;          /* "spec.versions[0]" */
     struct patterns patterns; /* of all versions */
-    int64_t steps;            /* that are left for checking defaults */
+    int64_t steps;            /* left for validating defaults */
 };
 
-/* Steps to a child; returns what check_leave takes back. */
+/* Descend to a child; return a value for check_leave. */
 size_t check_enter(struct definition_check *check, const char *format, ...) PRINTF_LIKE(2, 3);
 size_t check_enter_property(struct definition_check *check, struct slice name);
 void check_leave(struct definition_check *check, size_t before);
 
-/* At a child of where the walk stands; "" is the place itself. */
+/* Report errors at a child of the current position; "" is the position itself. */
 void check_required(struct definition_check *check, const char *child, const char *why);
 void check_forbidden(struct definition_check *check, const char *child, const char *why);
-/* value: as it is shown; NULL: "". */
+/* value: NULL is shown as "". */
 void check_invalid(struct definition_check *check, const char *child, const struct json_node *value,
                    const char *why);
 /* shown: the text of the value in the message. */
@@ -37,17 +37,17 @@ void check_invalid_shown(struct definition_check *check, const char *child, stru
 void check_unsupported(struct definition_check *check, const char *child,
                        const struct json_node *value, const char *supported);
 
-/* False: the list has more items than that, and it is told so. */
+/* False: the list has more items than `max`, which is reported. */
 bool check_few(struct definition_check *check, const char *child, const struct json_node *list,
                size_t max);
 
 bool check_is_true(const struct json_node *node, const char *key);
 const struct json_node *check_array(const struct json_node *node, const char *key);
-bool check_has(const struct json_node *node, const char *key); /* and it is not null */
+bool check_has(const struct json_node *node, const char *key); /* present and not null */
 
-enum { KUBE_LIST_KEYS_MAX = 64 }; /* of one list that is a map */
+enum { KUBE_LIST_KEYS_MAX = 64 }; /* per list of type map */
 
-/* The schema of a version where the walk stands: "spec.validation". */
+/* Checks the schema of a version at the current position: "spec.validation". */
 void check_schema(struct definition_check *check, const struct json_node *schema, bool has_status,
                   struct buf *warning);
 

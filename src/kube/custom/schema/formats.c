@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-/* As a C text, if it fits and has no NUL. */
+/* Copies to a C string, if it fits and has no NUL byte. */
 static bool copy(struct slice text, char *to, size_t room)
 {
     if (text.len >= room || (text.len && memchr(text.ptr, 0, text.len)))
@@ -46,7 +46,7 @@ static bool is_cidr(struct slice text)
     return digits && (four || is_ipv6(address)) && bits <= (four ? 32 : 128);
 }
 
-/* A number of that many digits, which were checked. */
+/* Converts digits that were validated before. */
 static int digits(struct slice text, size_t at, size_t count)
 {
     int number = 0;
@@ -55,7 +55,7 @@ static int digits(struct slice text, size_t at, size_t count)
     return number;
 }
 
-/* Of "YYYY-MM-DD", whose shape was checked. */
+/* Checks "YYYY-MM-DD", whose form was validated before. */
 static bool is_day(struct slice text)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -95,7 +95,7 @@ static bool is_base64(struct slice text)
 #define ANY "[0-9a-f]{4}"
 #define NUMBER_UNIT "([0-9]+(\\.[0-9]*)?|\\.[0-9]+)"
 
-/* In the order of their names. */
+/* Sorted by name. */
 static const struct schema_format formats[] = {
     {"bsonobjectid", "^[0-9a-f]{24}$", NULL},
     {"byte", "^[A-Za-z0-9+/]*={0,2}$", is_base64},

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The escape of a byte, or NULL for one that stands for itself. */
+/* The escape of a byte, or NULL if it needs none. */
 static const char *escape_of(uint8_t c, char text[8])
 {
     static const char letters[] = "abfnrtv", bytes[] = "\a\b\f\n\r\t\v";

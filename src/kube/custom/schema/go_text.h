@@ -4,14 +4,17 @@
 
 #include "codec/json/tree.h"
 
-/* Of a value shown in an error; the rest is cut off. */
+/* Limit of a value in an error message; the rest is cut off. */
 enum { GO_SHOWN_BYTES_MAX = 4096 };
 
 /* %q: with quotes and escapes. */
 MUST_CHECK
 enum status go_quote(struct slice text, struct buf *to);
 
-/* As a bad value in a cause: a string quoted, a number or bool plain, others as JSON. */
+/*
+ * Appends a bad value in the form of a cause: strings quoted, numbers and bools plain, others as
+ * JSON.
+ */
 MUST_CHECK
 enum status go_value_append(const struct json_node *value, struct arena *arena, struct buf *to);
 
@@ -19,7 +22,10 @@ enum status go_value_append(const struct json_node *value, struct arena *arena, 
 enum { GO_FLOAT_BYTES = 40 };
 const char *go_float(double number, char text[GO_FLOAT_BYTES]);
 
-/* The digits have a point or an exponent, or are too many for 64 bits: a float64 in Go. */
+/*
+ * Whether Go decodes these digits as a float64: they have a point or an exponent, or exceed 64
+ * bits.
+ */
 bool go_is_float(struct slice digits);
 
 #endif

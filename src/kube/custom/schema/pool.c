@@ -8,18 +8,18 @@
 #include <stdlib.h>
 
 struct schema_pool {
-    struct lock lock; /* of all below, and of the counts of all schemas */
+    struct lock lock; /* protects the map below, and the reference counts of all schemas */
     struct hash_map by_text;
     struct schema_pool_stats stats;
 };
 
 struct pool_schema {
     struct schema_pool *pool;
-    size_t refs; /* by the pool's lock */
+    size_t refs; /* protected by the pool's lock */
 
-    struct lock compiling; /* of what follows, until `tried` */
+    struct lock compiling; /* protects the members below until `tried` is set */
     atomic_bool tried;
-    const struct schema *compiled; /* NULL: it cannot be */
+    const struct schema *compiled; /* NULL: it does not compile */
     struct arena arena;
 
     size_t len;
@@ -49,7 +49,7 @@ void schema_pool_free(struct schema_pool *pool)
     free(pool);
 }
 
-/* -- Finding and letting go -- */
+/* -- Lookup and release -- */
 
 static struct pool_schema *make(struct schema_pool *pool, struct slice text)
 {
@@ -61,7 +61,7 @@ static struct pool_schema *make(struct schema_pool *pool, struct slice text)
     made->len = text.len;
     slice_copy(made->text, text);
     if (hash_map_put(&pool->by_text, made, &replaced) != ST_OK)
-        abort(); /* as all of this layer's memory */
+        abort(); /* out of memory, handled as everywhere in this layer */
     pool->stats.schemas++;
     pool->stats.text_bytes += text.len;
     return made;
@@ -77,8 +77,8 @@ struct pool_schema *schema_pool_get(struct schema_pool *pool, struct slice text)
     return schema;
 }
 
-/* True when that was the last: it is in the pool no more. */
-static bool let_go(struct pool_schema *schema)
+/* Returns true if this was the last reference; the schema is no longer in the pool then. */
+static bool release(struct pool_schema *schema)
 {
     struct schema_pool *pool = schema->pool;
     LOCK_SCOPE(&pool->lock);
@@ -94,7 +94,7 @@ static bool let_go(struct pool_schema *schema)
 
 void pool_schema_unref(struct pool_schema *schema)
 {
-    if (!schema || !let_go(schema))
+    if (!schema || !release(schema))
         return;
     lock_fini(&schema->compiling);
     arena_fini(&schema->arena);
@@ -153,7 +153,7 @@ size_t pool_schema_work(const struct pool_schema *schema)
     return atomic_load_explicit(&schema->tried, memory_order_acquire) ? 0 : schema->len;
 }
 
-/* -- Looking -- */
+/* -- Statistics -- */
 
 struct schema_pool_stats schema_pool_stats(struct schema_pool *pool)
 {

@@ -1,4 +1,4 @@
-/* Pruning and defaults: an object is made what its schema says it is. */
+/* Pruning and defaulting: makes an object conform to its schema. */
 #include "kube/custom/schema/structural.h"
 
 #include <stdlib.h>
@@ -42,13 +42,20 @@ static bool is_meta(struct slice key)
            slice_equal(key, SLICE_LITERAL("kind")) || slice_equal(key, SLICE_LITERAL("metadata"));
 }
 
-/* How what is not in the schema is treated besides what that says itself. */
-enum mode { MODE_PLAIN, MODE_ROOT /* of a resource */, MODE_KEEP /* below one that keeps it */ };
+/* How unknown fields are treated, besides what the schema itself says. */
+enum mode {
+    MODE_PLAIN,
+    MODE_ROOT /* of a resource */,
+    MODE_KEEP /* below a schema that preserves unknown fields */
+};
 
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
                          const struct prune_step *up, enum mode mode);
 
-/* A member whose schema is known, or that additional ones share; else it goes or stays. */
+/*
+ * A member without its own schema may match additionalProperties; otherwise it is pruned or kept by
+ * mode.
+ */
 static enum status prune_member(struct pruner *p, const struct schema *schema,
                                 struct json_node *object, struct json_node *member,
                                 const struct prune_step *up, enum mode mode)
@@ -83,7 +90,7 @@ static enum status prune_items(struct pruner *p, const struct schema *schema,
     return ST_OK;
 }
 
-/* A null that may not be one is as if it were not there; one with a default becomes that. */
+/* A null that the schema does not allow is removed, unless a default will replace it. */
 static bool is_stray_null(const struct schema *schema, const struct json_node *member)
 {
     if (member->type != JSON_TYPE_NULL || !schema)
@@ -94,7 +101,7 @@ static bool is_stray_null(const struct schema *schema, const struct json_node *m
     return of && !of->nullable && !of->preset;
 }
 
-/* schema NULL: nothing may be there. */
+/* schema: NULL if the value is not allowed. */
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
                          const struct prune_step *up, enum mode mode)
 {

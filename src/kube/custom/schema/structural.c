@@ -8,11 +8,13 @@
 
 #include <stdlib.h>
 
-/* Everything that is made is made once for each content, from the leaves up: fields that say the
- * same, however large, share one schema. Real schemas repeat themselves a lot. */
+/*
+ * Every part is made once for each content, from the leaves up, so that fields with equal schemas
+ * share one. Real schemas repeat themselves a lot.
+ */
 struct compiler {
-    struct arena *arena;  /* of what stays */
-    struct arena scratch; /* of what is needed meanwhile */
+    struct arena *arena;  /* for the result */
+    struct arena scratch; /* for temporary memory */
     struct hash_map made; /* struct schema_part by its bytes */
     struct patterns *patterns;
     struct schema_traits *traits;
@@ -21,10 +23,10 @@ struct compiler {
 
 struct schema_part {
     struct slice bytes;
-    const struct json_node *node; /* of a text that was read as JSON */
+    const struct json_node *node; /* a value whose text was read as JSON */
 };
 
-/* What most schemas say beyond their type. */
+/* Shared by all schemas that have none of these keywords. */
 static const struct schema_more nothing_more = {
     .min_length = -1,
     .max_length = -1,
@@ -34,7 +36,7 @@ static const struct schema_more nothing_more = {
     .max_properties = -1,
 };
 
-/* -- Pieces -- */
+/* -- Parts -- */
 
 static struct slice piece_key(const void *value)
 {
@@ -73,7 +75,7 @@ static enum status keep_text(struct compiler *c, struct slice text, struct slice
     return ST_OK;
 }
 
-/* A value of the tree, with texts of its own: the tree goes. */
+/* Copies a value with its texts, because the tree is freed. */
 static enum status keep_value(struct compiler *c, const struct json_node *node,
                               const struct json_node **ret_value)
 {
@@ -90,7 +92,7 @@ static enum status keep_value(struct compiler *c, const struct json_node *node,
     return ST_OK;
 }
 
-/* -- Small parts -- */
+/* -- Helpers -- */
 
 static bool get_bool(const struct json_node *node, const char *key)
 {
@@ -104,7 +106,7 @@ static int64_t get_int(const struct json_node *node, const char *key)
     return json_node_int(json_node_named(node, key), &value) && value >= 0 ? value : -1;
 }
 
-/* Digits of a number are short in what was checked; longer ones mean nothing. */
+/* Numbers in checked schemas are short; longer ones are ignored. */
 static bool get_number(const struct json_node *node, const char *key, double *ret_number)
 {
     char digits[64];
@@ -260,7 +262,7 @@ static enum status set_extensions(struct compiler *c, struct schema *s,
     return ST_OK;
 }
 
-/* -- The tree -- */
+/* -- The schema tree -- */
 
 static enum status compile(struct compiler *c, const struct json_node *node,
                            const struct schema **ret_schema);
@@ -356,7 +358,7 @@ static enum status compile_children(struct compiler *c, struct schema *s,
     return items ? compile(c, items, &s->items) : ST_OK;
 }
 
-/* -- What a value costs -- */
+/* -- Cost of validation -- */
 
 static uint64_t count_nodes(const struct json_node *node)
 {
@@ -368,7 +370,7 @@ static uint64_t count_nodes(const struct json_node *node)
     return count;
 }
 
-/* As a match counts its steps. */
+/* Counts steps in the same way as a match. */
 static uint64_t effort_of_regex(const struct regex *regex)
 {
     uint64_t effort = 0;
@@ -385,7 +387,7 @@ static uint64_t effort_of_list(const struct schema_list *list)
     return effort;
 }
 
-/* What is looked at for the value itself, besides what is in it. */
+/* The cost of the value itself, without its members and items. */
 static uint64_t own_effort(const struct schema *s)
 {
     const struct schema_more *more = s->more;
@@ -395,8 +397,10 @@ static uint64_t own_effort(const struct schema *s)
            effort_of_list(&more->any_of) + effort_of_list(&more->one_of);
 }
 
-/* Of the bytes of a value each belongs to one member or item. Two bytes are an object that gets all
- * defaults, which are looked at like what was sent. */
+/*
+ * Each byte of a value belongs to one member or item. An object of two bytes can receive all
+ * defaults, which are validated like values of the client.
+ */
 static uint32_t effort_of(const struct schema *s)
 {
     uint64_t most = s->items ? s->items->effort : 0, presets = 0;
@@ -415,7 +419,7 @@ static enum status compile(struct compiler *c, const struct json_node *node,
 {
     struct schema s;
     const void *kept;
-    memset(&s, 0, sizeof(s)); /* with what is between its fields: it is compared as bytes */
+    memset(&s, 0, sizeof(s)); /* including padding, because parts are compared as bytes */
     set_types(&s, node);
     TRY(set_extensions(c, &s, node));
     TRY(get_names(c, node, "required", &s.required));

@@ -36,8 +36,8 @@ static void set_up(struct bench *b, const char *schema)
     patterns_fini(&patterns);
 }
 
-/* "field: message" of the only fault, or "" when there is none. */
-static const char *fault_of(const char *schema, const char *value, char text[512])
+/* "field: message" of the only error, or "" if there is none. */
+static const char *error_of(const char *schema, const char *value, char text[512])
 {
     struct bench b;
     set_up(&b, schema);
@@ -57,7 +57,7 @@ static const char *fault_of(const char *schema, const char *value, char text[512
 
 #define OF(a) "{\"type\":\"object\",\"properties\":{\"a\":" a "}}"
 
-static void each_keyword_is_told_in_the_words_of_kubernetes(void **state)
+static void errors_of_each_keyword_have_the_texts_of_kubernetes(void **state)
 {
     static const char *const rows[][3] = {
         {OF("{\"type\":\"integer\"}"), "{\"a\":1}", ""},
@@ -119,7 +119,7 @@ static void each_keyword_is_told_in_the_words_of_kubernetes(void **state)
     char text[512];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_string_equal(fault_of(rows[i][0], rows[i][1], text), rows[i][2]);
+        assert_string_equal(error_of(rows[i][0], rows[i][1], text), rows[i][2]);
 }
 
 static void expect_json(struct json_node *node, const char *wanted)
@@ -131,7 +131,7 @@ static void expect_json(struct json_node *node, const char *wanted)
     buf_fini(&text);
 }
 
-static void what_the_schema_has_not_goes_and_is_told(void **state)
+static void unknown_fields_are_pruned_and_reported(void **state)
 {
     struct bench b;
     AUTO(buf_fini) struct buf unknown = {0};
@@ -158,7 +158,7 @@ static void what_the_schema_has_not_goes_and_is_told(void **state)
     arena_fini(&b.arena);
 }
 
-static void defaults_fill_what_is_missing_at_any_depth(void **state)
+static void defaults_are_filled_in_at_any_depth(void **state)
 {
     struct bench b;
     (void)state;
@@ -178,7 +178,7 @@ static void defaults_fill_what_is_missing_at_any_depth(void **state)
     arena_fini(&b.arena);
 }
 
-static void what_has_not_changed_is_not_held_against_anyone(void **state)
+static void unchanged_values_are_not_validated_again(void **state)
 {
     struct bench b;
     (void)state;
@@ -195,8 +195,8 @@ static void what_has_not_changed_is_not_held_against_anyone(void **state)
     arena_fini(&b.arena);
 }
 
-/* One that asks for a hundred million comparisons gets an answer after its share of them. */
-static void a_costly_schema_is_given_up(void **state)
+/* A schema that needs a hundred million comparisons fails when its steps are used up. */
+static void validation_with_a_costly_schema_stops(void **state)
 {
     struct bench b;
     struct buf schema = {0}, value = {0};
@@ -224,15 +224,17 @@ static void a_costly_schema_is_given_up(void **state)
     buf_fini(&value);
 }
 
-/* What is cut short in the last check of all is not taken for right, nor for wrong. */
-static void a_share_that_ends_in_the_last_check_is_told(void **state)
+/* If the steps run out in the very last check, the value counts neither as valid nor as invalid. */
+static void running_out_of_steps_in_the_last_check_is_reported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct bench b;
         struct arena scratch;
         set_up(&b, i ? "{\"enum\":[1]}" : "{\"type\":\"object\",\"required\":[\"a\"]}");
-        /* As many as there are steps: the schema that says so in JSON is too large for a test. */
+        /*
+         * As many items as there are steps: a schema that has them in JSON is too large for a test.
+         */
         struct schema wide = *b.schema;
         wide.required.count *= SCHEMA_STEPS_MAX;
         if (i)
@@ -247,7 +249,7 @@ static void a_share_that_ends_in_the_last_check_is_told(void **state)
     }
 }
 
-/* 2,000 fields with the same pattern, or with another one each. */
+/* Compiles 2,000 fields with the same pattern, or with a different one each. */
 static enum status compile_patterns(const char *format, size_t *ret_bytes, struct error *error)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -270,7 +272,7 @@ static enum status compile_patterns(const char *format, size_t *ret_bytes, struc
     patterns_init(&patterns, &arena);
     enum status status = schema_compile(&arena, &patterns, node, &schema, &traits, error);
     patterns_fini(&patterns);
-    arena_fini(&tree); /* which the schema does not need */
+    arena_fini(&tree); /* the schema does not need the tree */
     if (status == ST_OK)
         assert_non_null(schema_property(schema, SLICE_LITERAL("f1999"))->more->regex);
     *ret_bytes = arena.held_bytes;
@@ -288,7 +290,7 @@ static void patterns_are_compiled_once_and_bounded_together(void **state)
     assert_int_equal(compile_patterns("a{10}%d", &bytes, &error), ST_OK);
     assert_int_equal(compile_patterns("a{1000}%d", &bytes, &error), ST_LIMIT);
     assert_string_equal(error.text, "all patterns together are too large");
-    /* Those that fail are paid for, too. */
+    /* Failing patterns also use up steps. */
     struct arena arena;
     const struct regex *regex;
     struct patterns patterns;
@@ -305,12 +307,12 @@ static void patterns_are_compiled_once_and_bounded_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_keyword_is_told_in_the_words_of_kubernetes),
-        cmocka_unit_test(what_the_schema_has_not_goes_and_is_told),
-        cmocka_unit_test(defaults_fill_what_is_missing_at_any_depth),
-        cmocka_unit_test(what_has_not_changed_is_not_held_against_anyone),
-        cmocka_unit_test(a_costly_schema_is_given_up),
-        cmocka_unit_test(a_share_that_ends_in_the_last_check_is_told),
+        cmocka_unit_test(errors_of_each_keyword_have_the_texts_of_kubernetes),
+        cmocka_unit_test(unknown_fields_are_pruned_and_reported),
+        cmocka_unit_test(defaults_are_filled_in_at_any_depth),
+        cmocka_unit_test(unchanged_values_are_not_validated_again),
+        cmocka_unit_test(validation_with_a_costly_schema_stops),
+        cmocka_unit_test(running_out_of_steps_in_the_last_check_is_reported),
         cmocka_unit_test(patterns_are_compiled_once_and_bounded_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Validation as kube-openapi does it, check by check and word by word, so that the causes of a
- * Status are those of Kubernetes.
+ * Validation as in kube-openapi, with the same order of checks and the same texts, so that the
+ * causes of a Status are those of Kubernetes.
  */
 #include "kube/custom/regex/regex.h"
 #include "kube/custom/schema/formats.h"
@@ -10,20 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A place in the value, without being written down until somebody has to be told. */
+/* The path of a value. It is converted to text only when there is an error to report. */
 struct value_path {
     const struct value_path *up;
     struct slice key;
     size_t index;
     bool is_item;
-    const struct json_node *old; /* what was there; NULL: nothing, or nobody knows which */
+    const struct json_node *old; /* the previous value; NULL: none, or not known */
 };
 
 struct validation {
     struct arena *arena;
-    struct slice root; /* stands before places in `field`, and not in messages */
+    struct slice root; /* prefix of the paths in `field`, but not in messages */
     struct kube_field_errors *errors;
-    size_t matches; /* checks that were made: of several alternatives the one with most is told */
+    size_t matches; /* number of checks that passed: of several alternatives, the errors of the one
+                       with the most are reported */
     int64_t steps;
     bool gave_up;
     struct regex_scratch scratch;
@@ -34,7 +35,7 @@ enum { FAULT_STEPS = 64 };
 static void validate(struct validation *r, const struct schema *s, const struct json_node *value,
                      const struct value_path *at);
 
-/* -- Telling -- */
+/* -- Reporting errors -- */
 
 static enum status append_place(const struct value_path *at, struct buf *to)
 {
@@ -46,7 +47,7 @@ static enum status append_place(const struct value_path *at, struct buf *to)
     return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
 }
 
-/* The field of a cause: "status.a", or what Go has for no place at all. */
+/* Appends the field of a cause: "status.a", or Go's text for an empty path. */
 static enum status append_field(const struct validation *r, struct slice place, struct buf *to)
 {
     TRY(buf_append(to, r->root));
@@ -56,21 +57,23 @@ static enum status append_field(const struct validation *r, struct slice place, 
     return to->len ? ST_OK : buf_append_text(to, "<nil>");
 }
 
-/* One more fault was found, and is paid for. True: so many have been told that it is not, and needs
- * no text. */
-static bool is_one_too_many(struct validation *r)
+/*
+ * Counts another error and its cost. True: the limit of reported errors is reached, so its text is
+ * not needed.
+ */
+static bool is_beyond_limit(struct validation *r)
 {
     r->steps -= FAULT_STEPS;
     return r->errors->count >= KUBE_FIELD_ERRORS_MAX;
 }
 
-/* text: what stands behind the place; NULL: the message is what is said of the value alone. */
+/* text: follows the path in the message; NULL: the message is only about the value. */
 static void report(struct validation *r, const struct value_path *at, const char *reason,
                    struct slice said, const char *text)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
-    if (is_one_too_many(r))
+    if (is_beyond_limit(r))
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
         r->errors->no_memory = true;
@@ -87,7 +90,7 @@ static void report_invalid(struct validation *r, const struct value_path *at,
                            const struct json_node *value, const char *text)
 {
     AUTO(buf_fini) struct buf said = {0};
-    if (is_one_too_many(r))
+    if (is_beyond_limit(r))
         return;
     if (buf_append_text(&said, "Invalid value: ") != ST_OK ||
         go_value_append(value, r->arena, &said) != ST_OK)
@@ -104,12 +107,12 @@ static void report_count(struct validation *r, const struct value_path *at, size
     report(r, at, "FieldValueInvalid", slice_from_text(said), text);
 }
 
-/* Said of the whole, without a field of its own. */
+/* Reports an error about the whole value, without a field. */
 static void report_composite(struct validation *r, const struct value_path *at, const char *what)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
-    if (is_one_too_many(r))
+    if (is_beyond_limit(r))
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->errors->no_memory = true;
@@ -153,7 +156,7 @@ static unsigned type_of(const struct json_node *value)
     case JSON_TYPE_OBJECT:
         return SCHEMA_OBJECT;
     default:
-        /* 1.0 and 1e3 are whole, too, but Go keeps them as floats. */
+        /* 1.0 and 1e3 are also whole numbers, but Go keeps them as floats. */
         return json_node_int(value, &whole) && !go_is_float(value->text) ? SCHEMA_INTEGER
                                                                          : SCHEMA_NUMBER;
     }
@@ -194,21 +197,23 @@ static void check_type(struct validation *r, const struct schema *s, const struc
 
 /* -- Several schemas for one value -- */
 
-/* Validates apart; what was found is in *ret_faults. Returns how many checks were made. */
+/*
+ * Validates separately, with the errors in *ret_errors. Returns the number of checks that passed.
+ */
 static size_t try_schema(struct validation *r, const struct schema *s,
                          const struct json_node *value, const struct value_path *at,
-                         struct kube_field_errors *ret_faults)
+                         struct kube_field_errors *ret_errors)
 {
     struct kube_field_errors *outer = r->errors;
     size_t matches = r->matches;
-    *ret_faults = (struct kube_field_errors){.arena = r->arena};
-    r->errors = ret_faults;
+    *ret_errors = (struct kube_field_errors){.arena = r->arena};
+    r->errors = ret_errors;
     r->matches = 0;
     validate(r, s, value, at);
     size_t made = r->matches;
     r->errors = outer;
     r->matches = matches;
-    outer->no_memory |= ret_faults->no_memory;
+    outer->no_memory |= ret_errors->no_memory;
     return made;
 }
 
@@ -324,7 +329,7 @@ static void report_pattern(struct validation *r, const struct schema *s,
         report_invalid(r, at, value, (const char *)text.ptr);
 }
 
-/* False: there is no telling, because it would take too long. */
+/* False: unknown, because the match would take too many steps. */
 static bool matches_regex(struct validation *r, const struct regex *regex, struct slice text,
                           bool *ret_matches)
 {
@@ -421,7 +426,7 @@ static bool is_multiple(const struct json_node *value, double of)
         return false;
     double times = of < 1 ? 1 / of * number_of(value) : number_of(value) / of;
     if (times > 9e15 || times < -9e15)
-        return true; /* as fine as its digits go */
+        return true; /* smaller than the precision of the digits */
     double off = times - (double)(int64_t)(times < 0 ? times - 0.5 : times + 0.5);
     return off < 1e-9 && off > -1e-9;
 }
@@ -515,7 +520,7 @@ static void report_forbidden(struct validation *r, const struct json_node *membe
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     AUTO(buf_fini) struct buf key = {0};
-    if (is_one_too_many(r))
+    if (is_beyond_limit(r))
         return;
     if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
         go_quote(member->key, &key) != ST_OK)
@@ -586,11 +591,11 @@ static void check_enum(struct validation *r, const struct schema *s, const struc
     AUTO(buf_fini) struct buf said = {0};
     r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
-        return; /* it is told at the end */
+        return; /* reported at the end */
     for (const struct json_node *item = s->more->values->first; item; item = item->next)
         if (json_node_equal(item, value))
             return;
-    if (is_one_too_many(r))
+    if (is_beyond_limit(r))
         return;
     if (append_supported(r, s, value, &said) != ST_OK)
         r->errors->no_memory = true;
@@ -598,7 +603,7 @@ static void check_enum(struct validation *r, const struct schema *s, const struc
         report(r, at, "FieldValueNotSupported", buf_slice(&said), NULL);
 }
 
-/* -- The whole -- */
+/* -- Any value -- */
 
 static void check_text(struct validation *r, const struct schema *s, const struct json_node *value,
                        const struct value_path *at)
@@ -652,7 +657,7 @@ void schema_validate_within(const struct schema *schema, const struct json_node 
     const struct value_path root = {.old = old};
     validate(&r, schema, value, &root);
     *steps = r.steps;
-    if (r.gave_up || r.steps <= 0) /* its last check may have been cut short */
+    if (r.gave_up || r.steps <= 0) /* the last check may be incomplete */
         kube_field_errors_add(
             errors, "FieldValueInvalid", path.len ? path : SLICE_LITERAL("<nil>"),
             "Invalid value: \"\": it takes too long to check against the schema of "

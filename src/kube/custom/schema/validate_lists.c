@@ -1,4 +1,4 @@
-/* Lists that are sets or maps, and resources within resources. */
+/* Validation of lists of type set and map, and of embedded resources. */
 #include "kube/custom/schema/go_text.h"
 #include "kube/custom/schema/structural.h"
 
@@ -61,7 +61,7 @@ static int place_order(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* {"name":"a","port":80}: of the keys that it has. */
+/* Appends the keys that the item has: {"name":"a","port":80}. */
 static enum status append_keys(const struct schema *s, const struct json_node *item, struct buf *to)
 {
     bool first = true;
@@ -78,7 +78,7 @@ static enum status append_keys(const struct schema *s, const struct json_node *i
     return buf_append_text(to, "}");
 }
 
-/* What tells an item from others, as it is shown. */
+/* The text that identifies an item, as it is shown in errors. */
 static enum status make_key(struct list_validation *r, const struct schema *s,
                             const struct json_node *item, struct slice *ret_key)
 {
@@ -92,8 +92,8 @@ static enum status make_key(struct list_validation *r, const struct schema *s,
     return arena_dup(r->arena, buf_slice(&text), ret_key);
 }
 
-static void report_twice(struct list_validation *r, const struct item_path *at,
-                         const struct keyed_item *entry)
+static void report_duplicate(struct list_validation *r, const struct item_path *at,
+                             const struct keyed_item *entry)
 {
     AUTO(buf_fini) struct buf message = {0};
     struct item_path place = {.up = at, .index = entry->at, .kind = PLACE_ITEM};
@@ -105,7 +105,7 @@ static void report_twice(struct list_validation *r, const struct item_path *at,
         report(r, &place, "FieldValueDuplicate", buf_slice(&message));
 }
 
-/* Of each that comes more than once the second is told, in the order of the list. */
+/* Reports the second of each group of duplicates, in the order of the list. */
 static void check_unique(struct list_validation *r, const struct schema *s,
                          const struct json_node *array, const struct item_path *at)
 {
@@ -128,10 +128,10 @@ static void check_unique(struct list_validation *r, const struct schema *s,
     }
     qsort(entries, twice, sizeof(*entries), place_order);
     for (size_t i = 0; i < twice; i++)
-        report_twice(r, at, &entries[i]);
+        report_duplicate(r, at, &entries[i]);
 }
 
-/* -- Resources within resources -- */
+/* -- Embedded resources -- */
 
 static void check_embedded(struct list_validation *r, const struct json_node *object,
                            const struct item_path *at)
@@ -148,7 +148,7 @@ static void check_embedded(struct list_validation *r, const struct json_node *ob
     }
 }
 
-/* -- The tree -- */
+/* -- Traversal -- */
 
 static void walk_object(struct list_validation *r, const struct schema *s,
                         const struct json_node *object, const struct item_path *at)
