@@ -1,7 +1,7 @@
 /*
- * Any bytes as managedFields, an object and a configuration: three texts of JSON with zeros between
- * them. What can be read is written and read again as the same; the configuration is applied to the
- * object, by force as well, and the object is updated to it.
+ * Input: managedFields, an object and a configuration, three JSON texts separated by zero bytes.
+ * What can be read is written and read again with the same result; the configuration is applied to
+ * the object, also by force, and the object is updated to it.
  */
 #include "cost.h"
 
@@ -19,7 +19,7 @@ static bool version_known(const struct apply_request *apply, struct slice api_ve
     return api_version.len;
 }
 
-/* What was written is read as what it was written from. */
+/* Reading what was written gives the same result. */
 static void check_again(struct arena *arena, const struct managed *managed)
 {
     struct managed again = {.arena = arena};
@@ -79,7 +79,7 @@ FUZZ_INPUT()
         type.kind = APPLY_TYPE_MESSAGE;
         type.of = kube_type_find(SLICE_LITERAL("v1"), SLICE_LITERAL("Pod"));
     }
-    /* A copy of its own, so that a read past its end is seen. */
+    /* A copy of exactly this size, so that sanitizers detect a read past its end. */
     uint8_t *copy = malloc(size);
     assert(copy);
     memcpy(copy, data, size);

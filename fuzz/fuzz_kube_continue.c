@@ -1,4 +1,4 @@
-/* Any bytes as a continue token. One that is read is written, and read again it is the same. */
+/* Input: a continue token. One that can be read is written, and reading it again gives the same. */
 #include "cost.h"
 
 #include "kube/api/continue.h"
@@ -14,7 +14,7 @@ FUZZ_INPUT()
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     if (kube_continue_read(&arena, slice_of(data, size), &from, &status)) {
         assert(size <= KUBE_TOKEN_BYTES_MAX && from.suffix.len);
-        /* A control byte that was sent as it is takes more room when it is written. */
+        /* A control byte that was sent unescaped takes more room when it is written. */
         assert(kube_continue_write(&arena, from.revision, from.suffix, &token) == ST_OK);
         if (token.len <= KUBE_TOKEN_BYTES_MAX) {
             assert(kube_continue_read(&arena, token, &again, &status));

@@ -1,7 +1,8 @@
 /*
- * Any bytes as a schema and an object: two texts of JSON with a zero between them. What compiles is
- * pruned, filled and validated; doing the first two again changes nothing. The schema is also
- * checked as part of a definition, and the object's bytes are read as a path and as a pattern.
+ * Input: a schema and an object, two JSON texts separated by a zero byte. If the schema compiles,
+ * the object is pruned, defaulted and validated; repeating the first two changes nothing. The
+ * schema is also checked as part of a definition, and the object's bytes are parsed as a path and
+ * as a pattern.
  */
 #include "cost.h"
 
@@ -24,7 +25,8 @@ static void use(struct arena *arena, const struct schema *schema, struct json_no
     struct json_node *copy = json_node_copy(arena, value);
     if (copy && schema_prune(schema, copy, true, NULL) == ST_OK &&
         schema_default(arena, schema, copy) == ST_OK)
-        (void)json_node_equal(copy, value); /* a default may have what the schema has not */
+        (void)json_node_equal(copy,
+                              value); /* a default may have fields that the schema does not allow */
     schema_validate(schema, value, copy, SLICE_EMPTY, arena, &errors);
     schema_validate(schema, value, NULL, SLICE_LITERAL("status"), arena, &errors);
     schema_validate_lists(schema, value, arena, &errors);
@@ -81,7 +83,7 @@ static void fuzz(struct arena *arena, struct slice bytes)
 FUZZ_INPUT()
 {
     struct arena arena;
-    /* A copy of its own, so that a read past its end is seen. */
+    /* A copy of exactly this size, so that sanitizers detect a read past its end. */
     uint8_t *copy = malloc(size ? size : 1);
     assert(copy);
     if (size)

@@ -1,7 +1,8 @@
 /*
- * Any bytes as an object and a patch: a byte that says which kind of patch, then two texts of JSON
- * with a zero between them. A patch is the same after it was used, so that it can be tried again;
- * what it makes can be read again, so it is nowhere too deep; a merge done twice is done once.
+ * Input: a byte that selects the kind of patch, then an object and a patch, two JSON texts
+ * separated by a zero byte. A patch is unchanged after its use, so that it can be tried again; its
+ * result can be read again, so that it is not too deep; merging twice gives the same as merging
+ * once.
  */
 #include "cost.h"
 

@@ -1,7 +1,7 @@
 /*
- * Any bytes as what a request of the Kubernetes API says before its body: a path, a query and an
- * Accept field, with zeros between them. Every refusal can be written as a Status, and parts of a
- * path are never longer than it.
+ * Input: the parts of a Kubernetes request before its body, which are a path, a query and an Accept
+ * header, separated by zero bytes. Every error can be written as a Status, and parts of a path are
+ * never longer than the path.
  */
 #include "cost.h"
 

@@ -1,7 +1,6 @@
 /*
- * Any bytes as an object in protobuf, and as an object and a strategic merge patch of a kind: the
- * first byte says which. What is read as protobuf is written and read again, and is the same JSON
- * then.
+ * Input: a byte that selects the test, then an object in protobuf, or an object and a strategic
+ * merge patch. An object that can be decoded is encoded and decoded again, and gives the same JSON.
  */
 #include "cost.h"
 
@@ -29,7 +28,7 @@ static void fuzz_protobuf(struct arena *arena, struct slice bytes)
     buf_fini(&wire);
 }
 
-/* The bytes are two texts of JSON with a zero between them. */
+/* The bytes are two JSON texts separated by a zero byte. */
 static void fuzz_patch(struct arena *arena, struct slice bytes)
 {
     const uint8_t *zero = bytes.len ? memchr(bytes.ptr, 0, bytes.len) : NULL;
@@ -56,7 +55,7 @@ FUZZ_INPUT()
     struct arena arena;
     if (!size)
         return 0;
-    /* A copy of its own, so that a read past its end is seen. */
+    /* A copy of exactly this size, so that sanitizers detect a read past its end. */
     uint8_t *copy = malloc(size - 1 ? size - 1 : 1);
     assert(copy);
     memcpy(copy, data + 1, size - 1);

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a label selector, a field selector and an object, with zeros between them. What the
- * selectors say of an object they say of the same object written again, without unnecessary
- * escapes; and what matches may match.
+ * Input: a label selector, a field selector and an object, separated by zero bytes. The selectors
+ * give the same result for the same object without unnecessary escapes, and an object that matches
+ * also passes field_selector_may_match.
  */
 #include "cost.h"
 
@@ -32,7 +32,7 @@ static bool matches(const struct selectors *s, struct slice json, bool *ret_matc
     return true;
 }
 
-/* Of a key that comes twice a scan may find another value than a tree. */
+/* For a key that occurs twice, a scan may find another value than a tree. */
 static void check_again(struct arena *arena, const struct selectors *s, struct slice json,
                         bool matched)
 {

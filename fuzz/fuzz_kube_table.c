@@ -1,6 +1,6 @@
 /*
- * Any bytes as an object that is printed: the first says of which kind, the rest is its JSON. Its
- * cells are an array in JSON with as many items as there are columns.
+ * Input: a byte that selects the kind, then the JSON of an object that is printed. Its cells are a
+ * JSON array with one item for each column.
  */
 #include "cost.h"
 
@@ -9,7 +9,7 @@
 #include "kube/resource/kind.h"
 #include "kube/table/table.h"
 
-/* A definition whose columns show every type, and paths of every form. */
+/* A definition with columns of every type, and paths of every form. */
 static const char definition_text[] =
     "{\"metadata\":{\"name\":\"hats.example.com\"},"
     "\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\","
@@ -27,7 +27,7 @@ static const char definition_text[] =
     "\"status\":{\"acceptedNames\":{\"plural\":\"hats\",\"kind\":\"Hat\",\"listKind\":\"HatList\"},"
     "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}";
 
-/* Made once, and never freed. */
+/* Created once, and never freed. */
 static const struct kube_kind *custom_kind(void)
 {
     static struct kube_definition *definition;
@@ -50,7 +50,7 @@ static size_t count_items(struct arena *arena, const struct buf *text)
     return root->count;
 }
 
-/* A cell may be as long as the object, and a tree takes tens of bytes for each of its bytes. */
+/* A cell may be as long as the object, and a tree takes tens of bytes for each byte of JSON. */
 FUZZ_INPUT()
 {
     AUTO(buf_fini) struct buf cells = {0};

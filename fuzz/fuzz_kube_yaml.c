@@ -1,4 +1,4 @@
-/* Any bytes as YAML. What can be read is written as YAML, and read again it is the same JSON. */
+/* Input: YAML. What can be read is written as YAML, and reading that gives the same JSON. */
 #include "cost.h"
 
 #include "kube/yaml/yaml.h"

@@ -6,7 +6,7 @@
 
 enum { SHOWN_BYTES_MAX = 64 };
 
-/* -- Times, chunk by chunk as Go's time.Parse takes them -- */
+/* -- Times, parsed chunk by chunk like Go's time.Parse -- */
 
 struct clock_text {
     struct slice all, rest;
@@ -53,7 +53,7 @@ static enum status take_literal(struct clock_text *t, const char *literal)
     return ST_OK;
 }
 
-/* least digits must be there; most are taken. */
+/* Requires at least `least` digits and reads at most `most`. */
 static enum status take_number(struct clock_text *t, const char *chunk, size_t least, size_t most,
                                int *ret_number)
 {
@@ -165,7 +165,7 @@ static bool is_suffix(struct slice suffix)
     if (suffix.len < 2 || (suffix.ptr[0] != 'e' && suffix.ptr[0] != 'E'))
         return false;
     size_t at = suffix.ptr[1] == '-' || suffix.ptr[1] == '+' ? 2 : 1, end = skip_digits(suffix, at);
-    return end > at && end == suffix.len && end - at < 19; /* it fits in 64 bits */
+    return end > at && end == suffix.len && end - at < 19; /* the exponent fits in 64 bits */
 }
 
 enum status go_quantity_check(struct slice text, struct error *error)

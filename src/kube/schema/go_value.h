@@ -1,6 +1,6 @@
 /*
- * Texts that Go's types read from JSON: whether clients in Go can read them, and Go's words if not.
- * One object with such a text would end every typed list and watch of its kind.
+ * Texts that Go's types parse from JSON: whether Go clients can read them, with Go's error texts if
+ * not. One object with an invalid text would break every typed list and watch of its kind.
  */
 #ifndef VIGIL_KUBE_SCHEMA_GO_VALUE_H
 #define VIGIL_KUBE_SCHEMA_GO_VALUE_H
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/* RFC 3339; micro: with six digits of a second, else with any number of them. ST_INVALID. */
+/* RFC 3339; micro: with exactly six digits of a fraction, otherwise with any number. ST_INVALID. */
 MUST_CHECK
 enum status go_time_check(struct slice text, bool micro, struct error *error);
 

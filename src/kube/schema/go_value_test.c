@@ -1,4 +1,4 @@
-/* Go's own words, as a real kube-apiserver says them: tests/kube/same_writes_test.py. */
+/* The error texts are those of a real kube-apiserver: tests/kube/same_writes_test.py. */
 #include "kube/schema/go_value.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 static void times_are_read_as_go_reads_them(void **state)
 {
     static const struct {
-        const char *text, *why; /* NULL: it is one */
+        const char *text, *why; /* NULL: it is valid */
         bool micro;
     } cases[] = {
         {"2026-11-15T06:00:00Z", NULL, false},

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WRITTEN_AS "1" /* to be counted up with each change of what is written here */
+#define WRITTEN_AS "1" /* increment it whenever the form of the documents changes */
 #define REF "#/components/schemas/"
 
 enum { NAME_BYTES = 256, PATH_BYTES = 512 };
@@ -27,13 +27,13 @@ enum openapi_phase {
 struct kube_openapi {
     char api_version[128];
     enum openapi_phase phase;
-    size_t at;        /* the kind or type that comes next */
-    struct buf piece; /* made and not yet read */
+    size_t at;        /* index of the next kind or type */
+    struct buf piece; /* generated but not yet read */
     size_t read;
     struct json_writer writer;
     enum status (*write_other)(void *ctx, bool schemas, struct json_writer *w, bool *ret_more);
-    void *others; /* of write_other, if that is not NULL */
-    bool uses[];  /* of each type */
+    void *others; /* context of write_other, if that is not NULL */
+    bool uses[];  /* for each type */
 };
 
 /* -- Names -- */
@@ -137,14 +137,14 @@ static void write_one_of(struct json_writer *w, const char *first, const char *s
     json_end_array(w);
 }
 
-/* JSON of any kind. `kubectl explain` cannot print a schema without members. */
+/* A schema for any JSON. `kubectl explain` cannot print a schema without members. */
 static void write_any(struct json_writer *w)
 {
     json_key(w, "x-kubernetes-preserve-unknown-fields");
     json_bool(w, true);
 }
 
-/* The members of the schema of one value. */
+/* Writes the members of the schema of one value. */
 static void write_value(struct json_writer *w, const struct kube_field *field)
 {
     static const char *const names[][2] = {
@@ -278,7 +278,7 @@ static void write_gvk(struct json_writer *w, struct slice api_version, struct sl
     json_end_object(w);
 }
 
-/* The kinds that are of this type, if any. */
+/* Writes the kinds that have this type, if any. */
 static void write_kinds(struct json_writer *w, const struct kube_type *type)
 {
     size_t count;
@@ -320,7 +320,7 @@ static void write_schema(struct json_writer *w, const struct kube_type *type)
 
 struct operation {
     const char *method, *action;
-    bool writes; /* takes dryRun, fieldManager and fieldValidation */
+    bool writes; /* accepts dryRun, fieldManager and fieldValidation */
 };
 
 static void write_parameter(struct json_writer *w, const char *name, const char *type)
@@ -347,7 +347,7 @@ static void write_parameters(struct json_writer *w, const struct operation *oper
     json_end_array(w);
 }
 
-/* The ways in which a PATCH may come: kubectl looks for the one it would use. */
+/* The content types of a PATCH: kubectl looks for the one it would use. */
 static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
 {
     static const char *const types[] = {
@@ -449,7 +449,7 @@ void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kin
 
 /* -- Documents -- */
 
-/* Everything the type is made of. Recursion ends where all was seen: as deep as types go. */
+/* Marks every type that this type contains. The recursion ends at types that are already marked. */
 static void use(struct kube_openapi *d, const struct kube_type *type)
 {
     const struct kube_field *field = kube_type_fields(type);
@@ -559,7 +559,7 @@ static bool make_other(struct kube_openapi *d, bool schemas)
     return more && status == ST_OK;
 }
 
-/* Makes what comes next, at most one kind's paths or one schema: maybe nothing. */
+/* Generates the next part, at most the paths of one kind or one schema; it may be empty. */
 static void make_piece(struct kube_openapi *d)
 {
     size_t count;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Read in pieces of that size. */
+/* Reads in chunks of that size. */
 static struct buf read_all(const char *api_version, size_t piece)
 {
     struct kube_openapi *document;
@@ -24,7 +24,7 @@ static struct buf read_all(const char *api_version, size_t piece)
     return text;
 }
 
-static void documents_are_the_same_in_pieces_of_any_size(void **state)
+static void documents_are_the_same_in_chunks_of_any_size(void **state)
 {
     (void)state;
     struct buf large = read_all("apps/v1", 1 << 20), small = read_all("apps/v1", 7);
@@ -34,7 +34,7 @@ static void documents_are_the_same_in_pieces_of_any_size(void **state)
     buf_fini(&small);
 }
 
-static void a_document_says_how_lists_are_merged_and_what_a_patch_takes(void **state)
+static void documents_have_merge_keys_and_patch_parameters(void **state)
 {
     (void)state;
     struct arena arena;
@@ -58,7 +58,7 @@ static void a_document_says_how_lists_are_merged_and_what_a_patch_takes(void **s
     buf_fini(&text);
 }
 
-static void there_is_no_document_of_an_unknown_version(void **state)
+static void unknown_versions_have_no_document(void **state)
 {
     (void)state;
     static const char *const unknown[] = {"", "v2", "apps", "apps/v1beta1", "meta.k8s.io/v1"};
@@ -71,9 +71,9 @@ static void there_is_no_document_of_an_unknown_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_are_the_same_in_pieces_of_any_size),
-        cmocka_unit_test(a_document_says_how_lists_are_merged_and_what_a_patch_takes),
-        cmocka_unit_test(there_is_no_document_of_an_unknown_version),
+        cmocka_unit_test(documents_are_the_same_in_chunks_of_any_size),
+        cmocka_unit_test(documents_have_merge_keys_and_patch_parameters),
+        cmocka_unit_test(unknown_versions_have_no_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

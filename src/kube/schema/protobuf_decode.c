@@ -17,11 +17,11 @@ struct protobuf_decoder {
     unsigned depth;
 };
 
-/* One field as it lies on the wire. */
+/* One field as it is encoded. */
 struct wire_field {
     uint64_t number;
     enum pb_wire wire;
-    uint64_t varint;    /* also of fixed width */
+    uint64_t varint;    /* also of fixed-width fields */
     struct slice bytes; /* PB_WIRE_LEN */
 };
 
@@ -35,7 +35,7 @@ static enum status no_memory(struct protobuf_decoder *d)
     return error_set(d->error, ST_NOMEM, "too large to be taken apart");
 }
 
-/* -- The wire -- */
+/* -- The wire format -- */
 
 static enum status read_fixed(struct protobuf_decoder *d, struct slice *bytes, size_t width,
                               struct wire_field *ret_field)
@@ -48,7 +48,7 @@ static enum status read_fixed(struct protobuf_decoder *d, struct slice *bytes, s
     return ST_OK;
 }
 
-/* Takes one field off the bytes. Groups are not used by Kubernetes and refused. */
+/* Reads the next field. Groups, which Kubernetes does not use, are malformed. */
 static enum status read_field(struct protobuf_decoder *d, struct slice *bytes,
                               struct wire_field *ret_field)
 {
@@ -105,7 +105,7 @@ static enum status made(struct protobuf_decoder *d, struct json_node *node,
     return node ? ST_OK : no_memory(d);
 }
 
-/* Lies where it was read. */
+/* The text is not copied. */
 static enum status text_node(struct protobuf_decoder *d, struct slice text,
                              struct json_node **ret_node)
 {
@@ -137,7 +137,8 @@ static enum status double_node(struct protobuf_decoder *d, uint64_t bits,
     if (!isfinite(number))
         return malformed(d, "a number that JSON does not have");
     int len = 0;
-    for (int precision = 15; precision <= 17; precision++) { /* the shortest that means it */
+    for (int precision = 15; precision <= 17;
+         precision++) { /* find the shortest text with the same value */
         len = snprintf(digits, sizeof(digits), "%.*g", precision, number);
         if (strtod(digits, NULL) == number)
             break;
@@ -159,7 +160,7 @@ static enum status bytes_node(struct protobuf_decoder *d, struct slice bytes,
     return text_node(d, slice_of(text, len), ret_node);
 }
 
-/* The fields of a small message of numbers and texts, by number. */
+/* Reads the fields of a small message of numbers and texts, by number. */
 enum { SMALL_FIELDS = 4 };
 static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
                               struct wire_field fields[SMALL_FIELDS])
@@ -181,7 +182,7 @@ static enum status time_node(struct protobuf_decoder *d, struct slice bytes, boo
     char text[KUBE_TIME_BYTES];
     TRY(read_small(d, bytes, fields));
     int64_t seconds = (int64_t)fields[1].varint;
-    int32_t nanos = micro ? (int32_t)fields[2].varint : 0; /* of a Time they do not count */
+    int32_t nanos = micro ? (int32_t)fields[2].varint : 0; /* a Time ignores its nanoseconds */
     if (!bytes.len || (seconds == KUBE_TIME_NONE && nanos == 0))
         return null_node(d, ret_node);
     if (!kube_time_write(seconds, nanos, micro, text))
@@ -224,7 +225,7 @@ static enum status raw_node(struct protobuf_decoder *d, struct slice bytes,
     return json_tree_read(d->arena, fields[1].bytes, ret_node, d->error);
 }
 
-/* JSONSchemaPropsOrArray, OrBool, OrStringArray: one or the other. */
+/* JSONSchemaPropsOrArray, OrBool, OrStringArray: one of two alternatives. */
 static enum status schema_node(struct protobuf_decoder *d, const struct kube_field *of,
                                struct slice bytes, struct json_node **ret_node)
 {
@@ -293,7 +294,7 @@ static enum status value_node(struct protobuf_decoder *d, const struct kube_fiel
     return ST_INTERNAL;
 }
 
-/* A list in a message of its own: its items are field 1. */
+/* A list in a message of its own, whose items are field 1. */
 static enum status wrapped_list(struct protobuf_decoder *d, const struct kube_field *of,
                                 struct slice bytes, struct json_node **ret_node)
 {
@@ -364,7 +365,7 @@ static enum status zero_node(struct protobuf_decoder *d, const struct kube_field
     return value_node(d, of, &zero, ret_node);
 }
 
-/* Whether Go's omitempty leaves a value out that was sent. */
+/* Whether Go's omitempty omits a value that was sent. */
 static bool is_empty(const struct kube_field *of, const struct json_node *node)
 {
     if (of->flags & KUBE_FIELD_POINTER)
@@ -396,13 +397,13 @@ static enum status move_members(struct protobuf_decoder *d, struct json_node *fr
     return ST_OK;
 }
 
-/* Puts the value of a field into the object as Go would. */
+/* Sets the value of a field in the object as Go would. */
 static enum status put_field(struct protobuf_decoder *d, const struct kube_field *of,
                              struct json_node *value, struct json_node *object)
 {
     bool omits = of->flags & (KUBE_FIELD_OMIT_EMPTY | KUBE_FIELD_OMIT_ZERO);
     if (!of->number)
-        return ST_OK; /* TypeMeta: in the envelope */
+        return ST_OK; /* TypeMeta is in the envelope */
     if (!value) {
         bool stays = is_struct(of) && !(of->flags & (KUBE_FIELD_POINTER | KUBE_FIELD_OMIT_ZERO));
         if (omits && !stays)

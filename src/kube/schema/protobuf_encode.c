@@ -1,6 +1,6 @@
 /*
- * Written from the end to the front, as Kubernetes' own encoder does: so the length of a message is
- * known when its head is written.
+ * Messages are written from the end to the front, as Kubernetes' own encoder does, so that the
+ * length of a message is known when its head is written.
  */
 #include "kube/schema/protobuf.h"
 
@@ -15,7 +15,7 @@ struct protobuf_encoder {
     struct arena *arena;
     struct error *error;
     unsigned depth;
-    uint8_t *ptr; /* owned; what is written lies at its end */
+    uint8_t *ptr; /* owned; the written bytes are at its end */
     size_t capacity, len;
 };
 
@@ -25,7 +25,7 @@ static enum status invalid(struct protobuf_encoder *e, const struct kube_field *
                      SLICE_ARGS(kube_field_name(field)));
 }
 
-/* -- Bytes, each in front of those before -- */
+/* -- Bytes, each written before the previous ones -- */
 
 static struct slice written(const struct protobuf_encoder *e)
 {
@@ -62,7 +62,7 @@ static enum status put_tag(struct protobuf_encoder *e, uint32_t number, enum pb_
     return put_varint(e, PB_TAG(number, wire));
 }
 
-/* The head of what has been written since `from`. */
+/* Writes the head of the bytes written since `from`. */
 static enum status put_head(struct protobuf_encoder *e, uint32_t number, size_t from)
 {
     TRY(put_varint(e, e->len - from));
@@ -253,9 +253,9 @@ static enum status put_value(struct protobuf_encoder *e, const struct kube_field
     return ST_INTERNAL;
 }
 
-/* -- Lists and maps, from the last item -- */
+/* -- Lists and maps, last item first -- */
 
-/* A null in a list is Go's zero value: an empty message is one of anything but a number. */
+/* A null in a list is Go's zero value: an empty message for anything but a number. */
 static enum status put_item(struct protobuf_encoder *e, const struct kube_field *field,
                             uint32_t number, const struct json_node *item)
 {
@@ -419,7 +419,7 @@ enum status kube_protobuf_encode_head(struct slice api_version, struct slice kin
     return finish(&e, status, out);
 }
 
-/* Encoding and type of the content, which are not said. */
+/* Content encoding and content type, both empty. */
 struct slice kube_protobuf_tail(void)
 {
     return SLICE_LITERAL("\x1a\0\x22\0");

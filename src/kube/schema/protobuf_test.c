@@ -1,4 +1,4 @@
-/* By example, and what a hostile peer may send. tests/kube_oracle.py compares with Kubernetes. */
+/* Examples and hostile input. tests/kube_oracle.py compares with Kubernetes. */
 #include "kube/schema/protobuf.h"
 
 #include "codec/json/tree_fixture_test.h"
@@ -25,7 +25,7 @@ static void assert_decodes(struct fixture *f, struct slice bytes, const char *js
     assert_written(object, json);
 }
 
-static void objects_come_back_as_go_writes_them(void **state)
+static void decoded_objects_match_the_json_of_go(void **state)
 {
     struct fixture *f = *state;
     struct buf out = {0};
@@ -44,7 +44,7 @@ static void objects_come_back_as_go_writes_them(void **state)
     buf_fini(&out);
 }
 
-static void an_event_of_a_watch_has_its_length_before_it(void **state)
+static void watch_events_begin_with_their_length(void **state)
 {
     struct fixture *f = *state;
     struct buf out = {0};
@@ -61,7 +61,7 @@ static void an_event_of_a_watch_has_its_length_before_it(void **state)
     buf_fini(&out);
 }
 
-static void values_of_another_type_are_refused(void **state)
+static void values_of_wrong_types_are_refused(void **state)
 {
     static const char *const bad[] = {
         "\"Service\",\"spec\":{\"ports\":{}}",
@@ -81,7 +81,7 @@ static void values_of_another_type_are_refused(void **state)
     }
 }
 
-static void bytes_that_are_no_object_are_refused(void **state)
+static void malformed_bytes_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct json_node *object;
@@ -94,11 +94,11 @@ static void bytes_that_are_no_object_are_refused(void **state)
         {SLICE_LITERAL("k8s\0"), ST_NOT_FOUND},
         {SLICE_LITERAL("k8s\0\x0a\xff\xff\xff\xff\x0f"), ST_MALFORMED},
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x05"), ST_MALFORMED},
-        /* metadata as a number */
+        /* metadata is a number */
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x08\x05"), ST_MALFORMED},
         /* a group */
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x01\x0b"), ST_MALFORMED},
-        /* the number 0 */
+        /* field number 0 */
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x00\x00"), ST_MALFORMED},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
@@ -106,7 +106,7 @@ static void bytes_that_are_no_object_are_refused(void **state)
                          cases[i].status);
 }
 
-/* What is a message with that field alone. */
+/* Wraps the bytes into a message with only that field. */
 static void wrap(struct buf *bytes, int32_t field)
 {
     uint8_t head[8];
@@ -138,7 +138,7 @@ static enum status decode(struct fixture *f, const char *version, const char *ki
     return status;
 }
 
-/* JSONSchemaProps inside each other, by `not`, as deep as a definition. */
+/* Decodes JSONSchemaProps nested by `not`, as deep as a definition. */
 static enum status decode_nested(struct fixture *f, int levels)
 {
     static const char *const path[] = {"spec", "versions", "schema", "openAPIV3Schema", "not"};
@@ -151,7 +151,7 @@ static enum status decode_nested(struct fixture *f, int levels)
         type = kube_field_type(field);
     }
     struct buf bytes = {0};
-    for (int i = levels - 1; i > 0; i--) /* from the inside */
+    for (int i = levels - 1; i > 0; i--) /* from the innermost */
         wrap(&bytes, numbers[i - 1 < 4 ? i - 1 : 4]);
     return decode(f, "apiextensions.k8s.io/v1", "CustomResourceDefinition", &bytes);
 }
@@ -162,7 +162,7 @@ static void nesting_and_memory_have_limits(void **state)
     assert_int_equal(decode_nested(f, KUBE_PROTOBUF_DEPTH_MAX), ST_OK);
     assert_int_equal(decode_nested(f, KUBE_PROTOBUF_DEPTH_MAX + 1), ST_LIMIT);
 
-    /* A million empty containers of two bytes each pass the arena's limit, and no more. */
+    /* A million empty containers of two bytes each exceed the arena's limit, and are refused. */
     struct buf empty = {0};
     for (size_t i = 0; i < 1 << 20; i++)
         assert_int_equal(buf_append(&empty, slice_of("\x12", 2)), ST_OK);
@@ -170,7 +170,7 @@ static void nesting_and_memory_have_limits(void **state)
     assert_int_equal(decode(f, "v1", "Pod", &empty), ST_NOMEM);
 }
 
-static void every_cut_of_an_object_is_refused_or_read(void **state)
+static void every_truncated_object_is_refused_or_decoded(void **state)
 {
     struct fixture *f = *state;
     struct buf out = {0};
@@ -232,13 +232,13 @@ static void times_are_read_and_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(objects_come_back_as_go_writes_them, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_event_of_a_watch_has_its_length_before_it, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(values_of_another_type_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(bytes_that_are_no_object_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(decoded_objects_match_the_json_of_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_events_begin_with_their_length, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_of_wrong_types_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(malformed_bytes_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(nesting_and_memory_have_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_cut_of_an_object_is_refused_or_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_truncated_object_is_refused_or_decoded, setup,
+                                        teardown),
         cmocka_unit_test(times_are_read_and_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* The words of the table. */
+/* The names of enum values in schema_rows.inc. */
 enum {
     STRING = KUBE_VALUE_STRING,
     BOOL = KUBE_VALUE_BOOL,

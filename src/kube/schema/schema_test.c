@@ -53,7 +53,7 @@ static void fields_are_found_by_name_and_number(void **state)
     assert_null(kube_type_number(pod, 77));
 }
 
-static void inlined_members_are_found_in_what_they_are_in(void **state)
+static void inlined_members_are_found_in_the_enclosing_type(void **state)
 {
     (void)state;
     const struct kube_type *spec = kube_field_type(field(find("v1", "Pod"), "spec"));
@@ -63,7 +63,7 @@ static void inlined_members_are_found_in_what_they_are_in(void **state)
     assert_int_equal(field(find("v1", "Pod"), "kind")->value, KUBE_VALUE_STRING);
 }
 
-static void options_of_a_delete_are_known_in_every_version(void **state)
+static void delete_options_are_found_in_every_version(void **state)
 {
     (void)state;
     assert_ptr_equal(find("apps/v1", "DeleteOptions"), find("v1", "DeleteOptions"));
@@ -71,8 +71,8 @@ static void options_of_a_delete_are_known_in_every_version(void **state)
     assert_null(find("", ""));
 }
 
-/* What code relies on that walks the table. */
-static void the_table_is_sound(void **state)
+/* Checks the properties that users of the table rely on. */
+static void the_table_is_consistent(void **state)
 {
     (void)state;
     for (size_t i = 0; i < kube_type_count(); i++) {
@@ -94,9 +94,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_builtin_kind_has_a_type),
         cmocka_unit_test(fields_are_found_by_name_and_number),
-        cmocka_unit_test(inlined_members_are_found_in_what_they_are_in),
-        cmocka_unit_test(options_of_a_delete_are_known_in_every_version),
-        cmocka_unit_test(the_table_is_sound),
+        cmocka_unit_test(inlined_members_are_found_in_the_enclosing_type),
+        cmocka_unit_test(delete_options_are_found_in_every_version),
+        cmocka_unit_test(the_table_is_consistent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

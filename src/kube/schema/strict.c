@@ -6,12 +6,12 @@
 
 enum { STEPS_MAX = JSON_TREE_DEPTH_MAX + 1 };
 
-/* One step of the way to a value: a member, or an item by its number. */
+/* One step of the path to a value: a member, or an item by its index. */
 struct strict_step {
     struct slice key;
     size_t index;
     bool item;
-    bool entry; /* of a map: not named when a type is wrong */
+    bool entry; /* member of a map, which is not named in type errors */
 };
 
 struct strict {
@@ -24,7 +24,7 @@ struct strict {
 
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object);
 
-/* -- What is told -- */
+/* -- Errors -- */
 
 static enum status write_way(struct strict *s, struct buf *to, bool items)
 {
@@ -60,7 +60,7 @@ static const char *json_name(const struct json_node *node)
     return names[node->type];
 }
 
-/* What Go calls the type of a field: "[]v1.Container". */
+/* Writes Go's name for the type of a field: "[]v1.Container". */
 static void write_go_type(const struct kube_field *field, bool whole, char text[160])
 {
     static const char *const names[] = {
@@ -83,7 +83,7 @@ static void write_go_type(const struct kube_field *field, bool whole, char text[
     snprintf(text, 160, "%s%s.%s", shape, package ? package + 1 : "", kube_type_name(type));
 }
 
-/* of: the struct that the field is a member of. */
+/* of: the struct that has the field. */
 static enum status wrong_type(struct strict *s, const struct kube_type *of,
                               const struct kube_field *field, const struct json_node *node,
                               bool whole)
@@ -132,7 +132,7 @@ static bool fits(const struct kube_field *field, const struct json_node *node)
     case KUBE_VALUE_MESSAGE:
         return node->type == JSON_TYPE_OBJECT;
     default:
-        return true; /* any JSON; schemas of schemas are looked at where they are used */
+        return true; /* any JSON; schemas are checked elsewhere */
     }
 }
 
@@ -149,8 +149,8 @@ static size_t skip_line_ends(struct slice text, size_t at)
     return at;
 }
 
-/* Where Go finds that it is no base64 with padding; -1: it is. */
-static ssize_t base64_fault(struct slice text)
+/* The offset at which Go's decoder finds that the text is not padded base64; -1: it is valid. */
+static ssize_t base64_error_at(struct slice text)
 {
     size_t at = 0, digits = 0;
     while ((at = skip_line_ends(text, at)) < text.len && is_base64(text.ptr[at])) {
@@ -173,10 +173,10 @@ static ssize_t base64_fault(struct slice text)
 
 static enum status check_bytes(struct strict *s, struct slice text)
 {
-    ssize_t fault = base64_fault(text);
-    return fault < 0
+    ssize_t at = base64_error_at(text);
+    return at < 0
                ? ST_OK
-               : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", fault);
+               : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
 }
 
 static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
@@ -194,7 +194,7 @@ static enum status check_text(struct strict *s, const struct kube_field *field, 
     }
 }
 
-/* What Go's types read for themselves, however the text is written. */
+/* Checks the text of types that Go parses itself: bytes, times and quantities. */
 static enum status check_own(struct strict *s, const struct kube_field *field,
                              const struct json_node *node)
 {
@@ -239,7 +239,7 @@ static enum status check_items(struct strict *s, const struct kube_type *of,
     return ST_OK;
 }
 
-/* Go's maps have the key all the same, with what is zero. */
+/* Go's maps keep the key of a null, with the zero value. */
 static void zero_null(const struct kube_field *field, struct json_node *member)
 {
     if (member->type != JSON_TYPE_NULL || field->shape != KUBE_SHAPE_MAP ||
@@ -280,7 +280,7 @@ static enum status check_field(struct strict *s, const struct kube_type *of,
 
 static enum status walk(struct strict *s, const struct kube_type *type, struct json_node *object)
 {
-    assert(s->depth < JSON_TREE_DEPTH_MAX); /* a tree is not deeper */
+    assert(s->depth < JSON_TREE_DEPTH_MAX); /* trees are not deeper */
     for (struct json_node *member = json_node_first(object), *next; member; member = next) {
         next = json_node_next(member);
         const struct kube_field *field = kube_type_field(type, member->key);
@@ -299,7 +299,8 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
 enum status kube_strict(const struct kube_type *type, struct json_node *object, struct buf *unknown,
                         struct error *error)
 {
-    struct strict s; /* its steps are written before they are read, and are many */
+    struct strict
+        s; /* not initialized: the array of steps is large, and each is written before it is read */
     s.unknown = unknown;
     s.error = error;
     s.told = s.depth = 0;

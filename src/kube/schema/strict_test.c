@@ -1,4 +1,4 @@
-/* By example and at its limits; tests/kube_oracle.py compares the words with Kubernetes. */
+/* Examples and limits; tests/kube_oracle.py compares the texts with Kubernetes. */
 #include "kube/schema/strict.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@ static enum status check(struct arena *arena, const char *json, struct buf *unkn
     return kube_strict(pod, *ret_object, unknown, error);
 }
 
-static void what_a_type_has_not_is_told_and_taken_out(void **state)
+static void unknown_members_are_reported_and_removed(void **state)
 {
     (void)state;
     struct arena arena;
@@ -43,7 +43,7 @@ static void what_a_type_has_not_is_told_and_taken_out(void **state)
     arena_fini(&arena);
 }
 
-static void no_more_than_so_many_names_are_told(void **state)
+static void reported_names_are_limited(void **state)
 {
     (void)state;
     struct arena arena;
@@ -63,7 +63,7 @@ static void no_more_than_so_many_names_are_told(void **state)
     arena_fini(&arena);
 }
 
-static void values_of_another_type_are_refused(void **state)
+static void values_of_wrong_types_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
@@ -95,9 +95,9 @@ static void values_of_another_type_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_type_has_not_is_told_and_taken_out),
-        cmocka_unit_test(no_more_than_so_many_names_are_told),
-        cmocka_unit_test(values_of_another_type_are_refused),
+        cmocka_unit_test(unknown_members_are_reported_and_removed),
+        cmocka_unit_test(reported_names_are_limited),
+        cmocka_unit_test(values_of_wrong_types_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

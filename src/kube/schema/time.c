@@ -4,7 +4,7 @@
 
 enum { SECONDS_PER_DAY = 86400, DAYS_PER_400_YEARS = 146097, DAYS_TO_1970 = 719468 };
 
-/* Counting from March, so that the leap day is the last of its year. */
+/* Years are counted from March, so that the leap day is the last day of a year. */
 static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
@@ -31,7 +31,7 @@ static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int 
 
 bool kube_time_write(int64_t seconds, int32_t nanos, bool micro, char text[KUBE_TIME_BYTES])
 {
-    static const int64_t last = 253402300799; /* of the year 9999 */
+    static const int64_t last = 253402300799; /* end of the year 9999 */
     int64_t year;
     int month, day;
     if (seconds < KUBE_TIME_NONE || seconds > last || nanos < 0 || nanos > 999999999)

@@ -3,8 +3,8 @@
 #include "codec/json/string.h"
 
 /*
- * Fields of built-in kinds that lie elsewhere than their name says, in one of two places, or count
- * as what Kubernetes fills in when they are missing.
+ * Fields of built-in kinds whose path differs from their name, that have two possible paths, or
+ * that have a default if they are missing.
  */
 struct special {
     const char *kind, *path, *at, *or_at, *missing;
@@ -25,11 +25,11 @@ static const struct special specials[] = {
 
 struct term {
     struct term *next;
-    struct slice path;             /* in the object */
+    struct slice path;             /* path in the object */
     struct slice value;            /* without escapes */
     bool differs;                  /* != */
-    struct slice needle;           /* an object without these bytes does not match; may be empty */
-    const struct special *special; /* NULL: there is nothing about it */
+    struct slice needle;           /* only objects with these bytes can match; may be empty */
+    const struct special *special; /* NULL: not a special field */
 };
 
 struct field_selector {
@@ -46,7 +46,7 @@ struct field_parser {
     size_t terms;
 };
 
-/* The term before the next comma that no backslash stands before. */
+/* Removes the term before the next comma that is not escaped by a backslash. */
 static struct slice cut_term(struct slice *rest)
 {
     size_t at = 0;
@@ -89,7 +89,7 @@ static enum status unescape(struct field_parser *p, struct slice *value)
     return ST_OK;
 }
 
-/* Kinds that say themselves what they are selected by, and so in their own words. */
+/* Kinds whose registries check field selectors themselves, with other error texts. */
 static bool has_rules(const struct kube_kind *kind)
 {
     return kind->fields.count || kind->flags & KUBE_CUSTOM;
@@ -135,7 +135,7 @@ static const struct special *special_of(const struct kube_kind *kind, struct sli
     return NULL;
 }
 
-/* What stands without quotes in JSON, or might. */
+/* Values that are, or may be, written without quotes in JSON. */
 static bool may_be_bare(struct slice value)
 {
     return value.ptr[0] == '-' || (value.ptr[0] >= '0' && value.ptr[0] <= '9') ||
@@ -143,7 +143,7 @@ static bool may_be_bare(struct slice value)
            slice_equal(value, SLICE_LITERAL("false")) || slice_equal(value, SLICE_LITERAL("null"));
 }
 
-/* What JSON writes in another way than it is. */
+/* Whether JSON writes the value with escapes. */
 static bool needs_escapes(struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
@@ -152,7 +152,7 @@ static bool needs_escapes(struct slice value)
     return false;
 }
 
-/* A value that is equal stands in the JSON, unless it is written with escapes. */
+/* An equal value occurs in the JSON literally, unless it is written with escapes. */
 static enum status set_needle(struct field_parser *p, struct term *term)
 {
     bool may_be_missing =
@@ -169,7 +169,7 @@ static enum status set_needle(struct field_parser *p, struct term *term)
     return ST_OK;
 }
 
-/* After all of them were understood. */
+/* Runs after all terms are parsed. */
 static enum status check_terms(struct field_parser *p, struct term *terms)
 {
     for (struct term *term = terms; term; term = term->next) {
@@ -183,7 +183,7 @@ static enum status check_terms(struct field_parser *p, struct term *terms)
     return ST_OK;
 }
 
-/* Terms about the same field come one behind the other, so that it is looked for once. */
+/* Makes terms about the same field adjacent, so that the field is read once. */
 static void group_terms(struct field_selector *selector)
 {
     struct term *rest = selector->terms;
@@ -200,7 +200,7 @@ static void group_terms(struct field_selector *selector)
     }
 }
 
-/* Where the operator of a term begins: the first = or !=. */
+/* The offset of a term's operator: the first = or !=. */
 static size_t find_operator(struct slice term)
 {
     size_t at = 0;
@@ -282,7 +282,7 @@ bool field_selector_requires(const struct field_selector *selector, struct slice
     return false;
 }
 
-/* Bytes that are looked at without a branch, which compilers make into few instructions. */
+/* Bytes that are examined without a branch, which compilers vectorize. */
 enum { ESCAPE_BLOCK = 64 };
 
 static unsigned is_needless_escape(const uint8_t *at)
@@ -290,8 +290,10 @@ static unsigned is_needless_escape(const uint8_t *at)
     return (unsigned)(at[0] == '\\') & ((unsigned)(at[1] == 'u') | (unsigned)(at[1] == '/'));
 }
 
-/* Whether characters may stand in it in another way than they are: \u0061, \/. Texts in texts have
- * a backslash every few bytes, so these are not gone through one by one. */
+/*
+ * Whether characters may be written with unnecessary escapes: \u0061, \/. JSON texts within JSON
+ * have a backslash every few bytes, so these are not examined one by one.
+ */
 static bool has_needless_escapes(struct slice json)
 {
     const uint8_t *end = json.ptr + json.len;

@@ -1,6 +1,6 @@
 /*
- * Field selectors: "spec.nodeName=a,status.phase!=Running". Only fields that the resource allows;
- * texts of errors are those of Kubernetes.
+ * Field selectors: "spec.nodeName=a,status.phase!=Running". Only fields that the resource allows
+ * are accepted; errors have the texts of Kubernetes.
  */
 #ifndef VIGIL_KUBE_SELECTOR_FIELD_H
 #define VIGIL_KUBE_SELECTOR_FIELD_H
@@ -21,16 +21,20 @@ enum status field_selector_parse(struct arena *arena, struct slice text,
 
 bool field_selector_is_empty(const struct field_selector *selector);
 
-/* The value that a path must equal, if the selector says so: for scopes and indexes. */
+/* Returns the value that the selector requires at a path, if any: for scopes and indexes. */
 bool field_selector_requires(const struct field_selector *selector, struct slice path,
                              struct slice *ret_value);
 
-/* False: the object cannot match, since a value that is required stands nowhere in its bytes, nor
- * an escape that could stand for a part of it. Some ten times as fast as finding its fields. */
+/*
+ * False: the object cannot match, because its bytes have neither a required value nor an escape
+ * that could be part of it. About ten times as fast as reading its fields.
+ */
 bool field_selector_may_match(const struct field_selector *selector, struct slice json);
 
-/* A field that is missing counts as the empty string, as in Kubernetes; some of built-in kinds as
- * what it fills in there. */
+/*
+ * A missing field counts as the empty string, as in Kubernetes, or as its default in some built-in
+ * kinds.
+ */
 bool field_selector_matches(const struct field_selector *selector,
                             const struct kube_object *object);
 

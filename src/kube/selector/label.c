@@ -10,7 +10,7 @@
 enum label_operator {
     LABEL_EXISTS,
     LABEL_MISSING,
-    LABEL_IN, /* and = */
+    LABEL_IN, /* also = */
     LABEL_NOT_IN,
     LABEL_GREATER,
     LABEL_LESS,
@@ -24,15 +24,15 @@ struct value {
 struct requirement {
     struct requirement *next;
     struct slice key;
-    size_t key_at; /* in the selector's keys */
+    size_t key_at; /* index in the selector's keys */
     enum label_operator how;
     struct value *values;
-    int64_t number; /* of greater and less */
+    int64_t number; /* for > and < */
 };
 
 struct label_selector {
     struct requirement *requirements;
-    struct slice *keys; /* that they are about: sorted, each once */
+    struct slice *keys; /* keys of all requirements: sorted, without duplicates */
     size_t key_count;
 };
 
@@ -68,7 +68,7 @@ struct label_parser {
     struct arena *arena;
     struct error *error;
     struct slice rest;
-    enum label_token token; /* the next one */
+    enum label_token token; /* the next token */
     struct slice text;
     size_t requirements, values;
 };
@@ -92,7 +92,7 @@ static enum label_token sign_token(struct slice text)
     return TOKEN_FAULT;
 }
 
-/* The longest sign there is. */
+/* Reads the longest operator. */
 static void lex_sign(struct label_parser *p)
 {
     size_t len = 2;
@@ -130,7 +130,7 @@ static void advance(struct label_parser *p)
     p->rest = slice_sub(p->rest, p->text.len, p->rest.len - p->text.len);
 }
 
-/* "in" and "notin" are words where no operator is expected. */
+/* "in" and "notin" are ordinary words where no operator is expected. */
 static bool is_word(const struct label_parser *p)
 {
     return p->token == TOKEN_WORD || p->token == TOKEN_IN || p->token == TOKEN_NOT_IN;
@@ -158,7 +158,7 @@ static enum status add_value(struct label_parser *p, struct requirement *r, stru
     return ST_OK;
 }
 
-/* "(a,b)", "()" and "(,a,)", where nothing stands for the empty value. */
+/* Parses "(a,b)", "()" and "(,a,)"; an omitted value is empty. */
 static enum status parse_list(struct label_parser *p, struct requirement *r)
 {
     if (p->token != TOKEN_OPEN)
@@ -316,7 +316,7 @@ static int compare_keys(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* Where a key is; its place if it were there, when it is not. */
+/* The index of a key, or the index at which it would be inserted. */
 static size_t find_key(const struct label_selector *selector, struct slice key)
 {
     size_t from = 0, to = selector->key_count;
@@ -330,7 +330,9 @@ static size_t find_key(const struct label_selector *selector, struct slice key)
     return from;
 }
 
-/* So that the labels of an object are gone through once, whatever the number of requirements. */
+/*
+ * With an index of keys, the labels of an object are scanned once for any number of requirements.
+ */
 static enum status index_keys(struct label_parser *p, struct label_selector *selector)
 {
     size_t count = 0, unique = 0;
@@ -375,9 +377,9 @@ bool label_selector_is_empty(const struct label_selector *selector)
 
 /* -- Matching -- */
 
-enum { LABEL_KEY_BYTES_MAX = 512 }; /* a longer one is none */
+enum { LABEL_KEY_BYTES_MAX = 512 }; /* longer keys are invalid */
 
-/* The key just returned; empty: no label can have it. */
+/* The text of the key just returned; empty if no label can have it. */
 static struct slice key_text(const struct json_scanner *s, uint8_t decoded[LABEL_KEY_BYTES_MAX])
 {
     struct slice key = slice_sub(s->raw, 1, s->raw.len - 2);
@@ -390,10 +392,10 @@ static struct slice key_text(const struct json_scanner *s, uint8_t decoded[LABEL
     return slice_of(decoded, len);
 }
 
-enum { FEW_KEYS = 8 }; /* so many are gone through one by one: most differ in their length */
+enum { FEW_KEYS = 8 }; /* up to this many are compared one by one: most differ in length */
 
-/* Where a key is; key_count: nowhere. */
-static size_t find_wanted(const struct label_selector *selector, struct slice key)
+/* The index of a key; key_count if it is not in the selector. */
+static size_t find_required(const struct label_selector *selector, struct slice key)
 {
     size_t at = selector->key_count > FEW_KEYS ? find_key(selector, key) : 0;
     size_t end = selector->key_count > FEW_KEYS ? size_min(at + 1, selector->key_count)
@@ -404,9 +406,9 @@ static size_t find_wanted(const struct label_selector *selector, struct slice ke
 }
 
 /*
- * The values of a selector's keys, as they stand in JSON between their quotes; without a pointer
- * where an object has no such label. Of two the last counts. False: the labels are no object, and
- * count as none.
+ * Finds the values of the selector's keys, as written in JSON between the quotes; ptr is NULL if
+ * the object lacks the label. Of a repeated key the last one counts. False: the labels are not a
+ * JSON object, and count as empty.
  */
 static bool find_values(const struct label_selector *selector, struct slice labels,
                         struct slice values[LABEL_REQUIREMENTS_MAX])
@@ -421,7 +423,7 @@ static bool find_values(const struct label_selector *selector, struct slice labe
     if (json_next(&s) != JSON_OBJECT)
         return false;
     while (json_next(&s) == JSON_KEY) {
-        size_t at = find_wanted(selector, key_text(&s, decoded));
+        size_t at = find_required(selector, key_text(&s, decoded));
         enum json_token token = json_next(&s);
         if (at < selector->key_count && token == JSON_STRING)
             values[at] = slice_sub(s.raw, 1, s.raw.len - 2);
@@ -439,7 +441,7 @@ static bool has_value(const struct requirement *r, struct slice inner)
     return value != NULL;
 }
 
-/* A label's value as a number; escapes are all that can make one longer than it is. */
+/* The value of a label as a number; unescaping never makes it longer. */
 static bool value_integer(struct slice inner, int64_t *ret_number)
 {
     uint8_t decoded[32];

@@ -1,6 +1,6 @@
 /*
- * Label selectors: "app=web,tier in (a,b),!old". Parsed once, matched against the labels of objects
- * as they stand in their JSON. Texts of errors are those of Kubernetes.
+ * Label selectors: "app=web,tier in (a,b),!old". Parsed once, then matched against the JSON of an
+ * object's labels. Errors have the texts of Kubernetes.
  */
 #ifndef VIGIL_KUBE_SELECTOR_LABEL_H
 #define VIGIL_KUBE_SELECTOR_LABEL_H
@@ -17,15 +17,17 @@ enum {
     LABEL_VALUES_MAX = 4096,
 };
 
-/* In the arena, which the selector lives in. Empty text: matches everything. ST_INVALID with
- * Kubernetes' words, ST_LIMIT, ST_NOMEM. */
+/*
+ * The selector is allocated in the arena. An empty text matches everything. ST_INVALID with the
+ * text of Kubernetes, ST_LIMIT, ST_NOMEM.
+ */
 MUST_CHECK
 enum status label_selector_parse(struct arena *arena, struct slice text,
                                  const struct label_selector **ret_selector, struct error *error);
 
 bool label_selector_is_empty(const struct label_selector *selector);
 
-/* labels: the JSON object with its braces, or empty. */
+/* labels: the JSON object including its braces, or empty. */
 bool label_selector_matches(const struct label_selector *selector, struct slice labels);
 
 #endif

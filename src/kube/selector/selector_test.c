@@ -82,7 +82,7 @@ static void labels_match_as_in_kubernetes(void **state)
     }
 }
 
-static void wrong_label_selectors_are_refused_in_the_same_words(void **state)
+static void wrong_label_selectors_have_the_errors_of_kubernetes(void **state)
 {
     static const char *const cases[][2] = {
         {",", "found ',', expected: !, identifier, or 'end of string'"},
@@ -107,7 +107,7 @@ static void wrong_label_selectors_are_refused_in_the_same_words(void **state)
     }
 }
 
-static void selectors_have_limits(void **state)
+static void selectors_are_limited_in_size(void **state)
 {
     const struct label_selector *selector;
     struct error error;
@@ -159,8 +159,8 @@ static void fields_match_as_in_kubernetes(void **state)
     };
     struct kube_object object;
     assert_int_equal(kube_object_parse(SLICE_LITERAL("{\"metadata\":{\"name\":\"a\",\"namespace\":"
-                                                    "\"n\"},\"spec\":{\"nodeName\":\"node,1\"}}"),
-                                      &object),
+                                                     "\"n\"},\"spec\":{\"nodeName\":\"node,1\"}}"),
+                                       &object),
                      ST_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct field_selector *selector;
@@ -173,7 +173,7 @@ static void fields_match_as_in_kubernetes(void **state)
     }
 }
 
-static void fields_are_compared_by_what_they_mean(void **state)
+static void fields_are_compared_by_their_unescaped_values(void **state)
 {
     static const struct {
         const char *selector, *json;
@@ -209,7 +209,7 @@ static void fields_are_compared_by_what_they_mean(void **state)
     }
 }
 
-static void what_lacks_the_bytes_of_a_required_value_cannot_match(void **state)
+static void objects_without_the_bytes_of_a_required_value_cannot_match(void **state)
 {
     static const struct {
         const char *selector, *json;
@@ -217,7 +217,7 @@ static void what_lacks_the_bytes_of_a_required_value_cannot_match(void **state)
     } cases[] = {
         {"spec.nodeName=a", "{\"spec\":{\"nodeName\":\"b\"}}", false},
         {"spec.nodeName=a", "{\"spec\":{\"nodeName\":\"aa\"}}", false},
-        {"spec.nodeName=a", "{\"metadata\":{\"name\":\"a\"}}", true}, /* to be looked at */
+        {"spec.nodeName=a", "{\"metadata\":{\"name\":\"a\"}}", true}, /* must be examined */
         {"spec.nodeName=", "{}", true},
         {"spec.nodeName!=a", "{}", true},
         {"status.phase=true", "{\"status\":{\"phase\":true}}", true},
@@ -236,7 +236,7 @@ static void what_lacks_the_bytes_of_a_required_value_cannot_match(void **state)
     }
 }
 
-static void a_required_value_is_known(void **state)
+static void required_values_are_returned(void **state)
 {
     const struct field_selector *selector;
     struct error error;
@@ -249,7 +249,7 @@ static void a_required_value_is_known(void **state)
     assert_false(field_selector_requires(selector, SLICE_LITERAL("status.phase"), &value));
 }
 
-static void wrong_field_selectors_are_refused_in_the_same_words(void **state)
+static void wrong_field_selectors_have_the_errors_of_kubernetes(void **state)
 {
     static const char *const cases[][2] = {
         {"a", "invalid selector: 'a'; can't understand 'a'"},
@@ -281,7 +281,7 @@ static enum status parse_for(struct arena *arena, const char *plural, const char
     return field_selector_parse(arena, slice_from_text(text), kinds, ret_selector, error);
 }
 
-static void each_kind_refuses_fields_in_its_own_words(void **state)
+static void each_kind_has_its_own_error_for_unknown_fields(void **state)
 {
     static const char *const cases[][3] = {
         {"configmaps", "a=b",
@@ -304,7 +304,7 @@ static void each_kind_refuses_fields_in_its_own_words(void **state)
     }
 }
 
-static void fields_of_some_kinds_mean_more_than_their_name(void **state)
+static void special_fields_have_other_paths_or_defaults(void **state)
 {
     static const struct {
         const char *plural, *selector, *object;
@@ -337,7 +337,7 @@ static void fields_of_some_kinds_mean_more_than_their_name(void **state)
     }
 }
 
-static void names_are_held_to_their_rules(void **state)
+static void names_are_validated(void **state)
 {
     (void)state;
     char why[NAME_ERROR_BYTES];
@@ -358,16 +358,16 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(labels_match_as_in_kubernetes),
-        TEST(wrong_label_selectors_are_refused_in_the_same_words),
-        TEST(selectors_have_limits),
+        TEST(wrong_label_selectors_have_the_errors_of_kubernetes),
+        TEST(selectors_are_limited_in_size),
         TEST(fields_match_as_in_kubernetes),
-        TEST(fields_are_compared_by_what_they_mean),
-        TEST(what_lacks_the_bytes_of_a_required_value_cannot_match),
-        TEST(a_required_value_is_known),
-        TEST(wrong_field_selectors_are_refused_in_the_same_words),
-        TEST(each_kind_refuses_fields_in_its_own_words),
-        TEST(fields_of_some_kinds_mean_more_than_their_name),
-        TEST(names_are_held_to_their_rules),
+        TEST(fields_are_compared_by_their_unescaped_values),
+        TEST(objects_without_the_bytes_of_a_required_value_cannot_match),
+        TEST(required_values_are_returned),
+        TEST(wrong_field_selectors_have_the_errors_of_kubernetes),
+        TEST(each_kind_has_its_own_error_for_unknown_fields),
+        TEST(special_fields_have_other_paths_or_defaults),
+        TEST(names_are_validated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

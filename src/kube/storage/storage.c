@@ -2,7 +2,7 @@
 
 #include "codec/pb/wire.h"
 
-/* The fields of a KeyValue. */
+/* Field numbers of KeyValue. */
 enum { FIELD_KEY = 1, FIELD_MOD_REVISION = 3, FIELD_VALUE = 5 };
 
 static uint64_t varint(const uint8_t **at)
@@ -16,7 +16,7 @@ static uint64_t varint(const uint8_t **at)
     }
 }
 
-/* The engine's own bytes: they are what they should be. */
+/* The bytes come from the engine, so they are valid. */
 struct kube_kv kube_kv_of(struct slice field)
 {
     struct kube_kv kv = {0};
@@ -137,7 +137,7 @@ void kube_storage_delete(struct engine_shard *shard, struct kube_write *write)
     begin(shard, write);
 }
 
-/* What a read of the failed branch found; zeroed: nothing. */
+/* The key value that a read of the failed branch found; zeroed: none. */
 static struct kube_kv found(const struct kube_write *write, size_t at)
 {
     const struct kv_range_answer *range = &write->engine.answer.txn.answers[at].range;

@@ -47,7 +47,7 @@ static void on_done(struct engine_op *op)
 
 typedef void start_fn(struct engine_shard *shard, struct kube_write *write);
 
-/* Runs it to its end. Whether the condition held. */
+/* Runs a write to its completion. Returns whether the condition held. */
 static bool run(start_fn *start, const char *value, int64_t expected, struct kube_kv *ret_current)
 {
     bed->done = 0;
@@ -64,7 +64,7 @@ static bool run(start_fn *start, const char *value, int64_t expected, struct kub
     return kube_write_succeeded(&bed->write, ret_current);
 }
 
-static void a_write_holds_only_against_what_was_seen(void **state)
+static void writes_succeed_only_at_the_expected_revision(void **state)
 {
     (void)state;
     struct kube_kv current;
@@ -93,7 +93,7 @@ static void a_write_holds_only_against_what_was_seen(void **state)
     engine_write_close(&bed->write.engine);
 }
 
-/* The put of a key whose guard was seen at that revision. */
+/* Puts a key whose guard was seen at that revision. */
 static bool put_guarded(const char *key, int64_t guard_expected)
 {
     struct kube_kv current;
@@ -114,7 +114,7 @@ static bool put_guarded(const char *key, int64_t guard_expected)
     return held;
 }
 
-static void a_write_waits_for_no_guard_that_has_changed(void **state)
+static void writes_fail_if_the_guard_has_changed(void **state)
 {
     (void)state;
     struct kube_kv current;
@@ -127,7 +127,7 @@ static void a_write_waits_for_no_guard_that_has_changed(void **state)
     assert_false(put_guarded("/registry/pods/n/c", seen));
 }
 
-static void keys_are_made_as_kubernetes_makes_them(void **state)
+static void keys_have_the_form_of_kubernetes(void **state)
 {
     (void)state;
     struct slice key, end;
@@ -149,10 +149,10 @@ static void keys_are_made_as_kubernetes_makes_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_write_holds_only_against_what_was_seen, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_write_waits_for_no_guard_that_has_changed, setup,
+        cmocka_unit_test_setup_teardown(writes_succeed_only_at_the_expected_revision, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(keys_are_made_as_kubernetes_makes_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_fail_if_the_guard_has_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_have_the_form_of_kubernetes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ void kube_custom_columns(const struct kube_custom *custom, struct json_writer *w
     }
 }
 
-/* A whole number, also of one that has a point. */
+/* Prints an integer; a number with a fraction is truncated. */
 static void print_integer(struct kube_cells *cells, const struct json_node *value)
 {
     char digits[64];
@@ -56,7 +56,7 @@ static void print_date(struct kube_cells *cells, const struct json_node *value)
     json_text(cells->w, text);
 }
 
-/* Strings as they are; what is none as JSON, as Kubernetes' JSONPath prints it. */
+/* Prints strings as they are and other values as JSON, as Kubernetes' JSONPath does. */
 static void print_text(struct kube_cells *cells, const struct json_node *value)
 {
     AUTO(buf_fini) struct buf text = {0};

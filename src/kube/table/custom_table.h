@@ -1,11 +1,11 @@
-/* The rows of custom resources: columns and cells as their definition says. */
+/* The rows of custom resources: the columns and cells of their definition. */
 #ifndef VIGIL_KUBE_TABLE_CUSTOM_TABLE_H
 #define VIGIL_KUBE_TABLE_CUSTOM_TABLE_H
 
 #include "kube/custom/definition.h"
 #include "kube/table/printers.h"
 
-/* After the column of the name. */
+/* Writes the columns after that of the name. */
 void kube_custom_columns(const struct kube_custom *custom, struct json_writer *w);
 void kube_custom_cells(const struct kube_custom *custom, struct kube_cells *cells);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* -- Printers of one kind that are short -- */
+/* -- Short printers for single kinds -- */
 
 static const struct json_node *items_of(struct kube_cells *cells, const char *path)
 {
@@ -15,7 +15,7 @@ static const struct json_node *items_of(struct kube_cells *cells, const char *pa
     return node && node->type == JSON_TYPE_ARRAY ? node->first : NULL;
 }
 
-/* "2/3": ready ones of those that are wanted, which is one if nobody says. */
+/* Prints "2/3", ready of desired replicas; desired is 1 if it is missing. */
 static void print_ready(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[64];
@@ -72,7 +72,7 @@ static void print_node_address(struct kube_cells *cells, const struct kube_colum
     json_string(cells->w, address);
 }
 
-/* How many of the conditions that must be True besides are so. */
+/* The number of readiness gates whose condition is True. */
 static void print_gates(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[64] = "<none>";
@@ -88,7 +88,7 @@ static void print_gates(struct kube_cells *cells, const struct kube_column *colu
     json_text(cells->w, text);
 }
 
-/* The first of several, or the one. */
+/* Prints the first of several addresses, or the only one. */
 static void print_pod_ip(struct kube_cells *cells, const struct kube_column *column)
 {
     (void)column;
@@ -189,8 +189,10 @@ static void print_job_duration(struct kube_cells *cells, const struct kube_colum
     json_text(cells->w, text);
 }
 
-/* The first of these moments that is known. path and fallback: two of them. The wide column is that
- * of when it was first seen. */
+/*
+ * Prints the age of the first known time; path and fallback name two of them. The wide column is
+ * the time of the first occurrence.
+ */
 static void print_seen(struct kube_cells *cells, const struct kube_column *column)
 {
     const char *const paths[] = {"series.lastObservedTime", column->path, column->fallback,
@@ -206,7 +208,7 @@ static void print_seen(struct kube_cells *cells, const struct kube_column *colum
     json_text(cells->w, text);
 }
 
-/* path and fallback: its kind and its name. */
+/* path: its kind; fallback: its name. */
 static void print_event_object(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[320];
@@ -227,7 +229,7 @@ static void print_event_count(struct kube_cells *cells, const struct kube_column
     json_i64(cells->w, count ? count : 1);
 }
 
-/* A bool with a capital letter. */
+/* Prints a bool with a capital letter. */
 static void print_truth(struct kube_cells *cells, const struct kube_column *column)
 {
     const struct json_node *node = json_node_path(cells->object, column->path);
@@ -376,7 +378,7 @@ static const struct kube_column events[] = {
      .print = kube_print_text,
      .path = "metadata.name"},
 };
-/* The same by the names of events.k8s.io. */
+/* The same columns with the field names of events.k8s.io. */
 static const struct kube_column new_events[] = {
     {.name = "Last Seen",
      .print = print_seen,

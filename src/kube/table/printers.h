@@ -7,13 +7,13 @@
 #include "codec/json/writer.h"
 #include "kube/resource/kind.h"
 
-/* One row while it is printed. */
+/* The row that is being printed. */
 struct kube_cells {
-    const struct json_node *object; /* NULL: it could not be read */
+    const struct json_node *object; /* NULL: it could not be parsed */
     struct json_writer *w;
     struct arena arena;
     int64_t now_s;
-    void *summary; /* what a kind's printers have found out together; in the arena */
+    void *summary; /* a result that several printers of a kind share; in the arena */
 };
 
 struct kube_column {
@@ -24,7 +24,7 @@ struct kube_column {
     bool wide; /* only with -o wide */
     /* Writes exactly one value. */
     void (*print)(struct kube_cells *cells, const struct kube_column *column);
-    const char *path; /* for print, as it likes */
+    const char *path; /* parameters of print, which decides their meaning */
     const char *fallback;
 };
 
@@ -34,31 +34,31 @@ struct kube_printer {
     size_t count;
 };
 
-/* Never NULL: the last resort is a name and an age. */
+/* Never NULL: the default has a name and an age. */
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind);
-/* Those of kinds that are neither workloads nor what workloads are given. */
+/* The printers of printers_other.c: kinds that are neither workloads nor used directly by them. */
 const struct kube_printer *kube_printers_other(size_t *ret_count);
 
-/* -- Printers that several have in common; each looks at column->path -- */
+/* -- Printers that several kinds share; each reads column->path -- */
 
-/* A string as it is, or the fallback. */
+/* Prints a string, or the fallback. */
 void kube_print_text(struct kube_cells *cells, const struct kube_column *column);
-/* A whole number; one that is not there is 0, or the fallback. */
+/* Prints an integer; if it is missing, the fallback or 0. */
 void kube_print_int(struct kube_cells *cells, const struct kube_column *column);
-/* How long ago that moment was, as "5d3h". */
+/* Prints the time since then, as "5d3h". */
 void kube_print_age(struct kube_cells *cells, const struct kube_column *column);
-/* How many members or items there are. */
+/* Prints the number of members or items. */
 void kube_print_count(struct kube_cells *cells, const struct kube_column *column);
 
-/* `member` of each item of the array at the path, with commas between; or the fallback. */
+/* Prints `member` of each item of the array at the path, separated by commas; or the fallback. */
 void kube_print_names(struct kube_cells *cells, const struct kube_column *column);
 void kube_print_images(struct kube_cells *cells, const struct kube_column *column);
-/* "a=b,c=d" of an object at the path. */
+/* Prints "a=b,c=d" for an object at the path. */
 void kube_print_labels(struct kube_cells *cells, const struct kube_column *column);
-/* A bool, false when it is not there. */
+/* Prints a bool, false if it is missing. */
 void kube_print_bool(struct kube_cells *cells, const struct kube_column *column);
 
-/* -- Those of one kind -- */
+/* -- Printers for single kinds -- */
 
 void kube_print_pod_ready(struct kube_cells *cells, const struct kube_column *column);
 void kube_print_pod_status(struct kube_cells *cells, const struct kube_column *column);
@@ -66,27 +66,27 @@ void kube_print_pod_restarts(struct kube_cells *cells, const struct kube_column 
 
 /* -- For printers -- */
 
-/* A string without its escapes; empty when there is none. */
+/* A string without escapes; empty if it is missing. */
 struct slice kube_cell_text(struct kube_cells *cells, const struct json_node *node,
                             const char *path);
-/* A whole number; 0 when there is none. */
+/* An integer; 0 if it is missing. */
 int64_t kube_cell_int(const struct json_node *node, const char *path);
 /*
- * Of the items of an array, by the text of their `name`: whether `member` is `text` in the first
- * that is called so. Looking one up takes the same time in an array of any size. NULL: no memory,
- * which the arena knows.
+ * Maps the items of an array by the text of their `name` to whether `member` is `text` in the first
+ * item of that name. A lookup takes constant time for an array of any size. NULL: no memory, which
+ * arena_ran_out reports.
  */
 const struct json_node *kube_cell_map(struct kube_cells *cells, const char *path, const char *name,
                                       const char *member, const char *text);
 bool kube_cell_map_has(const struct json_node *map, struct slice key);
-/* status.conditions has one of that type with status True. */
+/* Whether status.conditions has a condition of that type with status True. */
 bool kube_cell_condition(struct kube_cells *cells, const char *type);
-/* Joins parts; the text is written by kube_joined_write. */
+/* Joins parts; kube_joined_write writes the text. */
 struct kube_joined {
     struct buf text;
     enum status status;
     const char *separator; /* NULL: a comma */
-    unsigned shown_max;    /* of more only the number is told; 0: all are shown */
+    unsigned shown_max;    /* further parts are only counted; 0: no limit */
     uint64_t count;
 };
 void kube_joined_add(struct kube_joined *joined, struct slice part);

@@ -36,7 +36,7 @@ static void print_value(struct kube_cells *cells, const struct kube_column *colu
     json_string(cells->w, text.len ? text : slice_from_text(column->fallback));
 }
 
-/* Texts of an array. */
+/* Prints the texts of an array. */
 static void print_texts(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {0};
@@ -48,7 +48,10 @@ static void print_texts(struct kube_cells *cells, const struct kube_column *colu
     kube_joined_write(&joined, cells, column->fallback);
 }
 
-/* Two texts of the object at the path with something between; the fallback without the first. */
+/*
+ * Prints two texts of the object at the path with a separator; the fallback if the first is
+ * missing.
+ */
 static void print_pair(struct kube_cells *cells, const struct kube_column *column,
                        const char *first, const char *between, const char *second)
 {
@@ -70,7 +73,7 @@ static void print_param_kind(struct kube_cells *cells, const struct kube_column 
     print_pair(cells, column, "apiVersion", "/", "kind");
 }
 
-/* With "(default)" for the one whose annotation, column->fallback, says so. */
+/* Appends "(default)" if the annotation in column->fallback says so. */
 static void print_class_name(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[CELL_BYTES];
@@ -138,7 +141,7 @@ static void add_endpoints(struct kube_cells *cells, const struct json_node *subs
     for (; at; at = at->next, left--) {
         char text[CELL_BYTES];
         int64_t number = 0;
-        if (joined->count >= joined->shown_max) { /* what is not shown is only counted */
+        if (joined->count >= joined->shown_max) { /* further subjects are only counted */
             joined->count += left;
             return;
         }
@@ -230,7 +233,7 @@ static void print_claim(struct kube_cells *cells, const struct kube_column *colu
 
 /* -- Numbers -- */
 
-/* "cpu: 1/2": what is used of what there may be. path: the column is that of limits. */
+/* Prints "cpu: 1/2", used and hard quota. path: not NULL for the column of limits. */
 static void print_quota(struct kube_cells *cells, const struct kube_column *column)
 {
     struct kube_joined joined = {.separator = ", "};
@@ -257,7 +260,7 @@ static void print_quota(struct kube_cells *cells, const struct kube_column *colu
     kube_joined_write(&joined, cells, NULL);
 }
 
-/* The number of an autoscaler's metric, at `where` of its target or of what there is now. */
+/* The number of an autoscaler's metric, in its target or in its current value. */
 static struct slice metric_value(struct kube_cells *cells, const struct json_node *at,
                                  const char *name, struct buf *text)
 {
@@ -352,7 +355,7 @@ static void print_seconds(struct kube_cells *cells, const struct kube_column *co
     json_text(cells->w, text);
 }
 
-/* "statefulset.apps/web" of the owner that controls it. */
+/* Prints "statefulset.apps/web" for the controlling owner. */
 static void print_controller(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[CELL_BYTES] = "<none>";

@@ -1,4 +1,4 @@
-/* What kubectl says of a pod: found from the states of its containers. */
+/* The status of a pod as kubectl prints it, derived from the states of its containers. */
 #include "kube/table/printers.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { REASON_BYTES = 128 };
 
 struct pod_summary {
     int64_t ready, total, restarts;
-    int64_t restarted_s; /* the last time; 0: not known */
+    int64_t restarted_s; /* the last restart; 0: unknown */
     char reason[REASON_BYTES];
 };
 
@@ -37,7 +37,7 @@ static void count_restarts(struct kube_cells *cells, const struct json_node *sta
         pod->restarted_s = at_s;
 }
 
-/* Why it has ended: in its own words, or by number. */
+/* Sets the reason of a termination: its text, or the signal or exit code. */
 static void set_ended(struct kube_cells *cells, const struct json_node *ended, const char *prefix,
                       struct pod_summary *pod)
 {
@@ -50,8 +50,10 @@ static void set_ended(struct kube_cells *cells, const struct json_node *ended, c
                  (long long)(signal ? signal : kube_cell_int(ended, "exitCode")));
 }
 
-/* True: this init container is not done, and the pod waits for it. A sidecar goes on beside the
- * others. */
+/*
+ * True: this init container has not finished, and the pod waits for it. A sidecar runs beside the
+ * others.
+ */
 static bool read_init(struct kube_cells *cells, const struct json_node *status, size_t index,
                       bool sidecar, struct pod_summary *pod)
 {
@@ -93,7 +95,7 @@ static bool read_inits(struct kube_cells *cells, struct pod_summary *pod,
     return false;
 }
 
-/* From the last to the first: the first has the last word. */
+/* Reads from the last to the first, so that the first container takes precedence. */
 static void read_containers(struct kube_cells *cells, struct pod_summary *pod)
 {
     bool running = false;
@@ -174,7 +176,7 @@ static void summarize(struct kube_cells *cells, struct pod_summary *pod)
     set_deleted(cells, phase, pod);
 }
 
-/* Once for the three cells that need it. */
+/* Computed once for the three cells that need it. */
 static const struct pod_summary *summary_of(struct kube_cells *cells)
 {
     static const struct pod_summary none = {0};

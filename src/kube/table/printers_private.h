@@ -1,5 +1,7 @@
-/* How the tables of columns are written (printers.c, printers_other.c): each line is one column of
- * kubectl's. */
+/*
+ * Macros for the tables of columns (printers.c, printers_other.c): each line is one column of
+ * kubectl.
+ */
 #ifndef VIGIL_KUBE_TABLE_PRINTERS_PRIVATE_H
 #define VIGIL_KUBE_TABLE_PRINTERS_PRIVATE_H
 
@@ -32,7 +34,7 @@
         .description = "Name must be unique within a namespace."                            \
     }
 #define AGE CELL("Age", kube_print_age, "metadata.creationTimestamp")
-/* When it was made, which kubectl shows as it is. */
+/* The creation time, which kubectl prints unchanged. */
 #define CREATED_AT                                                      \
     {                                                                   \
         .name = "Created At", .type = "date", .print = kube_print_text, \

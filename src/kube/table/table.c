@@ -6,7 +6,7 @@
 #include "kube/table/custom_table.h"
 #include "kube/table/printers.h"
 
-/* Taking an object apart needs memory in proportion to its bytes. */
+/* The memory for the tree is proportional to the object's size. */
 enum { TREE_BYTES_MIN = 1 << 20, TREE_BYTES_PER_BYTE = 64, FIRST_BYTES = 16 * 1024 };
 
 static void write_column(struct json_writer *w, const struct kube_column *column)
@@ -66,7 +66,7 @@ enum status kube_table_cells(const struct kube_kind *kind, struct slice json, in
     if (custom)
         kube_custom_cells(custom, &cells);
     json_end_array(&w);
-    /* A cell that is empty for want of memory is no answer. */
+    /* Without memory, a cell may be wrongly empty, so the whole row fails. */
     bool ran_out = arena_ran_out(&cells.arena);
     arena_fini(&cells.arena);
     return ran_out ? ST_NOMEM : json_writer_finish(&w);

@@ -22,7 +22,7 @@ static void assert_cells(const char *group, const char *plural, const char *json
     buf_fini(&text);
 }
 
-static void durations_are_written_as_kubectl_does(void **state)
+static void durations_are_written_as_in_kubectl(void **state)
 {
     (void)state;
     static const struct {
@@ -43,7 +43,7 @@ static void durations_are_written_as_kubectl_does(void **state)
     }
 }
 
-static void moments_are_read(void **state)
+static void times_are_parsed(void **state)
 {
     (void)state;
     int64_t at_s;
@@ -62,7 +62,7 @@ static void moments_are_read(void **state)
     assert_false(kube_time_parse(SLICE_EMPTY, &at_s));
 }
 
-static void pods_are_summed_up_from_their_containers(void **state)
+static void pod_status_is_derived_from_containers(void **state)
 {
     (void)state;
     static const char meta[] = "{\"metadata\":{\"name\":\"p\"},";
@@ -97,8 +97,11 @@ static void pods_are_summed_up_from_their_containers(void **state)
     }
 }
 
-/* As kubectl 1.36 prints them on a real kube-apiserver (tests/kube/same_kubectl_test.py). */
-static void lists_in_cells_are_cut_and_counted(void **state)
+/*
+ * The texts are those that kubectl 1.36 prints with a real kube-apiserver
+ * (tests/kube/same_kubectl_test.py).
+ */
+static void long_lists_in_cells_are_cut_and_counted(void **state)
 {
     (void)state;
     assert_cells(
@@ -128,7 +131,7 @@ static void lists_in_cells_are_cut_and_counted(void **state)
                  "[\"p\",\"N/A\",\"3\",0,\"<unknown>\"]");
 }
 
-static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void **state)
+static void malformed_objects_are_printed(void **state)
 {
     (void)state;
     static const char *const odd[] = {
@@ -157,8 +160,8 @@ static void objects_that_are_not_as_they_should_be_are_printed_all_the_same(void
 
 enum { LARGE_ITEMS = 1000000 };
 
-/* More than 64 MiB when it is taken apart. */
-static void a_large_object_has_its_cells(void **state)
+/* The tree of this object takes more than 64 MiB. */
+static void cells_of_a_large_object_are_printed(void **state)
 {
     (void)state;
     struct buf json = {0}, text = {0};
@@ -177,12 +180,12 @@ static void a_large_object_has_its_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_written_as_kubectl_does),
-        cmocka_unit_test(moments_are_read),
-        cmocka_unit_test(pods_are_summed_up_from_their_containers),
-        cmocka_unit_test(lists_in_cells_are_cut_and_counted),
-        cmocka_unit_test(a_large_object_has_its_cells),
-        cmocka_unit_test(objects_that_are_not_as_they_should_be_are_printed_all_the_same),
+        cmocka_unit_test(durations_are_written_as_in_kubectl),
+        cmocka_unit_test(times_are_parsed),
+        cmocka_unit_test(pod_status_is_derived_from_containers),
+        cmocka_unit_test(long_lists_in_cells_are_cut_and_counted),
+        cmocka_unit_test(cells_of_a_large_object_are_printed),
+        cmocka_unit_test(malformed_objects_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

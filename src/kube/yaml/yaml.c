@@ -10,8 +10,8 @@ struct anchor {
 };
 
 struct yaml_level {
-    struct json_node *node; /* an array or object under construction */
-    bool flow;              /* it stands in brackets */
+    struct json_node *node; /* the array or object under construction */
+    bool flow;              /* written in brackets */
     struct slice key;       /* of the next value */
     bool has_key;
 };
@@ -52,7 +52,7 @@ static const char *const trues[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
 static const char *const falses[] = {"false", "False", "FALSE", "no", "No", "NO",
                                      "off",   "Off",   "OFF",   "n",  "N"};
 
-/* Without its underscores, as a C text; false: too long for a number. */
+/* Copies the text without underscores to a C string; false: too long for a number. */
 static bool plain_digits(struct slice text, char to[64])
 {
     size_t len = 0;
@@ -67,7 +67,7 @@ static bool plain_digits(struct slice text, char to[64])
     return len;
 }
 
-/* "0x1f", "0b11", "0o17" and the old "017"; decimal else. */
+/* Parses "0x1f", "0b11", "0o17" and the old "017"; otherwise decimal. */
 static bool parse_int(const char *digits, int64_t *ret_value)
 {
     bool negative = *digits == '-';
@@ -169,7 +169,7 @@ static struct slice event_text(const yaml_event_t *event)
 
 /* -- Building -- */
 
-/* What "<<" brings does not replace what is there. */
+/* Merged members ("<<") do not replace existing ones. */
 static enum status merge(struct yaml_reader *r, struct json_node *to, const struct json_node *from)
 {
     if (from->type != JSON_TYPE_OBJECT)
@@ -248,7 +248,10 @@ static enum status open_level(struct yaml_reader *r, enum json_type type, const 
     return ST_OK;
 }
 
-/* Only now it becomes part of what it is in, so that heights are known from below. */
+/*
+ * A node is added to its parent only when it is complete, so that depths are computed from the
+ * leaves up.
+ */
 static enum status close_level(struct yaml_reader *r)
 {
     struct json_node *node = r->levels[--r->depth].node;
@@ -324,8 +327,11 @@ static enum status take_event(struct yaml_reader *r)
     }
 }
 
-/* Lines as go-yaml counts them, which names none for the first. */
-static enum status parser_fault(struct yaml_reader *r)
+/*
+ * Reports libyaml's error. Lines are counted as in go-yaml, which omits the number of the first
+ * line.
+ */
+static enum status parser_error(struct yaml_reader *r)
 {
     const char *why = r->parser.problem ? r->parser.problem : "cannot be read";
     size_t line = r->parser.problem_mark.line;
@@ -340,7 +346,7 @@ static enum status read_document(struct yaml_reader *r)
     for (;;) {
         yaml_event_delete(&r->event);
         if (!yaml_parser_parse(&r->parser, &r->event)) {
-            return parser_fault(r);
+            return parser_error(r);
         }
         if (r->event.type == YAML_DOCUMENT_END_EVENT || r->event.type == YAML_STREAM_END_EVENT)
             return ST_OK;
@@ -348,14 +354,17 @@ static enum status read_document(struct yaml_reader *r)
     }
 }
 
-/* Behind a line break as libyaml knows them, by their last bytes. */
+/*
+ * Whether a line begins at `at`: line breaks as libyaml defines them, recognized by their last
+ * bytes.
+ */
 static bool begins_line(struct slice text, const uint8_t *at)
 {
     static const uint8_t breaks[] = {'\n', '\r', 0x85, 0xa8, 0xa9};
     return at == text.ptr || memchr(breaks, at[-1], sizeof(breaks));
 }
 
-/* Directives come before anything else is known: they are counted before libyaml reads any. */
+/* Counts %TAG directives before libyaml reads any of them. */
 static enum status check_directives(struct slice text, struct error *error)
 {
     static const char tag[] = "%TAG";
@@ -392,7 +401,7 @@ enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_n
     r->error = error;
     if (!yaml_parser_initialize(&r->parser))
         return ST_NOMEM;
-    /* It asserts that there are bytes, even if they are none. */
+    /* libyaml asserts that the pointer is not NULL, even if the text is empty. */
     yaml_parser_set_input_string(&r->parser, text.len ? text.ptr : (const uint8_t *)"", text.len);
     yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
     enum status status = read_document(r);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* What it becomes as JSON, or "!" and what is wrong. */
+/* expected: the JSON, or "!" followed by the error. */
 static void assert_becomes(const char *text, const char *expected)
 {
     struct arena arena;
@@ -30,7 +30,7 @@ static void assert_becomes(const char *text, const char *expected)
     arena_fini(&arena);
 }
 
-static void scalars_are_what_yaml_1_1_says(void **state)
+static void scalars_have_the_types_of_yaml_1_1(void **state)
 {
     (void)state;
     assert_becomes("[yes, No, on, OFF, true, y]", "[true,false,true,false,true,true]");
@@ -42,7 +42,7 @@ static void scalars_are_what_yaml_1_1_says(void **state)
     assert_becomes("2026-01-01T00:00:00Z", "\"2026-01-01T00:00:00Z\"");
 }
 
-static void nothing_is_null(void **state)
+static void empty_values_are_null(void **state)
 {
     (void)state;
     struct arena arena;
@@ -78,7 +78,7 @@ static void anchors_are_copied_and_merged(void **state)
                    "!yaml: line 1: map merge requires map or sequence of maps as the value");
 }
 
-static void bombs_do_not_go_off(void **state)
+static void alias_bombs_are_refused(void **state)
 {
     (void)state;
     char deep[2 * JSON_TREE_DEPTH_MAX + 8];
@@ -99,7 +99,7 @@ static void bombs_do_not_go_off(void **state)
     buf_fini(&many);
 }
 
-/* What libyaml does in quadratic time is bounded before it gets to do it. */
+/* The limits apply before libyaml's quadratic algorithms run. */
 static void many_directives_and_brackets_are_refused(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void many_directives_and_brackets_are_refused(void **state)
     buf_fini(&good);
 }
 
-static void a_byte_order_mark_is_passed_over(void **state)
+static void a_byte_order_mark_is_skipped(void **state)
 {
     (void)state;
     assert_becomes("\xef\xbb\xbf%YAML 1.1\n---\na: 1\nb: 2\n", "{\"a\":1,\"b\":2}");
@@ -137,7 +137,7 @@ static void a_byte_order_mark_is_passed_over(void **state)
                    "!yaml: invalid leading UTF-8 octet");
 }
 
-/* JSON as YAML, and that as JSON again. */
+/* Writes JSON as YAML, and reads that as JSON again. */
 static void assert_written(const char *json, const char *expected)
 {
     struct arena arena;
@@ -155,7 +155,7 @@ static void assert_written(const char *json, const char *expected)
     arena_fini(&arena);
 }
 
-static void trees_are_written_so_that_they_are_read_the_same(void **state)
+static void written_trees_are_read_back_unchanged(void **state)
 {
     (void)state;
     assert_written(
@@ -173,7 +173,7 @@ static void trees_are_written_so_that_they_are_read_the_same(void **state)
                    "- \"\\u2028\\u2029\\ufeff\\uffff\xef\xbf\xaf\"\n");
 }
 
-static void long_keys_are_marked_as_keys(void **state)
+static void long_keys_are_written_with_a_question_mark(void **state)
 {
     (void)state;
     char json[8192], yaml[8192];
@@ -188,8 +188,8 @@ static void long_keys_are_marked_as_keys(void **state)
     assert_written(json, yaml);
 }
 
-/* A list in 250 others: each of its items stands behind 500 blanks. */
-static void what_would_be_blanks_mostly_is_not_written(void **state)
+/* A list within 250 others: each of its items is indented by 500 spaces. */
+static void trees_with_too_much_indentation_are_refused(void **state)
 {
     enum { LEVELS = 250, ITEMS = 40000 };
     (void)state;
@@ -216,16 +216,16 @@ static void what_would_be_blanks_mostly_is_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars_are_what_yaml_1_1_says),
-        cmocka_unit_test(nothing_is_null),
+        cmocka_unit_test(scalars_have_the_types_of_yaml_1_1),
+        cmocka_unit_test(empty_values_are_null),
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
-        cmocka_unit_test(bombs_do_not_go_off),
+        cmocka_unit_test(alias_bombs_are_refused),
         cmocka_unit_test(many_directives_and_brackets_are_refused),
-        cmocka_unit_test(a_byte_order_mark_is_passed_over),
-        cmocka_unit_test(trees_are_written_so_that_they_are_read_the_same),
-        cmocka_unit_test(long_keys_are_marked_as_keys),
-        cmocka_unit_test(what_would_be_blanks_mostly_is_not_written),
+        cmocka_unit_test(a_byte_order_mark_is_skipped),
+        cmocka_unit_test(written_trees_are_read_back_unchanged),
+        cmocka_unit_test(long_keys_are_written_with_a_question_mark),
+        cmocka_unit_test(trees_with_too_much_indentation_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

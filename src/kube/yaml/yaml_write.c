@@ -13,7 +13,7 @@ static bool is_plain_byte(uint8_t c)
            (c && strchr("_-./", c));
 }
 
-/* Read as anything but a text by somebody. */
+/* A word that some YAML readers take for another type. */
 static bool is_word(struct slice text)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on",
@@ -25,7 +25,7 @@ static bool is_word(struct slice text)
     return false;
 }
 
-/* Begins with a letter or a slash: so it is no number, date or mark of YAML's. */
+/* Begins with a letter or a slash, and so is not a number, a date or a YAML indicator. */
 static bool is_plain(struct slice text)
 {
     if (is_word(text) || !(text.ptr[0] == '/' || (text.ptr[0] | 0x20) >= 'a'))
@@ -36,8 +36,10 @@ static bool is_plain(struct slice text)
     return true;
 }
 
-/* A character that stands in JSON as it is and must not in YAML: a reader would refuse it, or fold
- * it as the end of a line. Returns how many bytes it has; 0: it is none. */
+/*
+ * Whether a character that JSON allows unescaped must be escaped in YAML, because readers would
+ * refuse it or take it for a line break. Returns its length in bytes, or 0.
+ */
 static size_t special_at(struct slice text, size_t at, unsigned *ret_rune)
 {
     const uint8_t *c = text.ptr + at;
@@ -121,7 +123,7 @@ static enum status append_scalar(struct arena *arena, const struct json_node *no
 /* -- Structure -- */
 
 struct writing {
-    struct arena *arena; /* for texts without their escapes */
+    struct arena *arena; /* for unescaped texts */
     struct buf *to;
 };
 
@@ -148,7 +150,10 @@ static int by_key(const void *a, const void *b)
                          (*(const struct json_node *const *)b)->key);
 }
 
-/* Readers take a key for one only in the first kilobyte of a line; go-yaml is more careful. */
+/*
+ * YAML readers recognize a simple key only in the first kilobyte of a line; go-yaml uses a smaller
+ * limit.
+ */
 enum { SHORT_KEY_BYTES_MAX = 128 };
 
 static enum status append_long_key(struct writing *y, struct slice key, unsigned depth)
@@ -168,7 +173,7 @@ static enum status append_member(struct writing *y, const struct json_node *memb
         TRY(append_text(member->key, y->to));
     if (is_block(member) && !is_long) {
         TRY(buf_append_text(y->to, ":\n"));
-        /* A list stands as far in as its key. */
+        /* A list is not indented relative to its key. */
         bool list = member->type == JSON_TYPE_ARRAY;
         return append_block(y, member, list ? depth : depth + 1, false);
     }
@@ -205,7 +210,7 @@ static enum status append_object(struct writing *y, const struct json_node *node
     return status;
 }
 
-/* in_line: its first line has been begun. */
+/* in_line: the first line of the node has begun already. */
 static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
                                 bool in_line)
 {

@@ -3,7 +3,7 @@
  * text has a match anywhere. A pattern is compiled to a program whose threads run in parallel over
  * the text, so that the time is at most the program's length for each character, for any pattern.
  *
- * Not supported: classes of Unicode properties (\\p{L}). Case-insensitive matching knows only
+ * Not supported: classes of Unicode properties (\p{L}). Case-insensitive matching knows only
  * ASCII.
  * Limits: REGEX_INSTRUCTIONS_MAX after repeats are expanded; 1000 repetitions, as in Go;
  * REGEX_BYTES_MAX bytes of pattern, each of which is examined a constant number of times. A program
