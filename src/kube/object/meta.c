@@ -3,7 +3,6 @@
 #include "kube/object/kind_rules.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* The members of metadata that are stored, in the order in which they are written. */
 static const char *const order[] = {
@@ -93,14 +92,6 @@ static bool take_from(const struct kube_meta *meta, struct json_node *object,
 }
 
 #define metadata_of(object) json_node_named(object, "metadata")
-
-void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES])
-{
-    time_t at = (time_t)seconds;
-    struct tm tm;
-    gmtime_r(&at, &tm);
-    strftime(to, KUBE_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
-}
 
 bool kube_meta_is_deleting(const struct json_node *object)
 {

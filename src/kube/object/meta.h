@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "codec/json/tree.h"
 #include "kube/resource/kind.h"
+#include "kube/schema/time.h"
 #include "kube/status/status.h"
 
 /*
@@ -122,10 +123,6 @@ bool kube_meta_array(const struct kube_meta *meta, struct json_node *parent, con
 
 /* The type in the words of Go's decoder: "array". */
 const char *kube_json_type(const struct json_node *node);
-
-enum { KUBE_TIME_BYTES = 32 };
-/* "2026-11-15T06:15:00Z" */
-void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES]);
 
 /*
  * Used by meta.c, defined in meta_check.c: validates labels, annotations, names, finalizers and

@@ -1,6 +1,7 @@
 #include "kube/schema/time.h"
 
 #include <stdio.h>
+#include <time.h>
 
 enum { SECONDS_PER_DAY = 86400, DAYS_PER_400_YEARS = 146097, DAYS_TO_1970 = 719468 };
 
@@ -48,6 +49,14 @@ bool kube_time_write(int64_t seconds, int32_t nanos, bool micro, char text[KUBE_
     assert(len < KUBE_TIME_BYTES);
     memcpy(text, line, (size_t)len + 1);
     return true;
+}
+
+void kube_time_text(int64_t seconds, char to[KUBE_TIME_BYTES])
+{
+    time_t at = (time_t)seconds;
+    struct tm tm;
+    gmtime_r(&at, &tm);
+    strftime(to, KUBE_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
 /* -- Reading -- */

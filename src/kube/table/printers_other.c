@@ -260,7 +260,7 @@ static void print_quota(struct kube_cells *cells, const struct kube_column *colu
     kube_joined_write(&joined, cells, NULL);
 }
 
-/* The number of an autoscaler's metric, in its target or in its current value. */
+/* The value of an autoscaler's metric as text; utilization is a percentage. */
 static struct slice metric_value(struct kube_cells *cells, const struct json_node *at,
                                  const char *name, struct buf *text)
 {
