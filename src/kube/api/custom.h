@@ -1,6 +1,6 @@
 /*
  * Objects whose kind is a custom resource: what is done with them besides what is done with all.
- * For every other kind each of these does nothing and returns true, but that twins
+ * For every other kind each of these does nothing and returns true, but that converted kinds
  * (kube/object/conversion.h) are stored and shown here, too. False: call->status says why.
  */
 #ifndef VIGIL_KUBE_API_CUSTOM_H

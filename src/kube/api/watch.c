@@ -253,7 +253,7 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     return send_out(w, &out, dst, room, ret_len);
 }
 
-/* Custom resources and twins may be shown in another way than they are stored. */
+/* Custom resources and converted kinds may be shown in another way than they are stored. */
 static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
                          int64_t revision)
 {

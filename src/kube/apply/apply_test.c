@@ -151,7 +151,7 @@ static void reported_conflicts_are_limited(void **state)
     struct fixture *f = *state;
     struct buf text = {0};
     struct kube_status status = {0};
-    enum { FIELDS = APPLY_CONFLICTS_TOLD_MAX + 7 };
+    enum { FIELDS = APPLY_CONFLICTS_LISTED_MAX + 7 };
     assert_int_equal(buf_append_text(&text, "{"), ST_OK);
     for (size_t i = 0; i < FIELDS; i++)
         assert_int_equal(buf_append_format(&text, "%s\"f:%zu\":{}", i ? "," : "", i), ST_OK);
@@ -163,7 +163,7 @@ static void reported_conflicts_are_limited(void **state)
     size_t lines = 0;
     for (size_t i = 0; i < status.long_message.len; i++)
         lines += status.long_message.ptr[i] == '\n';
-    assert_int_equal(lines, APPLY_CONFLICTS_TOLD_MAX);
+    assert_int_equal(lines, APPLY_CONFLICTS_LISTED_MAX);
     assert_true(slice_has_prefix(status.long_message,
                                  SLICE_LITERAL("Apply failed with 1007 conflicts: conflicts with "
                                                "\"m\":\n- .0\n- .1\n")));

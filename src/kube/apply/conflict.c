@@ -37,7 +37,7 @@ struct conflict_writer {
     struct slice manager; /* `"a" using v1` */
     bool alone;           /* the only conflicting field */
     struct kube_field_error *first, *last;
-    size_t told;
+    size_t listed;
 };
 
 static enum status describe(const struct field_manager *manager, struct arena *arena,
@@ -58,7 +58,7 @@ static enum status write_field(struct conflict_writer *t)
 {
     AUTO(buf_fini) struct buf text = {0};
     struct kube_field_error *fault;
-    if (t->told++ >= APPLY_CONFLICTS_TOLD_MAX)
+    if (t->listed++ >= APPLY_CONFLICTS_LISTED_MAX)
         return ST_OK;
     if (!t->alone)
         TRY(buf_append_text(&t->message, "\n- "));
@@ -116,13 +116,13 @@ bool kube_fail_apply_conflict(struct kube_status *status, struct arena *arena,
 {
     struct conflict_writer t = {.arena = arena};
     struct slice message;
-    enum status told = write_all(&t, conflicts);
-    if (told == ST_OK)
-        told = arena_dup(arena, buf_slice(&t.message), &message);
+    enum status written = write_all(&t, conflicts);
+    if (written == ST_OK)
+        written = arena_dup(arena, buf_slice(&t.message), &message);
     buf_fini(&t.message);
     buf_fini(&t.path);
-    if (told != ST_OK)
-        return kube_fail_engine(status, told);
+    if (written != ST_OK)
+        return kube_fail_engine(status, written);
     status->reason = KUBE_CONFLICT;
     status->long_message = message;
     status->errors = t.first;

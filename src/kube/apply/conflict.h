@@ -6,7 +6,7 @@
 #include "kube/status/status.h"
 
 /* Number of fields that are listed; for more, the message has only the count. */
-enum { APPLY_CONFLICTS_TOLD_MAX = 1000 };
+enum { APPLY_CONFLICTS_LISTED_MAX = 1000 };
 
 /* Removes the fields in `allowed` from the conflicts. ST_NOMEM. */
 MUST_CHECK

@@ -257,17 +257,17 @@ static bool has_bucket(const struct managed *managed, struct slice api_version)
 static enum status into_bucket(struct managed *managed, struct managed_entry *old)
 {
     struct field_manager manager = {.name = BUCKET, .api_version = old->manager.api_version};
-    struct managed_entry taken = *old, *bucket;
+    struct managed_entry merged = *old, *bucket;
     struct slice id;
     const struct field_set *set;
     TRY(managed_id(managed->arena, &manager, &id));
     bucket = managed_find(managed, id);
-    TRY(field_set_combine(managed->arena, FIELD_UNION, taken.set, bucket ? bucket->set : NULL,
+    TRY(field_set_combine(managed->arena, FIELD_UNION, merged.set, bucket ? bucket->set : NULL,
                           &set));
-    managed_drop(managed, managed_find(managed, taken.id));
+    managed_drop(managed, managed_find(managed, merged.id));
     TRY(managed_set(managed, &manager, set, &bucket));
     if (bucket)
-        bucket->time = taken.time;
+        bucket->time = merged.time;
     return ST_OK;
 }
 

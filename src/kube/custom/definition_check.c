@@ -36,7 +36,7 @@ static bool is_label(struct slice text, bool any_case)
     return text.ptr[text.len - 1] != '-';
 }
 
-static const char *label_fault(struct slice text)
+static const char *label_error(struct slice text)
 {
     return text.len > 63 ? "must be no more than 63 characters" : LABEL_RULE;
 }
@@ -50,7 +50,7 @@ static void check_label(struct definition_check *c, const char *child, const str
         return;
     snprintf(why, sizeof(why), "%s%s",
              any_case ? "may have mixed case, but should otherwise match: " : "",
-             label_fault(text));
+             label_error(text));
     check_invalid(c, child, node, why);
 }
 
@@ -273,7 +273,7 @@ static void check_version(struct definition_check *c, const struct json_node *ve
     const struct json_node *name = json_node_named(version, "name");
     struct slice text = text_of(c, name);
     if (!is_label(text, false))
-        check_invalid(c, "name", name, label_fault(text));
+        check_invalid(c, "name", name, label_error(text));
     check_parts(c, versions, version, false, warning);
     check_leave(c, before);
 }
@@ -331,7 +331,7 @@ static void check_versions(struct definition_check *c, const struct json_node *v
     const struct json_node *first =
         versions->first ? json_node_named(versions->first, "name") : NULL;
     if (first && text_of(c, first).len && !is_label(text_of(c, first), false))
-        check_invalid(c, "version", first, label_fault(text_of(c, first)));
+        check_invalid(c, "version", first, label_error(text_of(c, first)));
 }
 
 static const struct json_node *stored_version(const struct json_node *spec)

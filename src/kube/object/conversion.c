@@ -20,7 +20,7 @@ static bool is_array(const struct json_node *node)
 }
 
 /* Removes and returns a member; NULL if there is none. */
-static struct json_node *take_out(struct json_node *object, const char *key)
+static struct json_node *detach(struct json_node *object, const char *key)
 {
     struct json_node *member = json_node_named(object, key);
     if (member)
@@ -47,18 +47,18 @@ static const struct renamed_field event_names[] = {
 static enum status rename_member(struct arena *arena, struct json_node *object, const char *from,
                                  const char *to)
 {
-    struct json_node *member = take_out(object, from);
+    struct json_node *member = detach(object, from);
     return member ? json_node_set(arena, object, slice_from_text(to), member) : ST_OK;
 }
 
-static enum status event_show(struct arena *arena, struct json_node *object)
+static enum status event_from_stored(struct arena *arena, struct json_node *object)
 {
     for (size_t i = 0; i < COUNT_OF(event_names); i++)
         TRY(rename_member(arena, object, event_names[i].stored, event_names[i].shown));
     return ST_OK;
 }
 
-static enum status event_store(struct arena *arena, struct json_node *object)
+static enum status event_to_stored(struct arena *arena, struct json_node *object)
 {
     for (size_t i = 0; i < COUNT_OF(event_names); i++)
         TRY(rename_member(arena, object, event_names[i].shown, event_names[i].stored));
@@ -80,16 +80,16 @@ static const struct kept scaler_parts[] = {
 };
 
 /* CPU utilization is the only metric for which version 1 has a field. */
-struct processor {
+struct cpu_metric {
     const char *in, *metrics, *target, *field;
 };
 
-static const struct processor processors[] = {
+static const struct cpu_metric cpu_metrics[] = {
     {"spec", "metrics", "target", "targetCPUUtilizationPercentage"},
     {"status", "currentMetrics", "current", "currentCPUUtilizationPercentage"},
 };
 
-static struct json_node *find_processor(struct json_node *metrics, const char *target)
+static struct json_node *find_cpu_metric(struct json_node *metrics, const char *target)
 {
     struct json_node *item = is_array(metrics) ? json_node_first(metrics) : NULL;
     for (; item; item = json_node_next(item)) {
@@ -103,24 +103,24 @@ static struct json_node *find_processor(struct json_node *metrics, const char *t
     return NULL;
 }
 
-static enum status processor_show(struct arena *arena, struct json_node *object,
-                                  const struct processor *processor)
+static enum status cpu_from_stored(struct arena *arena, struct json_node *object,
+                                   const struct cpu_metric *cpu)
 {
-    struct json_node *part = json_node_named(object, processor->in);
-    struct json_node *metrics = json_node_named(part, processor->metrics);
-    struct json_node *item = find_processor(metrics, processor->target);
+    struct json_node *part = json_node_named(object, cpu->in);
+    struct json_node *metrics = json_node_named(part, cpu->metrics);
+    struct json_node *item = find_cpu_metric(metrics, cpu->target);
     if (!item)
         return ST_OK;
-    struct json_node *value = json_node_named(json_node_named(item, "resource"), processor->target);
-    struct json_node *percentage = take_out(value, "averageUtilization");
+    struct json_node *value = json_node_named(json_node_named(item, "resource"), cpu->target);
+    struct json_node *percentage = detach(value, "averageUtilization");
     json_node_remove(metrics, item);
     if (!metrics->first)
         json_node_remove(part, metrics);
-    return json_node_set(arena, part, slice_from_text(processor->field), percentage);
+    return json_node_set(arena, part, slice_from_text(cpu->field), percentage);
 }
 
 /* {"type":"Resource","resource":{"name":"cpu",target:{"averageUtilization":80}}} */
-static enum status make_metric(struct arena *arena, const struct processor *processor,
+static enum status make_metric(struct arena *arena, const struct cpu_metric *cpu,
                                struct json_node *percentage, struct json_node **ret_item)
 {
     struct json_node *item = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -128,43 +128,44 @@ static enum status make_metric(struct arena *arena, const struct processor *proc
     struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
     if (!item || !resource || !value)
         return ST_NOMEM;
-    if (strcmp(processor->target, "target") == 0)
+    if (strcmp(cpu->target, "target") == 0)
         TRY(set_text(arena, value, "type", SLICE_LITERAL("Utilization")));
     TRY(json_node_set(arena, value, SLICE_LITERAL("averageUtilization"), percentage));
     TRY(set_text(arena, resource, "name", SLICE_LITERAL("cpu")));
-    TRY(json_node_set(arena, resource, slice_from_text(processor->target), value));
+    TRY(json_node_set(arena, resource, slice_from_text(cpu->target), value));
     TRY(set_text(arena, item, "type", SLICE_LITERAL("Resource")));
     TRY(json_node_set(arena, item, SLICE_LITERAL("resource"), resource));
     *ret_item = item;
     return ST_OK;
 }
 
-static enum status processor_store(struct arena *arena, struct json_node *object,
-                                   const struct processor *processor)
+static enum status cpu_to_stored(struct arena *arena, struct json_node *object,
+                                 const struct cpu_metric *cpu)
 {
-    struct json_node *part = json_node_named(object, processor->in);
-    struct json_node *percentage = is_object(part) ? take_out(part, processor->field) : NULL;
-    struct json_node *metrics = json_node_named(part, processor->metrics), *item;
+    struct json_node *part = json_node_named(object, cpu->in);
+    struct json_node *percentage = is_object(part) ? detach(part, cpu->field) : NULL;
+    struct json_node *metrics = json_node_named(part, cpu->metrics), *item;
     if (!percentage || percentage->type == JSON_TYPE_NULL)
         return ST_OK;
-    TRY(make_metric(arena, processor, percentage, &item));
+    TRY(make_metric(arena, cpu, percentage, &item));
     if (!is_array(metrics)) {
         metrics = json_node_new(arena, JSON_TYPE_ARRAY);
         if (!metrics)
             return ST_NOMEM;
-        TRY(json_node_set(arena, part, slice_from_text(processor->metrics), metrics));
+        TRY(json_node_set(arena, part, slice_from_text(cpu->metrics), metrics));
     }
     return json_node_insert(metrics, NULL, item);
 }
 
-static enum status part_show(struct arena *arena, struct json_node *object, const struct kept *kept)
+static enum status part_from_stored(struct arena *arena, struct json_node *object,
+                                    const struct kept *kept)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
     struct json_node *part = json_node_named(object, kept->in);
     if (!is_object(metadata) || !is_object(part) || !json_node_named(part, kept->field))
         return ST_OK;
     AUTO(buf_fini) struct buf text = {0};
-    TRY(json_tree_write(take_out(part, kept->field), &text));
+    TRY(json_tree_write(detach(part, kept->field), &text));
     struct json_node *annotations = json_node_named(metadata, "annotations");
     if (!is_object(annotations)) {
         annotations = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -175,8 +176,8 @@ static enum status part_show(struct arena *arena, struct json_node *object, cons
     return set_text(arena, annotations, kept->annotation, buf_slice(&text));
 }
 
-static enum status part_store(struct arena *arena, struct json_node *object,
-                              const struct kept *kept)
+static enum status part_to_stored(struct arena *arena, struct json_node *object,
+                                  const struct kept *kept)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
     struct json_node *annotations = json_node_named(metadata, "annotations");
@@ -198,74 +199,74 @@ static enum status part_store(struct arena *arena, struct json_node *object,
     return json_node_set(arena, part, slice_from_text(kept->field), value);
 }
 
-static enum status scaler_show(struct arena *arena, struct json_node *object)
+static enum status scaler_from_stored(struct arena *arena, struct json_node *object)
 {
-    for (size_t i = 0; i < COUNT_OF(processors); i++)
-        TRY(processor_show(arena, object, &processors[i]));
+    for (size_t i = 0; i < COUNT_OF(cpu_metrics); i++)
+        TRY(cpu_from_stored(arena, object, &cpu_metrics[i]));
     for (size_t i = 0; i < COUNT_OF(scaler_parts); i++)
-        TRY(part_show(arena, object, &scaler_parts[i]));
+        TRY(part_from_stored(arena, object, &scaler_parts[i]));
     return ST_OK;
 }
 
-static enum status scaler_store(struct arena *arena, struct json_node *object)
+static enum status scaler_to_stored(struct arena *arena, struct json_node *object)
 {
     for (size_t i = 0; i < COUNT_OF(scaler_parts); i++)
-        TRY(part_store(arena, object, &scaler_parts[i]));
-    for (size_t i = 0; i < COUNT_OF(processors); i++)
-        TRY(processor_store(arena, object, &processors[i]));
+        TRY(part_to_stored(arena, object, &scaler_parts[i]));
+    for (size_t i = 0; i < COUNT_OF(cpu_metrics); i++)
+        TRY(cpu_to_stored(arena, object, &cpu_metrics[i]));
     return ST_OK;
 }
 
 /* -- Both kinds -- */
 
-struct twin {
+struct conversion {
     const char *group, *shown, *stored; /* apiVersions */
-    enum status (*show)(struct arena *arena, struct json_node *object);
-    enum status (*store)(struct arena *arena, struct json_node *object);
+    enum status (*from_stored)(struct arena *arena, struct json_node *object);
+    enum status (*to_stored)(struct arena *arena, struct json_node *object);
 };
 
-static const struct twin twins[] = {
-    {"events.k8s.io", "events.k8s.io/v1", "v1", event_show, event_store},
-    {"autoscaling", "autoscaling/v1", "autoscaling/v2", scaler_show, scaler_store},
+static const struct conversion conversions[] = {
+    {"events.k8s.io", "events.k8s.io/v1", "v1", event_from_stored, event_to_stored},
+    {"autoscaling", "autoscaling/v1", "autoscaling/v2", scaler_from_stored, scaler_to_stored},
 };
 
-static const struct twin *twin_of(const struct kube_kind *kind)
+static const struct conversion *conversion_of(const struct kube_kind *kind)
 {
     size_t i = 0;
     assert(kind->flags & KUBE_STORED_CONVERTED);
-    while (i + 1 < COUNT_OF(twins) && strcmp(twins[i].group, kind->group) != 0)
+    while (i + 1 < COUNT_OF(conversions) && strcmp(conversions[i].group, kind->group) != 0)
         i++;
-    return &twins[i];
+    return &conversions[i];
 }
 
 /*
  * Requests to a converted kind may carry objects of other kinds (a Scale, delete options), which
  * are not converted.
  */
-static bool is_its_own(const struct kube_kind *kind, struct json_node *object)
+static bool is_own_kind(const struct kube_kind *kind, struct json_node *object)
 {
-    const struct json_node *says = json_node_named(object, "kind");
-    return !says || json_node_is_text(says, kind->kind);
+    const struct json_node *given = json_node_named(object, "kind");
+    return !given || json_node_is_text(given, kind->kind);
 }
 
 enum status kube_convert_from_stored(const struct kube_kind *kind, struct arena *arena,
                                      struct json_node *object)
 {
-    const struct twin *twin = twin_of(kind);
+    const struct conversion *conversion = conversion_of(kind);
     if (!is_object(object))
         return ST_MALFORMED;
-    TRY(twin->show(arena, object));
-    return set_text(arena, object, "apiVersion", slice_from_text(twin->shown));
+    TRY(conversion->from_stored(arena, object));
+    return set_text(arena, object, "apiVersion", slice_from_text(conversion->shown));
 }
 
 enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *arena,
                                    struct json_node *object)
 {
-    const struct twin *twin = twin_of(kind);
+    const struct conversion *conversion = conversion_of(kind);
     if (!is_object(object))
         return ST_MALFORMED;
-    if (!is_its_own(kind, object))
+    if (!is_own_kind(kind, object))
         return ST_OK;
-    TRY(twin->store(arena, object));
-    return set_text(arena, object, "apiVersion", slice_from_text(twin->stored));
+    TRY(conversion->to_stored(arena, object));
+    return set_text(arena, object, "apiVersion", slice_from_text(conversion->stored));
 }

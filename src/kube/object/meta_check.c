@@ -127,12 +127,12 @@ enum status kube_meta_append_unknown(const struct json_node *object, struct buf 
     const struct json_node *metadata = json_node_named(object, "metadata");
     const struct json_node *member =
         metadata && metadata->type == JSON_TYPE_OBJECT ? metadata->first : NULL;
-    for (size_t told = 0; member && told < KUBE_META_UNKNOWN_MAX; member = member->next) {
+    for (size_t reported = 0; member && reported < KUBE_META_UNKNOWN_MAX; member = member->next) {
         if (is_field(member->key))
             continue;
         TRY(buf_append_format(to, "%sunknown field \"metadata.%.*s\"", to->len ? ", " : "",
                               SLICE_ARGS(member->key)));
-        told++;
+        reported++;
     }
     return ST_OK;
 }

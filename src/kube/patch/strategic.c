@@ -17,20 +17,20 @@ struct merging {
 };
 
 /* The type of an object or of the items of a list, if known. */
-struct known {
+struct known_type {
     const struct kube_type *type; /* NULL: not a struct */
     const char *kind;             /* what Go calls it in that case */
 };
 
 /* How a member is merged. */
-struct rule {
-    struct known of;
+struct merge_rule {
+    struct known_type of;
     unsigned flags; /* enum kube_field_flag */
     struct slice merge_key;
 };
 
 static enum status merge_object(struct merging *m, struct json_node *object,
-                                struct json_node *patch, struct known known,
+                                struct json_node *patch, struct known_type known,
                                 struct json_node **ret_object);
 
 /* -- Errors -- */
@@ -112,8 +112,8 @@ static const char *go_kind(const struct kube_field *field)
     return field->value < COUNT_OF(names) ? names[field->value] : "struct";
 }
 
-static enum status find_rule(struct merging *m, struct known known, struct slice key, bool list,
-                             struct rule *ret_rule)
+static enum status find_rule(struct merging *m, struct known_type known, struct slice key,
+                             bool list, struct merge_rule *ret_rule)
 {
     if (!known.type)
         return error_set(m->error, ST_WRONG_FORMAT,
@@ -129,7 +129,8 @@ static enum status find_rule(struct merging *m, struct known known, struct slice
         return error_set(m->error, ST_WRONG_FORMAT,
                          "expected slice or array type, but got: struct");
     bool whole = field->shape == KUBE_SHAPE_ONE || list;
-    *ret_rule = (struct rule){.flags = field->flags, .merge_key = kube_field_merge_key(field)};
+    *ret_rule =
+        (struct merge_rule){.flags = field->flags, .merge_key = kube_field_merge_key(field)};
     ret_rule->of.type = whole ? kube_field_type(field) : NULL;
     ret_rule->of.kind = whole ? go_kind(field) : field->shape == KUBE_SHAPE_LIST ? "slice" : "map";
     return ST_OK;
@@ -181,10 +182,10 @@ static enum status check_keys(struct merging *m, const struct merge_list *list, 
 }
 
 static void delete_items(struct json_node *list, const struct merge_list *items,
-                         const struct merge_list *gone)
+                         const struct merge_list *deleted_items)
 {
     for (size_t i = 0; i < items->count; i++) {
-        if (merge_list_find(gone, items->items[i].key))
+        if (merge_list_find(deleted_items, items->items[i].key))
             json_node_remove(list, items->items[i].node);
     }
 }
@@ -213,9 +214,9 @@ static enum status merge_scalars(struct merging *m, struct json_node *list, stru
     return merge_list_sort(m->arena, list, SLICE_EMPTY, &order, &server);
 }
 
-/* Removes items with $patch from the patch, and moves those to delete into *gone. */
+/* Removes items with $patch from the patch, and moves those to delete into *deleted_items. */
 static enum status take_special(struct merging *m, struct json_node *patch, struct slice key,
-                                struct json_node *gone, bool *ret_replaces)
+                                struct json_node *deleted_items, bool *ret_replaces)
 {
     for (struct json_node *item = json_node_first(patch), *next; item; item = next) {
         next = json_node_next(item);
@@ -232,7 +233,7 @@ static enum status take_special(struct merging *m, struct json_node *patch, stru
             return no_merge_key(m, item, key);
         json_node_remove(patch, item);
         if (deletes)
-            TRY(json_node_insert(gone, NULL, item));
+            TRY(json_node_insert(deleted_items, NULL, item));
         else
             *ret_replaces = true;
     }
@@ -241,7 +242,7 @@ static enum status take_special(struct merging *m, struct json_node *patch, stru
 
 /* Merges an item into the existing one with its key, or adds it. */
 static enum status merge_item(struct merging *m, struct json_node *list, struct merge_list *server,
-                              struct merge_item *item, const struct rule *rule,
+                              struct merge_item *item, const struct merge_rule *rule,
                               struct json_node *patch)
 {
     struct merge_item *old = merge_list_find(server, item->key);
@@ -262,11 +263,11 @@ static enum status merge_item(struct merging *m, struct json_node *list, struct 
 }
 
 static enum status merge_maps(struct merging *m, struct json_node *list, struct json_node *patch,
-                              const struct rule *rule)
+                              const struct merge_rule *rule)
 {
     AUTO(merge_list_fini) struct merge_list server = {0};
     AUTO(merge_list_fini) struct merge_list order = {0};
-    AUTO(merge_list_fini) struct merge_list gone = {0};
+    AUTO(merge_list_fini) struct merge_list deleted_items = {0};
     bool replaces = false;
     struct slice key = rule->merge_key;
     struct json_node *deleted = json_node_new(m->arena, JSON_TYPE_ARRAY);
@@ -280,9 +281,9 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
         while (list->first)
             json_node_remove(list, json_node_first(list));
     }
-    TRY(merge_list_make(m->arena, deleted, key, &gone));
+    TRY(merge_list_make(m->arena, deleted, key, &deleted_items));
     TRY(merge_list_make(m->arena, list, key, &server));
-    delete_items(list, &server, &gone);
+    delete_items(list, &server, &deleted_items);
     merge_list_fini(&server);
     TRY(merge_list_make(m->arena, list, key, &server));
     TRY(merge_list_make(m->arena, patch, key, &order));
@@ -297,7 +298,8 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
 
 /* Returns the merged list; the items of the patch move into it. */
 static enum status merge_lists(struct merging *m, struct json_node *list, struct json_node *patch,
-                               const struct rule *rule, bool deletes, struct json_node **ret_list)
+                               const struct merge_rule *rule, bool deletes,
+                               struct json_node **ret_list)
 {
     int type;
     *ret_list = patch;
@@ -409,7 +411,7 @@ static enum status list_or_none(struct merging *m, const struct json_node *node)
 }
 
 struct ordered {
-    struct rule rule;
+    struct merge_rule rule;
     struct json_node *list, *change; /* either may be NULL */
     struct merge_list order, server;
 };
@@ -456,7 +458,7 @@ static enum status put_in_order(struct merging *m, struct ordered *o, struct jso
 
 /* Merges the list for which an order is given, and sorts it. */
 static enum status merge_in_order(struct merging *m, struct json_node *object,
-                                  struct json_node *patch, struct known known,
+                                  struct json_node *patch, struct known_type known,
                                   struct json_node *directive)
 {
     AUTO(ordered_fini) struct ordered o = {0};
@@ -485,7 +487,7 @@ static enum status merge_in_order(struct merging *m, struct json_node *object,
 }
 
 static enum status apply_orders(struct merging *m, struct json_node *object,
-                                struct json_node *patch, struct known known)
+                                struct json_node *patch, struct known_type known)
 {
     struct json_node *member = json_node_first(patch);
     while (member) {
@@ -538,10 +540,10 @@ static enum status apply_retain_keys(struct merging *m, struct json_node *object
 /* -- Objects -- */
 
 static enum status merge_both(struct merging *m, struct json_node *object, struct json_node *old,
-                              struct json_node *patch, struct json_node *change, struct known known,
-                              bool deletes)
+                              struct json_node *patch, struct json_node *change,
+                              struct known_type known, bool deletes)
 {
-    struct rule rule;
+    struct merge_rule rule;
     struct json_node *merged;
     struct slice key = old->key;
     bool list = old->type == JSON_TYPE_ARRAY;
@@ -560,7 +562,7 @@ static enum status merge_both(struct merging *m, struct json_node *object, struc
 
 static enum status merge_member(struct merging *m, struct json_node *object,
                                 struct json_node *patch, struct json_node *change,
-                                struct known known)
+                                struct known_type known)
 {
     struct slice key = change->key;
     bool deletes = slice_has_prefix(key, delete_from);
@@ -592,7 +594,7 @@ static enum status apply_directive(struct merging *m, struct json_node *directiv
 }
 
 static enum status merge_object(struct merging *m, struct json_node *object,
-                                struct json_node *patch, struct known known,
+                                struct json_node *patch, struct known_type known,
                                 struct json_node **ret_object)
 {
     struct json_node *directive = json_node_member(patch, patch_directive);
@@ -613,7 +615,7 @@ enum status patch_strategic(struct arena *arena, const struct kube_type *type,
                             struct json_node **ret_object, struct error *error)
 {
     struct merging m = {.arena = arena, .error = error};
-    struct known known = {.type = type};
+    struct known_type known = {.type = type};
     if (patch->type != JSON_TYPE_OBJECT || object->type != JSON_TYPE_OBJECT)
         return error_set(error, ST_MALFORMED, "invalid JSON document");
     /* Merging moves values into the object, and the caller may need its patch again. */

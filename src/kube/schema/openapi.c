@@ -27,8 +27,8 @@ enum openapi_phase {
 struct kube_openapi {
     char api_version[128];
     enum openapi_phase phase;
-    size_t at;        /* index of the next kind or type */
-    struct buf piece; /* generated but not yet read */
+    size_t at;       /* index of the next kind or type */
+    struct buf part; /* generated but not yet read */
     size_t read;
     struct json_writer writer;
     enum status (*write_other)(void *ctx, bool schemas, struct json_writer *w, bool *ret_more);
@@ -318,7 +318,7 @@ static void write_schema(struct json_writer *w, const struct kube_type *type)
 
 /* -- Paths -- */
 
-struct operation {
+struct openapi_operation {
     const char *method, *action;
     bool writes; /* accepts dryRun, fieldManager and fieldValidation */
 };
@@ -335,7 +335,7 @@ static void write_parameter(struct json_writer *w, const char *name, const char 
     json_end_object(w);
 }
 
-static void write_parameters(struct json_writer *w, const struct operation *operation)
+static void write_parameters(struct json_writer *w, const struct openapi_operation *operation)
 {
     json_key(w, "parameters");
     json_begin_array(w);
@@ -347,7 +347,7 @@ static void write_parameters(struct json_writer *w, const struct operation *oper
     json_end_array(w);
 }
 
-/* The content types of a PATCH: kubectl looks for the one it would use. */
+/* The content types of a PATCH: kubectl looks for the one it would mark_used. */
 static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
 {
     static const char *const types[] = {
@@ -371,7 +371,7 @@ static void write_patch_types(struct json_writer *w, const struct kube_kind *kin
 }
 
 static void write_operation(struct json_writer *w, const struct kube_kind *kind,
-                            const struct operation *operation)
+                            const struct openapi_operation *operation)
 {
     char version[NAME_BYTES];
     const struct kube_type *type =
@@ -407,7 +407,7 @@ static void write_operation(struct json_writer *w, const struct kube_kind *kind,
 }
 
 static void write_path(struct json_writer *w, const struct kube_kind *kind, const char *path,
-                       const struct operation *operations, size_t count)
+                       const struct openapi_operation *operations, size_t count)
 {
     json_key(w, path);
     json_begin_object(w);
@@ -418,13 +418,13 @@ static void write_path(struct json_writer *w, const struct kube_kind *kind, cons
 
 void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind)
 {
-    static const struct operation make = {"post", "post", true};
-    static const struct operation collection[] = {
+    static const struct openapi_operation make = {"post", "post", true};
+    static const struct openapi_operation collection[] = {
         {"get", "list", false}, {"post", "post", true}, {"delete", "deletecollection", false}};
-    static const struct operation object[] = {{"get", "get", false},
-                                              {"put", "put", true},
-                                              {"patch", "patch", true},
-                                              {"delete", "delete", false}};
+    static const struct openapi_operation object[] = {{"get", "get", false},
+                                                      {"put", "put", true},
+                                                      {"patch", "patch", true},
+                                                      {"delete", "delete", false}};
     char path[PATH_BYTES], sub[PATH_BYTES + 16], document[NAME_BYTES];
     bool namespaced = kind->flags & KUBE_NAMESPACED;
     document_of(kind, document);
@@ -450,7 +450,7 @@ void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kin
 /* -- Documents -- */
 
 /* Marks every type that this type contains. The recursion ends at types that are already marked. */
-static void use(struct kube_openapi *d, const struct kube_type *type)
+static void mark_used(struct kube_openapi *d, const struct kube_type *type)
 {
     const struct kube_field *field = kube_type_fields(type);
     if (d->uses[kube_type_index(type)])
@@ -458,7 +458,7 @@ static void use(struct kube_openapi *d, const struct kube_type *type)
     d->uses[kube_type_index(type)] = true;
     for (size_t i = 0; i < type->field_count; i++, field++) {
         if (kube_field_type(field))
-            use(d, kube_field_type(field));
+            mark_used(d, kube_field_type(field));
     }
 }
 
@@ -470,7 +470,7 @@ enum status kube_openapi_write_meta(struct json_writer *w)
         return ST_NOMEM;
     for (size_t i = 0; i < kube_type_count(); i++)
         if (strcmp(kube_type_name(kube_type_at(i)), "ObjectMeta") == 0)
-            use(d, kube_type_at(i));
+            mark_used(d, kube_type_at(i));
     for (size_t i = 0; i < kube_type_count(); i++)
         if (d->uses[i])
             write_schema(w, kube_type_at(i));
@@ -493,11 +493,11 @@ enum status kube_openapi_open(struct slice api_version, struct kube_openapi **re
     if (api_version.len >= sizeof(d->api_version))
         return ST_NOT_FOUND;
     slice_copy(d->api_version, api_version);
-    json_writer_init(&d->writer, &d->piece);
+    json_writer_init(&d->writer, &d->part);
     const struct kube_type_kind *kinds = kube_type_kinds(&count);
     for (size_t i = 0; i < count; i++) {
         if (slice_equal(kube_type_kind_version(&kinds[i]), api_version))
-            use(d, kube_type_at(kinds[i].type));
+            mark_used(d, kube_type_at(kinds[i].type));
     }
     const struct kube_kind *builtin = kube_builtin_kinds(&count);
     for (size_t i = 0; i < count; i++)
@@ -512,7 +512,7 @@ void kube_openapi_close(struct kube_openapi *document)
 {
     if (!document)
         return;
-    buf_fini(&document->piece);
+    buf_fini(&document->part);
     free(document);
 }
 
@@ -560,7 +560,7 @@ static bool make_other(struct kube_openapi *d, bool schemas)
 }
 
 /* Generates the next part, at most the paths of one kind or one schema; it may be empty. */
-static void make_piece(struct kube_openapi *d)
+static void make_part(struct kube_openapi *d)
 {
     size_t count;
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
@@ -603,16 +603,16 @@ enum status kube_openapi_read(struct kube_openapi *d, uint8_t *dst, size_t room,
 {
     size_t len = 0;
     while (len < room) {
-        if (d->read == d->piece.len) {
+        if (d->read == d->part.len) {
             if (d->phase == PHASE_DONE)
                 break;
-            d->piece.len = d->read = 0;
-            make_piece(d);
+            d->part.len = d->read = 0;
+            make_part(d);
             TRY(d->writer.status);
             continue;
         }
-        size_t n = size_min(room - len, d->piece.len - d->read);
-        slice_copy(dst + len, slice_of(d->piece.ptr + d->read, n));
+        size_t n = size_min(room - len, d->part.len - d->read);
+        slice_copy(dst + len, slice_of(d->part.ptr + d->read, n));
         d->read += n;
         len += n;
     }

@@ -17,7 +17,7 @@ struct strict_step {
 struct strict {
     struct buf *unknown;
     struct error *error;
-    size_t told;
+    size_t reported;
     size_t depth;
     struct strict_step steps[STEPS_MAX];
 };
@@ -26,7 +26,7 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
 
 /* -- Errors -- */
 
-static enum status write_way(struct strict *s, struct buf *to, bool items)
+static enum status write_path(struct strict *s, struct buf *to, bool items)
 {
     for (size_t i = 0; i < s->depth; i++) {
         const struct strict_step *step = &s->steps[i];
@@ -42,10 +42,10 @@ static enum status write_way(struct strict *s, struct buf *to, bool items)
 
 static enum status report_unknown(struct strict *s, struct slice key)
 {
-    if (s->told++ >= KUBE_STRICT_UNKNOWN_MAX)
+    if (s->reported++ >= KUBE_STRICT_UNKNOWN_MAX)
         return ST_OK;
     TRY(buf_append_text(s->unknown, s->unknown->len ? ", unknown field \"" : "unknown field \""));
-    TRY(write_way(s, s->unknown, true));
+    TRY(write_path(s, s->unknown, true));
     TRY(buf_append_text(s->unknown, s->depth ? "." : ""));
     TRY(buf_append(s->unknown, key));
     return buf_append_text(s->unknown, "\"");
@@ -90,7 +90,7 @@ static enum status wrong_type(struct strict *s, const struct kube_type *of,
 {
     AUTO(buf_fini) struct buf way = {0};
     char type[160];
-    TRY(write_way(s, &way, false));
+    TRY(write_path(s, &way, false));
     write_go_type(field, whole, type);
     bool shows = node->type == JSON_TYPE_NUMBER && !whole && field->value >= KUBE_VALUE_INT32 &&
                  field->value <= KUBE_VALUE_DOUBLE;
@@ -174,9 +174,8 @@ static ssize_t base64_error_at(struct slice text)
 static enum status check_bytes(struct strict *s, struct slice text)
 {
     ssize_t at = base64_error_at(text);
-    return at < 0
-               ? ST_OK
-               : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
+    return at < 0 ? ST_OK
+                  : error_set(s->error, ST_INVALID, "illegal base64 data at input byte %zd", at);
 }
 
 static enum status check_text(struct strict *s, const struct kube_field *field, struct slice text)
@@ -303,7 +302,7 @@ enum status kube_strict(const struct kube_type *type, struct json_node *object, 
         s; /* not initialized: the array of steps is large, and each is written before it is read */
     s.unknown = unknown;
     s.error = error;
-    s.told = s.depth = 0;
+    s.reported = s.depth = 0;
     if (object->type != JSON_TYPE_OBJECT)
         return error_set(error, ST_INVALID, "json: cannot unmarshal %s into Go value of type %s",
                          json_name(object), kube_type_name(type));

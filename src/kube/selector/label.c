@@ -16,8 +16,8 @@ enum label_operator {
     LABEL_LESS,
 };
 
-struct value {
-    struct value *next;
+struct label_value {
+    struct label_value *next;
     struct slice text;
 };
 
@@ -26,7 +26,7 @@ struct requirement {
     struct slice key;
     size_t key_at; /* index in the selector's keys */
     enum label_operator how;
-    struct value *values;
+    struct label_value *values;
     int64_t number; /* for > and < */
 };
 
@@ -150,10 +150,10 @@ static enum status add_value(struct label_parser *p, struct requirement *r, stru
     if (++p->values > LABEL_VALUES_MAX)
         return error_set(p->error, ST_LIMIT, "a label selector has at most %d values",
                          LABEL_VALUES_MAX);
-    struct value *value = arena_alloc(p->arena, sizeof(*value));
+    struct label_value *value = arena_alloc(p->arena, sizeof(*value));
     if (!value)
         return ST_NOMEM;
-    *value = (struct value){r->values, text};
+    *value = (struct label_value){r->values, text};
     r->values = value;
     return ST_OK;
 }
@@ -243,7 +243,7 @@ static enum status parse_operator(struct label_parser *p, struct requirement *r)
 static enum status check_values(struct label_parser *p, const struct requirement *r)
 {
     char why[NAME_ERROR_BYTES];
-    for (const struct value *value = r->values; value; value = value->next) {
+    for (const struct label_value *value = r->values; value; value = value->next) {
         if (!label_value_valid(value->text, why))
             return error_set(p->error, ST_INVALID,
                              "unable to parse requirement: values[0][%.*s]: Invalid value: "
@@ -435,7 +435,7 @@ static bool find_values(const struct label_selector *selector, struct slice labe
 
 static bool has_value(const struct requirement *r, struct slice inner)
 {
-    const struct value *value = r->values;
+    const struct label_value *value = r->values;
     while (value && !json_inner_is(inner, value->text))
         value = value->next;
     return value != NULL;

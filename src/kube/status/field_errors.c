@@ -52,15 +52,15 @@ static enum status append_text(const struct kube_field_error *fault, struct buf 
 static enum status append_all(const struct kube_status *status,
                               const struct kube_field_errors *errors, struct buf *to)
 {
-    size_t count = status->cause_count + errors->count, told = 0;
+    size_t count = status->cause_count + errors->count, written = 0;
     TRY(buf_append_text(to, count > 1 ? "[" : ""));
     for (size_t i = 0; i < status->cause_count; i++) {
         const struct kube_cause *cause = &status->causes[i];
-        TRY(buf_append_format(to, "%s%s%s%s", told++ ? ", " : "", cause->field,
+        TRY(buf_append_format(to, "%s%s%s%s", written++ ? ", " : "", cause->field,
                               cause->field[0] ? ": " : "", cause->message));
     }
     for (const struct kube_field_error *fault = errors->first; fault; fault = fault->next) {
-        TRY(buf_append_text(to, told++ ? ", " : ""));
+        TRY(buf_append_text(to, written++ ? ", " : ""));
         TRY(append_text(fault, to));
     }
     return buf_append_text(to, count > 1 ? "]" : "");

@@ -104,19 +104,19 @@ bool kube_fail_conflict(struct kube_status *status, struct slice group, struct s
     return with_details(status, group, plural, name);
 }
 
-bool kube_fail_future(struct kube_status *status, int64_t asked, int64_t current)
+bool kube_fail_future(struct kube_status *status, int64_t requested, int64_t current)
 {
     kube_fail(status, KUBE_TIMEOUT, "Timeout: Too large resource version: %lld, current: %lld",
-              (long long)asked, (long long)current);
+              (long long)requested, (long long)current);
     kube_status_cause(status, "ResourceVersionTooLarge", "", "Too large resource version");
     status->retry_after_s = 1;
     return false;
 }
 
-bool kube_fail_expired(struct kube_status *status, int64_t asked, int64_t oldest)
+bool kube_fail_expired(struct kube_status *status, int64_t requested, int64_t oldest)
 {
     return kube_fail(status, KUBE_EXPIRED, "too old resource version: %lld (%lld)",
-                     (long long)asked, (long long)oldest);
+                     (long long)requested, (long long)oldest);
 }
 
 bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,

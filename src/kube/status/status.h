@@ -83,9 +83,9 @@ bool kube_fail_exists(struct kube_status *status, struct slice group, struct sli
 bool kube_fail_conflict(struct kube_status *status, struct slice group, struct slice plural,
                         struct slice name, const char *why);
 /* The requested revision has not been reached, even after waiting. */
-bool kube_fail_future(struct kube_status *status, int64_t asked, int64_t current);
+bool kube_fail_future(struct kube_status *status, int64_t requested, int64_t current);
 /* A watch from a revision whose history is compacted. */
-bool kube_fail_expired(struct kube_status *status, int64_t asked, int64_t oldest);
+bool kube_fail_expired(struct kube_status *status, int64_t requested, int64_t oldest);
 /* Called after kube_status_cause: `Pod "A" is invalid: …`, with the text of all causes. */
 bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
                        struct slice name);

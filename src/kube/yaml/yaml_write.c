@@ -122,7 +122,7 @@ static enum status append_scalar(struct arena *arena, const struct json_node *no
 
 /* -- Structure -- */
 
-struct writing {
+struct yaml_writer {
     struct arena *arena; /* for unescaped texts */
     struct buf *to;
 };
@@ -132,7 +132,7 @@ static bool is_block(const struct json_node *node)
     return (node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && node->count;
 }
 
-static enum status append_indent(struct writing *y, unsigned depth)
+static enum status append_indent(struct yaml_writer *y, unsigned depth)
 {
     if (y->to->len > YAML_BYTES_MAX)
         return ST_LIMIT;
@@ -141,7 +141,7 @@ static enum status append_indent(struct writing *y, unsigned depth)
     return ST_OK;
 }
 
-static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
+static enum status append_block(struct yaml_writer *y, const struct json_node *node, unsigned depth,
                                 bool in_line);
 
 static int by_key(const void *a, const void *b)
@@ -156,7 +156,7 @@ static int by_key(const void *a, const void *b)
  */
 enum { SHORT_KEY_BYTES_MAX = 128 };
 
-static enum status append_long_key(struct writing *y, struct slice key, unsigned depth)
+static enum status append_long_key(struct yaml_writer *y, struct slice key, unsigned depth)
 {
     TRY(buf_append_text(y->to, "? "));
     TRY(append_text(key, y->to));
@@ -164,7 +164,8 @@ static enum status append_long_key(struct writing *y, struct slice key, unsigned
     return append_indent(y, depth);
 }
 
-static enum status append_member(struct writing *y, const struct json_node *member, unsigned depth)
+static enum status append_member(struct yaml_writer *y, const struct json_node *member,
+                                 unsigned depth)
 {
     bool is_long = member->key.len > SHORT_KEY_BYTES_MAX;
     if (is_long)
@@ -184,8 +185,8 @@ static enum status append_member(struct writing *y, const struct json_node *memb
     return buf_append_text(y->to, "\n");
 }
 
-static enum status append_members(struct writing *y, const struct json_node **members, size_t count,
-                                  unsigned depth, bool in_line)
+static enum status append_members(struct yaml_writer *y, const struct json_node **members,
+                                  size_t count, unsigned depth, bool in_line)
 {
     for (size_t i = 0; i < count; i++) {
         if (i || !in_line)
@@ -195,8 +196,8 @@ static enum status append_members(struct writing *y, const struct json_node **me
     return ST_OK;
 }
 
-static enum status append_object(struct writing *y, const struct json_node *node, unsigned depth,
-                                 bool in_line)
+static enum status append_object(struct yaml_writer *y, const struct json_node *node,
+                                 unsigned depth, bool in_line)
 {
     const struct json_node **members = malloc(node->count * sizeof(const struct json_node *));
     size_t count = 0;
@@ -211,7 +212,7 @@ static enum status append_object(struct writing *y, const struct json_node *node
 }
 
 /* in_line: the first line of the node has begun already. */
-static enum status append_block(struct writing *y, const struct json_node *node, unsigned depth,
+static enum status append_block(struct yaml_writer *y, const struct json_node *node, unsigned depth,
                                 bool in_line)
 {
     if (node->type == JSON_TYPE_OBJECT)
@@ -232,7 +233,7 @@ static enum status append_block(struct writing *y, const struct json_node *node,
 
 enum status yaml_tree_write(struct arena *arena, const struct json_node *root, struct buf *to)
 {
-    struct writing y = {arena, to};
+    struct yaml_writer y = {arena, to};
     if (is_block(root))
         return append_block(&y, root, 0, false);
     TRY(append_scalar(arena, root, to));

@@ -39,7 +39,7 @@ static bool word_at(const struct regex_run *run, size_t at)
     return at < run->text.len && regex_is_word(run->text.ptr[at]);
 }
 
-static bool holds(const struct regex_run *run, uint32_t place, size_t at)
+static bool assertion_holds(const struct regex_run *run, uint32_t place, size_t at)
 {
     struct slice text = run->text;
     bool edge = (at > 0 && word_at(run, at - 1)) != word_at(run, at);
@@ -73,7 +73,7 @@ static uint32_t other_case(uint32_t c)
     return letter ? c ^ 0x20 : c;
 }
 
-static bool takes(const struct regex_step *step, uint32_t rune)
+static bool step_accepts(const struct regex_step *step, uint32_t rune)
 {
     if (step->op == REGEX_RUNE)
         return rune == step->rune || (step->fold && other_case(rune) == step->rune);
@@ -83,7 +83,7 @@ static bool takes(const struct regex_step *step, uint32_t rune)
     return within != step->negated;
 }
 
-static bool crowd_add(struct thread_list *threads, uint32_t at)
+static bool thread_list_add(struct thread_list *threads, uint32_t at)
 {
     uint32_t place = threads->place[at];
     if (place < threads->count && threads->at[place] == at)
@@ -102,7 +102,7 @@ static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t f
         uint32_t here = run->stack[--depth];
         const struct regex_step *step = &run->regex->steps[here];
         --*run->steps;
-        if (!crowd_add(threads, here))
+        if (!thread_list_add(threads, here))
             continue;
         if (step->op == REGEX_FOUND)
             return true;
@@ -110,7 +110,7 @@ static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t f
             run->stack[depth++] = (uint32_t)((int64_t)here + step->y);
         if (step->op == REGEX_SPLIT || step->op == REGEX_JUMP)
             run->stack[depth++] = (uint32_t)((int64_t)here + step->x);
-        else if (step->op == REGEX_AT && holds(run, step->rune, at))
+        else if (step->op == REGEX_AT && assertion_holds(run, step->rune, at))
             run->stack[depth++] = here + 1;
     }
     return false;
@@ -123,7 +123,7 @@ static bool advance(struct regex_run *run, uint32_t rune, size_t behind)
     for (uint32_t i = 0; i < run->now.count; i++) {
         const struct regex_step *step = &run->regex->steps[run->now.at[i]];
         *run->steps -= step->op == REGEX_CLASS ? 1 + step->rune / 4 : 1;
-        if (takes(step, rune) && enter(run, &run->next, run->now.at[i] + 1, behind))
+        if (step_accepts(step, rune) && enter(run, &run->next, run->now.at[i] + 1, behind))
             return true;
     }
     struct thread_list swapped = run->now;

@@ -26,7 +26,7 @@ static enum status fail(struct regex_parser *p, const char *what, size_t from, s
                      (int)size_min(shown.len, 128), (const char *)shown.ptr);
 }
 
-static enum status unknown(struct regex_parser *p)
+static enum status unsupported(struct regex_parser *p)
 {
     return error_set(p->error, ST_UNIMPLEMENTED, "classes of Unicode properties are not known");
 }
@@ -147,7 +147,7 @@ static enum status class_add(struct regex_parser *p, struct class *class, uint32
     return ST_OK;
 }
 
-struct named {
+struct named_class {
     const char *name;
     const char *ranges; /* pairs of ASCII characters, in order */
 };
@@ -185,7 +185,7 @@ static bool is_perl(uint8_t c)
     return c && strchr("dDwWsS", c);
 }
 
-static const struct named posix_classes[] = {
+static const struct named_class posix_classes[] = {
     {"alnum", "09AZaz"},  {"alpha", "AZaz"},     {"ascii", "\1\177"}, {"blank", "\t\t  "},
     {"cntrl", "\1\37"},   {"digit", "09"},       {"graph", "!~"},     {"lower", "az"},
     {"print", " ~"},      {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},
@@ -249,7 +249,7 @@ static enum status take_escape(struct regex_parser *p, size_t from, uint32_t *re
     uint8_t c = peek(p);
     const char *letter = c < 0x80 ? strchr(letters, c) : NULL;
     if (c == 'p' || c == 'P')
-        return unknown(p);
+        return unsupported(p);
     p->at++;
     if (c == 'x')
         return take_hex(p, from, ret_rune);

@@ -43,14 +43,14 @@ static bool is_meta(struct slice key)
 }
 
 /* How unknown fields are treated, besides what the schema itself says. */
-enum mode {
+enum prune_mode {
     MODE_PLAIN,
     MODE_ROOT /* of a resource */,
     MODE_KEEP /* below a schema that preserves unknown fields */
 };
 
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
-                         const struct prune_step *up, enum mode mode);
+                         const struct prune_step *up, enum prune_mode mode);
 
 /*
  * A member without its own schema may match additionalProperties; otherwise it is pruned or kept by
@@ -58,7 +58,7 @@ static enum status prune(struct pruner *p, const struct schema *schema, struct j
  */
 static enum status prune_member(struct pruner *p, const struct schema *schema,
                                 struct json_node *object, struct json_node *member,
-                                const struct prune_step *up, enum mode mode)
+                                const struct prune_step *up, enum prune_mode mode)
 {
     struct prune_step step = {.up = up, .key = member->key};
     const struct schema *property = schema ? schema_property(schema, member->key) : NULL;
@@ -103,7 +103,7 @@ static bool is_stray_null(const struct schema *schema, const struct json_node *m
 
 /* schema: NULL if the value is not allowed. */
 static enum status prune(struct pruner *p, const struct schema *schema, struct json_node *value,
-                         const struct prune_step *up, enum mode mode)
+                         const struct prune_step *up, enum prune_mode mode)
 {
     struct json_node *next;
     bool keep = schema && (schema->preserve_unknown || mode == MODE_KEEP);

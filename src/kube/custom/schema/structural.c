@@ -38,7 +38,7 @@ static const struct schema_more nothing_more = {
 
 /* -- Parts -- */
 
-static struct slice piece_key(const void *value)
+static struct slice part_key(const void *value)
 {
     return ((const struct schema_part *)value)->bytes;
 }
@@ -437,7 +437,7 @@ enum status schema_compile(struct arena *arena, struct patterns *patterns,
 {
     struct compiler c = {.arena = arena, .patterns = patterns, .traits = traits, .error = error};
     arena_init(&c.scratch, NULL, 0, arena->limit_bytes);
-    hash_map_init(&c.made, piece_key, random_seed_system());
+    hash_map_init(&c.made, part_key, random_seed_system());
     enum status status = compile(&c, node, ret_schema);
     hash_map_fini(&c.made);
     arena_fini(&c.scratch);

@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-struct bench {
+struct schema_fixture {
     struct arena arena;
     const struct schema *schema;
     struct schema_traits traits;
 };
 
-static struct json_node *read_json(struct bench *b, const char *text)
+static struct json_node *read_json(struct schema_fixture *b, const char *text)
 {
     struct json_node *node = NULL;
     struct error error = {0};
@@ -23,10 +23,10 @@ static struct json_node *read_json(struct bench *b, const char *text)
     return node;
 }
 
-static void set_up(struct bench *b, const char *schema)
+static void set_up(struct schema_fixture *b, const char *schema)
 {
     struct error error = {0};
-    *b = (struct bench){0};
+    *b = (struct schema_fixture){0};
     arena_init(&b->arena, NULL, 0, 32 << 20);
     struct patterns patterns;
     patterns_init(&patterns, &b->arena);
@@ -39,7 +39,7 @@ static void set_up(struct bench *b, const char *schema)
 /* "field: message" of the only error, or "" if there is none. */
 static const char *error_of(const char *schema, const char *value, char text[512])
 {
-    struct bench b;
+    struct schema_fixture b;
     set_up(&b, schema);
     struct kube_field_errors errors = {.arena = &b.arena};
     struct json_node *node = read_json(&b, value);
@@ -133,7 +133,7 @@ static void expect_json(struct json_node *node, const char *wanted)
 
 static void unknown_fields_are_pruned_and_reported(void **state)
 {
-    struct bench b;
+    struct schema_fixture b;
     AUTO(buf_fini) struct buf unknown = {0};
     (void)state;
     set_up(&b, "{\"type\":\"object\",\"properties\":{"
@@ -160,7 +160,7 @@ static void unknown_fields_are_pruned_and_reported(void **state)
 
 static void defaults_are_filled_in_at_any_depth(void **state)
 {
-    struct bench b;
+    struct schema_fixture b;
     (void)state;
     set_up(&b, "{\"type\":\"object\",\"properties\":{"
                "\"a\":{\"type\":\"integer\",\"default\":1},"
@@ -180,7 +180,7 @@ static void defaults_are_filled_in_at_any_depth(void **state)
 
 static void unchanged_values_are_not_validated_again(void **state)
 {
-    struct bench b;
+    struct schema_fixture b;
     (void)state;
     set_up(&b, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"maximum\":1},"
                "\"b\":{\"type\":\"integer\",\"maximum\":1}}}");
@@ -198,7 +198,7 @@ static void unchanged_values_are_not_validated_again(void **state)
 /* A schema that needs a hundred million comparisons fails when its steps are used up. */
 static void validation_with_a_costly_schema_stops(void **state)
 {
-    struct bench b;
+    struct schema_fixture b;
     struct buf schema = {0}, value = {0};
     (void)state;
     assert_int_equal(buf_append_text(&schema, "{\"type\":\"array\",\"items\":{\"anyOf\":["), ST_OK);
@@ -229,7 +229,7 @@ static void running_out_of_steps_in_the_last_check_is_reported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct bench b;
+        struct schema_fixture b;
         struct arena scratch;
         set_up(&b, i ? "{\"enum\":[1]}" : "{\"type\":\"object\",\"required\":[\"a\"]}");
         /*

@@ -37,11 +37,11 @@ static void validate(struct validation *r, const struct schema *s, const struct 
 
 /* -- Reporting errors -- */
 
-static enum status append_place(const struct value_path *at, struct buf *to)
+static enum status append_path(const struct value_path *at, struct buf *to)
 {
     if (!at->up)
         return ST_OK;
-    TRY(append_place(at->up, to));
+    TRY(append_path(at->up, to));
     if (at->is_item)
         return buf_append_format(to, "[%zu]", at->index);
     return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
@@ -69,42 +69,42 @@ static bool is_beyond_limit(struct validation *r)
 
 /* text: follows the path in the message; NULL: the message is only about the value. */
 static void report(struct validation *r, const struct value_path *at, const char *reason,
-                   struct slice said, const char *text)
+                   struct slice message, const char *text)
 {
     AUTO(buf_fini) struct buf place = {0};
     AUTO(buf_fini) struct buf field = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
+    if (append_path(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
         r->errors->no_memory = true;
         return;
     }
     if (text)
         kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s: %.*s in body %s",
-                              SLICE_ARGS(said), SLICE_ARGS(buf_slice(&place)), text);
+                              SLICE_ARGS(message), SLICE_ARGS(buf_slice(&place)), text);
     else
-        kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s", SLICE_ARGS(said));
+        kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s", SLICE_ARGS(message));
 }
 
 static void report_invalid(struct validation *r, const struct value_path *at,
                            const struct json_node *value, const char *text)
 {
-    AUTO(buf_fini) struct buf said = {0};
+    AUTO(buf_fini) struct buf message = {0};
     if (is_beyond_limit(r))
         return;
-    if (buf_append_text(&said, "Invalid value: ") != ST_OK ||
-        go_value_append(value, r->arena, &said) != ST_OK)
+    if (buf_append_text(&message, "Invalid value: ") != ST_OK ||
+        go_value_append(value, r->arena, &message) != ST_OK)
         r->errors->no_memory = true;
     else
-        report(r, at, "FieldValueInvalid", buf_slice(&said), text);
+        report(r, at, "FieldValueInvalid", buf_slice(&message), text);
 }
 
 static void report_count(struct validation *r, const struct value_path *at, size_t count,
                          const char *text)
 {
-    char said[64];
-    snprintf(said, sizeof(said), "Invalid value: %zu", count);
-    report(r, at, "FieldValueInvalid", slice_from_text(said), text);
+    char message[64];
+    snprintf(message, sizeof(message), "Invalid value: %zu", count);
+    report(r, at, "FieldValueInvalid", slice_from_text(message), text);
 }
 
 /* Reports an error about the whole value, without a field. */
@@ -114,7 +114,7 @@ static void report_composite(struct validation *r, const struct value_path *at, 
     AUTO(buf_fini) struct buf field = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+    if (append_path(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(r->errors, "FieldValueInvalid", buf_slice(&field),
@@ -165,10 +165,10 @@ static unsigned type_of(const struct json_node *value)
 static void report_type(struct validation *r, const struct value_path *at, const char *wanted,
                         const char *has)
 {
-    char text[192], said[64];
-    snprintf(said, sizeof(said), "Invalid value: \"%s\"", has);
+    char text[192], message[64];
+    snprintf(message, sizeof(message), "Invalid value: \"%s\"", has);
     snprintf(text, sizeof(text), "must be of type %s: \"%s\"", wanted, has);
-    report(r, at, "FieldValueTypeInvalid", slice_from_text(said), text);
+    report(r, at, "FieldValueTypeInvalid", slice_from_text(message), text);
 }
 
 static void check_type(struct validation *r, const struct schema *s, const struct json_node *value,
@@ -349,26 +349,26 @@ static size_t rune_count(struct slice text)
 
 static void report_too_long(struct validation *r, const struct value_path *at, int64_t max)
 {
-    char said[64];
-    snprintf(said, sizeof(said), "Too long: may not be more than %lld byte%s", (long long)max,
+    char message[64];
+    snprintf(message, sizeof(message), "Too long: may not be more than %lld byte%s", (long long)max,
              max == 1 ? "" : "s");
-    report(r, at, "FieldValueTooLong", slice_from_text(said), NULL);
+    report(r, at, "FieldValueTooLong", slice_from_text(message), NULL);
 }
 
 static void check_string(struct validation *r, const struct schema *s,
                          const struct json_node *value, struct slice text,
                          const struct value_path *at)
 {
-    char said[96];
+    char message[96];
     bool matches = true;
     int64_t length = (int64_t)rune_count(text);
     r->steps -= (int64_t)text.len / 16;
     if (s->more->max_length >= 0 && length > s->more->max_length) {
         report_too_long(r, at, s->more->max_length);
     } else if (length < s->more->min_length) {
-        snprintf(said, sizeof(said), "should be at least %lld chars long",
+        snprintf(message, sizeof(message), "should be at least %lld chars long",
                  (long long)s->more->min_length);
-        report_invalid(r, at, value, said);
+        report_invalid(r, at, value, message);
     } else if (s->more->regex && matches_regex(r, s->more->regex, text, &matches) && !matches) {
         report_pattern(r, s, value, at);
     }
@@ -377,14 +377,15 @@ static void check_string(struct validation *r, const struct schema *s,
 static void report_format(struct validation *r, const struct schema *s, struct slice value,
                           const struct value_path *at)
 {
-    AUTO(buf_fini) struct buf said = {0};
+    AUTO(buf_fini) struct buf message = {0};
     AUTO(buf_fini) struct buf text = {0};
-    if (buf_append_text(&said, "Invalid value: ") != ST_OK || go_quote(value, &said) != ST_OK ||
+    if (buf_append_text(&message, "Invalid value: ") != ST_OK ||
+        go_quote(value, &message) != ST_OK ||
         buf_append_format(&text, "must be of type %.*s: ", SLICE_ARGS(s->more->format)) != ST_OK ||
         go_quote(value, &text) != ST_OK || buf_append(&text, slice_of("", 1)) != ST_OK)
         r->errors->no_memory = true;
     else
-        report(r, at, "FieldValueTypeInvalid", buf_slice(&said), (const char *)text.ptr);
+        report(r, at, "FieldValueTypeInvalid", buf_slice(&message), (const char *)text.ptr);
 }
 
 static void check_format(struct validation *r, const struct schema *s, struct slice text,
@@ -437,7 +438,7 @@ static void report_range(struct validation *r, const struct schema *s, const str
     AUTO(buf_fini) struct buf field = {0};
     char type[64];
     types_text(s->types, type);
-    if (append_place(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+    if (append_path(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(
@@ -476,10 +477,10 @@ static void check_number(struct validation *r, const struct schema *s,
 static void report_too_many(struct validation *r, const struct value_path *at, size_t has,
                             int64_t max)
 {
-    char said[96];
-    snprintf(said, sizeof(said), "Too many: %zu: must have at most %lld item%s", has,
+    char message[96];
+    snprintf(message, sizeof(message), "Too many: %zu: must have at most %lld item%s", has,
              (long long)max, max == 1 ? "" : "s");
-    report(r, at, "FieldValueTooMany", slice_from_text(said), NULL);
+    report(r, at, "FieldValueTooMany", slice_from_text(message), NULL);
 }
 
 static void check_array(struct validation *r, const struct schema *s, const struct json_node *value,
@@ -522,7 +523,7 @@ static void report_forbidden(struct validation *r, const struct json_node *membe
     AUTO(buf_fini) struct buf key = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_place(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
+    if (append_path(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
         go_quote(member->key, &key) != ST_OK)
         r->errors->no_memory = true;
     else
@@ -588,7 +589,7 @@ static enum status append_supported(struct validation *r, const struct schema *s
 static void check_enum(struct validation *r, const struct schema *s, const struct json_node *value,
                        const struct value_path *at)
 {
-    AUTO(buf_fini) struct buf said = {0};
+    AUTO(buf_fini) struct buf message = {0};
     r->steps -= (int64_t)s->more->values->count;
     if (r->steps <= 0)
         return; /* reported at the end */
@@ -597,10 +598,10 @@ static void check_enum(struct validation *r, const struct schema *s, const struc
             return;
     if (is_beyond_limit(r))
         return;
-    if (append_supported(r, s, value, &said) != ST_OK)
+    if (append_supported(r, s, value, &message) != ST_OK)
         r->errors->no_memory = true;
     else
-        report(r, at, "FieldValueNotSupported", buf_slice(&said), NULL);
+        report(r, at, "FieldValueNotSupported", buf_slice(&message), NULL);
 }
 
 /* -- Any value -- */

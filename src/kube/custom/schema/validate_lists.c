@@ -19,11 +19,11 @@ struct list_validation {
 static void walk(struct list_validation *r, const struct schema *s, const struct json_node *value,
                  const struct item_path *at);
 
-static enum status append_place(const struct item_path *at, struct buf *to)
+static enum status append_path(const struct item_path *at, struct buf *to)
 {
     if (!at)
         return ST_OK;
-    TRY(append_place(at->up, to));
+    TRY(append_path(at->up, to));
     if (at->kind == PLACE_ITEM)
         return buf_append_format(to, "[%zu]", at->index);
     if (at->kind == PLACE_ENTRY)
@@ -35,7 +35,7 @@ static void report(struct list_validation *r, const struct item_path *at, const 
                    struct slice message)
 {
     AUTO(buf_fini) struct buf place = {0};
-    if (append_place(at, &place) != ST_OK)
+    if (append_path(at, &place) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(r->errors, reason, buf_slice(&place), "%.*s", SLICE_ARGS(message));
@@ -55,7 +55,7 @@ static int entry_order(const void *a, const void *b)
     return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-static int place_order(const void *a, const void *b)
+static int index_order(const void *a, const void *b)
 {
     const struct keyed_item *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
@@ -126,7 +126,7 @@ static void check_unique(struct list_validation *r, const struct schema *s,
         if (!third && slice_equal(entries[i].key, entries[i - 1].key))
             entries[twice++] = entries[i];
     }
-    qsort(entries, twice, sizeof(*entries), place_order);
+    qsort(entries, twice, sizeof(*entries), index_order);
     for (size_t i = 0; i < twice; i++)
         report_duplicate(r, at, &entries[i]);
 }
