@@ -101,6 +101,7 @@ void hub_catch_tail(struct watch_hub *hub)
 }
 
 struct marking {
+    struct watch_hub *hub;
     struct watch_trail *trail;
     const struct watch_slot *slot;
     size_t event; /* of the slot */
@@ -147,13 +148,41 @@ static void mark_stream(struct marking *marking, struct watch_stream *stream)
     marking->woken++;
 }
 
+struct watch_hit *hub_find_hit(const struct watch_hub *hub, const struct watch_range *range)
+{
+    bool found = range->hit < hub->hit_count && hub->hits[range->hit].range == range;
+    return found ? &hub->hits[range->hit] : NULL;
+}
+
+struct watch_hit *hub_add_hit(struct watch_hub *hub, struct watch_range *range)
+{
+    if (hub->hit_count == hub->hit_capacity) {
+        hub->hit_capacity = size_max(64, hub->hit_capacity * 2);
+        hub->hits = xrealloc(hub->hits, hub->hit_capacity * sizeof(hub->hits[0]));
+    }
+    range->hit = (uint32_t)hub->hit_count;
+    struct watch_hit *hit = &hub->hits[hub->hit_count++];
+    *hit = (struct watch_hit){.range = range};
+    return hit;
+}
+
+/* Whether an earlier event of the same revision has marked the streams of the range. */
+static bool marked_before(const struct marking *marking, struct watch_range *range)
+{
+    if (marking->slot->batch.count == 1)
+        return false;
+    if (hub_find_hit(marking->hub, range))
+        return true;
+    hub_add_hit(marking->hub, range);
+    return false;
+}
+
 static void mark(void *ctx, struct watch_range *range)
 {
     struct marking *marking = ctx;
     struct watcher *const *streams = watch_range_streams(range);
-    if (range->marked == marking->slot->batch.revision)
-        return; /* by another event of the revision */
-    range->marked = marking->slot->batch.revision;
+    if (marked_before(marking, range))
+        return;
     marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
         fetch_ahead(streams, i, range->count);
@@ -262,13 +291,14 @@ static bool take_in(struct watch_hub *hub)
     hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
-    struct marking marking = {.trail = &hub->trail};
+    struct marking marking = {.hub = hub, .trail = &hub->trail};
     while (hub->tail < last) {
         if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS ||
             marking.work >= WATCH_TURN_MARKS)
             return true;
         struct watch_slot *slot = &hub->ring[hub->ring_count];
         marking.slot = slot;
+        hub->hit_count = 0;
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         bool is_long = status == ST_OK && !slot->batch.events;

@@ -70,14 +70,12 @@ struct watch_hub {
     struct random random;
     struct message_identity identity;
     struct message_header headers[WATCH_HEADERS]; /* by revision, modulo */
-
-    int64_t tail;             /* all up to here is taken in */
-    struct watch_place place; /* where the history goes on */
-    struct watch_slot *ring;  /* the revisions (ring_after, tail], of this turn only */
+    int64_t tail;                                 /* all up to here is taken in */
+    struct watch_place place;                     /* where the history goes on */
+    struct watch_slot *ring; /* the revisions (ring_after, tail], of this turn only */
     size_t ring_count;
     int64_t ring_after;
     struct watch_batch large; /* what hub_batch last read in this turn */
-
     struct watch_longs longs; /* long revisions */
     struct list streams;
     struct list dying;   /* streams that are freed some watchers at a time */
@@ -101,14 +99,13 @@ struct watch_hub {
     struct watch_tail tails[WATCH_TAIL_SLOTS];
     uint8_t *tail_bytes;
     size_t tail_used;
-    uint8_t *piece; /* a message that has no room */
-    struct watch_hit *hits;
+    uint8_t *piece;         /* a message that has no room */
+    struct watch_hit *hits; /* the ranges that events of one revision are in */
     size_t hit_count, hit_capacity;
     struct watch_stretch stretches[WATCH_STRETCHES];
     unsigned stretch_next; /* the one that is given up next */
     uint32_t stretch_number;
     size_t budget; /* events the fill under way may still look at */
-
     struct watch_stats stats;
     struct watch_census census;
     struct watch_report report; /* of the last census */
@@ -134,6 +131,9 @@ const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batc
 /* One watcher more of all there are, if that is allowed. */
 MUST_CHECK
 bool hub_take_one(struct watch_hub *hub);
+/* The entry of a range in hub->hits, or NULL. */
+struct watch_hit *hub_find_hit(const struct watch_hub *hub, const struct watch_range *range);
+struct watch_hit *hub_add_hit(struct watch_hub *hub, struct watch_range *range);
 /* A range was freed: nothing that is kept may be taken for its successor's. */
 void hub_range_gone(struct watch_hub *hub, const struct watch_range *range);
 /* What was read for those that catch up does not hold for all of them any more. */

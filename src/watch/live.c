@@ -76,24 +76,17 @@ static void add_hit(void *ctx, struct watch_range *range)
 {
     struct search *search = ctx;
     struct watch_hub *hub = search->hub;
-    if (range->hit < hub->hit_count && hub->hits[range->hit].range == range) {
-        hub->hits[range->hit].last_event = search->event;
+    struct watch_hit *hit = hub_find_hit(hub, range);
+    if (hit) {
+        hit->last_event = search->event;
         return;
     }
     struct watcher *first = watch_range_first(range, search->stream);
     if (!first || first->state != WATCHER_LIVE)
         return;
-    if (hub->hit_count == hub->hit_capacity) {
-        hub->hit_capacity = size_max(64, hub->hit_capacity * 2);
-        hub->hits = xrealloc(hub->hits, hub->hit_capacity * sizeof(hub->hits[0]));
-    }
-    range->hit = (uint32_t)hub->hit_count;
-    hub->hits[hub->hit_count++] = (struct watch_hit){
-        .range = range,
-        .first = first,
-        .first_event = search->event,
-        .last_event = search->event,
-    };
+    hit = hub_add_hit(hub, range);
+    hit->first = first;
+    hit->first_event = hit->last_event = search->event;
 }
 
 /* One with many searches for those that are concerned. Returns whether all were served. */

@@ -80,7 +80,6 @@ static struct watch_range *range_new(struct range_index *index, struct slice key
     range->one = NULL;
     range->count = range->capacity = range->riding = range->hit = 0;
     range->trail_last = 0;
-    range->marked = 0;
     range->key_len = (uint32_t)key.len;
     range->end_len = (uint32_t)end.len;
     slice_copy(range->bytes, key);

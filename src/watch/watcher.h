@@ -69,7 +69,6 @@ struct watch_range {
     uint32_t key_len, end_len; /* end_len 0: a single key; the end "\0": endless */
     uint32_t riding;           /* its watchers that are CATCHING_UP */
     uint32_t hit;              /* scratch: its place in the hub's list of hits, if it is there */
-    int64_t marked;            /* the revision for which its streams were last marked */
     uint64_t trail_last;       /* of a tag: its newest in the hub's trail; 0: none */
     uint8_t bytes[];
 };

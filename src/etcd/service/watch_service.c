@@ -40,6 +40,9 @@ struct watch_call {
     bool paused;
 };
 
+_Static_assert(sizeof(struct watch_call) <= GRPC_PARKED_BYTES,
+               "an idle watch takes no other block");
+
 /* -- Output -- */
 
 /* The engine keeps nothing for a call that has failed and only waits to say so. */

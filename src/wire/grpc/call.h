@@ -72,6 +72,9 @@ static inline void grpc_prefix_write(uint8_t *dst, uint32_t message_len)
 
 /* Memory that lives until the call is freed: after on_end and the last release. */
 struct arena *grpc_call_arena(struct grpc_call *call);
+/* The arena of a call of a method that parks has room for so many bytes before it takes a block of
+ * several kilobytes. There may be a hundred thousand such calls. */
+enum { GRPC_PARKED_BYTES = 64 };
 
 /* The time of the connection's latest turn. */
 int64_t grpc_call_now(const struct grpc_call *call);

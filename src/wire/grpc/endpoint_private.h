@@ -64,17 +64,13 @@ struct grpc_call {
     uint32_t message_len; /* as its prefix says */
     uint32_t held;        /* bytes of request counted in endpoint.held_bytes */
     uint32_t withheld;    /* bytes whose window the peer gets back when the pause ends */
+    uint32_t holds;
     uint8_t prefix[GRPC_PREFIX_BYTES];
     uint8_t prefix_len;
 
-    /* The answer. */
-    struct grpc_source *source; /* the service's */
-    struct grpc_chunk *first_chunk, *last_chunk;
-    struct slice text; /* of the status: static or in the arena */
-    uint16_t http_status;
-    uint8_t code; /* enum grpc_code */
-
-    uint32_t holds;
+    /* Small members are together, so that a parking call keeps room for its service. */
+    uint16_t http_status;   /* of the answer */
+    uint8_t code;           /* enum grpc_code, of the answer */
     bool known : 1;         /* the service has heard of it */
     bool ended : 1;         /* and heard the end, or never will hear of it */
     bool delivered : 1;     /* a call with one request: it has come */
@@ -84,6 +80,10 @@ struct grpc_call {
     bool sourced : 1;       /* has or had a source */
     bool small : 1;         /* of GRPC_PARKING_CALL_BYTES; not recycled */
 
+    /* The answer. */
+    struct grpc_source *source; /* the service's */
+    struct grpc_chunk *first_chunk, *last_chunk;
+    struct slice text; /* of the status: static or in the arena */
     struct arena arena;
 };
 

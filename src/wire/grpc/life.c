@@ -5,8 +5,9 @@
 
 _Static_assert(sizeof(struct grpc_call) + 256 <= GRPC_CALL_BYTES,
                "a call leaves its arena some first bytes");
-_Static_assert(sizeof(struct grpc_call) + 64 <= GRPC_PARKING_CALL_BYTES,
-               "and one that parks enough for its service's pointer or two");
+_Static_assert(sizeof(struct grpc_call) % ARENA_ALIGN == 0 &&
+                   sizeof(struct grpc_call) + GRPC_PARKED_BYTES <= GRPC_PARKING_CALL_BYTES,
+               "and one that parks needs no other block for its service's state");
 
 void grpc_server_init(struct grpc_server *server, const struct grpc_services *services,
                       const struct grpc_limits *limits)
