@@ -1,6 +1,6 @@
 /*
- * The flags and words of a command that does one thing and ends: flags may stand before, between
- * and behind the words, as people know it from etcd's tools.
+ * The flags and positional arguments ("words") of a command that does one thing and ends. Flags may
+ * come before, between and after the words, as in etcd's tools.
  */
 #ifndef VIGIL_CMD_ARGUMENTS_H
 #define VIGIL_CMD_ARGUMENTS_H
@@ -17,9 +17,9 @@ struct words {
     struct options options;
 };
 
-/* -1: go on. Otherwise the exit status; what there was to say was said. */
+/* Returns -1 to continue; otherwise the exit status, after printing the help text or the error. */
 int words_read(struct words *words, int count, char **args);
-/* Says why, and where help is. Returns the exit status. */
+/* Prints the reason and how to get help. Returns the exit status. */
 int words_refuse(const struct words *words, const char *why);
 
 #endif

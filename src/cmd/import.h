@@ -1,7 +1,7 @@
 /*
- * `vigil import` and `vigil snapshot`: a data directory of Vigil made of what an etcd, or a Vigil,
- * has saved; and a look into such a file. args[0] is the name of the command. Returns the exit
- * status: 0, 1 when it could not be done, 2 for flags that make no sense.
+ * `vigil import` and `vigil snapshot`: make a data directory from the data or a snapshot of an etcd
+ * or a Vigil, and show what a snapshot contains. args[0] is the name of the command. The exit
+ * status is 0 for success, 1 for failure and 2 for wrong flags.
  */
 #ifndef VIGIL_CMD_IMPORT_H
 #define VIGIL_CMD_IMPORT_H

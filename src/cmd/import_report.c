@@ -88,7 +88,7 @@ void import_bar_end(struct import_bar *bar)
     bar->drawn = false;
 }
 
-/* -- What came of it -- */
+/* -- The result -- */
 
 void import_bytes_text(uint64_t bytes, char ret_text[32])
 {

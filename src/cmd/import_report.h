@@ -1,4 +1,4 @@
-/* What people and programs are told of an import: how far it is, and what came of it. */
+/* What an import prints for people and programs: its progress and its result. */
 #ifndef VIGIL_CMD_IMPORT_REPORT_H
 #define VIGIL_CMD_IMPORT_REPORT_H
 
@@ -20,16 +20,15 @@ struct import_bar {
 
 void import_bar_init(struct import_bar *bar, FILE *to, const char *program, bool is_quiet);
 struct import_progress import_bar_progress(struct import_bar *bar);
-/* Wipes what was drawn. */
+/* Erases the bar. */
 void import_bar_end(struct import_bar *bar);
 
 /* "20 kB", as etcdutl writes sizes. */
 void import_bytes_text(uint64_t bytes, char ret_text[32]);
 
-/* Runs the import, with a bar and what is the same for all of them, and says what came of it.
- * Returns the exit status. */
+/* Runs the import with a progress bar and prints its result. Returns the exit status. */
 int import_and_report(const char *program, struct import_options *options, bool json);
-/* Returns the exit status. The error may say nothing: there was no memory. */
+/* Returns the exit status. The error is empty when memory ran out. */
 int import_report_failure(const char *program, enum status status, const struct error *error);
 
 #endif

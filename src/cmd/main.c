@@ -1,4 +1,4 @@
-/* `vigil COMMAND`, or the server itself when the program is started under the name etcd. */
+/* `vigil COMMAND`; started under the name etcd, the program is the server itself. */
 #include "cmd/bench/bench.h"
 #include "cmd/import.h"
 #include "cmd/repair.h"

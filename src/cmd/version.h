@@ -1,4 +1,4 @@
-/* Our own version, as opposed to the one of etcd that clients are told. */
+/* Vigil's own version; clients see the version of etcd that it emulates. */
 #ifndef VIGIL_CMD_VERSION_H
 #define VIGIL_CMD_VERSION_H
 

@@ -25,7 +25,7 @@ static bool is_initialized(const char *data_dir)
     return access(path, F_OK) == 0;
 }
 
-/* Ports of 0 are chosen when the server listens: until then there is nothing true to show. */
+/* The port of a URL with port 0 is known only once the server listens. */
 static size_t known_client_urls(const struct server_config *server)
 {
     for (size_t i = 0; server->shows_listen && i < server->etcd.client_url_count; i++) {

@@ -56,7 +56,7 @@ static enum status check_shown(const char *flag, struct texts texts, struct erro
     return ST_OK;
 }
 
-/* The URLs of one flag. ST_INVALID: one of them is none. */
+/* The URLs of one flag. ST_INVALID: one of them is not a URL. */
 static enum status add_listen(struct serve_config *config, struct texts texts, const char *flag,
                               enum server_role role, struct error *error)
 {
@@ -81,8 +81,8 @@ static bool wants_certificates(const struct serve_options *options)
     return options->client_cert_auth || *options->trusted_ca_file;
 }
 
-/* Whether every user of this machine may do everything through the client URLs anyway. NULL: yes;
- * otherwise why not. */
+/* NULL when every user of this machine may do everything through the client URLs; otherwise the
+ * reason why not. */
 static const char *clients_are_kept_out(const struct serve_config *config,
                                         const struct serve_options *options)
 {
@@ -110,8 +110,8 @@ static bool clients_use_sockets_alone(const struct serve_config *config)
     return true;
 }
 
-/* Whether it lets users of this machine in whom the client URLs keep out, by certificates or by the
- * mode of a Unix socket's file. Anybody on this machine can come to its loopback. */
+/* True when the Kubernetes URL would admit local users that the client URLs refuse, by certificates
+ * or by the mode of a Unix socket. Every local user can connect to the loopback address. */
 static bool is_a_way_around(const struct serve_config *config, const struct url *url,
                             const struct serve_options *options)
 {
@@ -120,8 +120,8 @@ static bool is_a_way_around(const struct serve_config *config, const struct url 
     return closed && !asks && !address_is_path(&url->address);
 }
 
-/* Whoever reaches it may do everything, so only this machine does without being known; and not even
- * that where the client URLs keep its users out. */
+/* An anonymous client may do everything, so anonymous access is limited to this machine, and
+ * refused even there when the client URLs refuse its users. */
 static enum status check_kube_urls(const struct serve_config *config,
                                    const struct serve_options *options, struct error *error)
 {
@@ -146,9 +146,9 @@ static enum status check_kube_urls(const struct serve_config *config,
     return ST_OK;
 }
 
-/* Started in etcd's place we have its ports and no other, unless asked for. By default the
- * Kubernetes API lets nobody in whom the client URLs do not; while access to the store is
- * controlled its gate asks everybody (kube/api/meta_routes.h). */
+/* Started as etcd, the server listens only on etcd's ports unless a flag asks for more. By default
+ * the Kubernetes API admits only clients that the client URLs admit; while authentication is
+ * enabled every client must identify itself (kube/api/meta_routes.h). */
 static enum status set_kube(struct serve_config *config, const struct serve_options *options,
                             bool as_etcd, struct error *error)
 {
@@ -227,7 +227,7 @@ static enum status set_http(struct serve_config *config, const struct serve_opti
     return ST_OK;
 }
 
-/* -- Who we are -- */
+/* -- The member -- */
 
 /* The URLs of NAME=URL,NAME=URL. Every name must be ours. */
 static enum status split_cluster(struct serve_config *config, const struct serve_options *options,
@@ -320,7 +320,7 @@ static void set_h2(struct h2_limits *h2, const struct serve_options *options)
     h2->ping_idle_ns = options->ping_idle_time_ns;
     h2->keepalive_ns = options->grpc_keepalive_interval_ns;
     h2->keepalive_timeout_ns = options->grpc_keepalive_timeout_ns;
-    /* A client that does not hear that we go must not hold up those that do. */
+    /* A client that ignores the shutdown must not delay the others. */
     h2->drain_ns =
         options->shutdown_timeout_ns < FAREWELL_NS ? options->shutdown_timeout_ns : FAREWELL_NS;
 }
@@ -344,7 +344,8 @@ static void set_wire(struct wire_limits *wire, const struct serve_options *optio
     wire->handshake_ns = options->handshake_timeout_ns;
 }
 
-/* In etcd's words where it has some; what only the files show is found when they are opened. */
+/* The errors are etcd's where etcd has one. The contents of the files are checked when they are
+ * opened. */
 static enum status set_tls(struct serve_config *config, const struct serve_options *options,
                            struct error *error)
 {
@@ -393,19 +394,20 @@ static enum status set_auth(struct server_auth_config *auth, const struct serve_
     return ST_OK;
 }
 
-/* As etcd reckons: an election and a half, in whole heartbeats and then in whole seconds. */
+/* As etcd computes it: one and a half election timeouts, rounded up to whole heartbeats and then to
+ * whole seconds. */
 static int64_t shortest_lease_s(const struct serve_options *options)
 {
-    enum { MS_MAX = 50000 }; /* etcd takes no longer timeout */
+    enum { MS_MAX = 50000 }; /* etcd accepts no longer timeout */
     int64_t heartbeat_ms = options->heartbeat_interval_ms,
             election_ms = options->election_timeout_ms;
     if (heartbeat_ms <= 0 || heartbeat_ms > MS_MAX || election_ms <= 0 || election_ms > MS_MAX)
-        return 0; /* the usual */
+        return 0; /* the default */
     int64_t shortest_ms = election_ms / heartbeat_ms * 3 / 2 * heartbeat_ms;
     return shortest_ms > 1000 ? (shortest_ms + 999) / 1000 : 1;
 }
 
-/* What the text says was checked when it was read. */
+/* The text was checked when it was read. */
 static bool has_gate(const struct serve_options *options, const char *name)
 {
     struct feature_gate gates[FEATURE_GATES];

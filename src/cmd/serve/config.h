@@ -1,6 +1,7 @@
 /*
- * What the flags of `vigil serve` mean: addresses to listen on, who the member is, limits in the
- * units of the layers that keep them. Checks what one flag alone cannot show.
+ * The configuration that the flags of `vigil serve` describe: addresses to listen on, the identity
+ * of the member, limits in the units of the layers that enforce them. Checks flags against each
+ * other.
  */
 #ifndef VIGIL_CMD_SERVE_CONFIG_H
 #define VIGIL_CMD_SERVE_CONFIG_H
@@ -11,8 +12,8 @@
 
 struct serve_config {
     struct server_config server; /* borrows from here and from the options */
-    /* As given; as many as server.listen_count: those for clients first, then those of HTTP, then
-     * those of metrics. */
+    /* The URLs as given, server.listen_count of them: for clients first, then for HTTP, then for
+     * metrics. */
     struct slice *listen_texts;
     size_t client_count;             /* of --listen-client-urls */
     struct kube_tokens *kube_tokens; /* NULL: none */

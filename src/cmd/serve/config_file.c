@@ -31,7 +31,7 @@ struct pass {
 
 /* -- Names -- */
 
-/* What etcd keeps in blocks. A key that is not named here gets the block's prefix. */
+/* The blocks of etcd's file. A key that is not listed gets the prefix of its block. */
 static const struct {
     const char *block;
     const char *prefix; /* NULL: only the keys below are known */
@@ -67,7 +67,7 @@ static bool is_block(const char *key)
     return false;
 }
 
-/* The flag that a key of a block means; "" for one that means none. */
+/* The flag for a key of a block; "" when there is no such flag. */
 static void flag_name(const char *block, const char *key, char flag[KEY_BYTES_MAX])
 {
     const char *prefix = block ? NULL : "";
@@ -124,7 +124,7 @@ static enum status dup_scalar(struct pass *pass, const char **ret_text)
     return ST_OK;
 }
 
-/* Passes over a value that nobody asked for. */
+/* Skips the value of an unknown key. */
 static enum status skip(struct pass *pass)
 {
     unsigned open = 0;
@@ -286,7 +286,7 @@ static enum status read_document(struct pass *pass)
         TRY(read_mapping(pass, NULL));
     else if (!nothing)
         return wrong(pass, "settings are expected, each as NAME: VALUE");
-    /* A line that is indented less ends the settings: what follows must be seen to be wrong. */
+    /* A line with less indentation ends the settings; anything after it must be an error. */
     TRY(next(pass));
     TRY(next(pass));
     return pass->event.type == YAML_STREAM_END_EVENT
@@ -325,7 +325,7 @@ enum status config_file_of(const char *name, struct slice text, struct config_fi
     return ST_OK;
 }
 
-/* Reads up to the limit and one byte more, which shows that there is more. */
+/* Reads one byte more than the limit, to notice a file that is too large. */
 static ssize_t read_all(int fd, char *to, size_t room)
 {
     size_t len = 0;

@@ -20,7 +20,7 @@ static bool take_dot(const char **text)
     return found;
 }
 
-/* Identifiers with dots between them, none of them empty, behind a mark; nothing without it. */
+/* After `mark`, non-empty identifiers separated by dots; nothing when the mark is missing. */
 static bool take_identifiers(const char **text, char mark)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";

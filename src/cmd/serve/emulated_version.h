@@ -1,7 +1,6 @@
 /*
- * A version of etcd 3 that clients are to be told, as --emulate-version takes it: "3.7.0", or one
- * before or beside a release, "3.8.0-alpha.0" and "3.7.1-rc.2+dirty" (semantic versioning, as
- * etcd reads it).
+ * The version of etcd 3 that clients see, as --emulate-version takes it: "3.7.0", or a pre-release
+ * or build such as "3.8.0-alpha.0" and "3.7.1-rc.2+dirty" (semantic versioning, as etcd reads it).
  */
 #ifndef VIGIL_CMD_SERVE_EMULATED_VERSION_H
 #define VIGIL_CMD_SERVE_EMULATED_VERSION_H

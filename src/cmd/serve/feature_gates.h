@@ -1,7 +1,7 @@
 /*
- * --feature-gates of etcd 3.7: NAME=true,NAME=false. InitialCorruptCheck reads all that is stored
- * before serving; no other makes a difference on one node, but the names are checked as etcd checks
- * them, so that a typing mistake is found, and shown as metrics.
+ * --feature-gates of etcd 3.7: NAME=true,NAME=false. InitialCorruptCheck verifies the whole store
+ * before serving. The other gates have no effect on one node, but their names are checked as in
+ * etcd, so that typing mistakes are found, and they appear as metrics.
  */
 #ifndef VIGIL_CMD_SERVE_FEATURE_GATES_H
 #define VIGIL_CMD_SERVE_FEATURE_GATES_H
@@ -18,7 +18,7 @@ struct feature_gate {
 
 enum { FEATURE_GATES = 11 };
 
-/* All of them, by name: etcd's defaults with what the text changes. */
+/* All gates by name: etcd's defaults, changed by the text. */
 MUST_CHECK
 enum status feature_gates_read(const char *text, struct feature_gate ret_gates[FEATURE_GATES],
                                struct error *error);

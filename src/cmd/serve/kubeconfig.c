@@ -23,8 +23,8 @@ const struct url *kubeconfig_url(const struct serve_config *config, const struct
 }
 
 /*
- * Whom to trust: the certificate itself. One that we made is its own authority; one that was given
- * may be anybody's, and Go's clients trust what they are shown here as it is.
+ * The trusted authority is the server's own certificate. A self-signed one is its own authority,
+ * and Go's clients accept any certificate that is listed here, whichever authority signed it.
  */
 static void write_authority(const struct serve_config *config, const struct url *url,
                             char line[KUBECONFIG_PATH_BYTES])
@@ -39,8 +39,8 @@ static void write_authority(const struct serve_config *config, const struct url 
              given ? "" : "/fixtures/client/cert.pem");
 }
 
-/* Whole or not at all: who reads it meanwhile has the one before. Always a new file, which nobody
- * else may read: there may be a token in it. */
+/* Replaces the file atomically, so that readers see the old or the new one. The file is always a
+ * new one that other users cannot read, because it may contain a token. */
 static int replace_file(const char *path, struct slice text)
 {
     char fresh[KUBECONFIG_PATH_BYTES + 8];
@@ -55,8 +55,8 @@ static int replace_file(const char *path, struct slice text)
     return written && closed ? rename(fresh, path) : -1;
 }
 
-/* One of an earlier start: whoever has that address now is somebody else, such as a `kubectl proxy`
- * to a real cluster, and is not to get what was meant for us. */
+/* The file of an earlier start must not stay: its address may belong to another program now, such
+ * as a `kubectl proxy` to a real cluster, which must not get requests meant for this server. */
 static void remove_file(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT)
@@ -65,8 +65,8 @@ static void remove_file(const char *path)
 }
 
 /*
- * What is shown to come in: the first token of the file. Where nobody is asked kubectl still asks
- * its user over TLS when it has nothing to show; without TLS it never shows anything.
+ * The credential is the first token of the token file. When the server needs none, kubectl would
+ * still ask its user for a name over TLS, so one is written; without TLS kubectl sends none.
  */
 static enum status make_user(const struct serve_config *config, const struct url *url,
                              struct buf *to)
@@ -77,7 +77,7 @@ static enum status make_user(const struct serve_config *config, const struct url
         return buf_append_text(to, "{}");
     if (config->kube_tokens)
         token = kube_tokens_first(config->kube_tokens)->token;
-    json_writer_init(&w, to); /* which YAML reads, too */
+    json_writer_init(&w, to); /* JSON is YAML, too */
     json_begin_object(&w);
     json_key(&w, "token");
     json_string(&w, token);
@@ -85,7 +85,7 @@ static enum status make_user(const struct serve_config *config, const struct url
     return json_writer_finish(&w);
 }
 
-/* Where to go: of what listens everywhere, to this machine. */
+/* The address to connect to: a wildcard address becomes one of this machine. */
 static void write_server(const struct url *url, char text[URL_TEXT_BYTES])
 {
     char bound[URL_TEXT_BYTES];

@@ -1,6 +1,6 @@
 /*
- * The file that tells kubectl and other clients of Kubernetes where this server is:
- * DATA_DIR/kubeconfig, written anew at every start, and removed at one that does not serve them.
+ * The kubeconfig file for kubectl and other Kubernetes clients: DATA_DIR/kubeconfig, written at
+ * every start, and removed when the server does not serve the Kubernetes API.
  */
 #ifndef VIGIL_CMD_SERVE_KUBECONFIG_H
 #define VIGIL_CMD_SERVE_KUBECONFIG_H
@@ -9,7 +9,7 @@
 
 enum { KUBECONFIG_PATH_BYTES = 4096 };
 
-/* The first address of the Kubernetes API that clients can be told of; NULL when there is none. */
+/* The first address of the Kubernetes API that clients can use; NULL when there is none. */
 const struct url *kubeconfig_url(const struct serve_config *config, const struct server *server);
 
 /* False: there is no such address, or the file cannot be written, which is logged. */

@@ -13,7 +13,7 @@ struct wanted {
     bool local_time, compress;
 };
 
-/* One key and its value. Keys count in any case, as Go reads them; others are passed over. */
+/* One key and its value. As in Go, keys match in any case and unknown keys are skipped. */
 static bool read_key(struct json_scanner *scanner, struct wanted *wanted)
 {
     const struct {

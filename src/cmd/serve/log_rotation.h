@@ -1,4 +1,5 @@
-/* --log-rotation-config-json of etcd: when the log file is begun anew, and what is kept. */
+/* --log-rotation-config-json of etcd: when a new log file is started, and which old ones are kept.
+ */
 #ifndef VIGIL_CMD_SERVE_LOG_ROTATION_H
 #define VIGIL_CMD_SERVE_LOG_ROTATION_H
 
@@ -6,7 +7,8 @@
 
 /*
  * json: {"maxsize": MB, "maxage": days, "maxbackups": n, "localtime": bool, "compress": bool}, all
- * of which may be missing. outputs must name one file; ret_compress: asked for, but not done.
+ * of which may be missing. outputs must name one file. ret_compress is true when compression was
+ * requested, which is not supported.
  */
 MUST_CHECK
 enum status log_rotation_read(const char *json, const char *outputs,

@@ -9,9 +9,9 @@
 enum { PATH_BYTES = 4096, LINE_BYTES = 4096 };
 
 #define CLIENT_BYTES_MAX ((size_t)1 << 30)
-#define CLIENT_BYTES_MIN ((size_t)4 << 20) /* as the flag's */
+#define CLIENT_BYTES_MIN ((size_t)4 << 20) /* the minimum of the flag */
 
-/* The number in a file; SIZE_MAX: there is none, or it says "max". */
+/* The number in a file; SIZE_MAX when the file is missing or says "max". */
 static size_t number_in(const char *path)
 {
     char text[64];
@@ -25,7 +25,7 @@ static size_t number_in(const char *path)
     return end != text && number > 0 ? (size_t)number : SIZE_MAX;
 }
 
-/* The least limit of a group and of all that it is in. The path is cut on the way. */
+/* The smallest limit of a group and its ancestors. Shortens `group` on the way. */
 static size_t least_of(const char *root, const char *mount, char *group, const char *file)
 {
     size_t least = SIZE_MAX;
@@ -52,7 +52,7 @@ static size_t limit_of_line(const char *root, char *line)
     *group++ = '\0';
     controllers++;
     if (group[0] == '/' && group[1] == '\0')
-        group++; /* the uppermost: its files lie where it is mounted */
+        group++; /* the root group: its files are in the mount point itself */
     if (controllers[0] == '\0')
         return least_of(root, "/sys/fs/cgroup", group, "memory.max");
     char list[64];

@@ -1,19 +1,19 @@
-/* How much memory there is for this process: the machine's, or less by the limits of its control
- * groups (versions 1 and 2). */
+/* How much memory this process may use: the machine's memory, or the limit of its control groups
+ * (versions 1 and 2) if that is lower. */
 #ifndef VIGIL_CMD_SERVE_MEMORY_H
 #define VIGIL_CMD_SERVE_MEMORY_H
 
 #include <stddef.h>
 
 /*
- * root: where /proc and /sys are found, "" outside of tests. machine_bytes: what the machine has.
- * A limit that cannot be read is none.
+ * root is the prefix of /proc and /sys, "" outside of tests. machine_bytes is the memory of the
+ * machine. A limit that cannot be read is ignored.
  */
 size_t memory_bytes(const char *root, size_t machine_bytes);
-/* Of the machine that this runs on. */
+/* The same for the machine that this process runs on. */
 size_t memory_bytes_here(void);
 
-/* What --max-client-bytes is when it is not given: a quarter of it, 1 GiB at most. */
+/* The default of --max-client-bytes: a quarter of the memory, at most 1 GiB. */
 size_t memory_for_clients(size_t memory_bytes);
 
 #endif

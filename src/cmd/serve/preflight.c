@@ -68,7 +68,7 @@ static enum status check_directory(const char *path, struct error *error)
     return no_permission(path, &status, error);
 }
 
-/* What another user has made in it, as root does who imports for a service. */
+/* A lock file that another user created, as when root ran an import for a service. */
 static enum status check_lock(const char *path, struct error *error)
 {
     char lock[PATH_BYTES + 8];
@@ -79,7 +79,7 @@ static enum status check_lock(const char *path, struct error *error)
     return no_permission(lock, &status, error);
 }
 
-/* All directories above the last part of the path. */
+/* Creates all parent directories. */
 static enum status make_above(const char *path, struct error *error)
 {
     char above[PATH_BYTES];
@@ -92,8 +92,8 @@ static enum status make_above(const char *path, struct error *error)
     return ST_OK;
 }
 
-/* Whether the last part can be made, too: some file systems (/proc, /sys) refuse it to everybody.
- * The store makes the directory itself, durably. */
+/* Checks that the directory can be created, which some file systems (/proc, /sys) refuse even to
+ * root. The store creates it later, durably. */
 static enum status try_making(const char *path, struct error *error)
 {
     if (mkdir(path, 0700) == 0)
@@ -116,7 +116,7 @@ enum status preflight_data_dir(const char *path, struct error *error)
         return check_lock(path, error);
     }
     memcpy(parent, path, strlen(path) + 1);
-    /* It is made with all that is missing above it: the first that exists decides. */
+    /* Missing parents are created as well: the first one that exists decides. */
     while (access(parent, F_OK) != 0) {
         char *slash = strrchr(parent, '/');
         if (slash)

@@ -1,6 +1,6 @@
 /*
- * What commonly keeps a server from starting, looked at before it tries: then the reason can be
- * told with what to do about it, where a failed call deep inside knows only a number.
+ * Checks for common reasons why a server cannot start, made before it tries: here the message can
+ * name the reason and the remedy, where a failed call deep inside knows only an error number.
  */
 #ifndef VIGIL_CMD_SERVE_PREFLIGHT_H
 #define VIGIL_CMD_SERVE_PREFLIGHT_H
@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether this process can keep its data there: a directory of its own, or one that can be made.
- * Directories above it that are missing are made, as etcd makes them. */
+/* Checks that this process can keep its data in `path`: a directory of its own, or one that it can
+ * create. Missing parent directories are created, as in etcd. */
 MUST_CHECK
 enum status preflight_data_dir(const char *path, struct error *error);
 
-/* Says so in the log if others than its owner may enter it, as whoever made it may have left it. */
+/* Logs a warning if other users may enter the data directory. */
 void preflight_privacy(const char *path);
 
 /* Raises the limit of open files as far as the system allows. Logs a warning if --max-connections

@@ -1,4 +1,4 @@
-/* What the log says of the space quota at the start, in etcd's words. */
+/* The log line about the space quota at the start, in etcd's words. */
 #ifndef VIGIL_CMD_SERVE_QUOTA_NOTICE_H
 #define VIGIL_CMD_SERVE_QUOTA_NOTICE_H
 
