@@ -11,6 +11,7 @@
 #include "io/file_sim.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
+#include "store/log/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "codec/pb/wire.h"
+#include "store/log/damage.h"
 
 /* Field numbers of mvccpb.KeyValue. */
 enum { KV_KEY = 1, KV_CREATE = 2, KV_MOD = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };

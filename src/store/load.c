@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "store/apply.h"
 #include "store/change.h"
+#include "store/log/damage.h"
 #include "store/upkeep/segments.h"
 
 #include <stdlib.h>

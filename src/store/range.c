@@ -3,6 +3,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
 #include "store/change.h"
+#include "store/log/damage.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 #include "base/yield_point.h"
 #include "store/datadir.h"
 #include "store/load.h"
+#include "store/log/rewrite.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/compaction.h"
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "engine/local/local_private.h"
+#include "store/log/damage.h"
 
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
 #include "base/xalloc.h"
 #include "store/change.h"
 #include "store/log/damage.h"
+#include "store/log/reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "engine/local/page_fault.h"
+#include "store/log/damage.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 #include "store/backend/backend.h"
 
+#include "store/backend/backend_private.h"
 #include "store/backend/sum.h"
 
 #include <stdio.h>

@@ -14,62 +14,15 @@
 #define VIGIL_STORE_BACKEND_BACKEND_H
 
 #include "base/error.h"
-#include "base/slice.h"
-#include "store/row.h"
-
-#include <stdbool.h>
+#include "store/backend/tables.h"
 
 struct backend;
-
-/* Numbers in the meta table, all 64 bits. Absent ones read as the given default. */
-enum backend_meta {
-    BACKEND_INDEX,            /* log index of the checkpoint: everything up to it is in here */
-    BACKEND_REVISION,         /* and the revision it had */
-    BACKEND_COMPACT_REVISION, /* and what it was compacted to; -1 before the first time */
-    BACKEND_TRIMMED,          /* versions replaced below this revision are deleted here */
-    BACKEND_DB_BYTES,
-    BACKEND_DB_BYTES_IN_USE,
-    BACKEND_CLUSTER_ID,
-    BACKEND_MEMBER_ID,
-    BACKEND_TERM, /* starts of the server */
-    /* A segment whose living versions were copied to another, which some of the versions here are
-     * not said to lie in yet: see store/upkeep/cleaner.h. 0: none. */
-    BACKEND_MOVED_FROM,
-    BACKEND_MOVED_TO,
-    /* Kept by the backend itself: see backend_verify. */
-    BACKEND_SUM_OF_ENTRIES, /* of versions and rows */
-    BACKEND_SUM,            /* of that, of segments and of all other numbers; the last one */
-    BACKEND_META_COUNT
-};
-
-struct backend_version_id {
-    int64_t revision;
-    uint32_t sub;
-};
-
-struct backend_version {
-    struct backend_version_id id;
-    struct backend_version_id prev; /* revision 0: none */
-    int64_t create_revision;        /* 0 for a tombstone */
-    int64_t version;
-    int64_t lease;
-    uint64_t loc;
-    uint32_t field_bytes; /* as stored, tombstones too */
-    struct slice key;
-};
 
 /*
  * About how many bytes of pages, which are in memory until the commit, a transaction changes with a
  * version when the version it changed before is so many revisions away.
  */
 size_t backend_page_bytes(size_t key_bytes, int64_t distance);
-
-struct backend_segment {
-    uint64_t id;
-    uint64_t first_index, last_index; /* last_index 0: still being written */
-    uint64_t used_bytes;
-    uint64_t live_bytes; /* of changes in versions */
-};
 
 /* Opens or makes it. map_bytes bounds how large it may ever be; address space, not memory. */
 MUST_CHECK

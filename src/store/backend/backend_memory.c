@@ -389,8 +389,3 @@ void backend_disk_fail_commit(struct backend_disk *disk, uint64_t n, enum status
     disk->fail_status = status;
     disk->fail_happened = happened;
 }
-
-uint64_t backend_disk_commits(const struct backend_disk *disk)
-{
-    return disk->commits;
-}

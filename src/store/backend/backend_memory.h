@@ -23,6 +23,5 @@ struct backend *backend_memory_open(struct backend_disk *disk);
  */
 void backend_disk_fail_commit(struct backend_disk *disk, uint64_t n, enum status status,
                               bool happened);
-uint64_t backend_disk_commits(const struct backend_disk *disk);
 
 #endif

@@ -35,11 +35,6 @@ struct backend_ops {
     "nothing was changed: look at the disk, then restore the data directory from a backup or a " \
     "snapshot"
 
-struct backend_numbers {
-    int64_t values[BACKEND_META_COUNT];
-    bool present[BACKEND_META_COUNT];
-};
-
 struct backend {
     const struct backend_ops *ops;
     struct backend_numbers numbers;   /* with the changes of the transaction under way */

@@ -6,7 +6,7 @@
 #ifndef VIGIL_STORE_BACKEND_SUM_H
 #define VIGIL_STORE_BACKEND_SUM_H
 
-#include "store/backend/backend_private.h"
+#include "store/backend/tables.h"
 
 /* encoded: backend_version_encode. */
 uint64_t sum_of_version(struct backend_version_id id, struct slice encoded);

@@ -1,22 +1,23 @@
 /* What must hold of the newest tree, for tests. */
+#include "store/index/index.h"
 #include "store/index/item_make.h"
 #include "store/index/search.h"
 #include "store/index/tree.h"
 
-struct check {
+struct index_checker {
     size_t objects;    /* of the pool, found in the tree */
     struct slice last; /* key seen before */
     bool any;
     uint64_t stamp_limit; /* no node is from a later state */
 };
 
-static void check_leaf(struct check *check, const struct index_leaf *leaf, struct slice low,
-                       const struct slice *high)
+static void check_leaf(struct index_checker *checker, const struct index_leaf *leaf,
+                       struct slice low, const struct slice *high)
 {
     for (unsigned i = 0; i < leaf->head.count; i++) {
         const struct index_item *item = leaf->entries[i].item;
         struct slice key = index_item_key(item);
-        assert(!check->any || slice_compare(check->last, key) < 0);
+        assert(!checker->any || slice_compare(checker->last, key) < 0);
         assert(slice_compare(low, key) <= 0);
         assert(!high || slice_compare(key, *high) < 0);
         assert(key.len >= leaf->head.skip);
@@ -24,9 +25,9 @@ static void check_leaf(struct check *check, const struct index_leaf *leaf, struc
                leaf->head.skip);
         assert(leaf->entries[i].prefix == key_prefix(key, leaf->head.skip));
         item_check(item);
-        check->objects += item_objects(item);
-        check->last = key;
-        check->any = true;
+        checker->objects += item_objects(item);
+        checker->last = key;
+        checker->any = true;
     }
 }
 
@@ -39,16 +40,16 @@ static void check_separator(const struct index_inner *inner, unsigned at)
 }
 
 /* Keys lie in [low, high); high NULL: no upper end. */
-static struct index_sum check_node(struct check *check, const struct index_node *node,
+static struct index_sum check_node(struct index_checker *checker, const struct index_node *node,
                                    struct slice low, const struct slice *high)
 {
-    check->objects++;
-    assert(node->stamp <= check->stamp_limit);
+    checker->objects++;
+    assert(node->stamp <= checker->stamp_limit);
     assert(node->count > 0);
     assert(node->count <= node->capacity);
     if (node->level == 0) {
         assert(node->capacity <= INDEX_LEAF_MAX);
-        check_leaf(check, node_leaf(node), low, high);
+        check_leaf(checker, node_leaf(node), low, high);
         return node_sum(node);
     }
     const struct index_inner *inner = node_inner(node);
@@ -57,7 +58,7 @@ static struct index_sum check_node(struct check *check, const struct index_node 
         const struct slice *child_end = high;
         assert(inner->child[i]->level == node->level - 1);
         if (i > 0) {
-            check->objects++;
+            checker->objects++;
             check_separator(inner, i);
             child_low = separator_slice(inner->separator[i]);
         } else {
@@ -67,7 +68,7 @@ static struct index_sum check_node(struct check *check, const struct index_node 
             child_high = separator_slice(inner->separator[i + 1]);
             child_end = &child_high;
         }
-        struct index_sum sum = check_node(check, inner->child[i], child_low, child_end);
+        struct index_sum sum = check_node(checker, inner->child[i], child_low, child_end);
         assert(sum.live_keys == inner->live_keys[i]);
         assert(sum.live_bytes == inner->live_bytes[i]);
     }
@@ -76,17 +77,17 @@ static struct index_sum check_node(struct check *check, const struct index_node 
 
 void index_check(const struct index *index)
 {
-    struct check check = {.stamp_limit = epoch_next(index->memory.epoch)};
+    struct index_checker checker = {.stamp_limit = epoch_next(index->memory.epoch)};
     struct index_sum sum = {0};
     assert(!index->memory.unread);
     if (index->root) {
         assert(index->root->level == 0 || index->root->count > 1);
-        sum = check_node(&check, index->root, SLICE_EMPTY, NULL);
+        sum = check_node(&checker, index->root, SLICE_EMPTY, NULL);
     }
     assert(sum.live_keys == index->live.live_keys);
     assert(sum.live_bytes == index->live.live_bytes);
     /* The pool has what the tree has, and what waits in the epoch. */
-    assert(check.objects <= pool_objects(index->memory.pool));
+    assert(checker.objects <= pool_objects(index->memory.pool));
     if (epoch_reclaim(index->memory.epoch, 0) == 0)
-        assert(check.objects == pool_objects(index->memory.pool));
+        assert(checker.objects == pool_objects(index->memory.pool));
 }

@@ -78,11 +78,7 @@ void index_load_end(struct index *index);
 
 const struct index_item *index_root_find(const struct index_root *root, struct slice key);
 
-/* [from, to), `to` empty: no upper end. Counts and bytes of live keys, from subtree sums. */
-struct index_sum {
-    uint64_t live_keys;
-    uint64_t live_bytes;
-};
+/* Live keys of [from, to), from the sums of subtrees. There is no upper end if `to` is empty. */
 struct index_sum index_root_sum(const struct index_root *root, struct slice from, struct slice to,
                                 bool to_end);
 
@@ -90,7 +86,6 @@ struct index_sum index_root_sum(const struct index_root *root, struct slice from
  * Walks the items of [from, to) in key order, tombstones included. Stands in one leaf at a time,
  * so that a long list is a pointer step per key; prefetches ahead.
  */
-enum { INDEX_DEPTH_MAX = 16 };
 struct index_cursor {
     const struct index_node *path[INDEX_DEPTH_MAX];
     uint16_t at[INDEX_DEPTH_MAX];

@@ -33,6 +33,16 @@ struct index_item {
 };
 enum { INDEX_OLDER_INLINE = 4 };
 
+/* Live keys of a subtree or range, and the sum of their field_bytes. */
+struct index_sum {
+    uint64_t live_keys;
+    uint64_t live_bytes;
+};
+
+/* Levels of the tree. With nodes a quarter full, 16 levels hold far more keys than fit in memory.
+ */
+enum { INDEX_DEPTH_MAX = 16 };
+
 /* Far above what any face lets through; a longer key is a bug. */
 enum { INDEX_KEY_BYTES_MAX = 1 << 28 };
 

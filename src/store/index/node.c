@@ -1,6 +1,6 @@
 #include "store/index/node.h"
 
-#include "store/index/search.h"
+#include "store/index/key.h"
 
 static size_t leaf_bytes(unsigned capacity)
 {

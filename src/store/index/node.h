@@ -13,8 +13,9 @@
 #ifndef VIGIL_STORE_INDEX_NODE_H
 #define VIGIL_STORE_INDEX_NODE_H
 
+#include "base/memory/epoch.h"
 #include "base/memory/pool.h"
-#include "store/index/index.h"
+#include "store/index/item.h"
 
 enum {
     /* Chosen by measurement, and just below what fills a size of the pool (1024, 5120 bytes). */

@@ -1,4 +1,5 @@
 /* Reading a root: on any thread that pins it. */
+#include "store/index/index.h"
 #include "store/index/search.h"
 
 enum { ITEMS_AHEAD = 2 * INDEX_PEEK_MAX };

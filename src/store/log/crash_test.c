@@ -7,6 +7,8 @@
 #include "io/file_sim.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
+#include "store/log/reader.h"
+#include "store/log/rewrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

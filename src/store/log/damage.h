@@ -7,15 +7,6 @@
 
 #include "store/log/log.h"
 
-/* What the start has cut off: a write that was not finished. bytes is 0 when there was nothing. */
-struct log_cut {
-    uint64_t index; /* the first one that is not there: the next record gets it */
-    uint64_t bytes;
-    uint64_t segment_id, offset;
-    const char *reason;
-};
-struct log_cut log_cut(const struct log *log);
-
 void log_note_damage(const struct log *log, log_loc loc);
 bool log_is_damaged(const struct log *log);
 /* How often it was noted; and the last place. */

@@ -2,8 +2,11 @@
  * is cut. */
 #include "base/crc32c.h"
 #include "io/file_sim.h"
+#include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
+#include "store/log/reader.h"
+#include "store/log/rewrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,6 +9,7 @@
 #include "store/log/format.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
+#include "store/log/reader.h"
 #include "store/log/repair.h"
 
 #include <setjmp.h>

@@ -534,51 +534,11 @@ struct slice log_rest_at(const struct log *log, log_loc loc)
     return group_rest_at(&log->group, segment, offset);
 }
 
-void log_note_damage(const struct log *log, log_loc loc)
-{
-    struct log *noted = (struct log *)(uintptr_t)log;
-    struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
-    if (segment)
-        atomic_store(&segment->damaged, true);
-    atomic_store_explicit(&noted->damage_loc, loc, memory_order_relaxed);
-    atomic_fetch_add_explicit(&noted->damage_met, 1, memory_order_release);
-}
-
-bool log_is_damaged(const struct log *log)
-{
-    return atomic_load_explicit(&log->damage_met, memory_order_relaxed) > 0;
-}
-
-uint64_t log_damage_met(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset)
-{
-    uint64_t met = atomic_load_explicit(&log->damage_met, memory_order_acquire);
-    log_loc loc = atomic_load_explicit(&log->damage_loc, memory_order_relaxed);
-    log_loc_split(loc, ret_segment_id, ret_offset);
-    return met;
-}
-
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc)
 {
     const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
     assert(segment);
     return segment->base + log_loc_offset(loc);
-}
-
-bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
-                      uint64_t *ret_offset)
-{
-    const uint8_t *at = address;
-    uint64_t end = atomic_load(&log->next_id);
-    for (uint64_t id = 1; id < end && id <= SEGMENT_ID_MAX; id++) {
-        const struct segment *segment = segment_table_get(&log->table, id);
-        if (!segment || at < segment->base ||
-            at - segment->base >= (ptrdiff_t)segment->head.capacity)
-            continue;
-        *ret_segment_id = id;
-        *ret_offset = (uint64_t)(at - segment->base);
-        return true;
-    }
-    return false;
 }
 
 static struct log_segment_info info_of(const struct segment *segment)

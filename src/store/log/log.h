@@ -1,21 +1,21 @@
 /*
- * The value log: every request that changed something, in order, in segments of the data
- * directory. It is the write-ahead log and the home of the values at once: nothing is written
- * twice. Segments are mapped and immutable once published, so a value is read where it lies.
+ * The value log: every request that changed something, in order, in segment files of the data
+ * directory. It is the write-ahead log and also the only copy of the values. Segments are mapped
+ * into memory and immutable once published, so a value is read where it is stored.
  *
  *   segment   head | record | record | …  zeros to the end      (NNNNNNNNNNNNNNNN.seg, hex id)
  *   record    crc32c len type index revision durable | body | pad to 8
  *
- * A location names a byte: segment id and offset in it. Locations are stable until the cleaner
- * rewrites the segment under a new id.
+ * A location names a byte: a segment id and an offset in that segment. Locations are stable until
+ * the cleaner rewrites the segment under a new id.
  *
- * Threads: one writer (reserve, append, write, sync); any reader of published locations. Preparing
- * the next segment and rewriting old ones belong to the keeper's thread. A segment that was
- * dropped stays mapped until its last reader's epoch has passed: the caller says when.
+ * Threads: one writer reserves, appends, writes and syncs; any thread reads published locations.
+ * The keeper's thread prepares the next segment and rewrites old ones. A dropped segment stays
+ * mapped until its last reader's epoch has passed: the caller says when.
  *
- * Faults: a torn tail is cut, and log_cut says so. A bad record is damage only if a later record,
- * the mark (log/mark.h) or the checkpoint says that it was durable; then opening fails and the
- * error names segment and offset. A failed write or sync is final: every later call fails.
+ * Faults: a torn tail is cut off and reported by log_cut. A bad record is damage only if a later
+ * record, the mark (log/mark.h) or the checkpoint proves that it was durable; then opening fails
+ * with an error that names segment and offset. After a failed write or sync every later call fails.
  */
 #ifndef VIGIL_STORE_LOG_LOG_H
 #define VIGIL_STORE_LOG_LOG_H
@@ -26,25 +26,24 @@
 
 struct log;
 
-/* Segment id in the upper bits, offset in the lower 34: 16 GiB a segment is plenty. 0 is none. */
+/* The segment id in the upper bits, the offset in the lower 34 (16 GiB). 0 is no location. */
 typedef uint64_t log_loc;
 enum { LOG_OFFSET_BITS = 34 };
 
 struct log_options {
     struct fs *fs;
-    const char *dir;            /* exists; holds the segments */
+    const char *dir;            /* exists; contains the segments */
     size_t segment_bytes_first; /* capacity of the first segment; each next one doubles … */
     size_t segment_bytes_max;   /* … up to this */
-    uint64_t salt;              /* random: keeps stored values from passing for records */
+    uint64_t salt;              /* random: stored values cannot be mistaken for records */
 };
 
-/* Of the caller's types, that of records which make the revision they carry. */
+/* The caller's type of records that create the revision they carry. */
 enum { LOG_TYPE_OF_REVISIONS = 1 };
 
-/* What is stored with each record. */
 struct log_record {
     uint64_t index;   /* one more than the record before */
-    int64_t revision; /* 0 where the record has none */
+    int64_t revision; /* 0 if the record has none */
     uint8_t type;
     struct slice body; /* in the mapping */
     log_loc body_loc;  /* where body begins: 8-byte aligned */
@@ -54,11 +53,10 @@ struct log_record {
 typedef enum status (*log_replay_fn)(void *ctx, const struct log_record *record);
 
 /*
- * Opens or creates the log and replays the records with index > after_index.
- * listed: ids of the segments the checkpoint knows: all with first_index <= after_index, and no
- * other (NULL at first start). A file whose first index is at or below after_index and that is
- * not listed is left over from the cleaner and is removed; a listed one that is missing is damage.
- * When this returns, all that was replayed is durable.
+ * Opens or creates the log and replays the records with index > after_index; they are durable when
+ * this returns. listed: ids of the segments in the checkpoint, which are exactly those with
+ * first_index <= after_index (NULL at first start). Another file with such a first index is left
+ * over from the cleaner and is removed; a listed segment that is missing is damage.
  */
 MUST_CHECK
 enum status log_open(const struct log_options *options, uint64_t after_index,
@@ -67,27 +65,36 @@ enum status log_open(const struct log_options *options, uint64_t after_index,
 void log_close(struct log *log);
 DEFINE_CLEANUP(struct log *, log_close)
 
+/* The tail that log_open cut off: an unfinished write. */
+struct log_cut {
+    uint64_t index; /* the first that is missing; the next record gets it */
+    uint64_t bytes; /* 0: nothing was cut */
+    uint64_t segment_id, offset;
+    const char *reason;
+};
+struct log_cut log_cut(const struct log *log);
+
 /* -- The writer's side -- */
 
 /*
- * Makes sure that one record with a body of that length can be appended: in the current segment, or
- * in a new one. The only call of the writer that may fail for lack of space; nothing is changed
- * then.
+ * Makes sure that one record with a body of that length can be appended, in the current segment or
+ * in a new one. The only call of the writer that may fail because space is lacking; after a failure
+ * nothing has changed.
  */
 MUST_CHECK
 enum status log_reserve(struct log *log, size_t body_bytes);
 
-/* The disk is full and the current segment nearly: the rest is for records that make room. */
+/* The disk and the current segment are nearly full: only records that free space should follow. */
 bool log_is_short(const struct log *log);
 
 /*
- * Begins the record that was reserved: returns where its body will be, and memory to build it in.
- * log_append_end fixes its real length (at most what was reserved) and gives it the next index.
- * The memory is readable through log_at by the writer at once, by others after log_write.
+ * Begins the reserved record: returns memory to build its body in, and the body's location.
+ * log_append_end sets the final length (at most the reserved one) and assigns the next index.
+ * The writer can read the memory through log_at at once, other threads after log_write.
  */
 uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc);
 uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes);
-/* Drops the record begun: nothing was appended. */
+/* Drops the record that was begun: nothing was appended. */
 void log_append_abort(struct log *log);
 
 /* Bytes appended and not yet written. */
@@ -96,8 +103,8 @@ size_t log_pending_bytes(const struct log *log);
 MUST_CHECK
 enum status log_write(struct log *log);
 /*
- * Makes durable all that was written before the call: log_durable_index says how far that was. May
- * run on a thread of its own, one call at a time, while the writer reserves, appends and writes.
+ * Makes durable what was written before the call, up to log_durable_index. May run on its own
+ * thread, one call at a time, while the writer reserves, appends and writes.
  */
 MUST_CHECK
 enum status log_sync(struct log *log);
@@ -107,24 +114,20 @@ uint64_t log_durable_index(const struct log *log);
 /* -- Reading -- */
 
 /*
- * The bytes at a location, valid as long as the segment is; those of a record not yet written,
- * which only the writer can ask for, until log_write.
+ * The bytes at a location, valid as long as the segment; for a record that is not yet written,
+ * which only the writer can request, until log_write.
  */
 const uint8_t *log_at(const struct log *log, log_loc loc);
-/* The same, and all that was written behind them in their segment; empty for no place of the log.
- */
+/* The same with all written bytes after it in its segment; empty if the location is invalid. */
 struct slice log_rest_at(const struct log *log, log_loc loc);
-/*
- * Where every thread will find those bytes once they are written: the place in the mapping, also
- * for a record that is still in the writer's memory.
- */
+/* The address in the mapping where every thread finds those bytes once they are written. */
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
 
 /* -- The keeper's side -- */
 
 /*
  * Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. Removes the
- * files of segments that were forgotten.
+ * files of forgotten segments.
  */
 MUST_CHECK
 enum status log_prepare(struct log *log);
@@ -136,14 +139,9 @@ struct log_segment_info {
     int64_t first_revision, last_revision; /* 0 when it has none */
     uint64_t used_bytes;                   /* head and records */
     bool full;                             /* the writer has left it */
-    bool damaged;                          /* something in it could not be read: log/damage.h */
+    bool damaged;                          /* part of it could not be read: log/damage.h */
 };
 /* Segments in order of index. Returns how many there are; fills at most max. Any thread. */
 size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max);
-
-/* The rest of the log, in headers of its own. */
-#include "store/log/damage.h"
-#include "store/log/reader.h"
-#include "store/log/rewrite.h"
 
 #endif

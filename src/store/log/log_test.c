@@ -1,5 +1,8 @@
 /* The log on the machine's own files: what every start after a clean or unclean end must show. */
+#include "store/log/damage.h"
 #include "store/log/log.h"
+#include "store/log/reader.h"
+#include "store/log/rewrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

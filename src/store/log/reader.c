@@ -1,4 +1,7 @@
 /* Sequential reading. The mapping is not trusted: a disk may give other bytes than it was given. */
+#include "store/log/reader.h"
+
+#include "store/log/damage.h"
 #include "store/log/log_private.h"
 
 /* The head at offset, if a record that was written begins there: ST_END where they end. */

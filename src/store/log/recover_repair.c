@@ -1,4 +1,5 @@
 /* What recovery does other than usual when a log is repaired: see log/repair.h. */
+#include "store/log/damage.h"
 #include "store/log/recover_private.h"
 
 #include <stdio.h>

@@ -2,6 +2,8 @@
  * The cleaner's hand: a new segment with what is worth keeping of an old one. Belongs to the
  * keeper. Until it is committed the file has a temporary name, so a crash leaves nothing to decide.
  */
+#include "store/log/rewrite.h"
+
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "store/log/log_private.h"

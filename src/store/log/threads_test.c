@@ -1,6 +1,8 @@
 /* The log under the threads it will have: a writer, its syncs, a keeper and readers. Made for the
  * thread sanitizer; without it the answers are checked all the same. */
 #include "store/log/log.h"
+#include "store/log/reader.h"
+#include "store/log/rewrite.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "store/change.h"
+#include "store/log/damage.h"
 
 #include <stdlib.h>
 

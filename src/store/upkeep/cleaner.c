@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "store/log/format.h"
+#include "store/log/rewrite.h"
 
 #include <stdlib.h>
 

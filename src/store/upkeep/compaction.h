@@ -21,6 +21,7 @@
 #define VIGIL_STORE_UPKEEP_COMPACTION_H
 
 #include "store/apply.h"
+#include "store/log/reader.h"
 
 struct compaction {
     struct apply *apply;

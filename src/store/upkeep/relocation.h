@@ -6,6 +6,7 @@
 #define VIGIL_STORE_UPKEEP_RELOCATION_H
 
 #include "store/change.h"
+#include "store/log/reader.h"
 
 enum { RELOCATION_MOVES_MAX = 1 << 15 };
 
