@@ -84,7 +84,7 @@ static enum status compact(struct run *run)
 static enum status bump(struct run *run)
 {
     int64_t by = run->options->bump_revision;
-    int64_t newest = store_apply(store_builder_store(run->builder))->revision;
+    int64_t newest = store_applier(store_builder_store(run->builder))->revision;
     if (by == 0)
         return ST_OK;
     if (by > IMPORT_REVISION_MAX - newest)

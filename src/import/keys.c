@@ -24,7 +24,7 @@ struct gathering {
     int64_t reached;  /* there was at least this one, whatever is left of it */
     struct buf bytes;
     struct buf gathered; /* struct gathered */
-    struct buf kept;     /* struct apply_kept */
+    struct buf kept;     /* struct imported_change */
 };
 
 static enum status refuse(const struct gathering *g, int64_t revision, const char *what)
@@ -36,7 +36,7 @@ static enum status refuse(const struct gathering *g, int64_t revision, const cha
 }
 
 static enum status kept_of(const struct gathering *g, const struct gathered *one,
-                           struct apply_kept *ret_kept)
+                           struct imported_change *ret_kept)
 {
     struct slice message = slice_sub(buf_slice(&g->bytes), one->offset, one->len);
     struct pb_key_value kv;
@@ -50,7 +50,7 @@ static enum status kept_of(const struct gathering *g, const struct gathered *one
                     kv.version <= kv.mod_revision;
     if (!one->is_tombstone && !is_whole)
         return refuse(g, g->revision, "says that it is another one");
-    *ret_kept = (struct apply_kept){
+    *ret_kept = (struct imported_change){
         .kv = {.key = kv.key},
         .sub = (uint32_t)one->sub,
         .is_tombstone = one->is_tombstone,
@@ -76,12 +76,12 @@ static enum status revision_end(struct gathering *g)
         return ST_OK;
     g->kept.len = 0;
     for (size_t i = 0; i < count; i++) {
-        struct apply_kept kept;
+        struct imported_change kept;
         TRY(kept_of(g, &gathered[i], &kept));
         TRY(buf_append(&g->kept, slice_of(&kept, sizeof(kept))));
     }
     enum status status = store_builder_add(
-        g->builder, g->revision, (const struct apply_kept *)(const void *)g->kept.ptr, count);
+        g->builder, g->revision, (const struct imported_change *)(const void *)g->kept.ptr, count);
     g->gathered.len = 0;
     buf_reset(&g->bytes, 4 << 20);
     if (status == ST_INVALID)

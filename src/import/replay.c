@@ -78,9 +78,9 @@ void import_replay_tally(const struct import_replay *replay, struct import_count
     counts->auth_enabled = auth_store_enabled(replay->auth);
 }
 
-static struct apply *apply_of(const struct import_replay *replay)
+static struct applier *applier_of(const struct import_replay *replay)
 {
-    return store_apply(store_builder_store(replay->builder));
+    return store_applier(store_builder_store(replay->builder));
 }
 
 /* -- What was there before -- */
@@ -178,10 +178,10 @@ enum status import_replay_start(struct import_replay *replay)
     buf_fini(&replay->loaded);
     if (lessor_count(replay->lessor))
         attach_all(replay);
-    struct apply *apply = apply_of(replay);
-    apply->lease_exists = lease_exists;
-    apply->lease_moved = lease_moved;
-    apply->lease_ctx = replay;
+    struct applier *applier = applier_of(replay);
+    applier->lease_exists = lease_exists;
+    applier->lease_moved = lease_moved;
+    applier->lease_ctx = replay;
     renew_rights(replay);
     return ST_OK;
 }
@@ -307,7 +307,7 @@ static enum status grant(struct import_replay *replay, const struct pb_lease_gra
     int64_t ttl_s = request->ttl > LEASE_TTL_MIN_S ? request->ttl : LEASE_TTL_MIN_S;
     struct lease_row lease = {.id = request->id, .ttl_s = ttl_s};
     struct row row = lease_row_make(&lease, false);
-    TRY(apply_rows(apply_of(replay), &row, 1, NULL, 0, NULL));
+    TRY(applier_rows(applier_of(replay), &row, 1, NULL, 0, NULL));
     lessor_grant(replay->lessor, lease.id, lease.ttl_s, 0);
     return ST_OK;
 }
@@ -326,7 +326,7 @@ static enum status revoke(struct import_replay *replay, int64_t id)
         lessor_keys_sort(replay->keys, found.key_count);
     }
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
-    TRY(apply_rows(apply_of(replay), &row, 1, replay->keys, found.key_count, NULL));
+    TRY(applier_rows(applier_of(replay), &row, 1, replay->keys, found.key_count, NULL));
     lessor_revoke(replay->lessor, id);
     return ST_OK;
 }
@@ -344,7 +344,7 @@ static enum status checkpoint(struct import_replay *replay,
         if (one->remaining_ttl > 0 && one->remaining_ttl < found.ttl_s)
             lease.remaining_s = one->remaining_ttl;
         struct row row = lease_row_make(&lease, false);
-        TRY(apply_rows(apply_of(replay), &row, 1, NULL, 0, NULL));
+        TRY(applier_rows(applier_of(replay), &row, 1, NULL, 0, NULL));
     }
     return ST_OK;
 }
@@ -362,7 +362,7 @@ static enum status change_alarm(struct import_replay *replay,
         return ST_LIMIT;
     struct alarm_row_key key = alarm_row_key_make(request->alarm, request->member_id);
     struct row row = alarm_row_make(&key, !raise);
-    TRY(apply_rows(apply_of(replay), &row, 1, NULL, 0, NULL));
+    TRY(applier_rows(applier_of(replay), &row, 1, NULL, 0, NULL));
     if (raise)
         replay->alarms[replay->alarm_count++] = (struct alarm){request->alarm, request->member_id};
     else
@@ -373,20 +373,20 @@ static enum status change_alarm(struct import_replay *replay,
 static enum status change_keys(struct import_replay *replay, struct pb_log_request *request,
                                struct arena *arena)
 {
-    struct apply *apply = apply_of(replay);
+    struct applier *applier = applier_of(replay);
     struct kv_answer answer;
     if (request->put) {
         if (request->put->key.len == 0)
             return ST_DAMAGED;
         request->put->prev_kv = false;
-        return apply_put(apply, request->put, arena, &answer);
+        return applier_put(applier, request->put, arena, &answer);
     }
     if (request->delete_range) {
         request->delete_range->prev_kv = false;
-        return apply_delete_range(apply, request->delete_range, arena, &answer);
+        return applier_delete_range(applier, request->delete_range, arena, &answer);
     }
     TRY(txn_prepare(request->txn));
-    return apply_txn(apply, request->txn, arena, &answer);
+    return applier_txn(applier, request->txn, arena, &answer);
 }
 
 static enum status execute(struct import_replay *replay, struct pb_log_request *request,
@@ -395,7 +395,7 @@ static enum status execute(struct import_replay *replay, struct pb_log_request *
     if (request->put || request->delete_range || request->txn)
         return change_keys(replay, request, arena);
     if (request->compaction)
-        return apply_compact(apply_of(replay), request->compaction->revision);
+        return applier_compact(applier_of(replay), request->compaction->revision);
     if (request->lease_grant)
         return grant(replay, request->lease_grant);
     if (request->lease_revoke)
@@ -405,7 +405,7 @@ static enum status execute(struct import_replay *replay, struct pb_log_request *
     if (request->alarm)
         return change_alarm(replay, request->alarm);
     bool changed = false;
-    TRY(import_auth_change(replay->auth, apply_of(replay), request, arena, &changed));
+    TRY(import_auth_change(replay->auth, applier_of(replay), request, arena, &changed));
     if (changed)
         renew_rights(replay);
     return ST_OK;

@@ -112,7 +112,7 @@ static enum status change_of(const struct auth_store *auth, const struct pb_log_
     return change_of_role(auth, r, arena, ret_change);
 }
 
-enum status import_auth_change(struct auth_store *auth, struct apply *apply,
+enum status import_auth_change(struct auth_store *auth, struct applier *applier,
                                const struct pb_log_request *request, struct arena *arena,
                                bool *ret_changed)
 {
@@ -131,7 +131,7 @@ enum status import_auth_change(struct auth_store *auth, struct apply *apply,
             .key = change.rows[i].key,
             .value = change.rows[i].value,
         };
-    TRY(apply_rows(apply, rows, change.row_count, NULL, 0, NULL));
+    TRY(applier_rows(applier, rows, change.row_count, NULL, 0, NULL));
     for (size_t i = 0; i < change.row_count; i++)
         TRY(auth_store_apply(auth, &change.rows[i]));
     return ST_OK;

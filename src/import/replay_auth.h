@@ -4,7 +4,7 @@
 
 #include "auth/store.h"
 #include "codec/pb/raft.pb.h"
-#include "store/apply.h"
+#include "store/applier.h"
 
 /* A row of ROW_USER, ROW_ROLE or ROW_AUTH. */
 MUST_CHECK
@@ -15,7 +15,7 @@ bool import_auth_needs_admin(const struct pb_log_request *request);
 
 /* Does what the request asks for; one that is not about users and roles changes nothing. */
 MUST_CHECK
-enum status import_auth_change(struct auth_store *auth, struct apply *apply,
+enum status import_auth_change(struct auth_store *auth, struct applier *applier,
                                const struct pb_log_request *request, struct arena *arena,
                                bool *ret_changed);
 

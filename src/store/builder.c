@@ -84,29 +84,29 @@ enum status store_builder_step(struct store_builder *builder)
 }
 
 enum status store_builder_add(struct store_builder *builder, int64_t revision,
-                              const struct apply_kept *changes, size_t count)
+                              const struct imported_change *changes, size_t count)
 {
-    TRY(apply_kept(store_apply(builder->store), revision, changes, count));
+    TRY(applier_import(store_applier(builder->store), revision, changes, count));
     return store_builder_step(builder);
 }
 
 enum status store_builder_add_rows(struct store_builder *builder, const struct row *rows,
                                    size_t count)
 {
-    TRY(apply_rows(store_apply(builder->store), rows, count, NULL, 0, NULL));
+    TRY(applier_rows(store_applier(builder->store), rows, count, NULL, 0, NULL));
     return store_builder_step(builder);
 }
 
 void store_builder_reach(struct store_builder *builder, int64_t revision)
 {
-    struct apply *apply = store_apply(builder->store);
-    if (apply->revision < revision)
-        apply->revision = revision;
+    struct applier *applier = store_applier(builder->store);
+    if (applier->revision < revision)
+        applier->revision = revision;
 }
 
 enum status store_builder_compact(struct store_builder *builder, int64_t revision)
 {
-    TRY(apply_compact(store_apply(builder->store), revision));
+    TRY(applier_compact(store_applier(builder->store), revision));
     return store_builder_step(builder);
 }
 
@@ -116,7 +116,7 @@ static enum status write_meta(struct store_builder *builder,
                               const struct store_builder_identity *identity)
 {
     struct backend *backend = store_backend(builder->store);
-    int64_t revision = store_apply(builder->store)->revision;
+    int64_t revision = store_applier(builder->store)->revision;
     TRY(backend_begin(backend));
     TRY(backend_meta_put(backend, BACKEND_REVISION, revision));
     uint64_t cluster_id = identity ? identity->cluster_id : 0;

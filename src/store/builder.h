@@ -30,7 +30,7 @@ enum status store_builder_open(const struct store_builder_options *options,
 void store_builder_close(struct store_builder *builder);
 DEFINE_CLEANUP(struct store_builder *, store_builder_close)
 
-/* For apply_put and the like, and for reading what was flushed. */
+/* For applier_put and the like, and for reading what was flushed. */
 struct store *store_builder_store(struct store_builder *builder);
 
 /* After each change that was applied: writes when enough has come together. */
@@ -40,10 +40,10 @@ enum status store_builder_step(struct store_builder *builder);
 MUST_CHECK
 enum status store_builder_flush(struct store_builder *builder);
 
-/* As apply_kept, apply_rows without keys, and apply_compact. */
+/* As applier_import, applier_rows without keys, and applier_compact. */
 MUST_CHECK
 enum status store_builder_add(struct store_builder *builder, int64_t revision,
-                              const struct apply_kept *changes, size_t count);
+                              const struct imported_change *changes, size_t count);
 MUST_CHECK
 enum status store_builder_add_rows(struct store_builder *builder, const struct row *rows,
                                    size_t count);

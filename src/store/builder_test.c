@@ -43,9 +43,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct apply_kept put(const char *key, uint32_t sub, int64_t create, int64_t version)
+static struct imported_change put(const char *key, uint32_t sub, int64_t create, int64_t version)
 {
-    return (struct apply_kept){
+    return (struct imported_change){
         .kv = {.key = slice_from_text(key),
                .create_revision = create,
                .version = version,
@@ -54,13 +54,13 @@ static struct apply_kept put(const char *key, uint32_t sub, int64_t create, int6
     };
 }
 
-static struct apply_kept deleted(const char *key, uint32_t sub)
+static struct imported_change deleted(const char *key, uint32_t sub)
 {
-    return (struct apply_kept){
+    return (struct imported_change){
         .kv = {.key = slice_from_text(key)}, .sub = sub, .is_tombstone = true};
 }
 
-static void add(struct bed *bed, int64_t revision, struct apply_kept change)
+static void add(struct bed *bed, int64_t revision, struct imported_change change)
 {
     assert_int_equal(store_builder_add(bed->builder, revision, &change, 1), ST_OK);
 }
@@ -106,7 +106,7 @@ static void revisions_keep_their_numbers_over_gaps(void **state)
 {
     struct bed *bed = *state;
     add(bed, 5, put("a", 3, 2, 4));
-    struct apply_kept both[] = {put("b", 1, 9, 1), deleted("a", 4)};
+    struct imported_change both[] = {put("b", 1, 9, 1), deleted("a", 4)};
     assert_int_equal(store_builder_add(bed->builder, 9, both, 2), ST_OK);
     add(bed, 12, put("a", 0, 12, 1));
     struct store *store = open_again(bed, NULL);
@@ -119,8 +119,8 @@ static void revisions_keep_their_numbers_over_gaps(void **state)
     const struct index_item *item = index_root_find(&store_view(store)->root, SLICE_LITERAL("b"));
     assert_int_equal(item->newest.sub_revision, 1);
     struct slice key = SLICE_LITERAL("next");
-    assert_int_equal(apply_rows(store_apply(store), NULL, 0, &key, 1, NULL), ST_OK);
-    assert_int_equal(store_apply(store)->revision, 12); /* there is no such key */
+    assert_int_equal(applier_rows(store_applier(store), NULL, 0, &key, 1, NULL), ST_OK);
+    assert_int_equal(store_applier(store)->revision, 12); /* there is no such key */
     store_close(store);
 }
 
@@ -128,11 +128,11 @@ static void disorder_is_refused_and_changes_nothing(void **state)
 {
     struct bed *bed = *state;
     add(bed, 5, put("a", 0, 5, 1));
-    struct apply_kept again = put("b", 0, 5, 1);
+    struct imported_change again = put("b", 0, 5, 1);
     assert_int_equal(store_builder_add(bed->builder, 5, &again, 1), ST_INVALID);
     assert_int_equal(store_builder_add(bed->builder, 4, &again, 1), ST_INVALID);
     assert_int_equal(store_builder_add(bed->builder, 6, &again, 0), ST_INVALID);
-    struct apply_kept equal[] = {put("b", 2, 6, 1), put("c", 2, 6, 1)};
+    struct imported_change equal[] = {put("b", 2, 6, 1), put("c", 2, 6, 1)};
     assert_int_equal(store_builder_add(bed->builder, 6, equal, 2), ST_INVALID);
     struct store *store = open_again(bed, NULL);
     assert_int_equal(store_view(store)->revision, 5);

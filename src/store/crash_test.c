@@ -244,7 +244,7 @@ static enum status do_put(struct world *world)
     struct pb_put_request request = {.key = model_key(key, name),
                                      .value = model_value(value, bytes)};
     struct kv_answer answer;
-    TRY(apply_put(store_apply(world->store), &request, NULL, &answer));
+    TRY(applier_put(store_applier(world->store), &request, NULL, &answer));
     model_add(&world->model, key, value, false);
     world->model.revision++;
     assert_int_equal(answer.revision, world->model.revision);
@@ -279,7 +279,7 @@ static enum status do_txn(struct world *world)
     struct arena arena;
     arena_init(&arena, NULL, 0, 1 << 20);
     struct kv_answer answer;
-    enum status status = apply_txn(store_apply(world->store), &request, &arena, &answer);
+    enum status status = applier_txn(store_applier(world->store), &request, &arena, &answer);
     arena_fini(&arena);
     TRY(status);
     for (int i = 0; i < PUTS; i++)
@@ -300,7 +300,7 @@ static enum status do_delete(struct world *world)
     int key = (int)random_below(&world->random, MODEL_KEYS);
     struct pb_delete_range_request request = {.key = model_key(key, name)};
     struct kv_answer answer;
-    TRY(apply_delete_range(store_apply(world->store), &request, NULL, &answer));
+    TRY(applier_delete_range(store_applier(world->store), &request, NULL, &answer));
     bool existed = model_exists(&world->model, key, world->model.revision + 1);
     assert_int_equal(answer.delete_range.deleted, existed);
     if (existed) {
@@ -331,7 +331,7 @@ static enum status do_rows(struct world *world)
     for (int i = 0; i < KEYS; i++)
         keys[i] = model_key(first + i, names[i]);
     int64_t revision;
-    TRY(apply_rows(store_apply(world->store), &row, 1, keys, key_count, &revision));
+    TRY(applier_rows(store_applier(world->store), &row, 1, keys, key_count, &revision));
     bool any = false;
     for (int key = first; key < first + (int)key_count; key++) {
         if (!model_exists(&world->model, key, world->model.revision + 1))
@@ -351,7 +351,7 @@ static enum status do_compact(struct world *world)
     int64_t to = random_between(&world->random, world->model.revision / 2, world->model.revision);
     if (to <= world->model.compact_revision)
         return ST_OK;
-    TRY(apply_compact(store_apply(world->store), to));
+    TRY(applier_compact(store_applier(world->store), to));
     world->model.compact_revision = to;
     note_moment(world);
     return ST_OK;

@@ -17,7 +17,7 @@
 #define FORMAT_TEXT FORMAT_OF("3")
 static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
 
-struct contents {
+struct datadir_contents {
     bool format;
     bool etcd_member;
     bool import; /* one that was not finished */
@@ -26,7 +26,7 @@ struct contents {
 
 static void note_name(void *ctx, const char *name)
 {
-    struct contents *contents = ctx;
+    struct datadir_contents *contents = ctx;
     if (strcmp(name, "FORMAT") == 0)
         contents->format = true;
     else if (strcmp(name, "member") == 0)
@@ -48,7 +48,7 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
     return ST_OK;
 }
 
-static enum status check_contents(const char *path, const struct contents *contents,
+static enum status check_contents(const char *path, const struct datadir_contents *contents,
                                   struct error *ret_error)
 {
     if (contents->format)
@@ -72,10 +72,10 @@ static enum status check_contents(const char *path, const struct contents *conte
     return ST_OK;
 }
 
-static enum status look(struct fs *fs, const char *path, struct contents *ret_contents,
+static enum status look(struct fs *fs, const char *path, struct datadir_contents *ret_contents,
                         struct error *ret_error)
 {
-    *ret_contents = (struct contents){0};
+    *ret_contents = (struct datadir_contents){0};
     enum status status = fs_list(fs, path, note_name, ret_contents);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
@@ -199,7 +199,7 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
                          status_reason(status));
-    struct contents contents;
+    struct datadir_contents contents;
     /* Before the lock, so that nothing is left behind in a directory that is not ours. */
     TRY(look(fs, path, &contents, ret_error));
     status = take_lock(dir, fs, path, ret_error);

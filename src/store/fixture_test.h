@@ -55,7 +55,7 @@ static inline void fixture_start(struct fixture *f)
         &f->store, &error);
     if (status != ST_OK)
         fail_msg("%s", error.text);
-    store_apply(f->store)->lease_exists = fixture_lease_exists;
+    store_applier(f->store)->lease_exists = fixture_lease_exists;
     f->keeper = keeper_new(f->store);
     keeper_join(f->keeper);
 }
@@ -128,7 +128,7 @@ static inline int64_t fixture_put(struct fixture *f, const char *key, const char
 {
     struct pb_put_request request = {.key = slice_from_text(key), .value = slice_from_text(value)};
     struct kv_answer answer;
-    assert_int_equal(apply_put(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_put(store_applier(f->store), &request, &f->arena, &answer), ST_OK);
     return answer.revision;
 }
 
@@ -137,14 +137,14 @@ static inline int64_t fixture_delete(struct fixture *f, const char *key, const c
     struct pb_delete_range_request request = {.key = slice_from_text(key),
                                               .range_end = slice_from_text(end)};
     struct kv_answer answer;
-    assert_int_equal(apply_delete_range(store_apply(f->store), &request, &f->arena, &answer),
+    assert_int_equal(applier_delete_range(store_applier(f->store), &request, &f->arena, &answer),
                      ST_OK);
     return answer.revision;
 }
 
 static inline void fixture_compact(struct fixture *f, int64_t revision)
 {
-    assert_int_equal(apply_compact(store_apply(f->store), revision), ST_OK);
+    assert_int_equal(applier_compact(store_applier(f->store), revision), ST_OK);
 }
 
 static inline struct pb_request_op fixture_op_put(struct pb_put_request *request)

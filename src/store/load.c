@@ -1,7 +1,7 @@
 #include "store/load.h"
 
 #include "base/xalloc.h"
-#include "store/apply.h"
+#include "store/applier.h"
 #include "store/change.h"
 #include "store/log/damage.h"
 #include "store/upkeep/segments.h"
@@ -82,7 +82,7 @@ static enum status take_version(void *ctx, const struct backend_version *version
     loading->before = version->id;
     struct bounds *bounds = &loading->bounds;
     bounds->segments[bounds->last].live_bytes += segments_live_bytes(version->field_bytes);
-    loading->db_bytes += apply_db_bytes(version->field_bytes);
+    loading->db_bytes += applier_db_bytes(version->field_bytes);
     bool tombstone = version->create_revision == 0;
     index_put(loading->index, version->key,
               &(struct index_version){

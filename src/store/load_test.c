@@ -2,7 +2,7 @@
 #include "store/load.h"
 
 #include "base/random.h"
-#include "store/apply.h"
+#include "store/applier.h"
 #include "store/backend/backend_memory.h"
 #include "store/backend/backend_private.h"
 #include "store/log/log.h"
@@ -73,7 +73,7 @@ static void load(struct fixture *f)
 {
     struct backend_segment segment = {.id = SEGMENT, .used_bytes = 1 << 30};
     assert_int_equal(backend_meta_put(f->backend, BACKEND_DB_BYTES_IN_USE,
-                                      (int64_t)f->count * apply_db_bytes(40)),
+                                      (int64_t)f->count * applier_db_bytes(40)),
                      ST_OK);
     assert_int_equal(backend_segment_put(f->backend, &segment), ST_OK);
     assert_int_equal(backend_commit(f->backend), ST_OK);
@@ -264,7 +264,7 @@ static void places_that_are_none_are_damage(void **state)
             .key = slice_from_text(rows[i].key),
         };
         struct backend_segment segment = {.id = SEGMENT, .used_bytes = used};
-        int64_t db_bytes = apply_db_bytes(rows[i].field_bytes) + rows[i].missing;
+        int64_t db_bytes = applier_db_bytes(rows[i].field_bytes) + rows[i].missing;
         assert_int_equal(backend_meta_put(f->backend, BACKEND_DB_BYTES_IN_USE, db_bytes), ST_OK);
         assert_int_equal(backend_version_put(f->backend, &version), ST_OK);
         assert_int_equal(backend_segment_put(f->backend, &segment), ST_OK);
@@ -288,7 +288,7 @@ static void a_long_history_takes_no_more_to_load_than_to_keep(void **state)
         .bytes_before = bytes_taken(f->index),
     };
     endless.backend.numbers.present[BACKEND_DB_BYTES_IN_USE] = true;
-    endless.backend.numbers.values[BACKEND_DB_BYTES_IN_USE] = LONG_HISTORY * apply_db_bytes(40);
+    endless.backend.numbers.values[BACKEND_DB_BYTES_IN_USE] = LONG_HISTORY * applier_db_bytes(40);
     assert_int_equal(store_load_index(&endless.backend, f->index), ST_OK);
     index_check(f->index);
     size_t kept = bytes_taken(f->index) - endless.bytes_before;

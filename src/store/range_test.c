@@ -84,7 +84,7 @@ static int setup(void **state)
     struct pb_put_request leased = {
         .key = SLICE_LITERAL("d"), .value = SLICE_LITERAL("9"), .lease = FIXTURE_LEASE};
     struct kv_answer answer;
-    assert_int_equal(apply_put(store_apply(f->store), &leased, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_put(store_applier(f->store), &leased, &f->arena, &answer), ST_OK);
     fixture_put(f, "c", "5");
     assert_int_equal(fixture_put(f, "c", "1"), 8);
     return 0;
@@ -484,7 +484,7 @@ static void a_compacted_revision_has_no_newer_state(void **state)
     struct epoch_slot *slot = epoch_slot_add(store_epoch(f->store));
     uint64_t pinned = epoch_pin(slot);
     int64_t revision = fixture_put(f, "many-050", "");
-    assert_int_equal(apply_compact(store_apply(f->store), revision), ST_OK);
+    assert_int_equal(applier_compact(store_applier(f->store), revision), ST_OK);
     fixture_commit(f);
     struct range_state after = fixture_state(f);
     assert_false(range_rebase_begin(&range, &after));

@@ -6,13 +6,13 @@
 #include "store/upkeep/cleaner.h"
 
 /* What the store told at its last start, as "table:key=value " in order of arrival. */
-struct told {
+struct seen_rows {
     char text[1024];
 };
 
 static enum status note(void *ctx, const struct row *row)
 {
-    struct told *told = ctx;
+    struct seen_rows *told = ctx;
     size_t used = strlen(told->text);
     snprintf(told->text + used, sizeof(told->text) - used, "%d:%.*s%s%.*s ", row->table,
              (int)row->key.len, (const char *)row->key.ptr, row->deleted ? "!" : "=",
@@ -20,9 +20,9 @@ static enum status note(void *ctx, const struct row *row)
     return ST_OK;
 }
 
-static void start_over(struct fixture *f, struct told *told)
+static void start_over(struct fixture *f, struct seen_rows *told)
 {
-    *told = (struct told){0};
+    *told = (struct seen_rows){0};
     f->row_seen = note;
     f->row_ctx = told;
     fixture_restart(f);
@@ -41,14 +41,14 @@ static int64_t write_row(struct fixture *f, enum row_table table, const char *ke
 {
     struct row row = row_of(table, key, value);
     int64_t revision;
-    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, &revision), ST_OK);
+    assert_int_equal(applier_rows(store_applier(f->store), &row, 1, NULL, 0, &revision), ST_OK);
     return revision;
 }
 
 static void a_row_alone_takes_no_revision_and_outlives_the_process(void **state)
 {
     struct fixture *f = *state;
-    struct told told;
+    struct seen_rows told;
     assert_int_equal(fixture_put(f, "a", "1"), 2);
     assert_int_equal(write_row(f, ROW_LEASE, "7", "sixty"), 2);
     assert_int_equal(fixture_put(f, "a", "2"), 3);
@@ -60,7 +60,7 @@ static void a_row_alone_takes_no_revision_and_outlives_the_process(void **state)
 static void the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_after(void **state)
 {
     struct fixture *f = *state;
-    struct told told;
+    struct seen_rows told;
     write_row(f, ROW_ALARM, "nospace", "");
     write_row(f, ROW_LEASE, "b", "2");
     write_row(f, ROW_LEASE, "a", "1");
@@ -79,14 +79,14 @@ static void the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_aft
 static void keys_and_rows_of_one_record_go_together(void **state)
 {
     struct fixture *f = *state;
-    struct told told;
+    struct seen_rows told;
     fixture_put(f, "a", "1");
     fixture_put(f, "b", "1");
     write_row(f, ROW_LEASE, "7", "x");
     struct row row = row_of(ROW_LEASE, "7", NULL);
     struct slice keys[] = {SLICE_LITERAL("a"), SLICE_LITERAL("absent"), SLICE_LITERAL("b")};
     int64_t revision;
-    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, keys, 3, &revision), ST_OK);
+    assert_int_equal(applier_rows(store_applier(f->store), &row, 1, keys, 3, &revision), ST_OK);
     assert_int_equal(revision, 4);
     fixture_commit(f);
     assert_int_equal(store_view(f->store)->root.live_keys, 0);
@@ -100,7 +100,7 @@ static void keys_and_rows_of_one_record_go_together(void **state)
 static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
 {
     struct fixture *f = *state;
-    struct told told;
+    struct seen_rows told;
     fixture_put(f, "kept", "1");
     for (int i = 0; i < 2000; i++) {
         char value[16];
@@ -132,9 +132,9 @@ static void a_row_whose_key_the_checkpoint_cannot_hold_is_refused(void **state)
     char key[ROW_KEY_BYTES_MAX + 2];
     memset(key, 'k', sizeof(key));
     struct row row = {.table = ROW_USER, .key = slice_of(key, ROW_KEY_BYTES_MAX + 1)};
-    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, NULL), ST_LIMIT);
+    assert_int_equal(applier_rows(store_applier(f->store), &row, 1, NULL, 0, NULL), ST_LIMIT);
     row.key.len = ROW_KEY_BYTES_MAX;
-    assert_int_equal(apply_rows(store_apply(f->store), &row, 1, NULL, 0, NULL), ST_OK);
+    assert_int_equal(applier_rows(store_applier(f->store), &row, 1, NULL, 0, NULL), ST_OK);
     fixture_settle(f);
 }
 

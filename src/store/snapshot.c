@@ -7,7 +7,7 @@
 #include "store/range_walk.h"
 
 /* Where a pass over everything is. */
-struct pass {
+struct snapshot_pass {
     struct bolt_writer *writer;
     int bucket; /* -1: before the first; BOLT_BUCKETS: all is handed over */
     size_t entry;
@@ -27,7 +27,7 @@ struct store_snapshot {
     unsigned restarts;
     uint64_t pages;
     struct buf kept; /* a bit for each change up to the compact revision: compaction leaves it */
-    struct pass pass;
+    struct snapshot_pass pass;
     /* While measuring: */
     const struct store_view *view;
     const struct log *log;
@@ -90,7 +90,7 @@ static bool is_wanted(struct store_snapshot *snapshot, const struct change_head 
 }
 
 /* The next change of the log, wanted or not. ST_END. */
-static enum status next_change(struct pass *pass, const struct change_head **ret_change)
+static enum status next_change(struct snapshot_pass *pass, const struct change_head **ret_change)
 {
     for (;;) {
         size_t offset;
@@ -131,7 +131,7 @@ static void add_change(struct store_snapshot *snapshot, const struct change_head
     bolt_writer_add(snapshot->pass.writer, slice_of(name, name_bytes), value);
 }
 
-static void next_bucket(struct pass *pass)
+static void next_bucket(struct snapshot_pass *pass)
 {
     pass->bucket++;
     pass->entry = 0;
@@ -155,7 +155,7 @@ static enum status hand_over_change(struct store_snapshot *snapshot)
 
 static void hand_over_entry(struct store_snapshot *snapshot)
 {
-    struct pass *pass = &snapshot->pass;
+    struct snapshot_pass *pass = &snapshot->pass;
     struct snapshot_entry entry;
     enum bolt_etcd_bucket bucket = (enum bolt_etcd_bucket)pass->bucket;
     if (pass->bucket >= 0 && snapshot->source->entry(snapshot->source, bucket, pass->entry++,
@@ -168,7 +168,7 @@ static void hand_over_entry(struct store_snapshot *snapshot)
 /* One thing more, at most. ST_END when all was handed over. */
 static enum status hand_over(struct store_snapshot *snapshot)
 {
-    struct pass *pass = &snapshot->pass;
+    struct snapshot_pass *pass = &snapshot->pass;
     if (pass->bucket == BOLT_BUCKETS)
         return ST_END;
     if (pass->bucket == BOLT_BUCKET_KEY)
@@ -182,9 +182,10 @@ static enum status hand_over(struct store_snapshot *snapshot)
 
 static void pass_begin(struct store_snapshot *snapshot)
 {
-    struct pass *pass = &snapshot->pass;
+    struct snapshot_pass *pass = &snapshot->pass;
     bolt_writer_free(pass->writer);
-    *pass = (struct pass){.writer = bolt_writer_new(snapshot->pages), .bucket = -1, .sub = -1};
+    *pass =
+        (struct snapshot_pass){.writer = bolt_writer_new(snapshot->pages), .bucket = -1, .sub = -1};
     log_hold_read(snapshot->hold, snapshot->measured, &pass->reader);
 }
 

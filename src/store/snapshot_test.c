@@ -7,7 +7,7 @@
 /* -- Other buckets -- */
 
 /* Some leases, and the compact revision. */
-struct test_source {
+struct lease_source {
     struct snapshot_source base;
     size_t leases;
     uint8_t key[BOLT_NUMBER_BYTES];
@@ -16,7 +16,7 @@ struct test_source {
 static bool entry(struct snapshot_source *base, enum bolt_etcd_bucket bucket, size_t i,
                   int64_t compact_revision, struct snapshot_entry *ret_entry)
 {
-    struct test_source *source = CONTAINER_OF(base, struct test_source, base);
+    struct lease_source *source = CONTAINER_OF(base, struct lease_source, base);
     if (bucket == BOLT_BUCKET_META && i == 0 && compact_revision >= 0) {
         bolt_number_write((uint64_t)compact_revision, source->key);
         *ret_entry = (struct snapshot_entry){BOLT_META_FINISHED_COMPACT,
@@ -31,7 +31,7 @@ static bool entry(struct snapshot_source *base, enum bolt_etcd_bucket bucket, si
     return true;
 }
 
-static struct test_source source = {.base.entry = entry, .leases = 300};
+static struct lease_source source = {.base.entry = entry, .leases = 300};
 
 /* -- Making one -- */
 

@@ -30,7 +30,7 @@ struct store {
     struct log *log;
     struct index *index;
     struct backend *backend;
-    struct apply apply;           /* the writer's */
+    struct applier applier;       /* the writer's */
     struct compaction compaction; /* the writer's */
     bool index_changed;           /* since the last publish, other than by what is in the log */
     unsigned unpublished_steps;   /* of trimming */
@@ -56,15 +56,15 @@ static void publish(struct store *store)
     struct store_view *view = xmalloc(sizeof(*view));
     *view = (struct store_view){
         .root = index_publish(store->index),
-        .revision = store->apply.revision,
-        .compact_revision = store->apply.compact_revision,
+        .revision = store->applier.revision,
+        .compact_revision = store->applier.compact_revision,
         .trimmed = store->compaction.trimmed,
         .trim_target = store->compaction.target,
         .released = store->compaction.released,
         .log_index = log_durable_index(store->log),
-        .db_bytes = store->apply.db_bytes,
-        .db_bytes_in_use = store->apply.db_bytes_in_use -
-                           (store->apply.db_bytes_held > 0 ? store->apply.db_bytes_held : 0),
+        .db_bytes = store->applier.db_bytes,
+        .db_bytes_in_use = store->applier.db_bytes_in_use -
+                           (store->applier.db_bytes_held > 0 ? store->applier.db_bytes_held : 0),
         .beside = store->beside,
     };
     const struct store_view *old =
@@ -103,7 +103,7 @@ static enum status note_segment(void *ctx, const struct backend_segment *segment
 static enum status replay(void *ctx, const struct log_record *record)
 {
     struct store *store = ctx;
-    TRY(apply_replay(&store->apply, record));
+    TRY(applier_replay(&store->applier, record));
     if (record->index % RECLAIM_PER_REPLAY == 0) {
         /* Nobody reads yet: what each record has replaced in the index goes at once. */
         (void)index_publish(store->index);
@@ -141,15 +141,15 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
                                    struct error *ret_error)
 {
     struct backend *backend = store->backend;
-    apply_init(&store->apply, NULL, store->index);
-    store->apply.row_seen = options->row_seen;
-    store->apply.row_ctx = options->row_ctx;
-    store->apply.revision = backend_meta_get(backend, BACKEND_REVISION, 1);
-    store->apply.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
-    store->apply.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
-    store->apply.db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
-    store->apply.db_bytes_held = store->apply.compact_revision > 0 ? -1 : 0;
-    compaction_init(&store->compaction, &store->apply,
+    applier_init(&store->applier, NULL, store->index);
+    store->applier.row_seen = options->row_seen;
+    store->applier.row_ctx = options->row_ctx;
+    store->applier.revision = backend_meta_get(backend, BACKEND_REVISION, 1);
+    store->applier.compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
+    store->applier.db_bytes = backend_meta_get(backend, BACKEND_DB_BYTES, 0);
+    store->applier.db_bytes_in_use = backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    store->applier.db_bytes_held = store->applier.compact_revision > 0 ? -1 : 0;
+    compaction_init(&store->compaction, &store->applier,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
     enum status status = store_load_drop_unfinished(backend);
     if (status == ST_OK)
@@ -225,7 +225,7 @@ static enum status open_parts(struct store *store, const struct store_options *o
     TRY(load_checkpoint(store, options, ret_error));
     TRY(open_log(store, options, ret_error));
     TRY(resume_cleaning(store, ret_error));
-    store->apply.log = store->log;
+    store->applier.log = store->log;
     publish(store);
     return ST_OK;
 }
@@ -246,7 +246,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    apply_fini(&store->apply);
+    applier_fini(&store->applier);
     epoch_free(store->epoch); /* may forget segments, so before the log */
     index_free(store->index);
     log_close(store->log);
@@ -292,9 +292,9 @@ uint64_t store_term(const struct store *store)
 
 /* -- The writer -- */
 
-struct apply *store_apply(struct store *store)
+struct applier *store_applier(struct store *store)
 {
-    return &store->apply;
+    return &store->applier;
 }
 
 size_t store_pending_bytes(const struct store *store)
@@ -412,8 +412,8 @@ enum status store_relocate(struct store *store, struct relocation *relocation, s
 
 void store_shrink(struct store *store)
 {
-    store->apply.db_bytes = 0;
-    apply_settle_size(&store->apply);
+    store->applier.db_bytes = 0;
+    applier_settle_size(&store->applier);
     store->index_changed = true; /* so that it is published */
 }
 

@@ -1,9 +1,10 @@
 /*
  * The durable, multi-version store: log, index and checkpoint put together.
  *
- * Three kinds of thread meet here. The writer applies requests through store_apply() and makes each
- * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
- * newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and cleans.
+ * Three kinds of thread meet here. The writer applies requests through store_applier() and makes
+ * each group of them durable, and then visible, with store_commit. Readers pin the epoch and read
+ * the newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and
+ * cleans.
  *
  * Nothing is visible before it is durable: the view is published after the sync.
  */
@@ -13,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory/epoch.h"
-#include "store/apply.h"
+#include "store/applier.h"
 #include "store/backend/backend.h"
 #include "store/upkeep/relocation.h"
 #include "store/view.h"
@@ -55,7 +56,7 @@ uint64_t store_term(const struct store *store); /* grows with every start */
 
 /* -- The writer -- */
 
-struct apply *store_apply(struct store *store);
+struct applier *store_applier(struct store *store);
 
 /* Bytes applied since the last commit. */
 size_t store_pending_bytes(const struct store *store);

@@ -73,7 +73,7 @@ static void do_put(struct world *world)
     struct pb_put_request request = {.key = model_key(key, name),
                                      .value = model_value(value, bytes)};
     struct kv_answer answer;
-    assert_int_equal(apply_put(store_apply(world->store), &request, NULL, &answer), ST_OK);
+    assert_int_equal(applier_put(store_applier(world->store), &request, NULL, &answer), ST_OK);
     model_add(&world->model, key, value, false);
     world->model.revision++;
     assert_int_equal(answer.revision, world->model.revision);
@@ -90,7 +90,8 @@ static void do_delete(struct world *world)
     else
         to = from + 1;
     struct kv_answer answer;
-    assert_int_equal(apply_delete_range(store_apply(world->store), &request, NULL, &answer), ST_OK);
+    assert_int_equal(applier_delete_range(store_applier(world->store), &request, NULL, &answer),
+                     ST_OK);
     int64_t deleted = 0;
     for (int key = from; key < to && key < MODEL_KEYS; key++) {
         if (!model_exists(&world->model, key, world->model.revision + 1))
@@ -126,7 +127,7 @@ static void do_txn(struct world *world)
     struct arena arena;
     arena_init(&arena, NULL, 0, 1 << 20);
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(world->store), &request, &arena, &answer), ST_OK);
+    assert_int_equal(applier_txn(store_applier(world->store), &request, &arena, &answer), ST_OK);
     assert_true(answer.txn.succeeded);
     for (int i = 0; i < 2; i++)
         model_add(&world->model, first + i, values[i], false);
@@ -148,7 +149,7 @@ static void do_compact(struct world *world)
         expected = ST_FUTURE_REV;
     else
         world->model.compact_revision = to;
-    assert_int_equal(apply_compact(store_apply(world->store), to), expected);
+    assert_int_equal(applier_compact(store_applier(world->store), to), expected);
 }
 
 /* -- What the store's threads do -- */

@@ -73,12 +73,12 @@ unsigned local_notices_bits(const struct local_notices *notices)
 
 /* -- Rows -- */
 
-static enum status write_alarm(struct apply *apply, const struct engine_alarm_row *alarm,
+static enum status write_alarm(struct applier *applier, const struct engine_alarm_row *alarm,
                                bool deleted)
 {
     struct alarm_row_key key = alarm_row_key_make(alarm->type, alarm->member_id);
     struct row row = alarm_row_make(&key, deleted);
-    return apply_rows(apply, &row, 1, NULL, 0, NULL);
+    return applier_rows(applier, &row, 1, NULL, 0, NULL);
 }
 
 static enum status take_alarm(struct local_notices *notices, const struct row *row)
@@ -119,7 +119,7 @@ enum status local_notices_take_row(struct local_notices *notices, const struct r
 /* -- The writer -- */
 
 /* *ret_row is what the answer shows; false: nothing. */
-static enum status change_one(struct local_notices *notices, struct apply *apply,
+static enum status change_one(struct local_notices *notices, struct applier *applier,
                               const struct engine_alarm_row *row, bool raise, bool *ret_show)
 {
     bool found;
@@ -129,7 +129,7 @@ static enum status change_one(struct local_notices *notices, struct apply *apply
         return ST_OK;
     if (raise && notices->alarm_count >= ENGINE_ALARMS_MAX - OWN_ALARMS)
         return ST_LIMIT;
-    TRY(write_alarm(apply, row, !raise));
+    TRY(write_alarm(applier, row, !raise));
     if (raise)
         alarm_add(notices, at, row);
     else
@@ -163,7 +163,7 @@ static enum status list_some(const struct local_notices *notices, int32_t type,
     return answer_with(alarm, &notices->alarms[first], end - first);
 }
 
-enum status local_notices_alarm(struct local_notices *notices, struct apply *apply,
+enum status local_notices_alarm(struct local_notices *notices, struct applier *applier,
                                 struct engine_alarm *alarm)
 {
     const struct pb_alarm_request *request = alarm->op.request;
@@ -178,11 +178,11 @@ enum status local_notices_alarm(struct local_notices *notices, struct apply *app
     if (raise && row.type == ENGINE_ALARM_NONE)
         return ST_OK;
     bool show;
-    TRY(change_one(notices, apply, &row, raise, &show));
+    TRY(change_one(notices, applier, &row, raise, &show));
     return answer_with(alarm, &row, show ? 1 : 0);
 }
 
-void local_notices_raise(struct local_notices *notices, struct apply *apply, uint64_t member_id,
+void local_notices_raise(struct local_notices *notices, struct applier *applier, uint64_t member_id,
                          int32_t type)
 {
     struct engine_alarm_row row = {.member_id = member_id, .type = type};
@@ -190,12 +190,12 @@ void local_notices_raise(struct local_notices *notices, struct apply *apply, uin
     size_t at = place_of(notices, &row, &found);
     if (found || notices->alarm_count == ENGINE_ALARMS_MAX)
         return;
-    enum status ignored = write_alarm(apply, &row, false);
+    enum status ignored = write_alarm(applier, &row, false);
     (void)ignored;
     alarm_add(notices, at, &row);
 }
 
-enum status local_notices_downgrade(struct local_notices *notices, struct apply *apply,
+enum status local_notices_downgrade(struct local_notices *notices, struct applier *applier,
                                     const char *target)
 {
     bool under_way = notices->downgrade_target[0] != '\0';
@@ -206,7 +206,7 @@ enum status local_notices_downgrade(struct local_notices *notices, struct apply 
     if (text.len >= ENGINE_VERSION_BYTES_MAX)
         return ST_LIMIT;
     struct row row = {.table = ROW_CLUSTER, .deleted = cancel, .key = DOWNGRADE_KEY, .value = text};
-    TRY(apply_rows(apply, &row, 1, NULL, 0, NULL));
+    TRY(applier_rows(applier, &row, 1, NULL, 0, NULL));
     set_target(notices, text);
     return ST_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 #include "engine/operation.h"
-#include "store/apply.h"
+#include "store/applier.h"
 
 struct pb_alarm_request;
 
@@ -42,13 +42,13 @@ enum status local_notices_take_row(struct local_notices *notices, const struct r
 /* The bit 1 << type of each that is raised. */
 unsigned local_notices_bits(const struct local_notices *notices);
 MUST_CHECK
-enum status local_notices_alarm(struct local_notices *notices, struct apply *apply,
+enum status local_notices_alarm(struct local_notices *notices, struct applier *applier,
                                 struct engine_alarm *alarm);
 /* If it is not. A disk so full that it cannot be noted does not keep it from being raised. */
-void local_notices_raise(struct local_notices *notices, struct apply *apply, uint64_t member_id,
+void local_notices_raise(struct local_notices *notices, struct applier *applier, uint64_t member_id,
                          int32_t type);
 MUST_CHECK
-enum status local_notices_downgrade(struct local_notices *notices, struct apply *apply,
+enum status local_notices_downgrade(struct local_notices *notices, struct applier *applier,
                                     const char *target);
 /* After the group is on disk. */
 void local_notices_show(struct local_notices *notices);

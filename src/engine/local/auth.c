@@ -88,7 +88,7 @@ enum status write_rows(struct local_auth *auth, const struct auth_change *change
                                .key = row->key,
                                .value = row->value};
     }
-    return apply_rows(store_apply(auth->store), rows, change->row_count, NULL, 0, NULL);
+    return applier_rows(store_applier(auth->store), rows, change->row_count, NULL, 0, NULL);
 }
 
 static MUST_CHECK
@@ -110,5 +110,5 @@ void local_auth_execute(struct local_auth *auth, struct engine_auth *op)
     arena_init(&rows, NULL, 0, SIZE_MAX);
     op->op.status = execute(auth, op, &rows);
     arena_fini(&rows);
-    op->op.revision = store_apply(auth->store)->revision;
+    op->op.revision = store_applier(auth->store)->revision;
 }

@@ -27,16 +27,16 @@ static void on_damage(void *ctx, enum status status)
 /* p: a put. r: a row, as of a lease. c: a compaction, of one revision more than the last. */
 static void write_all(struct bed *bed, const char *what)
 {
-    struct apply *apply = store_apply(bed->f->store);
+    struct applier *applier = store_applier(bed->f->store);
     int64_t compacted = 1;
     struct row row = {.table = ROW_LEASE, .key = SLICE_LITERAL("12345678")};
     for (; *what; what++) {
         if (*what == 'p')
             bed->last = fixture_put(bed->f, "key", "value");
         else if (*what == 'r')
-            assert_int_equal(apply_rows(apply, &row, 1, NULL, 0, NULL), ST_OK);
+            assert_int_equal(applier_rows(applier, &row, 1, NULL, 0, NULL), ST_OK);
         else
-            assert_int_equal(apply_compact(apply, ++compacted), ST_OK);
+            assert_int_equal(applier_compact(applier, ++compacted), ST_OK);
     }
     fixture_commit(bed->f);
     struct log_reader reader;

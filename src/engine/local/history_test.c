@@ -137,7 +137,7 @@ static void write_rows(struct bed *bed, int count)
 {
     for (int64_t id = 0; id < count; id++) {
         struct row row = {.table = ROW_LEASE, .key = slice_of(&id, sizeof(id))};
-        enum status status = apply_rows(store_apply(bed->f->store), &row, 1, NULL, 0, NULL);
+        enum status status = applier_rows(store_applier(bed->f->store), &row, 1, NULL, 0, NULL);
         assert_int_equal(status, ST_OK);
         if (id % 100 == 0)
             fixture_commit(bed->f);
@@ -172,13 +172,13 @@ static void stretches_without_revisions_are_leapt_over(void **state)
     assert_end(bed, &from_start);
     end(bed);
     /* Compaction goes the same way, also once the rows are gone from the log. */
-    assert_int_equal(apply_compact(store_apply(bed->f->store), 5), ST_OK);
+    assert_int_equal(applier_compact(store_applier(bed->f->store), 5), ST_OK);
     fixture_settle(bed->f);
     assert_int_equal(store_view(bed->f->store)->trimmed, 5);
-    assert_int_equal(apply_compact(store_apply(bed->f->store), 9), ST_OK);
+    assert_int_equal(applier_compact(store_applier(bed->f->store), 9), ST_OK);
     fixture_settle(bed->f);
     assert_int_equal(store_view(bed->f->store)->trimmed, 9);
-    assert_int_equal(store_view(bed->f->store)->db_bytes_in_use, apply_db_bytes(14));
+    assert_int_equal(store_view(bed->f->store)->db_bytes_in_use, applier_db_bytes(14));
 }
 
 static void place_at_the_end_goes_on_with_what_comes(void **state)
@@ -520,7 +520,7 @@ static void every_event_has_its_version_before_whatever_happens(void **state)
                 model_put(bed, m, key, "some bytes that take room");
         }
         check_places(bed, m, places, COUNT_OF(places), &random);
-        int64_t now = store_apply(bed->f->store)->revision;
+        int64_t now = store_applier(bed->f->store)->revision;
         if (round % 5 == 4 && now - 60 > compacted) {
             compacted = now - (int64_t)random_below(&random, 60);
             fixture_compact(bed->f, compacted);

@@ -110,7 +110,7 @@ static void forget_remaining(struct local_lease *lease, const struct lessor_kept
             continue;
         struct lease_row whole = {.id = kept[i].id, .ttl_s = kept[i].ttl_s};
         struct row row = lease_row_make(&whole, false);
-        status = apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL);
+        status = applier_rows(store_applier(lease->store), &row, 1, NULL, 0, NULL);
         any = true;
     }
     enum status ignored = any ? store_commit(lease->store) : ST_OK;
@@ -175,10 +175,10 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
     load(lease, now_ns);
     if (lessor_count(lease->lessor))
         attach_all(lease);
-    struct apply *apply = store_apply(store);
-    apply->lease_exists = lease_exists;
-    apply->lease_moved = lease_moved;
-    apply->lease_ctx = lease;
+    struct applier *applier = store_applier(store);
+    applier->lease_exists = lease_exists;
+    applier->lease_moved = lease_moved;
+    applier->lease_ctx = lease;
     count(lease);
 }
 
@@ -223,7 +223,7 @@ static enum status grant(struct local_lease *lease, struct engine_lease *op, int
     int64_t ttl_s = op->ttl_s > lease->ttl_min_s ? op->ttl_s : lease->ttl_min_s;
     struct lease_row kept = {.id = id, .ttl_s = ttl_s, .until_ns = op->until_ns};
     struct row row = lease_row_make(&kept, false);
-    TRY(apply_rows(store_apply(lease->store), &row, 1, NULL, 0, NULL));
+    TRY(applier_rows(store_applier(lease->store), &row, 1, NULL, 0, NULL));
     if (op->until_ns)
         lessor_grant_until(lease->lessor, id, ttl_s, own_time_of(op->until_ns, now_ns));
     else
@@ -262,7 +262,7 @@ static size_t keys_of_record(const struct local_lease *lease, const struct slice
  */
 static enum status revoke_now(struct local_lease *lease, int64_t id)
 {
-    struct apply *apply = store_apply(lease->store);
+    struct applier *applier = store_applier(lease->store);
     struct lessor_lease found;
     if (!lessor_get(lease->lessor, id, &found))
         return ST_LEASE_NOT_FOUND;
@@ -273,9 +273,9 @@ static enum status revoke_now(struct local_lease *lease, int64_t id)
     const struct slice *keys = lease->keys;
     size_t left = found.key_count, first;
     for (; (first = keys_of_record(lease, keys, left)) < left; keys += first, left -= first)
-        TRY(apply_rows(apply, NULL, 0, keys, first, NULL));
+        TRY(applier_rows(applier, NULL, 0, keys, first, NULL));
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
-    TRY(apply_rows(apply, &row, 1, keys, left, NULL));
+    TRY(applier_rows(applier, &row, 1, keys, left, NULL));
     lessor_revoke(lease->lessor, id);
     if (pass_of(lease, id)->id == id) /* another lease may get its number */
         *pass_of(lease, id) = (struct lease_pass){0};
@@ -427,7 +427,7 @@ size_t local_lease_work(const struct local_lease *lease, const struct engine_op 
 bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engine_lease_call call,
                       int64_t now_ns)
 {
-    op->revision = store_apply(lease->store)->revision;
+    op->revision = store_applier(lease->store)->revision;
     now_ns = own_time(lease, now_ns);
     switch (call) {
     case ENGINE_LEASE_TIME_TO_LIVE:
@@ -447,7 +447,7 @@ bool local_lease_read(struct local_lease *lease, struct engine_op *op, enum engi
 void local_lease_execute(struct local_lease *lease, struct engine_op *op,
                          enum engine_lease_call call, int64_t now_ns)
 {
-    struct apply *apply = store_apply(lease->store);
+    struct applier *applier = store_applier(lease->store);
     now_ns = own_time(lease, now_ns);
     switch (call) {
     case ENGINE_LEASE_GRANT:
@@ -458,7 +458,7 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
         break;
     case ENGINE_LEASE_RENEW: {
         struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
-        op->revision = apply->revision; /* at which they lived, so before any is revoked */
+        op->revision = applier->revision; /* at which they lived, so before any is revoked */
         op->status = revoke_expired(lease, renewals);
         if (op->status == ST_OK)
             op->status = renew(lease, renewals, now_ns);
@@ -468,7 +468,7 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
     default:
         assert(false && "needs no record");
     }
-    op->revision = apply->revision;
+    op->revision = applier->revision;
     count(lease);
 }
 

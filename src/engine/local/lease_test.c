@@ -101,7 +101,8 @@ static int64_t put(struct bed *bed, const char *key, int64_t lease)
     struct pb_put_request request = {
         .key = slice_from_text(key), .value = SLICE_LITERAL("v"), .lease = lease};
     struct kv_answer answer;
-    assert_int_equal(apply_put(store_apply(bed->f.store), &request, &bed->f.arena, &answer), ST_OK);
+    assert_int_equal(applier_put(store_applier(bed->f.store), &request, &bed->f.arena, &answer),
+                     ST_OK);
     return answer.revision;
 }
 
@@ -177,7 +178,8 @@ static void keys_detach_when_they_are_put_without_the_lease_or_deleted(void **st
     struct pb_put_request keep = {
         .key = SLICE_LITERAL("d"), .value = SLICE_LITERAL("2"), .ignore_lease = true};
     struct kv_answer answer;
-    assert_int_equal(apply_put(store_apply(bed->f.store), &keep, &bed->f.arena, &answer), ST_OK);
+    assert_int_equal(applier_put(store_applier(bed->f.store), &keep, &bed->f.arena, &answer),
+                     ST_OK);
     assert_string_equal(show(bed, 5), "60/60: d");
 }
 

@@ -53,7 +53,8 @@ void local_members_open(struct member_book *book, uint64_t self, const struct sl
     member_book_put(book, member);
 }
 
-static enum status write_row(struct apply *apply, const struct engine_member *member, bool deleted)
+static enum status write_row(struct applier *applier, const struct engine_member *member,
+                             bool deleted)
 {
     AUTO(buf_fini) struct buf value = {0};
     uint64_t id_be = htobe64(member->id);
@@ -72,7 +73,7 @@ static enum status write_row(struct apply *apply, const struct engine_member *me
         .key = slice_of(&id_be, sizeof(id_be)),
         .value = buf_slice(&value),
     };
-    return apply_rows(apply, &row, 1, NULL, 0, NULL);
+    return applier_rows(applier, &row, 1, NULL, 0, NULL);
 }
 
 static void member_free(struct engine_member *member)
@@ -81,33 +82,33 @@ static void member_free(struct engine_member *member)
 }
 DEFINE_CLEANUP(struct engine_member *, member_free)
 
-static enum status write_member(struct member_book *book, struct apply *apply,
+static enum status write_member(struct member_book *book, struct applier *applier,
                                 const struct engine_members *change)
 {
     struct engine_member after = member_book_after(book, change);
     AUTO(member_freep) struct engine_member *member = member_dup(&after);
     if (!member)
         return ST_NOMEM;
-    TRY(write_row(apply, member, false));
+    TRY(write_row(applier, member, false));
     member_book_put(book, TAKE(member));
     return ST_OK;
 }
 
-static enum status change(struct member_book *book, struct apply *apply,
+static enum status change(struct member_book *book, struct applier *applier,
                           const struct engine_members *members)
 {
     TRY(member_book_allows(book, members));
     if (members->call != ENGINE_MEMBER_REMOVE)
-        return write_member(book, apply, members);
-    TRY(write_row(apply, &members->member, true));
+        return write_member(book, applier, members);
+    TRY(write_row(applier, &members->member, true));
     member_book_drop(book, members->member.id);
     return ST_OK;
 }
 
-enum status local_members_execute(struct member_book *book, struct apply *apply,
+enum status local_members_execute(struct member_book *book, struct applier *applier,
                                   struct engine_members *members)
 {
     if (members->call != ENGINE_MEMBER_LIST)
-        TRY(change(book, apply, members));
+        TRY(change(book, applier, members));
     return member_book_list(book, members);
 }

@@ -6,7 +6,7 @@
 #define VIGIL_ENGINE_LOCAL_MEMBERS_H
 
 #include "engine/member_list.h"
-#include "store/apply.h"
+#include "store/applier.h"
 
 /* While the store opens: a row of ROW_MEMBER. */
 MUST_CHECK
@@ -17,7 +17,7 @@ void local_members_open(struct member_book *book, uint64_t self, const struct sl
 
 /* The writer: changes and lists. */
 MUST_CHECK
-enum status local_members_execute(struct member_book *book, struct apply *apply,
+enum status local_members_execute(struct member_book *book, struct applier *applier,
                                   struct engine_members *members);
 
 #endif

@@ -508,7 +508,7 @@ void local_txn(struct engine_shard *base, struct engine_write *write,
 {
     struct local_shard *shard = shard_of(base);
     local_count(shard->counts, LOCAL_TXNS, 1);
-    if (!apply_txn_is_read_only(request)) {
+    if (!applier_txn_is_read_only(request)) {
         write->op.pinned = epoch_pin(shard->slot);
         hand_over(shard, &write->op, LOCAL_TXN, request);
         return;

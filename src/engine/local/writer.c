@@ -73,7 +73,7 @@ static void tell_compacted(struct local_writer *writer)
 static enum status admit(struct local_writer *writer, int64_t cost)
 {
     struct engine_local *engine = writer->engine;
-    struct apply *apply = store_apply(engine->store);
+    struct applier *applier = store_applier(engine->store);
     unsigned alarms = local_notices_bits(&engine->notices);
     if (alarms & 1u << ENGINE_ALARM_CORRUPT)
         return ST_CORRUPT;
@@ -84,10 +84,10 @@ static enum status admit(struct local_writer *writer, int64_t cost)
     if (log_is_short(store_log(engine->store)))
         return ST_DISK_FULL; /* deletes and compactions still fit, and may free some */
     int64_t quota = engine->options.quota_bytes;
-    int64_t size = LOCAL_DB_BYTES_EMPTY + apply->db_bytes + local_lease_db_bytes(&writer->lease);
+    int64_t size = LOCAL_DB_BYTES_EMPTY + applier->db_bytes + local_lease_db_bytes(&writer->lease);
     if (quota <= 0 || size + cost < quota)
         return ST_OK;
-    local_notices_raise(&engine->notices, apply, engine->options.member_id, ENGINE_ALARM_NOSPACE);
+    local_notices_raise(&engine->notices, applier, engine->options.member_id, ENGINE_ALARM_NOSPACE);
     local_warn(engine, "the quota is used up and the alarm raised: compact, defragment, disarm it",
                ST_NO_SPACE, "");
     return ST_NO_SPACE;
@@ -100,11 +100,11 @@ static enum status admit(struct local_writer *writer, int64_t cost)
 static bool defer_compaction(struct local_writer *writer, int64_t revision)
 {
     struct engine_local *engine = writer->engine;
-    const struct apply *apply = store_apply(engine->store);
+    const struct applier *applier = store_applier(engine->store);
     bool lags = false;
     for (unsigned i = 0; i < engine->options.shards_max && !lags; i++)
         lags = local_news_lags(&engine->news[i], revision);
-    if (!lags || revision > apply->revision || revision <= apply->compact_revision)
+    if (!lags || revision > applier->revision || revision <= applier->compact_revision)
         return false;
     if (!writer->deferred_until_ns)
         writer->deferred_until_ns = clock_add(writer->now_ns, engine->options.compaction_wait_ns);
@@ -115,16 +115,16 @@ static bool defer_compaction(struct local_writer *writer, int64_t revision)
 static bool compact(struct local_writer *writer, struct engine_op *op)
 {
     const struct pb_compaction_request *request = op->request;
-    struct apply *apply = store_apply(writer->engine->store);
-    int64_t before = apply->compact_revision;
+    struct applier *applier = store_applier(writer->engine->store);
+    int64_t before = applier->compact_revision;
     if (defer_compaction(writer, request->revision)) {
         op_chain_add(&writer->deferred, op);
         return false;
     }
     op->status = admit(writer, 0);
     if (op->status == ST_OK)
-        op->status = apply_compact(apply, request->revision);
-    op->revision = apply->revision;
+        op->status = applier_compact(applier, request->revision);
+    op->revision = applier->revision;
     if (op->status != ST_OK)
         return true;
     note_compacted(writer, before, request->revision);
@@ -141,25 +141,25 @@ static enum engine_lease_call lease_call_of(const struct engine_op *op)
 
 static enum status write_keys(struct local_writer *writer, struct engine_write *write)
 {
-    struct apply *apply = store_apply(writer->engine->store);
+    struct applier *applier = store_applier(writer->engine->store);
     const void *request = write->op.request;
     struct arena *arena = write->op.arena;
     if (write->op.kind == LOCAL_PUT) {
         TRY(admit(writer, quota_cost_put(request)));
-        return apply_put(apply, request, arena, &write->answer);
+        return applier_put(applier, request, arena, &write->answer);
     }
     if (write->op.kind == LOCAL_DELETE_RANGE) {
         TRY(admit(writer, 0));
-        return apply_delete_range(apply, request, arena, &write->answer);
+        return applier_delete_range(applier, request, arena, &write->answer);
     }
     TRY(admit(writer, quota_cost_txn(request)));
-    return apply_txn(apply, request, arena, &write->answer);
+    return applier_txn(applier, request, arena, &write->answer);
 }
 
 static void write_lease(struct local_writer *writer, struct engine_op *op)
 {
     enum engine_lease_call call = lease_call_of(op);
-    op->revision = store_apply(writer->engine->store)->revision;
+    op->revision = store_applier(writer->engine->store)->revision;
     op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
         local_lease_execute(&writer->lease, op, call, writer->now_ns);
@@ -172,14 +172,14 @@ static void write_lease(struct local_writer *writer, struct engine_op *op)
 static bool execute(struct local_writer *writer, struct engine_op *op)
 {
     struct engine_local *engine = writer->engine;
-    struct apply *apply = store_apply(engine->store);
+    struct applier *applier = store_applier(engine->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
     if (op->kind == LOCAL_AUTH) { /* it knows who may what */
         writer->rights_pending = true;
         local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
         return true;
     }
-    op->revision = apply->revision;
+    op->revision = applier->revision;
     op->status = may(writer, op);
     if (op->status != ST_OK)
         return true;
@@ -198,17 +198,17 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_COMPACT:
         return compact(writer, op);
     case LOCAL_ALARM:
-        op->status =
-            local_notices_alarm(&engine->notices, apply, CONTAINER_OF(op, struct engine_alarm, op));
-        op->revision = apply->revision;
+        op->status = local_notices_alarm(&engine->notices, applier,
+                                         CONTAINER_OF(op, struct engine_alarm, op));
+        op->revision = applier->revision;
         break;
     case LOCAL_MEMBERS:
-        op->status = local_members_execute(&engine->members, apply,
+        op->status = local_members_execute(&engine->members, applier,
                                            CONTAINER_OF(op, struct engine_members, op));
         break;
     case LOCAL_DOWNGRADE:
-        op->status = local_notices_downgrade(&engine->notices, apply, op->request);
-        op->revision = apply->revision;
+        op->status = local_notices_downgrade(&engine->notices, applier, op->request);
+        op->revision = applier->revision;
         break;
     default:
         assert(false && "not for the writer");
@@ -252,7 +252,7 @@ static void tell_keeper(struct local_writer *writer, size_t bytes)
 static void tell_shards(struct local_writer *writer, bool rights_changed)
 {
     struct engine_local *engine = writer->engine;
-    int64_t revision = store_apply(engine->store)->revision;
+    int64_t revision = store_applier(engine->store)->revision;
     if (revision == writer->told_revision && !rights_changed)
         return;
     writer->told_revision = revision;
@@ -268,14 +268,14 @@ static int64_t now_ns(void)
 /* What the store has counted since the last group, and how the group went. */
 static void count_group(struct local_writer *writer, size_t bytes)
 {
-    const struct apply *apply = store_apply(writer->engine->store);
+    const struct applier *applier = store_applier(writer->engine->store);
     struct metric_block *counts = writer->counts;
-    local_count(counts, LOCAL_PUTS, apply->puts - writer->puts);
-    local_count(counts, LOCAL_DELETES, apply->deletes - writer->deletes);
-    local_count(counts, LOCAL_PUT_BYTES, apply->put_bytes - writer->put_bytes);
-    writer->puts = apply->puts;
-    writer->deletes = apply->deletes;
-    writer->put_bytes = apply->put_bytes;
+    local_count(counts, LOCAL_PUTS, applier->puts - writer->puts);
+    local_count(counts, LOCAL_DELETES, applier->deletes - writer->deletes);
+    local_count(counts, LOCAL_PUT_BYTES, applier->put_bytes - writer->put_bytes);
+    writer->puts = applier->puts;
+    writer->deletes = applier->deletes;
+    writer->put_bytes = applier->put_bytes;
     if (!bytes)
         return;
     struct store_commit_times times = store_commit_times(writer->engine->store);
@@ -301,7 +301,7 @@ static void commit_group(struct local_writer *writer)
     count_group(writer, bytes);
     writer->granted_count = 0;
     writer->rights_pending = false;
-    writer->committed_revision = store_apply(writer->engine->store)->revision;
+    writer->committed_revision = store_applier(writer->engine->store)->revision;
     answer(writer, writer->answers);
     tell_shards(writer, rights_changed);
     tell_compacted(writer);
@@ -677,7 +677,7 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
     writer->early = xcalloc(engine->options.shards_max, sizeof(*writer->early));
     writer->breath = (struct breath){.fn = serve_between, .ctx = writer};
-    writer->committed_revision = store_apply(engine->store)->revision;
+    writer->committed_revision = store_applier(engine->store)->revision;
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);
     mailbox_init(&writer->lease_reads, &writer->waker);

@@ -7,7 +7,7 @@
 /* "vigilmrk" when read as text. */
 static const uint64_t mark_magic = 0x6b726d6c69676976;
 
-struct copy {
+struct mark_copy {
     uint64_t magic;
     uint32_t version;
     uint32_t spare;
@@ -15,7 +15,7 @@ struct copy {
     uint32_t spare_too;
     uint32_t crc; /* of all before it */
 };
-_Static_assert(sizeof(struct copy) == 72, "written to disk as it is");
+_Static_assert(sizeof(struct mark_copy) == 72, "written to disk as it is");
 
 struct mark_path {
     char text[4096];
@@ -29,21 +29,21 @@ static struct mark_path path_of(const char *dir, const char *suffix)
     return path;
 }
 
-static uint32_t copy_crc(const struct copy *copy)
+static uint32_t copy_crc(const struct mark_copy *copy)
 {
-    return crc32c(0, slice_of(copy, offsetof(struct copy, crc)));
+    return crc32c(0, slice_of(copy, offsetof(struct mark_copy, crc)));
 }
 
-static struct copy copy_of(const struct mark *mark)
+static struct mark_copy copy_of(const struct mark *mark)
 {
-    struct copy copy = {.magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
+    struct mark_copy copy = {.magic = mark_magic, .version = MARK_FORMAT_VERSION, .mark = *mark};
     copy.crc = copy_crc(&copy);
     return copy;
 }
 
 /* -- Reading -- */
 
-static enum status copy_check(const struct copy *copy)
+static enum status copy_check(const struct mark_copy *copy)
 {
     if (copy->magic != mark_magic || copy->crc != copy_crc(copy))
         return ST_DAMAGED;
@@ -53,7 +53,7 @@ static enum status copy_check(const struct copy *copy)
 /* A place that the disk cannot read is as good as damaged: the other copy is for that. */
 static enum status copy_read(struct file *file, unsigned number, struct mark *ret_mark)
 {
-    struct copy copy;
+    struct mark_copy copy;
     if (file_pread(file, &copy, sizeof(copy), (uint64_t)number * MARK_COPY_BYTES) != ST_OK)
         return ST_DAMAGED;
     TRY(copy_check(&copy));
@@ -84,12 +84,12 @@ enum status mark_read(struct fs *fs, const char *dir, struct mark *ret_mark)
 
 /* -- Writing -- */
 
-static enum status copy_write(struct file *file, unsigned number, const struct copy *copy)
+static enum status copy_write(struct file *file, unsigned number, const struct mark_copy *copy)
 {
     return file_pwrite(file, slice_of(copy, sizeof(*copy)), (uint64_t)number * MARK_COPY_BYTES);
 }
 
-static enum status fill_new(struct file *file, const struct copy *copy)
+static enum status fill_new(struct file *file, const struct mark_copy *copy)
 {
     static const uint8_t zeros[MARK_COPY_BYTES];
     for (unsigned i = 0; i < MARK_COPIES; i++) {
@@ -99,7 +99,7 @@ static enum status fill_new(struct file *file, const struct copy *copy)
     return file_sync(file);
 }
 
-static enum status mark_create(struct fs *fs, const char *dir, const struct copy *copy)
+static enum status mark_create(struct fs *fs, const char *dir, const struct mark_copy *copy)
 {
     struct mark_path temporary = path_of(dir, ".tmp"), name = path_of(dir, "");
     enum status status = fs_unlink(fs, temporary.text);
@@ -114,7 +114,7 @@ static enum status mark_create(struct fs *fs, const char *dir, const struct copy
 
 enum status mark_write(struct fs *fs, const char *dir, const struct mark *mark)
 {
-    struct copy copy = copy_of(mark);
+    struct mark_copy copy = copy_of(mark);
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(fs, path_of(dir, "").text, FILE_READ_WRITE, &file);
     if (status == ST_NOT_FOUND)

@@ -91,7 +91,7 @@ static void an_index_that_leads_to_another_version_is_told(void **state)
 {
     struct fixture *f = *state;
     fill(f, 20);
-    struct index *index = store_apply(f->store)->index;
+    struct index *index = store_applier(f->store)->index;
     const char *const keys[] = {"key003", "key004"};
     /* Of another key, and another version of its own. */
     uint64_t wrong[] = {loc_of(f, "key005"),
@@ -170,11 +170,11 @@ static void what_compaction_passed_by_is_no_damage_of_other_keys(void **state)
     struct pb_request_op ops[] = {fixture_op_put(&puts[0]), fixture_op_put(&puts[1])};
     struct pb_txn_request request = {.success = ops, .success_count = COUNT_OF(ops)};
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_txn(store_applier(f->store), &request, &f->arena, &answer), ST_OK);
     fill(f, 100);
     uint64_t segments = log_segments(store_log(f->store), NULL, 0);
     fixture_flip(f, loc_of(f, "hit"), CHANGE_HEAD_BYTES + 10);
-    fixture_compact(f, store_apply(f->store)->revision);
+    fixture_compact(f, store_applier(f->store)->revision);
     fixture_settle(f);
     clean_all(f);
     assert_true(log_segments(store_log(f->store), NULL, 0) < segments);

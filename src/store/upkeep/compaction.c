@@ -5,25 +5,25 @@
 
 enum { WORK_BYTES = 4096 }; /* read for one unit of work */
 
-void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed)
+void compaction_init(struct compaction *compaction, struct applier *applier, int64_t trimmed)
 {
-    *compaction = (struct compaction){.apply = apply, .trimmed = trimmed, .target = trimmed};
+    *compaction = (struct compaction){.applier = applier, .trimmed = trimmed, .target = trimmed};
 }
 
 static bool trimmed_all(const struct compaction *compaction)
 {
-    return compaction->trimmed >= compaction->apply->compact_revision;
+    return compaction->trimmed >= compaction->applier->compact_revision;
 }
 
 void compaction_want_release(struct compaction *compaction)
 {
-    int64_t target = compaction->apply->compact_revision;
+    int64_t target = compaction->applier->compact_revision;
     compaction->wants_release = target > 0 && compaction->released != target;
 }
 
 bool compaction_done(const struct compaction *compaction)
 {
-    int64_t target = compaction->apply->compact_revision;
+    int64_t target = compaction->applier->compact_revision;
     return trimmed_all(compaction) &&
            (target <= 0 || (compaction->counted == target && !compaction->wants_release));
 }
@@ -45,7 +45,7 @@ struct replaced {
  * How many of the item's versions are older than the change, and their bytes. One that cannot be
  * read is, if one after it is: they are in order. Otherwise it waits for the next compaction.
  */
-static uint32_t count_before(const struct apply *apply, const struct index_item *item,
+static uint32_t count_before(const struct applier *applier, const struct index_item *item,
                              const struct change_head *change, int64_t *ret_bytes)
 {
     const uint64_t *older = index_item_older(item);
@@ -53,44 +53,44 @@ static uint32_t count_before(const struct apply *apply, const struct index_item 
     *ret_bytes = 0;
     for (uint32_t at = 0; at < item->older_count; at++) {
         const struct change_head *version;
-        if (change_get(apply->log, older[at], &version) != ST_OK)
+        if (change_get(applier->log, older[at], &version) != ST_OK)
             continue;
         if (!version_before(version, change))
             break;
-        *ret_bytes += apply_db_bytes(version->field_bytes);
+        *ret_bytes += applier_db_bytes(version->field_bytes);
         count = at + 1;
     }
     return count;
 }
 
 /* Whether the version at that place is the change itself. */
-static bool is_itself(const struct apply *apply, const struct index_item *item, uint32_t place,
+static bool is_itself(const struct applier *applier, const struct index_item *item, uint32_t place,
                       const struct change_head *change)
 {
     const struct change_head *version;
     return place < item->older_count &&
-           change_get(apply->log, index_item_older(item)[place], &version) == ST_OK &&
+           change_get(applier->log, index_item_older(item)[place], &version) == ST_OK &&
            !version_before(change, version);
 }
 
 static struct replaced replaced_by(const struct compaction *compaction,
                                    const struct change_head *change)
 {
-    struct apply *apply = compaction->apply;
+    struct applier *applier = compaction->applier;
     struct change_kv kv;
     change_read_kv(change, &kv);
-    const struct index_item *item = index_find(apply->index, kv.key);
+    const struct index_item *item = index_find(applier->index, kv.key);
     if (!item)
         return (struct replaced){0};
     int64_t freed_bytes;
-    uint32_t drop = count_before(apply, item, change, &freed_bytes);
-    if (change_is_tombstone(change) && is_itself(apply, item, drop, change)) {
+    uint32_t drop = count_before(applier, item, change, &freed_bytes);
+    if (change_is_tombstone(change) && is_itself(applier, item, drop, change)) {
         drop++; /* the tombstone itself */
-        freed_bytes += apply_db_bytes(change->field_bytes);
+        freed_bytes += applier_db_bytes(change->field_bytes);
     }
     bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
                  item->newest.sub_revision == change->sub;
-    freed_bytes += whole ? apply_db_bytes(change->field_bytes) : 0;
+    freed_bytes += whole ? applier_db_bytes(change->field_bytes) : 0;
     return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
 }
 
@@ -108,7 +108,7 @@ static struct excess item_excess(const struct compaction *compaction, const stru
     uint32_t place;
     const struct change_head *kept;
     /* What cannot be read waits for the next compaction of the key. */
-    if (item->older_count == 0 || range_older_at(compaction->apply->log, item,
+    if (item->older_count == 0 || range_older_at(compaction->applier->log, item,
                                                  compaction->target - 1, &place, &kept) != ST_OK)
         return (struct excess){0};
     return (struct excess){.drop = place + (change_is_tombstone(kept) ? 1 : 0)};
@@ -130,8 +130,8 @@ static uint32_t oldest_bytes(const struct compaction *compaction, const struct i
     *ret_bytes = 0;
     for (; at < count && (*work || at == 0); at++) {
         const struct change_head *version;
-        bool known = change_get(compaction->apply->log, older[at], &version) == ST_OK;
-        *ret_bytes += known ? apply_db_bytes(version->field_bytes) : 0;
+        bool known = change_get(compaction->applier->log, older[at], &version) == ST_OK;
+        *ret_bytes += known ? applier_db_bytes(version->field_bytes) : 0;
         spend(work, known ? version->field_bytes : 0);
     }
     return at;
@@ -141,20 +141,20 @@ static uint32_t oldest_bytes(const struct compaction *compaction, const struct i
 static int64_t tombstone_bytes(const struct compaction *compaction, const struct index_item *item)
 {
     const struct change_head *version;
-    bool known = change_get(compaction->apply->log, item->newest.loc, &version) == ST_OK;
-    return known ? apply_db_bytes(version->field_bytes) : 0;
+    bool known = change_get(compaction->applier->log, item->newest.loc, &version) == ST_OK;
+    return known ? applier_db_bytes(version->field_bytes) : 0;
 }
 
 /* False: the work is done, and the key has more to lose. */
 static bool change_trim(struct compaction *compaction, const struct change_head *change,
                         unsigned *work)
 {
-    struct apply *apply = compaction->apply;
+    struct applier *applier = compaction->applier;
     if (change->revision == compaction->counted && !compaction->resumes)
-        apply->db_bytes_held -= replaced_by(compaction, change).bytes;
+        applier->db_bytes_held -= replaced_by(compaction, change).bytes;
     struct change_kv kv;
     change_read_kv(change, &kv);
-    const struct index_item *item = index_find(apply->index, kv.key);
+    const struct index_item *item = index_find(applier->index, kv.key);
     struct excess excess = item ? item_excess(compaction, item) : (struct excess){0};
     int64_t freed_bytes = 0;
     uint32_t drop = 0;
@@ -163,24 +163,24 @@ static bool change_trim(struct compaction *compaction, const struct change_head 
     bool whole = excess.whole && drop == excess.drop;
     freed_bytes += whole ? tombstone_bytes(compaction, item) : 0;
     if (drop || whole)
-        index_trim(apply->index, kv.key, drop, whole);
-    apply->db_bytes_in_use -= freed_bytes;
+        index_trim(applier->index, kv.key, drop, whole);
+    applier->db_bytes_in_use -= freed_bytes;
     return drop == excess.drop;
 }
 
 /* Only what the change has replaced goes: a watch from here on is still told of the change. */
 static void change_release(struct compaction *compaction, const struct change_head *change)
 {
-    struct apply *apply = compaction->apply;
+    struct applier *applier = compaction->applier;
     struct change_kv kv;
     change_read_kv(change, &kv);
-    const struct index_item *item = index_find(apply->index, kv.key);
+    const struct index_item *item = index_find(applier->index, kv.key);
     if (!item)
         return;
     int64_t freed_bytes;
-    uint32_t drop = count_before(apply, item, change, &freed_bytes);
-    index_trim(apply->index, kv.key, drop, false);
-    apply->db_bytes_in_use -= freed_bytes;
+    uint32_t drop = count_before(applier, item, change, &freed_bytes);
+    index_trim(applier->index, kv.key, drop, false);
+    applier->db_bytes_in_use -= freed_bytes;
 }
 
 static void change_count(struct compaction *compaction, const struct change_head *change)
@@ -281,7 +281,8 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
     if (compaction->reading && compaction->left)
         return ST_OK;
     if (!compaction->reading)
-        log_reader_seek_revision(&compaction->reader, compaction->apply->log, compaction->trimmed);
+        log_reader_seek_revision(&compaction->reader, compaction->applier->log,
+                                 compaction->trimmed);
     compaction->reading = true;
     enum status status;
     /* What a record that cannot be read has replaced stays until the key is compacted again. */
@@ -304,7 +305,7 @@ static void stop_reading(struct compaction *compaction)
 static enum status trim_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
     if (compaction->trimmed >= compaction->target)
-        compaction->target = compaction->apply->compact_revision;
+        compaction->target = compaction->applier->compact_revision;
     enum status status = record_next(compaction, last_index, compaction->target - 1);
     if (status == ST_END) {
         compaction->trimmed = compaction->target;
@@ -318,8 +319,8 @@ static enum status trim_step(struct compaction *compaction, uint64_t last_index,
 static void count_end(struct compaction *compaction)
 {
     compaction->counted = compaction->counting;
-    compaction->apply->db_bytes_held = compaction->held_bytes;
-    apply_settle_size(compaction->apply);
+    compaction->applier->db_bytes_held = compaction->held_bytes;
+    applier_settle_size(compaction->applier);
     if (compaction->releasing) {
         compaction->released = compaction->counting;
         compaction->wants_release = false;
@@ -331,7 +332,7 @@ static void count_end(struct compaction *compaction)
 /* Goes through the one record at the compact revision, if there is one, as trimming will. */
 static enum status count_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
-    int64_t target = compaction->apply->compact_revision;
+    int64_t target = compaction->applier->compact_revision;
     if (!compaction->counting) {
         compaction->counting = target;
         compaction->releasing = compaction->wants_release;
@@ -349,7 +350,7 @@ static enum status count_step(struct compaction *compaction, uint64_t last_index
 
 enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max)
 {
-    if (compaction->counting && compaction->counting != compaction->apply->compact_revision) {
+    if (compaction->counting && compaction->counting != compaction->applier->compact_revision) {
         compaction->counting = 0; /* overtaken by the next: what was counted is trimmed now */
         stop_reading(compaction);
     }

@@ -20,11 +20,11 @@
 #ifndef VIGIL_STORE_UPKEEP_COMPACTION_H
 #define VIGIL_STORE_UPKEEP_COMPACTION_H
 
-#include "store/apply.h"
+#include "store/applier.h"
 #include "store/log/reader.h"
 
 struct compaction {
-    struct apply *apply;
+    struct applier *applier;
     int64_t trimmed; /* everything below is done */
     /* What the pass under way trims to: keys met so far have lost all that only revisions below
      * show. A compaction that comes meanwhile waits for the next pass. */
@@ -49,7 +49,7 @@ struct compaction {
     int64_t released;
 };
 
-void compaction_init(struct compaction *compaction, struct apply *apply, int64_t trimmed);
+void compaction_init(struct compaction *compaction, struct applier *applier, int64_t trimmed);
 
 /* Nothing is left to trim, to count or to release. */
 bool compaction_done(const struct compaction *compaction);

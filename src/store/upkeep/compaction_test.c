@@ -125,13 +125,13 @@ static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void 
     assert_string_equal(versions(f, "filler"), only);
     assert_string_equal(versions(f, "c"), "-");
     assert_int_equal(checkpointed(f), 3); /* of a, b and filler */
-    struct apply *apply = store_apply(f->store);
-    int64_t in_use = apply->db_bytes_in_use, held = apply->db_bytes_held;
+    struct applier *applier = store_applier(f->store);
+    int64_t in_use = applier->db_bytes_in_use, held = applier->db_bytes_held;
     assert_int_equal(in_use, held); /* the tombstones wait for the next compaction */
     fixture_restart(f);
     fixture_settle(f);
     assert_string_equal(versions(f, "a"), only);
-    assert_int_equal(store_apply(f->store)->db_bytes_in_use, in_use);
+    assert_int_equal(store_applier(f->store)->db_bytes_in_use, in_use);
 
     fs_sim_set_space(f->sim, UINT64_MAX);
     fixture_put(f, "d", "");
@@ -159,13 +159,13 @@ static void disk_that_fills_up_later_gets_it_back_too(void **state)
 static void compaction_must_go_forward_and_not_into_the_future(void **state)
 {
     struct fixture *f = *state;
-    struct apply *apply = store_apply(f->store);
-    assert_int_equal(apply_compact(apply, -1), ST_COMPACTED);
-    assert_int_equal(apply_compact(apply, 10), ST_FUTURE_REV);
-    assert_int_equal(apply_compact(apply, 0), ST_OK); /* as etcd, whose first revision is -1 */
-    assert_int_equal(apply_compact(apply, 0), ST_COMPACTED);
-    assert_int_equal(apply_compact(apply, 9), ST_OK);
-    assert_int_equal(apply_compact(apply, 9), ST_COMPACTED);
+    struct applier *applier = store_applier(f->store);
+    assert_int_equal(applier_compact(applier, -1), ST_COMPACTED);
+    assert_int_equal(applier_compact(applier, 10), ST_FUTURE_REV);
+    assert_int_equal(applier_compact(applier, 0), ST_OK); /* as etcd, whose first revision is -1 */
+    assert_int_equal(applier_compact(applier, 0), ST_COMPACTED);
+    assert_int_equal(applier_compact(applier, 9), ST_OK);
+    assert_int_equal(applier_compact(applier, 9), ST_COMPACTED);
     fixture_settle(f);
     assert_int_equal(store_view(f->store)->compact_revision, 9);
     assert_true(store_compaction_done(f->store));
@@ -437,7 +437,8 @@ static void size_in_use_follows_and_size_does_not(void **state)
     fixture_settle(f);
     const struct store_view *view = store_view(f->store);
     assert_true(view->db_bytes > grown);
-    assert_int_equal(view->db_bytes_in_use, (int64_t)view->root.live_bytes + 3 * apply_db_bytes(0));
+    assert_int_equal(view->db_bytes_in_use,
+                     (int64_t)view->root.live_bytes + 3 * applier_db_bytes(0));
     int64_t in_use = view->db_bytes_in_use, size = view->db_bytes;
     fixture_restart(f);
     assert_int_equal(store_view(f->store)->db_bytes_in_use, in_use);
@@ -470,7 +471,7 @@ static int64_t put_together(struct fixture *f, unsigned count)
     }
     struct pb_txn_request request = {.success = ops, .success_count = count};
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(f->store), &request, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_txn(store_applier(f->store), &request, &f->arena, &answer), ST_OK);
     return answer.revision;
 }
 
@@ -630,7 +631,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
         snprintf(key, sizeof(key), "%d", i % 60);
         fixture_put(f, key, "");
     }
-    fixture_compact(f, store_apply(f->store)->revision);
+    fixture_compact(f, store_applier(f->store)->revision);
     fixture_settle(f);
     for (int cleaned = 0; cleaned < 20; cleaned++) {
         assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);

@@ -31,7 +31,7 @@ static void put_two(struct fixture *f)
     struct pb_request_op ops[] = {fixture_op_put(&c), fixture_op_put(&d)};
     struct pb_txn_request txn = {.success = ops, .success_count = 2};
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(f->store), &txn, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_txn(store_applier(f->store), &txn, &f->arena, &answer), ST_OK);
 }
 
 /* In transactions beside each other, where etcd lets it pass. */
@@ -45,7 +45,7 @@ static void put_and_delete_at_one_revision(struct fixture *f)
     struct pb_request_op ops[] = {fixture_op_txn(&puts), fixture_op_txn(&deletes)};
     struct pb_txn_request txn = {.success = ops, .success_count = 2};
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(f->store), &txn, &f->arena, &answer), ST_OK);
+    assert_int_equal(applier_txn(store_applier(f->store), &txn, &f->arena, &answer), ST_OK);
     assert_int_equal(answer.revision, 9);
 }
 

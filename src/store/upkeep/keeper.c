@@ -183,7 +183,7 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
 {
     struct change_kv kv;
     change_read_kv(change, &kv);
-    keeper->taking.db_bytes += apply_db_bytes(change->field_bytes);
+    keeper->taking.db_bytes += applier_db_bytes(change->field_bytes);
     keeper->taking.live_bytes += segments_live_bytes(change->field_bytes);
     *bytes += backend_page_bytes(kv.key.len, 1);
     return backend_version_put(keeper->backend,
@@ -370,7 +370,7 @@ static enum status version_drop(struct keeper *keeper, struct backend_version_id
     if (status == ST_NOT_FOUND)
         return ST_OK; /* dropped before */
     TRY(status);
-    keeper->db_bytes_in_use -= apply_db_bytes(version.field_bytes);
+    keeper->db_bytes_in_use -= applier_db_bytes(version.field_bytes);
     segments_drop_live(&keeper->segments, version.loc, version.field_bytes);
     *bytes += backend_page_bytes(version.key.len, distance);
     return backend_version_delete(keeper->backend, id);

@@ -1,4 +1,4 @@
-#include "store/apply.h"
+#include "store/applier.h"
 
 #include "base/yield_point.h"
 #include "codec/pb/rpc.pb.h"
@@ -8,30 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void apply_init(struct apply *apply, struct log *log, struct index *index)
+void applier_init(struct applier *applier, struct log *log, struct index *index)
 {
-    *apply = (struct apply){.log = log, .index = index, .revision = 1, .compact_revision = -1};
+    *applier = (struct applier){.log = log, .index = index, .revision = 1, .compact_revision = -1};
 }
 
-void apply_fini(struct apply *apply)
+void applier_fini(struct applier *applier)
 {
-    buf_fini(&apply->keys);
+    buf_fini(&applier->keys);
 }
 
-void apply_settle_size(struct apply *apply)
+void applier_settle_size(struct applier *applier)
 {
-    int64_t in_use = apply->db_bytes_in_use - apply->db_bytes_held;
-    if (apply->db_bytes_held >= 0 && apply->db_bytes < in_use)
-        apply->db_bytes = in_use;
+    int64_t in_use = applier->db_bytes_in_use - applier->db_bytes_held;
+    if (applier->db_bytes_held >= 0 && applier->db_bytes < in_use)
+        applier->db_bytes = in_use;
 }
 
-static struct range_state state_of(const struct apply *apply)
+static struct range_state state_of(const struct applier *applier)
 {
     return (struct range_state){
-        .root = index_working_root(apply->index),
-        .log = apply->log,
-        .revision = apply->revision + (apply->changes > 0),
-        .compact_revision = apply->compact_revision,
+        .root = index_working_root(applier->index),
+        .log = applier->log,
+        .revision = applier->revision + (applier->changes > 0),
+        .compact_revision = applier->compact_revision,
     };
 }
 
@@ -46,14 +46,14 @@ static void must_have_memory(enum status status)
 
 /* -- The record under way -- */
 
-static enum status record_begin(struct apply *apply, size_t changes_bytes_max)
+static enum status record_begin(struct applier *applier, size_t changes_bytes_max)
 {
-    assert(!apply->body);
-    TRY(log_reserve(apply->log, CHANGE_BODY_HEAD_BYTES + changes_bytes_max));
-    apply->body = log_append_begin(apply->log, &apply->body_loc);
-    apply->body_bytes = CHANGE_BODY_HEAD_BYTES;
-    apply->changes = 0;
-    apply->rows = 0;
+    assert(!applier->body);
+    TRY(log_reserve(applier->log, CHANGE_BODY_HEAD_BYTES + changes_bytes_max));
+    applier->body = log_append_begin(applier->log, &applier->body_loc);
+    applier->body_bytes = CHANGE_BODY_HEAD_BYTES;
+    applier->changes = 0;
+    applier->rows = 0;
     return ST_OK;
 }
 
@@ -64,50 +64,50 @@ static enum status record_begin(struct apply *apply, size_t changes_bytes_max)
  * answered is told as etcd tells an outcome that is not known, since a client may take any other
  * error for a promise that nothing was done.
  */
-static enum status record_end(struct apply *apply, enum status answered)
+static enum status record_end(struct applier *applier, enum status answered)
 {
-    bool changed = apply->changes > 0 || apply->rows > 0;
+    bool changed = applier->changes > 0 || applier->rows > 0;
     if (!changed) {
-        log_append_abort(apply->log);
+        log_append_abort(applier->log);
     } else {
-        uint32_t counts[2] = {apply->changes, apply->rows};
+        uint32_t counts[2] = {applier->changes, applier->rows};
         _Static_assert(sizeof(counts) == CHANGE_BODY_HEAD_BYTES, "the head of a body");
-        memcpy(apply->body, counts, sizeof(counts));
-        apply->revision += apply->changes > 0;
-        log_append_end(apply->log, apply->changes ? LOG_RECORD_KV : LOG_RECORD_ROWS,
-                       apply->revision, apply->body_bytes);
+        memcpy(applier->body, counts, sizeof(counts));
+        applier->revision += applier->changes > 0;
+        log_append_end(applier->log, applier->changes ? LOG_RECORD_KV : LOG_RECORD_ROWS,
+                       applier->revision, applier->body_bytes);
     }
-    apply->body = NULL;
-    apply->changes = 0;
-    apply->rows = 0;
+    applier->body = NULL;
+    applier->changes = 0;
+    applier->rows = 0;
     return answered != ST_OK && changed ? ST_TIMEOUT : answered;
 }
 
-static void account(struct apply *apply, size_t field_bytes)
+static void account(struct applier *applier, size_t field_bytes)
 {
-    apply->db_bytes_in_use += apply_db_bytes(field_bytes);
-    apply_settle_size(apply);
+    applier->db_bytes_in_use += applier_db_bytes(field_bytes);
+    applier_settle_size(applier);
 }
 
 /* Writes one change after those before it, and brings the index up to it. */
-static void change_append_as(struct apply *apply, uint32_t sub, const struct index_item *before,
+static void change_append_as(struct applier *applier, uint32_t sub, const struct index_item *before,
                              const struct change_kv *kv, bool tombstone)
 {
     struct change_head head = {
-        .revision = apply->revision + 1,
+        .revision = applier->revision + 1,
         .prev_revision = before ? before->newest.mod_revision : 0,
         .prev_sub = before ? before->newest.sub_revision : 0,
         .sub = sub,
         .flags = tombstone ? CHANGE_TOMBSTONE : 0,
     };
-    log_loc loc = apply->body_loc + apply->body_bytes;
-    apply->body_bytes += change_write(apply->body + apply->body_bytes, &head, kv);
-    apply->changes++;
-    account(apply, head.field_bytes);
-    *(tombstone ? &apply->deletes : &apply->puts) += 1;
-    apply->put_bytes += tombstone ? 0 : kv->key.len + kv->value.len;
+    log_loc loc = applier->body_loc + applier->body_bytes;
+    applier->body_bytes += change_write(applier->body + applier->body_bytes, &head, kv);
+    applier->changes++;
+    account(applier, head.field_bytes);
+    *(tombstone ? &applier->deletes : &applier->puts) += 1;
+    applier->put_bytes += tombstone ? 0 : kv->key.len + kv->value.len;
     int64_t lease_before = before ? before->newest.lease : 0;
-    index_put(apply->index, kv->key,
+    index_put(applier->index, kv->key,
               &(struct index_version){
                   .mod_revision = head.revision,
                   .create_revision = kv->create_revision,
@@ -118,112 +118,112 @@ static void change_append_as(struct apply *apply, uint32_t sub, const struct ind
                   .sub_revision = head.sub,
               });
     /* Last: the key may lie with the lease it leaves. */
-    if (lease_before != kv->lease && apply->lease_moved)
-        apply->lease_moved(apply->lease_ctx, kv->key, lease_before, kv->lease);
+    if (lease_before != kv->lease && applier->lease_moved)
+        applier->lease_moved(applier->lease_ctx, kv->key, lease_before, kv->lease);
     breathe(1);
 }
 
-static void change_append(struct apply *apply, const struct index_item *before,
+static void change_append(struct applier *applier, const struct index_item *before,
                           const struct change_kv *kv, bool tombstone)
 {
-    change_append_as(apply, apply->changes, before, kv, tombstone);
+    change_append_as(applier, applier->changes, before, kv, tombstone);
 }
 
-static struct slice prev_field_of(const struct apply *apply, const struct index_item *item)
+static struct slice prev_field_of(const struct applier *applier, const struct index_item *item)
 {
     if (!item || !index_item_live(item))
         return SLICE_EMPTY;
-    const uint8_t *change = log_mapped_at(apply->log, item->newest.loc);
+    const uint8_t *change = log_mapped_at(applier->log, item->newest.loc);
     return slice_of(change + CHANGE_HEAD_BYTES, item->newest.field_bytes);
 }
 
 /* What a request will answer with, or keep, must be what was written: asked before it is applied.
  */
-static enum status version_check(const struct apply *apply, const struct index_item *item)
+static enum status version_check(const struct applier *applier, const struct index_item *item)
 {
     const struct change_head *change;
-    return item && index_item_live(item) ? change_get(apply->log, item->newest.loc, &change)
+    return item && index_item_live(item) ? change_get(applier->log, item->newest.loc, &change)
                                          : ST_OK;
 }
 
 /* -- Put -- */
 
-static enum status put_check(const struct apply *apply, const struct pb_put_request *request)
+static enum status put_check(const struct applier *applier, const struct pb_put_request *request)
 {
     if (request->lease &&
-        !(apply->lease_exists && apply->lease_exists(apply->lease_ctx, request->lease)))
+        !(applier->lease_exists && applier->lease_exists(applier->lease_ctx, request->lease)))
         return ST_LEASE_NOT_FOUND;
     if (!request->ignore_value && !request->ignore_lease && !request->prev_kv)
         return ST_OK;
-    const struct index_item *item = index_find(apply->index, request->key);
+    const struct index_item *item = index_find(applier->index, request->key);
     if (request->ignore_value || request->prev_kv)
-        TRY(version_check(apply, item));
+        TRY(version_check(applier, item));
     bool must_exist = request->ignore_value || request->ignore_lease;
     return !must_exist || (item && index_item_live(item)) ? ST_OK : ST_KEY_NOT_FOUND;
 }
 
 /* The most that a put may add to a record. */
-static size_t put_bytes_max(const struct apply *apply, const struct pb_put_request *request)
+static size_t put_bytes_max(const struct applier *applier, const struct pb_put_request *request)
 {
     size_t value_bytes = request->value.len;
     if (request->ignore_value) {
-        const struct index_item *item = index_find(apply->index, request->key);
+        const struct index_item *item = index_find(applier->index, request->key);
         value_bytes = item ? item->newest.field_bytes : 0;
     }
     return change_bytes_max(request->key.len, value_bytes);
 }
 
 /* Of what put_check has read, or this very request has written. */
-static struct slice value_of(const struct apply *apply, const struct index_item *item)
+static struct slice value_of(const struct applier *applier, const struct index_item *item)
 {
     const struct change_head *change;
-    if (change_get(apply->log, item->newest.loc, &change) != ST_OK)
+    if (change_get(applier->log, item->newest.loc, &change) != ST_OK)
         return SLICE_EMPTY;
     struct change_kv kv;
     change_read_kv(change, &kv);
     return kv.value;
 }
 
-static void put_run(struct apply *apply, const struct pb_put_request *request,
+static void put_run(struct applier *applier, const struct pb_put_request *request,
                     struct kv_answer *answer)
 {
-    const struct index_item *before = index_find(apply->index, request->key);
+    const struct index_item *before = index_find(applier->index, request->key);
     bool exists = before && index_item_live(before);
     struct change_kv kv = {
         .key = request->key,
-        .create_revision = exists ? before->newest.create_revision : apply->revision + 1,
-        .mod_revision = apply->revision + 1,
+        .create_revision = exists ? before->newest.create_revision : applier->revision + 1,
+        .mod_revision = applier->revision + 1,
         .version = exists ? before->newest.version + 1 : 1,
         .value = request->value,
         .lease = request->lease,
     };
     if (request->ignore_value && exists) {
-        kv.value = value_of(apply, before);
+        kv.value = value_of(applier, before);
     }
     if (request->ignore_lease && exists)
         kv.lease = before->newest.lease;
-    *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = apply->revision + 1};
+    *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = applier->revision + 1};
     if (request->prev_kv)
-        answer->put.prev_field = prev_field_of(apply, before);
-    change_append(apply, before, &kv, false);
+        answer->put.prev_field = prev_field_of(applier, before);
+    change_append(applier, before, &kv, false);
 }
 
-enum status apply_put(struct apply *apply, const struct pb_put_request *request,
-                      struct arena *arena, struct kv_answer *ret_answer)
+enum status applier_put(struct applier *applier, const struct pb_put_request *request,
+                        struct arena *arena, struct kv_answer *ret_answer)
 {
     (void)arena;
-    TRY(put_check(apply, request));
-    TRY(record_begin(apply, put_bytes_max(apply, request)));
-    put_run(apply, request, ret_answer);
-    return record_end(apply, ST_OK);
+    TRY(put_check(applier, request));
+    TRY(record_begin(applier, put_bytes_max(applier, request)));
+    put_run(applier, request, ret_answer);
+    return record_end(applier, ST_OK);
 }
 
 /* -- DeleteRange -- */
 
 /* Keys that exist now, and what their tombstones may take. */
-static size_t delete_bytes_max(const struct apply *apply, struct range_bounds bounds)
+static size_t delete_bytes_max(const struct applier *applier, struct range_bounds bounds)
 {
-    struct range_state state = state_of(apply);
+    struct range_state state = state_of(applier);
     struct range_walk walk;
     range_walk_init(&walk, &state, bounds, 0);
     size_t bytes = 0;
@@ -232,40 +232,40 @@ static size_t delete_bytes_max(const struct apply *apply, struct range_bounds bo
     return bytes;
 }
 
-static enum status delete_check(const struct apply *apply,
+static enum status delete_check(const struct applier *applier,
                                 const struct pb_delete_range_request *request)
 {
     if (!request->prev_kv)
         return ST_OK;
-    struct range_state state = state_of(apply);
+    struct range_state state = state_of(applier);
     struct range_walk walk;
     range_walk_init(&walk, &state, range_bounds_of(request->key, request->range_end), 0);
     for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
-        TRY(version_check(apply, kv->item));
+        TRY(version_check(applier, kv->item));
     return ST_OK;
 }
 
 /* Collects first, since deleting changes what is walked. Items stay readable meanwhile. */
-static void delete_collect(struct apply *apply, struct range_bounds bounds)
+static void delete_collect(struct applier *applier, struct range_bounds bounds)
 {
-    struct range_state state = state_of(apply);
+    struct range_state state = state_of(applier);
     struct range_walk walk;
     range_walk_init(&walk, &state, bounds, 0);
-    buf_reset(&apply->keys, 1 << 20);
+    buf_reset(&applier->keys, 1 << 20);
     for (const struct range_kv *kv; (kv = range_walk_next(&walk));)
-        must_have_memory(buf_append(&apply->keys, slice_of(&kv->item, sizeof(kv->item))));
+        must_have_memory(buf_append(&applier->keys, slice_of(&kv->item, sizeof(kv->item))));
 }
 
-static enum status delete_answer_prev(struct apply *apply, struct arena *arena,
+static enum status delete_answer_prev(struct applier *applier, struct arena *arena,
                                       struct kv_delete_answer *answer)
 {
-    const struct index_item *const *items = (const void *)apply->keys.ptr;
+    const struct index_item *const *items = (const void *)applier->keys.ptr;
     size_t count = (size_t)answer->deleted;
     struct slice *fields = arena_calloc(arena, count, sizeof(*fields));
     if (!fields)
         return ST_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        fields[i] = prev_field_of(apply, items[i]);
+        fields[i] = prev_field_of(applier, items[i]);
         answer->prev_fields_bytes += fields[i].len;
     }
     answer->prev_fields = fields;
@@ -276,37 +276,39 @@ static enum status delete_answer_prev(struct apply *apply, struct arena *arena,
 /*
  * Deletes in any case. What can fail is the answer alone, for memory (see record_end).
  */
-static enum status delete_run(struct apply *apply, const struct pb_delete_range_request *request,
-                              struct arena *arena, struct kv_answer *answer)
+static enum status delete_run(struct applier *applier,
+                              const struct pb_delete_range_request *request, struct arena *arena,
+                              struct kv_answer *answer)
 {
-    delete_collect(apply, range_bounds_of(request->key, request->range_end));
-    const struct index_item *const *items = (const void *)apply->keys.ptr;
-    size_t count = apply->keys.len / sizeof(*items);
+    delete_collect(applier, range_bounds_of(request->key, request->range_end));
+    const struct index_item *const *items = (const void *)applier->keys.ptr;
+    size_t count = applier->keys.len / sizeof(*items);
     *answer = (struct kv_answer){.kind = KV_ANSWER_DELETE, .delete_range.deleted = (int64_t)count};
     enum status status = ST_OK;
     if (request->prev_kv)
-        status = delete_answer_prev(apply, arena, &answer->delete_range);
+        status = delete_answer_prev(applier, arena, &answer->delete_range);
     for (size_t i = 0; i < count; i++) {
         struct change_kv kv = {.key = index_item_key(items[i]),
-                               .mod_revision = apply->revision + 1};
-        change_append(apply, items[i], &kv, true);
+                               .mod_revision = applier->revision + 1};
+        change_append(applier, items[i], &kv, true);
     }
-    answer->revision = apply->revision + (apply->changes > 0);
+    answer->revision = applier->revision + (applier->changes > 0);
     return status;
 }
 
-enum status apply_delete_range(struct apply *apply, const struct pb_delete_range_request *request,
-                               struct arena *arena, struct kv_answer *ret_answer)
+enum status applier_delete_range(struct applier *applier,
+                                 const struct pb_delete_range_request *request, struct arena *arena,
+                                 struct kv_answer *ret_answer)
 {
     struct range_bounds bounds = range_bounds_of(request->key, request->range_end);
-    TRY(delete_check(apply, request));
-    TRY(record_begin(apply, delete_bytes_max(apply, bounds)));
-    return record_end(apply, delete_run(apply, request, arena, ret_answer));
+    TRY(delete_check(applier, request));
+    TRY(record_begin(applier, delete_bytes_max(applier, bounds)));
+    return record_end(applier, delete_run(applier, request, arena, ret_answer));
 }
 
 /* -- Txn -- */
 
-bool apply_txn_is_read_only(const struct pb_txn_request *request)
+bool applier_txn_is_read_only(const struct pb_txn_request *request)
 {
     for (int branch = 0; branch < 2; branch++) {
         struct txn_branch ops = txn_branch_of(request, branch == 0);
@@ -325,11 +327,11 @@ struct txn_need {
     size_t deletes;
 };
 
-static enum status txn_check(struct apply *apply, const struct pb_txn_request *request,
+static enum status txn_check(struct applier *applier, const struct pb_txn_request *request,
                              const bool **choices, struct txn_need *need)
 {
     struct txn_branch branch = txn_branch_of(request, *(*choices)++);
-    struct range_state state = state_of(apply);
+    struct range_state state = state_of(applier);
     for (size_t i = 0; i < branch.count; i++) {
         const struct pb_request_op *op = &branch.ops[i];
         switch (op->request_case) {
@@ -337,19 +339,19 @@ static enum status txn_check(struct apply *apply, const struct pb_txn_request *r
             TRY(txn_check_range(&state, op->request_range));
             break;
         case PB_REQUEST_OP_REQUEST_PUT:
-            TRY(put_check(apply, op->request_put));
-            need->bytes += put_bytes_max(apply, op->request_put);
+            TRY(put_check(applier, op->request_put));
+            need->bytes += put_bytes_max(applier, op->request_put);
             need->put_keys_bytes += change_bytes_max(op->request_put->key.len, 0);
             break;
         case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
             need->deletes++;
-            TRY(delete_check(apply, op->request_delete_range));
+            TRY(delete_check(applier, op->request_delete_range));
             need->bytes +=
-                delete_bytes_max(apply, range_bounds_of(op->request_delete_range->key,
-                                                        op->request_delete_range->range_end));
+                delete_bytes_max(applier, range_bounds_of(op->request_delete_range->key,
+                                                          op->request_delete_range->range_end));
             break;
         case PB_REQUEST_OP_REQUEST_TXN:
-            TRY(txn_check(apply, op->request_txn, choices, need));
+            TRY(txn_check(applier, op->request_txn, choices, need));
             break;
         default:
             break;
@@ -380,25 +382,25 @@ static enum status txn_check_reads(const struct range_state *state,
     return ST_OK;
 }
 
-static enum status txn_run(struct apply *apply, const struct pb_txn_request *request,
+static enum status txn_run(struct applier *applier, const struct pb_txn_request *request,
                            const bool **choices, struct arena *arena, struct kv_answer *answer);
 
-static enum status op_run(struct apply *apply, const struct pb_request_op *op, const bool **choices,
-                          struct arena *arena, struct kv_answer *answer)
+static enum status op_run(struct applier *applier, const struct pb_request_op *op,
+                          const bool **choices, struct arena *arena, struct kv_answer *answer)
 {
     switch (op->request_case) {
     case PB_REQUEST_OP_REQUEST_RANGE: {
-        struct range_state state = state_of(apply);
+        struct range_state state = state_of(applier);
         *answer = (struct kv_answer){.kind = KV_ANSWER_RANGE, .revision = state.revision};
         return range_answer(&state, op->request_range, arena, &answer->range);
     }
     case PB_REQUEST_OP_REQUEST_PUT:
-        put_run(apply, op->request_put, answer);
+        put_run(applier, op->request_put, answer);
         return ST_OK;
     case PB_REQUEST_OP_REQUEST_DELETE_RANGE:
-        return delete_run(apply, op->request_delete_range, arena, answer);
+        return delete_run(applier, op->request_delete_range, arena, answer);
     case PB_REQUEST_OP_REQUEST_TXN:
-        return txn_run(apply, op->request_txn, choices, arena, answer);
+        return txn_run(applier, op->request_txn, choices, arena, answer);
     default:
         assert(false && "the face lets no empty operation through");
         return ST_INTERNAL;
@@ -406,7 +408,7 @@ static enum status op_run(struct apply *apply, const struct pb_request_op *op, c
 }
 
 /* Runs all operations, also when memory for an answer is lacking: half a transaction is none. */
-static enum status txn_run(struct apply *apply, const struct pb_txn_request *request,
+static enum status txn_run(struct applier *applier, const struct pb_txn_request *request,
                            const bool **choices, struct arena *arena, struct kv_answer *answer)
 {
     bool succeeded = *(*choices)++;
@@ -416,7 +418,7 @@ static enum status txn_run(struct apply *apply, const struct pb_txn_request *req
     struct kv_answer dropped;
     for (size_t i = 0; i < branch.count; i++) {
         enum status one =
-            op_run(apply, &branch.ops[i], choices, arena, answers ? &answers[i] : &dropped);
+            op_run(applier, &branch.ops[i], choices, arena, answers ? &answers[i] : &dropped);
         if (status == ST_OK)
             status = one;
     }
@@ -427,24 +429,25 @@ static enum status txn_run(struct apply *apply, const struct pb_txn_request *req
     return status;
 }
 
-enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
-                      struct arena *arena, struct kv_answer *ret_answer)
+enum status applier_txn(struct applier *applier, const struct pb_txn_request *request,
+                        struct arena *arena, struct kv_answer *ret_answer)
 {
-    struct range_state state = state_of(apply);
+    struct range_state state = state_of(applier);
     struct txn_path path;
     TRY(txn_choose(&state, request, arena, &path));
 
     struct txn_need need = {0};
     const bool *choices = path.choices;
-    TRY(txn_check(apply, request, &choices, &need));
+    TRY(txn_check(applier, request, &choices, &need));
     choices = path.choices;
     if (need.bytes)
         TRY(txn_check_reads(&state, request, &choices));
-    TRY(record_begin(apply, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
+    TRY(record_begin(applier, need.bytes + need.put_keys_bytes * (need.deletes > 0)));
 
     choices = path.choices;
-    enum status status = record_end(apply, txn_run(apply, request, &choices, arena, ret_answer));
-    ret_answer->revision = apply->revision;
+    enum status status =
+        record_end(applier, txn_run(applier, request, &choices, arena, ret_answer));
+    ret_answer->revision = applier->revision;
     return status;
 }
 
@@ -465,34 +468,35 @@ static enum status rows_bytes_max(const struct row *rows, size_t row_count,
     return ST_OK;
 }
 
-enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_count,
-                       const struct slice *keys, size_t key_count, int64_t *ret_revision)
+enum status applier_rows(struct applier *applier, const struct row *rows, size_t row_count,
+                         const struct slice *keys, size_t key_count, int64_t *ret_revision)
 {
     size_t bytes;
     TRY(rows_bytes_max(rows, row_count, keys, key_count, &bytes));
-    TRY(record_begin(apply, bytes));
+    TRY(record_begin(applier, bytes));
     for (size_t i = 0; i < key_count; i++) {
-        const struct index_item *item = index_find(apply->index, keys[i]);
+        const struct index_item *item = index_find(applier->index, keys[i]);
         if (!item || !index_item_live(item))
             continue;
-        struct change_kv kv = {.key = keys[i], .mod_revision = apply->revision + 1};
-        change_append(apply, item, &kv, true);
+        struct change_kv kv = {.key = keys[i], .mod_revision = applier->revision + 1};
+        change_append(applier, item, &kv, true);
     }
     for (size_t i = 0; i < row_count; i++)
-        apply->body_bytes += row_write(apply->body + apply->body_bytes, &rows[i]);
-    apply->rows = (uint32_t)row_count;
-    enum status status = record_end(apply, ST_OK);
+        applier->body_bytes += row_write(applier->body + applier->body_bytes, &rows[i]);
+    applier->rows = (uint32_t)row_count;
+    enum status status = record_end(applier, ST_OK);
     if (ret_revision)
-        *ret_revision = apply->revision;
+        *ret_revision = applier->revision;
     return status;
 }
 
 /* -- What another server has kept -- */
 
-static enum status kept_check(const struct apply *apply, int64_t revision,
-                              const struct apply_kept *changes, size_t count, size_t *ret_bytes)
+static enum status kept_check(const struct applier *applier, int64_t revision,
+                              const struct imported_change *changes, size_t count,
+                              size_t *ret_bytes)
 {
-    if (count == 0 || count > UINT32_MAX || revision <= apply->revision)
+    if (count == 0 || count > UINT32_MAX || revision <= applier->revision)
         return ST_INVALID;
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -504,39 +508,39 @@ static enum status kept_check(const struct apply *apply, int64_t revision,
     return ST_OK;
 }
 
-enum status apply_kept(struct apply *apply, int64_t revision, const struct apply_kept *changes,
-                       size_t count)
+enum status applier_import(struct applier *applier, int64_t revision,
+                           const struct imported_change *changes, size_t count)
 {
     size_t bytes;
-    TRY(kept_check(apply, revision, changes, count, &bytes));
-    TRY(record_begin(apply, bytes));
-    apply->revision = revision - 1; /* what compaction has taken between them is passed over */
+    TRY(kept_check(applier, revision, changes, count, &bytes));
+    TRY(record_begin(applier, bytes));
+    applier->revision = revision - 1; /* what compaction has taken between them is passed over */
     for (size_t i = 0; i < count; i++) {
         struct change_kv kv = changes[i].kv;
         kv.mod_revision = revision;
-        change_append_as(apply, changes[i].sub, index_find(apply->index, kv.key), &kv,
+        change_append_as(applier, changes[i].sub, index_find(applier->index, kv.key), &kv,
                          changes[i].is_tombstone);
     }
-    return record_end(apply, ST_OK);
+    return record_end(applier, ST_OK);
 }
 
 /* -- Compaction and replay -- */
 
-enum status apply_compact(struct apply *apply, int64_t revision)
+enum status applier_compact(struct applier *applier, int64_t revision)
 {
-    if (revision <= apply->compact_revision)
+    if (revision <= applier->compact_revision)
         return ST_COMPACTED;
-    if (revision > apply->revision)
+    if (revision > applier->revision)
         return ST_FUTURE_REV;
     log_loc loc;
-    TRY(log_reserve(apply->log, sizeof(revision)));
-    memcpy(log_append_begin(apply->log, &loc), &revision, sizeof(revision));
-    log_append_end(apply->log, LOG_RECORD_COMPACT, 0, sizeof(revision));
-    apply->compact_revision = revision;
+    TRY(log_reserve(applier->log, sizeof(revision)));
+    memcpy(log_append_begin(applier->log, &loc), &revision, sizeof(revision));
+    log_append_end(applier->log, LOG_RECORD_COMPACT, 0, sizeof(revision));
+    applier->compact_revision = revision;
     return ST_OK;
 }
 
-static enum status replay_kv(struct apply *apply, const struct log_record *record)
+static enum status replay_kv(struct applier *applier, const struct log_record *record)
 {
     struct change_walk walk;
     TRY(change_walk_init(&walk, record->body));
@@ -548,7 +552,7 @@ static enum status replay_kv(struct apply *apply, const struct log_record *recor
             break;
         struct change_kv kv;
         change_read_kv(head, &kv);
-        index_put(apply->index, kv.key,
+        index_put(applier->index, kv.key,
                   &(struct index_version){
                       .mod_revision = head->revision,
                       .create_revision = kv.create_revision,
@@ -558,37 +562,37 @@ static enum status replay_kv(struct apply *apply, const struct log_record *recor
                       .field_bytes = change_is_tombstone(head) ? 0 : head->field_bytes,
                       .sub_revision = head->sub,
                   });
-        account(apply, head->field_bytes);
+        account(applier, head->field_bytes);
     }
-    apply->revision = record->revision;
+    applier->revision = record->revision;
     return ST_OK;
 }
 
-static enum status replay_rows(const struct apply *apply, const struct log_record *record)
+static enum status replay_rows(const struct applier *applier, const struct log_record *record)
 {
     struct row_walk walk;
     TRY(row_walk_init(&walk, record->body));
     struct row row;
     enum status status;
     while ((status = row_walk_next(&walk, &row)) == ST_OK) {
-        if (apply->row_seen)
-            TRY(apply->row_seen(apply->row_ctx, &row));
+        if (applier->row_seen)
+            TRY(applier->row_seen(applier->row_ctx, &row));
     }
     return status == ST_END ? ST_OK : status;
 }
 
-enum status apply_replay(struct apply *apply, const struct log_record *record)
+enum status applier_replay(struct applier *applier, const struct log_record *record)
 {
     switch (record->type) {
     case LOG_RECORD_KV:
-        TRY(replay_kv(apply, record));
-        return replay_rows(apply, record);
+        TRY(replay_kv(applier, record));
+        return replay_rows(applier, record);
     case LOG_RECORD_ROWS:
-        return replay_rows(apply, record);
+        return replay_rows(applier, record);
     case LOG_RECORD_COMPACT:
-        if (record->body.len != sizeof(apply->compact_revision))
+        if (record->body.len != sizeof(applier->compact_revision))
             return ST_DAMAGED;
-        memcpy(&apply->compact_revision, record->body.ptr, record->body.len);
+        memcpy(&applier->compact_revision, record->body.ptr, record->body.len);
         return ST_OK;
     default:
         return ST_WRONG_FORMAT;

@@ -8,8 +8,8 @@
  * Answers refer to the log's bytes and are readable by others once the record is written. Ranges
  * inside a transaction see its earlier writes.
  */
-#ifndef VIGIL_STORE_APPLY_H
-#define VIGIL_STORE_APPLY_H
+#ifndef VIGIL_STORE_APPLIER_H
+#define VIGIL_STORE_APPLIER_H
 
 #include "base/buf.h"
 #include "base/memory/arena.h"
@@ -23,22 +23,22 @@
  * What one stored version adds to the size that operators see: its bytes, and about what etcd's
  * file takes beside them. Quotas are held against it.
  */
-static inline int64_t apply_db_bytes(size_t field_bytes)
+static inline int64_t applier_db_bytes(size_t field_bytes)
 {
     enum { BESIDE_BYTES = 64 };
     return (int64_t)field_bytes + BESIDE_BYTES;
 }
 
-struct apply;
+struct applier;
 /* What the size comes to now: called when in_use has grown, or held was counted. */
-void apply_settle_size(struct apply *apply);
+void applier_settle_size(struct applier *applier);
 
 struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
 
 /* What the writer works on. Owned by the writer's thread; embedded in its owner. */
-struct apply {
+struct applier {
     struct log *log;
     struct index *index;
     int64_t revision;
@@ -70,22 +70,23 @@ struct apply {
     struct buf keys; /* scratch: keys to delete */
 };
 
-void apply_init(struct apply *apply, struct log *log, struct index *index);
-void apply_fini(struct apply *apply);
+void applier_init(struct applier *applier, struct log *log, struct index *index);
+void applier_fini(struct applier *applier);
 
 /*
  * Each fills *ret_answer, whose revision is that of the response header. After ST_TIMEOUT it was
  * done and could not be answered for lack of memory; after any other failure nothing was done.
  */
 MUST_CHECK
-enum status apply_put(struct apply *apply, const struct pb_put_request *request,
-                      struct arena *arena, struct kv_answer *ret_answer);
+enum status applier_put(struct applier *applier, const struct pb_put_request *request,
+                        struct arena *arena, struct kv_answer *ret_answer);
 MUST_CHECK
-enum status apply_delete_range(struct apply *apply, const struct pb_delete_range_request *request,
-                               struct arena *arena, struct kv_answer *ret_answer);
+enum status applier_delete_range(struct applier *applier,
+                                 const struct pb_delete_range_request *request, struct arena *arena,
+                                 struct kv_answer *ret_answer);
 MUST_CHECK
-enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
-                      struct arena *arena, struct kv_answer *ret_answer);
+enum status applier_txn(struct applier *applier, const struct pb_txn_request *request,
+                        struct arena *arena, struct kv_answer *ret_answer);
 
 /*
  * A change of the server's own: deletes those of the keys that exist, in the order given, and
@@ -93,11 +94,11 @@ enum status apply_txn(struct apply *apply, const struct pb_txn_request *request,
  * row's key that is too long. *ret_revision is the newest one then; may be NULL.
  */
 MUST_CHECK
-enum status apply_rows(struct apply *apply, const struct row *rows, size_t row_count,
-                       const struct slice *keys, size_t key_count, int64_t *ret_revision);
+enum status applier_rows(struct applier *applier, const struct row *rows, size_t row_count,
+                         const struct slice *keys, size_t key_count, int64_t *ret_revision);
 
 /* A change that another server has made, as it has kept it. */
-struct apply_kept {
+struct imported_change {
     struct change_kv kv; /* a tombstone's has the key alone */
     uint32_t sub;
     bool is_tombstone;
@@ -107,18 +108,18 @@ struct apply_kept {
  * changes in the order of sub. ST_INVALID when they are not; nothing was done then.
  */
 MUST_CHECK
-enum status apply_kept(struct apply *apply, int64_t revision, const struct apply_kept *changes,
-                       size_t count);
+enum status applier_import(struct applier *applier, int64_t revision,
+                           const struct imported_change *changes, size_t count);
 
 /* Appends the record of a compaction; the index is trimmed later (store/upkeep/compaction.h). */
 MUST_CHECK
-enum status apply_compact(struct apply *apply, int64_t revision);
+enum status applier_compact(struct applier *applier, int64_t revision);
 
 /* At start: takes in a record of the log that the checkpoint did not have. */
 MUST_CHECK
-enum status apply_replay(struct apply *apply, const struct log_record *record);
+enum status applier_replay(struct applier *applier, const struct log_record *record);
 
 /* The transaction has ranges only: any thread can answer it from a published state. */
-bool apply_txn_is_read_only(const struct pb_txn_request *request);
+bool applier_txn_is_read_only(const struct pb_txn_request *request);
 
 #endif

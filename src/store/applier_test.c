@@ -1,5 +1,5 @@
 /* Writes: what is checked, what they answer, and that a replay finds the same. */
-#include "store/apply.h"
+#include "store/applier.h"
 
 #include "store/change.h"
 #include "store/fixture_test.h"
@@ -26,13 +26,13 @@ static const char *everything(struct fixture *f, int64_t revision)
 
 static enum status put(struct fixture *f, struct pb_put_request request, struct kv_answer *answer)
 {
-    return apply_put(store_apply(f->store), &request, &f->arena, answer);
+    return applier_put(store_applier(f->store), &request, &f->arena, answer);
 }
 
 static enum status txn(struct fixture *f, const struct pb_txn_request *request,
                        struct kv_answer *answer)
 {
-    return apply_txn(store_apply(f->store), request, &f->arena, answer);
+    return applier_txn(store_applier(f->store), request, &f->arena, answer);
 }
 
 /* -- Put -- */
@@ -104,7 +104,7 @@ static void delete_answers_what_it_deleted(void **state)
     struct pb_delete_range_request request = {
         .key = SLICE_LITERAL("a"), .range_end = SLICE_LITERAL("c"), .prev_kv = true};
     struct kv_answer answer;
-    assert_int_equal(apply_delete_range(store_apply(f->store), &request, &f->arena, &answer),
+    assert_int_equal(applier_delete_range(store_applier(f->store), &request, &f->arena, &answer),
                      ST_OK);
     assert_int_equal(answer.delete_range.deleted, 2);
     assert_int_equal(answer.revision, 5);
@@ -114,7 +114,7 @@ static void delete_answers_what_it_deleted(void **state)
     assert_string_equal(text_of(f, answer.delete_range.prev_fields[1]), "b=2@3.3.1");
     /* Nothing left to delete: no new revision, and no record. */
     uint64_t index = log_last_index(store_log(f->store));
-    assert_int_equal(apply_delete_range(store_apply(f->store), &request, &f->arena, &answer),
+    assert_int_equal(applier_delete_range(store_applier(f->store), &request, &f->arena, &answer),
                      ST_OK);
     assert_int_equal(answer.delete_range.deleted, 0);
     assert_int_equal(answer.revision, 5);
@@ -388,7 +388,7 @@ static void lack_of_memory_for_an_answer_does_not_halve_a_transaction(void **sta
     struct arena small;
     arena_init(&small, NULL, 0, 1024);
     struct kv_answer answer;
-    assert_int_equal(apply_txn(store_apply(f->store), &request, &small, &answer), ST_TIMEOUT);
+    assert_int_equal(applier_txn(store_applier(f->store), &request, &small, &answer), ST_TIMEOUT);
     arena_fini(&small);
     struct range_state view = fixture_state(f);
     assert_int_equal(view.revision, 202);
@@ -396,7 +396,7 @@ static void lack_of_memory_for_an_answer_does_not_halve_a_transaction(void **sta
     /* Where nothing was done, that is what is told. */
     request = (struct pb_txn_request){.success = &ops[1], .success_count = 1};
     arena_init(&small, NULL, 0, 1024);
-    assert_int_equal(apply_txn(store_apply(f->store), &request, &small, &answer), ST_NOMEM);
+    assert_int_equal(applier_txn(store_applier(f->store), &request, &small, &answer), ST_NOMEM);
     arena_fini(&small);
 }
 
@@ -455,7 +455,7 @@ static void writes_that_need_what_is_damaged_are_refused_and_others_are_not(void
 {
     struct fixture *f = *state;
     put_damaged(f, "hit");
-    int64_t revision = store_apply(f->store)->revision;
+    int64_t revision = store_applier(f->store)->revision;
     struct slice key = SLICE_LITERAL("hit");
     struct pb_put_request puts[] = {{.key = key, .prev_kv = true},
                                     {.key = key, .ignore_value = true}};
@@ -465,10 +465,10 @@ static void writes_that_need_what_is_damaged_are_refused_and_others_are_not(void
     struct kv_answer answer;
     assert_int_equal(put(f, puts[0], &answer), ST_DAMAGED);
     assert_int_equal(put(f, puts[1], &answer), ST_DAMAGED);
-    assert_int_equal(apply_delete_range(store_apply(f->store), &deletes, &f->arena, &answer),
+    assert_int_equal(applier_delete_range(store_applier(f->store), &deletes, &f->arena, &answer),
                      ST_DAMAGED);
     assert_int_equal(txn(f, &compares, &answer), ST_DAMAGED);
-    assert_int_equal(store_apply(f->store)->revision, revision);
+    assert_int_equal(store_applier(f->store)->revision, revision);
     compare.target = PB_COMPARE_TARGET_VERSION; /* the index has it */
     assert_int_equal(txn(f, &compares, &answer), ST_OK);
     puts[0].prev_kv = false;
@@ -482,7 +482,7 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
 {
     struct fixture *f = *state;
     put_damaged(f, "hit");
-    int64_t revision = store_apply(f->store)->revision;
+    int64_t revision = store_applier(f->store)->revision;
     struct pb_put_request write = {.key = SLICE_LITERAL("new"), .value = SLICE_LITERAL("1")};
     struct pb_range_request read = {.key = SLICE_LITERAL("hit")};
     struct pb_request_op inner_ops[] = {fixture_op_put(&write), fixture_op_range(&read)};
@@ -491,8 +491,8 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
     struct pb_txn_request request = {.success = ops, .success_count = COUNT_OF(ops)};
     struct kv_answer answer;
     assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
-    assert_int_equal(store_apply(f->store)->revision, revision);
-    assert_null(index_find(store_apply(f->store)->index, SLICE_LITERAL("new")));
+    assert_int_equal(store_applier(f->store)->revision, revision);
+    assert_null(index_find(store_applier(f->store)->index, SLICE_LITERAL("new")));
     /* Without writing there is nothing to ask first, and the same answer. */
     request.success = &inner_ops[1];
     assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
