@@ -1,14 +1,14 @@
-/* What must hold of the newest tree, for tests. */
+/* The consistency check of the newest tree, for tests. */
 #include "store/index/index.h"
 #include "store/index/item_make.h"
 #include "store/index/search.h"
 #include "store/index/tree.h"
 
 struct index_checker {
-    size_t objects;    /* of the pool, found in the tree */
-    struct slice last; /* key seen before */
+    size_t objects;    /* objects of the pool that were found in the tree */
+    struct slice last; /* the previous key */
     bool any;
-    uint64_t stamp_limit; /* no node is from a later state */
+    uint64_t stamp_limit; /* the stamp of the state being built: no node is newer */
 };
 
 static void check_leaf(struct index_checker *checker, const struct index_leaf *leaf,
@@ -39,7 +39,7 @@ static void check_separator(const struct index_inner *inner, unsigned at)
     assert(inner->prefix[at] == key_prefix(key, inner->head.skip));
 }
 
-/* Keys lie in [low, high); high NULL: no upper end. */
+/* Keys are in [low, high); high NULL means no upper end. */
 static struct index_sum check_node(struct index_checker *checker, const struct index_node *node,
                                    struct slice low, const struct slice *high)
 {
@@ -86,7 +86,7 @@ void index_check(const struct index *index)
     }
     assert(sum.live_keys == index->live.live_keys);
     assert(sum.live_bytes == index->live.live_bytes);
-    /* The pool has what the tree has, and what waits in the epoch. */
+    /* The pool contains the objects of the tree and those that the epoch has not freed yet. */
     assert(checker.objects <= pool_objects(index->memory.pool));
     if (epoch_reclaim(index->memory.epoch, 0) == 0)
         assert(checker.objects == pool_objects(index->memory.pool));

@@ -24,7 +24,7 @@ void index_limit_nodes(struct index *index, unsigned leaf_max, unsigned inner_ma
     index->memory.inner_max = inner_max;
 }
 
-/* Everything in the newest tree; what is retired is the epoch's. */
+/* Frees the newest tree. Retired objects belong to the epoch. */
 static void node_free_all(struct index_memory *memory, struct index_node *node)
 {
     for (unsigned i = 0; i < node->count; i++) {
@@ -49,8 +49,8 @@ void index_free(struct index *index)
 }
 
 /*
- * Before each change. A change to a state that was closed would reach into what readers see, and
- * what it replaces would be freed under them.
+ * Called before each change. A change to a closed state would be visible to readers, and the
+ * objects it replaces would be freed while they are read.
  */
 static void index_begin_change(struct index *index)
 {
@@ -88,7 +88,7 @@ static void index_insert(struct index *index, struct index_path *path, unsigned 
     leaf_insert(writable, at, item);
 }
 
-/* Puts the item in place of the one at `at`, and retires that one. */
+/* Replaces the item at `at` and retires the old one. */
 static void index_replace(struct index *index, struct index_path *path, unsigned at,
                           struct index_item *item)
 {
@@ -168,7 +168,10 @@ void index_trim(struct index *index, struct slice key, uint32_t drop, bool whole
 
 bool index_relocate(struct index *index, struct slice key, uint64_t from, uint64_t to)
 {
-    /* Looked at before the path is copied: most misses are keys that have moved on. */
+    /*
+     * Checked before the path is copied: most misses are keys that were changed or removed
+     * meanwhile.
+     */
     struct index_item *item = (struct index_item *)(uintptr_t)index_find(index, key);
     if (!item)
         return false;

@@ -1,17 +1,18 @@
 /*
- * The key index: every key that any readable revision can show, in byte order, with the place of
- * each of its versions. A copy-on-write B+tree with live counts and bytes per subtree.
+ * The key index: every key that is visible at any readable revision, in byte order, with the
+ * location of each of its versions. A copy-on-write B+tree that knows the number of live keys and
+ * their bytes for each subtree.
  *
  * One thread writes; each published state is a root with a number. Readers pin a number and walk
- * that root without a lock; what a newer state has replaced is freed once nobody pins an older
- * one (base/memory/epoch.h). Items are immutable once published.
+ * that root without a lock. Objects that a newer state has replaced are freed when no reader pins
+ * an older one (base/memory/epoch.h). Items are immutable once published.
  *
  *   inner   child | live keys | live bytes | separator …      up to INDEX_INNER_MAX
  *   leaf    first bytes | item …                              up to INDEX_LEAF_MAX
  *   item    newest version, key, older versions (8 bytes each, oldest first)
  *
- * It mirrors etcd's treeIndex and keyIndex: a deleted key stays, as a tombstone, until it is
- * compacted away. Budget: 90 bytes and the key, 8 for each further version.
+ * It mirrors etcd's treeIndex and keyIndex: a deleted key stays as a tombstone until it is
+ * compacted away. Budget: 90 bytes plus the key, and 8 bytes for each older version.
  */
 #ifndef VIGIL_STORE_INDEX_INDEX_H
 #define VIGIL_STORE_INDEX_INDEX_H
@@ -22,15 +23,15 @@
 struct index;
 struct index_node;
 
-/* A readable state. Valid while the epoch in which it was read is pinned. */
+/* A readable state. It is valid while the epoch in which it was loaded is pinned. */
 struct index_root {
     const struct index_node *node; /* NULL when empty */
-    uint64_t number;               /* of the state: what to pin */
+    uint64_t number;               /* the number to pin */
     uint64_t live_keys;
     uint64_t live_bytes; /* sum of field_bytes of the live keys */
 };
 
-struct index *index_new(struct epoch *epoch); /* memory: aborts when there is none */
+struct index *index_new(struct epoch *epoch); /* aborts when memory is exhausted */
 void index_free(struct index *index);
 DEFINE_CLEANUP(struct index *, index_free)
 
@@ -40,38 +41,41 @@ DEFINE_CLEANUP(struct index *, index_free)
 const struct index_item *index_find(const struct index *index, struct slice key);
 
 /*
- * Adds the key's next version, newer than all before (create_revision 0 makes it a tombstone).
- * An item found before stays as it was, and readable until the epoch passes.
+ * Adds the key's next version, which is newer than all others (create_revision 0: a tombstone). An
+ * item that was found before does not change and stays readable until the epoch has passed.
  */
 void index_put(struct index *index, struct slice key, const struct index_version *version);
 
 /*
- * Drops the oldest versions of the key: the first `drop` of its older ones. With `whole` the item
- * goes altogether (a compacted tombstone).
+ * Drops the key's `drop` oldest versions, which are among its older ones. With `whole`, removes the
+ * item (a compacted tombstone).
  */
 void index_trim(struct index *index, struct slice key, uint32_t drop, bool whole);
 
-/* A version moved: replaces location from by to, wherever the key's item has it. False if nowhere.
+/*
+ * A version was moved: replaces its location in the key's item. False if the item does not have it.
  */
 bool index_relocate(struct index *index, struct slice key, uint64_t from, uint64_t to);
 
-/* The state with all changes so far, for the writer's own reading; not pinned, dies at the next
- * change. */
+/*
+ * The state with all changes so far, for the writer itself. It is not pinned and valid until the
+ * next change.
+ */
 struct index_root index_working_root(const struct index *index);
 
 /*
- * Closes the state: all changes so far are in the returned root, whose number is epoch_next().
- * Then the caller makes the root reachable for readers and calls epoch_publish, in that order; if
- * readers must wait (for a sync), it calls epoch_seal at once and epoch_publish_number later.
- * Either must come before the next change.
+ * Closes the state and returns its root, whose number is epoch_next(). Then the caller makes the
+ * root reachable for readers and calls epoch_publish, in that order. If readers must wait for a
+ * sync, it calls epoch_seal now and epoch_publish_number later. Either call must precede the next
+ * change.
  */
 struct index_root index_publish(struct index *index);
 
 /*
- * Between the two nobody reads yet: what index_put replaces is freed at once, not retired, and
- * nothing is published.
+ * Between these two calls there are no readers: what index_put replaces is freed at once instead of
+ * being retired, and nothing is published.
  */
-void index_load_begin(struct index *index); /* empty so far */
+void index_load_begin(struct index *index); /* the index must be empty */
 void index_load_end(struct index *index);
 
 /* -- Reading a root -- */
@@ -83,35 +87,35 @@ struct index_sum index_root_sum(const struct index_root *root, struct slice from
                                 bool to_end);
 
 /*
- * Walks the items of [from, to) in key order, tombstones included. Stands in one leaf at a time,
- * so that a long list is a pointer step per key; prefetches ahead.
+ * Walks the items from a key on in key order, tombstones included. The cursor stays in one leaf at
+ * a time, so that each key of a long list costs one pointer step, and prefetches what follows.
  */
 struct index_cursor {
     const struct index_node *path[INDEX_DEPTH_MAX];
     uint16_t at[INDEX_DEPTH_MAX];
-    int depth;                      /* of the leaf; -1: at the end */
-    const struct index_node *after; /* the next leaf, or NULL: looked into ahead of time */
+    int depth;                      /* of the leaf; -1 at the end */
+    const struct index_node *after; /* the next leaf, which is prefetched; or NULL */
 };
 void index_cursor_init(struct index_cursor *cursor, const struct index_root *root,
                        struct slice from);
 /* The next item, or NULL at the end of the index. The caller checks its own upper bound. */
 const struct index_item *index_cursor_next(struct index_cursor *cursor);
 /*
- * The item that the call of index_cursor_next after `ahead` others will return, if it is near
- * (this leaf or the next), else NULL. Up to INDEX_PEEK_MAX ahead its memory is already on its way:
- * for prefetching what newest.loc names.
+ * The item that index_cursor_next will return after `ahead` other calls, if it is in this leaf or
+ * the next, otherwise NULL. Up to INDEX_PEEK_MAX ahead the item is already being fetched, so that
+ * the caller can prefetch what newest.loc refers to.
  */
 enum { INDEX_PEEK_MAX = 8 };
 const struct index_item *index_cursor_peek(const struct index_cursor *cursor, unsigned ahead);
 
-/* Bytes of memory the index holds, retired objects included. */
+/* Memory of the index in bytes, retired objects included. */
 size_t index_bytes_held(const struct index *index);
-/* Bytes of what was replaced and waits for readers of older states. */
+/* Bytes of objects that were replaced and wait for readers of older states. */
 size_t index_bytes_retired(const struct index *index);
 
-/* For tests: order, sums, fill, the memory of every object. */
+/* For tests: asserts order, sums, fill and the memory of every object. */
 void index_check(const struct index *index);
-/* For tests: smaller nodes, so that few keys make a deep tree. The index is empty. */
+/* For tests: smaller nodes, so that few keys make a deep tree. The index must be empty. */
 void index_limit_nodes(struct index *index, unsigned leaf_max, unsigned inner_max);
 
 #endif

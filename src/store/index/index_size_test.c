@@ -1,4 +1,6 @@
-/* What the index costs: bytes a key, and work that must not grow with the square of the versions.
+/*
+ * The cost of the index: bytes per key, and work that must not grow with the square of the
+ * versions.
  */
 #include "store/index/index.h"
 
@@ -95,7 +97,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Nobody reads while it loads: what a version replaces is gone at once, however many there are. */
+/* There are no readers during loading, so a replaced version is freed at once. */
 static void a_load_holds_nothing_that_was_replaced(void **state)
 {
     (void)state;
@@ -125,7 +127,7 @@ static void a_load_holds_nothing_that_was_replaced(void **state)
         assert_int_equal(index_item_older(item)[0], (i + 1) * 8);
         assert_int_equal(item->newest.mod_revision, i + 1 + KEYS - KEYS / OFTEN);
     }
-    /* What was loaded can be changed as if it had been put; then readers may be there. */
+    /* A loaded index can be changed like any other, and then there may be readers. */
     publish(index, epoch);
     for (uint32_t i = 0; i < KEYS / OFTEN; i += 11) {
         struct index_version version = version_at(KEYS + i);
@@ -153,7 +155,7 @@ static void an_empty_load_leaves_an_empty_index(void **state)
     assert_null(index_cursor_next(&cursor));
 }
 
-/* One key, overwritten VERSIONS times, then trimmed; a square would take hours. */
+/* One key is overwritten VERSIONS times and then trimmed; quadratic work would take hours. */
 static void put_versions(struct index *index, struct epoch *epoch)
 {
     for (int64_t i = 1; i <= VERSIONS; i++) {

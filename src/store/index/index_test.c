@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* -- A naive index: a sorted array, copied whole for a snapshot -- */
+/* -- A naive index: a sorted array, copied as a whole for a snapshot -- */
 
 struct model_item {
     uint8_t key[40];
@@ -170,7 +170,7 @@ static void assert_same(const struct index_root *root, const struct model *model
     assert_int_equal(root->live_bytes, sum.live_bytes);
 }
 
-/* -- Random keys that share beginnings, are beginnings of each other, hold zeros -- */
+/* -- Random keys that share prefixes, are prefixes of each other, or contain zeros -- */
 
 static struct slice random_key(struct random *random, uint8_t *space, unsigned universe)
 {
@@ -205,7 +205,7 @@ struct fixture {
     int64_t revision;
     uint64_t loc;
     struct snapshot snapshots[5];
-    struct index_root root; /* the last published */
+    struct index_root root; /* the last published one */
     uint32_t snapshot_every;
 };
 
@@ -336,7 +336,7 @@ static void churn(struct fixture *f, unsigned universe, unsigned steps, unsigned
     }
 }
 
-/* Grows, shrinks to nearly nothing and grows again, while old states stay pinned. */
+/* The tree grows, shrinks to nearly nothing and grows again, while old states stay pinned. */
 static void random_changes(uint64_t seed, unsigned universe, unsigned steps, unsigned group,
                            unsigned leaf_max, unsigned inner_max)
 {

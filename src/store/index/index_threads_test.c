@@ -1,4 +1,4 @@
-/* Readers walk pinned roots while the writer changes, publishes and reclaims: run it with TSan. */
+/* Readers walk pinned roots while the writer changes, publishes and reclaims. Meant for TSan. */
 #include "store/index/index.h"
 
 #include "base/random.h"
@@ -13,7 +13,7 @@
 
 enum { READERS = 3, HELD = 3, UNIVERSE = 700, GROUPS = 400, GROUP_MAX = 40 };
 
-/* What readers start from; retired with the state that replaces it. */
+/* The root that readers load; retired with the state that replaces it. */
 struct shared_root {
     struct index_root root;
     int64_t revision;
@@ -23,13 +23,13 @@ static struct epoch *epoch;
 static _Atomic(struct shared_root *) published;
 static atomic_bool done;
 
-/* A location tells its key and revision, so that a reader can judge it without the model. */
+/* A location encodes its key and revision, so that a reader can verify it without the model. */
 static uint64_t location(uint32_t key, int64_t revision)
 {
     return (uint64_t)key << 40 | (uint64_t)revision;
 }
 
-/* Folds a whole state into a number, checking what can be checked on the way. */
+/* Combines a whole state into a number and checks what it can on the way. */
 static uint64_t walk(const struct shared_root *shared)
 {
     struct index_cursor cursor;
@@ -65,7 +65,7 @@ struct held {
     uint64_t fold;
 };
 
-static void look_again_and_unpin(struct epoch_slot *slot, struct held *held)
+static void read_again_and_unpin(struct epoch_slot *slot, struct held *held)
 {
     if (!held->shared)
         return;
@@ -82,17 +82,17 @@ static void *reader(void *arg)
     struct held held[HELD] = {0};
     while (!atomic_load(&done)) {
         struct held *one = &held[random_below(&random, HELD)];
-        look_again_and_unpin(slot, one);
+        read_again_and_unpin(slot, one);
         one->pinned = epoch_pin(slot);
         one->shared = atomic_load_explicit(&published, memory_order_acquire);
         assert_true(one->shared->root.number >= one->pinned);
         one->fold = walk(one->shared);
         if (random_chance(&random, 1, 10))
             for (size_t i = 0; i < HELD; i++)
-                look_again_and_unpin(slot, &held[i]);
+                read_again_and_unpin(slot, &held[i]);
     }
     for (size_t i = 0; i < HELD; i++)
-        look_again_and_unpin(slot, &held[i]);
+        read_again_and_unpin(slot, &held[i]);
     return NULL;
 }
 
@@ -113,7 +113,7 @@ static void change(struct index *index, struct random *random, int64_t revision)
 {
     char text[32];
     uint32_t number = (uint32_t)random_below(random, UNIVERSE);
-    /* A handful of keys change often and have long histories. */
+    /* A few keys change often and have long histories. */
     if (random_chance(random, 1, 3))
         number %= 5;
     struct slice key = slice_of(text, (size_t)sprintf(text, "/keys/%u", number));
@@ -131,7 +131,7 @@ static void change(struct index *index, struct random *random, int64_t revision)
     index_put(index, key, &version);
 }
 
-/* Group n + 1 is built while n waits to become visible, as in the store. */
+/* Group n + 1 is built while group n waits to become visible, as in the store. */
 static void write_groups(struct index *index, struct random *random)
 {
     int64_t revision = 0;
@@ -143,7 +143,10 @@ static void write_groups(struct index *index, struct random *random)
         struct shared_root *built = shared_new(index_publish(index), revision);
         if (waiting) {
             struct shared_root *old = atomic_load_explicit(&published, memory_order_relaxed);
-            /* Replaced by a state that is sealed: the one being built is a safe bound. */
+            /*
+             * It is replaced by a state that is sealed, so the number of the one being built is a
+             * safe bound.
+             */
             epoch_retire(epoch, old, free_shared, NULL);
             atomic_store_explicit(&published, waiting, memory_order_release);
             epoch_publish_number(epoch, waiting->root.number);
@@ -155,7 +158,7 @@ static void write_groups(struct index *index, struct random *random)
     free(waiting);
 }
 
-static void readers_see_whole_states_while_the_writer_goes_on(void **state)
+static void readers_see_whole_states_while_the_writer_continues(void **state)
 {
     (void)state;
     struct random random;
@@ -185,7 +188,7 @@ static void readers_see_whole_states_while_the_writer_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_see_whole_states_while_the_writer_goes_on),
+        cmocka_unit_test(readers_see_whole_states_while_the_writer_continues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

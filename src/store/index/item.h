@@ -1,7 +1,7 @@
 /*
- * What the index keeps of one key: its newest version, and where its older ones lie.
+ * One key in the index: its newest version, and the locations of its older ones.
  *
- * Items are made by the index's writer and immutable once published; readers see them under a
+ * The index's writer makes items, which are immutable once published; readers access them through a
  * pinned root (store/index/index.h).
  */
 #ifndef VIGIL_STORE_INDEX_ITEM_H
@@ -9,27 +9,27 @@
 
 #include "base/slice.h"
 
-/* One version of a key, as the index keeps it. */
+/* One version of a key. */
 struct index_version {
     int64_t mod_revision;
-    int64_t create_revision; /* 0 for a tombstone, as are version and lease */
+    int64_t create_revision; /* 0 for a tombstone, whose version and lease are 0 too */
     int64_t version;
     int64_t lease;
-    uint64_t loc;          /* where its change lies in the log (store/change.h) */
-    uint32_t field_bytes;  /* length of its `12 len KeyValue`; 0 for a tombstone */
-    uint32_t sub_revision; /* place within its revision */
+    uint64_t loc;          /* location of its change in the log (store/change.h) */
+    uint32_t field_bytes;  /* length of the encoded `12 len KeyValue`; 0 for a tombstone */
+    uint32_t sub_revision; /* position within its revision */
 };
 
 /*
- * A key and its versions; 8-byte aligned. After the key, aligned again, come up to
- * INDEX_OLDER_INLINE older locations, or else a pointer to an array of them that successive items
- * share: a later item appends past the count of the earlier ones.
+ * A key and its versions; 8-byte aligned. After the key and its padding there are up to
+ * INDEX_OLDER_INLINE older locations. If there are more, a pointer to an array of them follows
+ * instead, which successive items share: a later item appends after the count of the earlier ones.
  */
 struct index_item {
     struct index_version newest;
     uint32_t key_len;
     uint32_t older_count;
-    uint8_t bytes[]; /* the key first */
+    uint8_t bytes[]; /* begins with the key */
 };
 enum { INDEX_OLDER_INLINE = 4 };
 
@@ -43,7 +43,7 @@ struct index_sum {
  */
 enum { INDEX_DEPTH_MAX = 16 };
 
-/* Far above what any face lets through; a longer key is a bug. */
+/* Far above any request limit; a longer key is a bug. */
 enum { INDEX_KEY_BYTES_MAX = 1 << 28 };
 
 static inline struct slice index_item_key(const struct index_item *item)

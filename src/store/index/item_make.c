@@ -1,15 +1,15 @@
 #include "store/index/item_make.h"
 
 struct older_array {
-    uint64_t stamp; /* the state it was made in: only then may a location in it be replaced */
+    uint64_t stamp; /* of the state it was made in, in which alone its locations may change */
     uint32_t capacity;
-    uint32_t found_at; /* where the last relocated one was: the next is likely to follow */
+    uint32_t found_at; /* position of the last relocated one; the next is likely to follow it */
     uint64_t locations[];
 };
 
-/* Behind the key of an item with many older versions. */
+/* Stored after the key of an item with many older versions. */
 struct older_ref {
-    const uint64_t *first; /* what index_item_older returns */
+    const uint64_t *first; /* the result of index_item_older */
     struct older_array *array;
 };
 
@@ -29,7 +29,7 @@ static struct older_ref *item_ref(const struct index_item *item)
     return item_tail(item);
 }
 
-/* An item with its key; what is behind the key is for the caller to fill. */
+/* An item with its key; the caller fills what follows the key. */
 static struct index_item *item_alloc(struct index_memory *memory, struct slice key,
                                      const struct index_version *newest, uint32_t older_count)
 {
@@ -44,7 +44,7 @@ static struct index_item *item_alloc(struct index_memory *memory, struct slice k
     return item;
 }
 
-/* Points the item at a new array with room for more than its older_count locations. */
+/* Gives the item a new array with capacity for more than its older_count locations. */
 static uint64_t *item_add_array(struct index_memory *memory, struct index_item *item, size_t room)
 {
     assert(room >= item->older_count);
@@ -122,7 +122,7 @@ struct index_item *item_trimmed(struct index_memory *memory, const struct index_
     return item;
 }
 
-/* Where the location is among the older ones: at or after the hint first. SIZE_MAX: nowhere. */
+/* Position of the location among the older ones, searched from the hint on. SIZE_MAX if absent. */
 static size_t older_find(const struct index_item *item, size_t hint, uint64_t location)
 {
     const uint64_t *older = index_item_older(item);

@@ -1,4 +1,4 @@
-/* Bytes of keys as numbers, and how far keys agree. Inside store/index only. */
+/* Bytes of keys as numbers, and their common prefixes. Used within store/index only. */
 #ifndef VIGIL_STORE_INDEX_KEY_H
 #define VIGIL_STORE_INDEX_KEY_H
 
@@ -13,7 +13,7 @@ static inline uint64_t load_big_endian(const uint8_t *bytes)
     return be64toh(word);
 }
 
-/* The 8 bytes of the key after the first skip, zeros past its end, in byte order. */
+/* The 8 bytes of the key after the first `skip`, big-endian, padded with zeros. */
 static inline uint64_t key_prefix(struct slice key, size_t skip)
 {
     if (key.len >= skip + 8)
@@ -28,7 +28,7 @@ static inline uint64_t key_prefix(struct slice key, size_t skip)
     return be64toh(word);
 }
 
-/* Length of the common beginning, at most `most`. */
+/* Length of the common prefix, at most `most`. */
 static inline size_t common_prefix(struct slice a, struct slice b, size_t most)
 {
     size_t limit = size_min(size_min(a.len, b.len), most);
@@ -47,8 +47,8 @@ static inline size_t common_prefix(struct slice a, struct slice b, size_t most)
 }
 
 /*
- * How the key compares with the bytes that all of a node's keys begin with; sample is one of
- * them. 0: it begins with them too.
+ * Compares the key with the bytes that all keys of a node begin with; sample is one of these keys.
+ * 0: the key begins with them too.
  */
 static inline int compare_skipped(struct slice key, struct slice sample, size_t skip)
 {

@@ -7,7 +7,7 @@ static size_t leaf_bytes(unsigned capacity)
     return sizeof(struct index_leaf) + capacity * sizeof(struct index_leaf_entry);
 }
 
-/* All that the pool gives for it: sizes are a few entries apart, so little stays empty. */
+/* Uses all of the memory that the pool provides: its sizes are a few entries apart. */
 static unsigned leaf_capacity(unsigned wanted)
 {
     assert(wanted <= INDEX_LEAF_MAX);
@@ -54,7 +54,7 @@ struct index_leaf *leaf_writable(struct index_memory *memory, struct index_leaf 
     return copy;
 }
 
-/* Places [from, from + n) of one node to places from `to` on of another, or of the same. */
+/* Moves the entries [from, from + n) of one node to `to` in another or the same node. */
 static void inner_move(struct index_inner *dst, unsigned to, const struct index_inner *src,
                        unsigned from, unsigned n)
 {
@@ -200,7 +200,7 @@ struct index_separator *inner_remove(struct index_inner *inner, unsigned at)
 {
     unsigned count = inner->head.count;
     assert(at < count);
-    /* Without the first child, the second is the first and needs no separator. */
+    /* When the first child is removed, the second becomes the first and needs no separator. */
     unsigned without = at > 0 ? at : 1;
     struct index_separator *left_over = without < count ? inner->separator[without] : NULL;
     inner_move(inner, at, inner, at + 1, count - at - 1);

@@ -1,4 +1,4 @@
-/* Reading a root: on any thread that pins it. */
+/* Reading a root, on any thread that pins it. */
 #include "store/index/index.h"
 #include "store/index/search.h"
 
@@ -44,7 +44,7 @@ static struct index_sum leaf_sum_before(const struct index_leaf *leaf, unsigned 
     return sum;
 }
 
-/* Of all keys less than this one. */
+/* The sum over all keys less than this one. */
 static struct index_sum root_sum_before(const struct index_root *root, struct slice key)
 {
     struct index_sum sum = {0};
@@ -85,7 +85,7 @@ struct index_sum index_root_sum(const struct index_root *root, struct slice from
 
 /* -- The cursor -- */
 
-/* The depth of the last inner node on the path with a child to the right; -1: none. */
+/* The depth of the last inner node on the path that has a child further right, or -1. */
 static int cursor_turn(const struct index_cursor *cursor)
 {
     int depth = cursor->depth - 1;
@@ -94,7 +94,7 @@ static int cursor_turn(const struct index_cursor *cursor)
     return depth;
 }
 
-/* Finds the leaf after this one and starts fetching it and our own items. */
+/* Finds the leaf after this one and starts fetching it and the items of this leaf. */
 static void cursor_enter_leaf(struct index_cursor *cursor)
 {
     const struct index_leaf *leaf = node_leaf(cursor->path[cursor->depth]);

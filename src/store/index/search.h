@@ -1,6 +1,7 @@
 /*
- * Searching within one node: a branch-free binary search over 8-byte numbers, then a look at the
- * keys that tie. Inline, since every read and write goes through it. Inside store/index only.
+ * Searching within one node: a branch-free binary search over 8-byte numbers, then a comparison of
+ * the keys whose numbers are equal. Inline, because every read and write uses it. Within
+ * store/index only.
  */
 #ifndef VIGIL_STORE_INDEX_SEARCH_H
 #define VIGIL_STORE_INDEX_SEARCH_H
@@ -9,8 +10,8 @@
 #include "store/index/node.h"
 
 /*
- * Starts fetching what a search in the child reads: all of it, at once, since a search alone would
- * wait for one line after the other (at a million keys, a lookup takes 350 ns instead of 700).
+ * Starts fetching all that a search in the child may read. The search alone would wait for one
+ * cache line after another (with a million keys, a lookup takes 350 ns instead of 700).
  */
 static inline void child_prefetch(const struct index_inner *inner, const struct index_node *child)
 {
@@ -21,13 +22,13 @@ static inline void child_prefetch(const struct index_inner *inner, const struct 
         __builtin_prefetch((const char *)child + i);
 }
 
-/* All ones or all zeros: chooses without a branch, which the processor could only guess. */
+/* All ones or all zeros: selects without a branch, which would often be mispredicted. */
 static inline unsigned select_all(bool condition)
 {
     return -(unsigned)condition;
 }
 
-/* How many of the leaf's prefixes are less. */
+/* The number of prefixes in the leaf that are less. */
 static inline unsigned leaf_prefixes_below(const struct index_leaf *leaf, uint64_t prefix)
 {
     const struct index_leaf_entry *base = leaf->entries;
@@ -42,7 +43,7 @@ static inline unsigned leaf_prefixes_below(const struct index_leaf *leaf, uint64
     return (unsigned)(base - leaf->entries) + (base->prefix < prefix);
 }
 
-/* The item with that key, or NULL: no need to know where it would be. */
+/* The item with that key, or NULL. Faster than leaf_locate, which also finds the position. */
 static inline struct index_item *leaf_find(const struct index_leaf *leaf, struct slice key)
 {
     uint64_t prefix = key_prefix(key, leaf->head.skip);
@@ -55,7 +56,7 @@ static inline struct index_item *leaf_find(const struct index_leaf *leaf, struct
     return NULL;
 }
 
-/* Where the first item lies whose key is not less. */
+/* Position of the first item whose key is not less. */
 static inline unsigned leaf_locate(const struct index_leaf *leaf, struct slice key, bool *ret_equal)
 {
     unsigned count = leaf->head.count;
@@ -86,7 +87,10 @@ static inline unsigned leaf_locate(const struct index_leaf *leaf, struct slice k
     return low;
 }
 
-/* The child whose keys include this one: how many separators are not greater. */
+/*
+ * Position of the child whose range includes the key: the number of separators that are not
+ * greater.
+ */
 static inline unsigned inner_locate(const struct index_inner *inner, struct slice key)
 {
     unsigned count = inner->head.count;
@@ -100,10 +104,10 @@ static inline unsigned inner_locate(const struct index_inner *inner, struct slic
         base += half & select_all(base[half - 1] < prefix);
         n -= half;
     }
-    /* Separators 1 … below are less by their prefixes; those that tie follow. */
+    /* Separators 1 to `below` are less by their prefixes; those with an equal prefix follow. */
     unsigned below = (unsigned)(base - (inner->prefix + 1)) + (*base < prefix);
     if (inner->head.skip > 0) {
-        /* Always the first: the node's one separator that is likely in the cache. */
+        /* Always uses the first separator, because it is the one most likely in the cache. */
         int order = compare_skipped(key, separator_slice(inner->separator[1]), inner->head.skip);
         if (order != 0)
             return order < 0 ? 0 : count - 1;

@@ -53,7 +53,7 @@ void path_add(struct index *index, const struct index_path *path, struct index_s
 
 /* -- Growing -- */
 
-/* A new root above the old one and its right neighbour. */
+/* Makes a new root above the old one and its new right neighbour. */
 static void tree_grow(struct index *index, struct index_node *right, struct index_sum sum,
                       struct index_separator *separator)
 {
@@ -71,7 +71,7 @@ struct inner_entry {
     struct index_separator *separator;
 };
 
-/* Appends entries to a node; the first one's separator is not the node's if it starts empty. */
+/* Appends entries to a node. If the node is empty, the first entry's separator is not stored. */
 static void inner_append(struct index_inner *inner, const struct inner_entry *entries,
                          unsigned count)
 {
@@ -99,9 +99,9 @@ static void inner_entries(const struct index_inner *inner, struct inner_entry *r
 }
 
 /*
- * Splits a full node around a new child at `at`, and returns the right part; the separator between
- * the two goes to *ret_up. A child appended at the end leaves the left part full: keys that
- * arrive in order fill every node.
+ * Splits a full node around a new child at `at` and returns the right part; *ret_up is the
+ * separator between the two. If the child is appended at the end, the left part stays full, so that
+ * keys that arrive in order fill every node.
  */
 static struct index_inner *inner_split(struct index *index, struct index_inner *inner, unsigned at,
                                        const struct inner_entry *entry,
@@ -124,7 +124,7 @@ static struct index_inner *inner_split(struct index *index, struct index_inner *
     return right;
 }
 
-/* Inserts a new right neighbour of path->node[depth], whose sums still include its own. */
+/* Inserts a new right neighbour of path->node[depth], whose sums still include the neighbour's. */
 static void tree_insert_right(struct index *index, struct index_path *path, unsigned depth,
                               struct index_node *right, struct index_sum sum,
                               struct index_separator *separator)
@@ -169,7 +169,7 @@ void tree_split_leaf(struct index *index, struct index_path *path, unsigned at,
     struct index_leaf *right;
     unsigned count = left->head.count;
     assert(count == index->memory.leaf_max);
-    if (at == count) { /* keys in order: the left one stays full, and where it is */
+    if (at == count) { /* keys arrive in order: the left leaf stays full and in place */
         right = leaf_new(&index->memory, 1);
         leaf_insert(right, 0, item);
     } else {
@@ -190,7 +190,7 @@ void tree_split_leaf(struct index *index, struct index_path *path, unsigned at,
 
 /* -- Shrinking -- */
 
-/* Joined nodes keep some room, so that the next insertion does not split them again. */
+/* Joined nodes keep some free entries, so that the next insertion does not split them again. */
 static bool fits_in_one(unsigned total, unsigned max)
 {
     return total <= max * 7 / 8;
@@ -204,7 +204,7 @@ static void leaves_fill(struct index_leaf *leaf, const struct index_leaf_entry *
     leaf_refresh(leaf);
 }
 
-/* Joins or evens out the leaves at `at` and at + 1. */
+/* Joins the leaves at `at` and at + 1, or distributes their entries evenly. */
 static void leaves_balance(struct index *index, struct index_inner *parent, unsigned at)
 {
     struct index_memory *memory = &index->memory;
@@ -233,7 +233,7 @@ static void leaves_balance(struct index *index, struct index_inner *parent, unsi
                  leaf_separator(index, left, right));
 }
 
-/* The same for inner nodes: the separator between them comes down, and another one goes up. */
+/* The same for inner nodes: the separator between them moves down, and another one moves up. */
 static void inners_balance(struct index *index, struct index_inner *parent, unsigned at)
 {
     struct index_inner *left = inner_writable(&index->memory, node_inner(parent->child[at]));
